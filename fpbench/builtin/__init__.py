@@ -1,0 +1,1 @@
+"""The components that come with fpbench, one idea a file."""

@@ -1,0 +1,42 @@
+"""The plugin of the components that come with fpbench; they have no privilege over others."""
+
+from fpbench import Lazy, hookimpl
+
+
+def _here(kind: str, **classes: str) -> list[Lazy]:
+    """References to one component a file: the file is named as the component."""
+    return [
+        Lazy(module.replace("_", "-"), f"fpbench.builtin.{kind}.{module}:{name}")
+        for module, name in classes.items()
+    ]
+
+
+@hookimpl
+def fpbench_datasets() -> list[Lazy]:
+    return _here("datasets", adult="Adult", census_synthetic="CensusSynthetic")
+
+
+@hookimpl
+def fpbench_learners() -> list[Lazy]:
+    return _here(
+        "learners",
+        plain="Plain",
+        exponentiated_gradient="ExponentiatedGradient",
+        threshold_optimizer="ThresholdOptimizer",
+        correlation_remover="CorrelationRemover",
+    )
+
+
+@hookimpl
+def fpbench_disclosures() -> list[Lazy]:
+    return _here("disclosures", published="Published", hidden="Hidden")
+
+
+@hookimpl
+def fpbench_adversaries() -> list[Lazy]:
+    return _here("adversaries", a1="A1", a2="A2")
+
+
+@hookimpl
+def fpbench_correctors() -> list[Lazy]:
+    return _here("correctors", none="NoCorrection", exact="Exact")

@@ -1,0 +1,245 @@
+"""The base class of each kind of component: what a plugin author subclasses.
+
+A component is a frozen set of validated parameters and one method. Its fields are its parameters
+in a matrix; everything else about it is class attributes. Randomness comes only from the generator
+it is handed, and heavy libraries are imported inside the method that needs them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
+
+from fpbench.rates import Metric, RateConstraint
+from fpbench.records import (
+    Claim,
+    Codes,
+    Correction,
+    Guess,
+    Measures,
+    Predictions,
+    Problem,
+    Sample,
+    Split,
+    Subject,
+    Table,
+    View,
+)
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from fpbench.home import DataHome, RemoteFile
+
+
+class Component(BaseModel, ABC):
+    """Parameters and one method; the base of every kind.
+
+    Fields are keyword-only, validated strictly and frozen. Unknown names are refused.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, protected_namespaces=())
+
+    kind: ClassVar[str]
+    """Set by the base class of each kind."""
+    name: ClassVar[str]
+    """Its name in a matrix: lower case, words joined by hyphens."""
+    summary: ClassVar[str]
+    """One line for listings."""
+    reference: ClassVar[str] = ""
+    """Citation of its source, if it has one."""
+
+    @classmethod
+    def unavailable(cls) -> str | None:
+        """Why it cannot run here, with the command that mends it; None if it can."""
+        return None
+
+    def incompatible(self, other: Component) -> str | None:
+        """Why a cell that combines it with `other` makes no sense; None if it does."""
+        return None
+
+
+class Dataset(Component):
+    """People with features, a label and a sensitive attribute."""
+
+    kind = "dataset"
+    files: ClassVar[tuple[RemoteFile, ...]] = ()
+    """Files it reads from the data directories, and where they come from."""
+
+    @property
+    def n_groups(self) -> int | None:
+        """Number of groups K, if it is known before loading."""
+        return None
+
+    @abstractmethod
+    def load(self, home: DataHome) -> Table:
+        """Read or generate the table.
+
+        Parameters
+        ----------
+        home
+            Finds files by name in the data directories.
+
+        Raises
+        ------
+        DataError
+            If a file is missing, or does not hold what is expected.
+        """
+
+
+@runtime_checkable
+class Classifier(Protocol):
+    """What a learner gives back.
+
+    It may also have `predict_proba(features, rng)`, `rules`, `guarantee` and `baseline`.
+    """
+
+    def predict(
+        self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
+    ) -> Codes:
+        """Predict labels (n,) in {0, 1}; `sensitive` only if the learner says it needs it."""
+
+
+class Learner(Component):
+    """Trains the model that is attacked or audited."""
+
+    kind = "learner"
+    predicts_with_sensitive: ClassVar[bool] = False
+    """Whether the model must be told people's groups to predict."""
+
+    def asked(self) -> RateConstraint | None:
+        """The fairness it is trained for; None if it aims at none in particular."""
+        return None
+
+    @abstractmethod
+    def fit(self, sample: Sample, rng: np.random.Generator) -> Classifier:
+        """Train on a sample with features, labels and sensitive attribute.
+
+        A model may have a `notes` dictionary of measures about its training; a row shows them.
+        """
+
+
+class Context(Protocol):
+    """What a disclosure is handed: samples with labels, groups and predictions."""
+
+    asked: RateConstraint | None
+    """The fairness that the learner was trained for."""
+    train: Sample
+    attack: Sample
+
+
+class Disclosure(Component):
+    """What the world is told about the target's fairness."""
+
+    kind = "disclosure"
+    makes_claim: ClassVar[bool] = True
+    """False if it never tells anything."""
+
+    @abstractmethod
+    def claim(self, context: Context, rng: np.random.Generator) -> Claim | None:
+        """Say what is disclosed; None if nothing is."""
+
+
+class Adversary(Component):
+    """Guesses the group of each person the target was trained on."""
+
+    kind = "adversary"
+    sees: ClassVar[frozenset[str]]
+    """Columns of the target's training people it is shown: of `features`, `labels`,
+    `predictions`. Of the attack set it is shown the same, and the sensitive attribute."""
+
+    @abstractmethod
+    def guess(self, view: View, rng: np.random.Generator) -> Guess:
+        """Guess everyone's group, and a held-out part of the attack set's."""
+
+
+class Corrector(Component):
+    """Changes a guess as little as possible so that it satisfies a claim."""
+
+    kind = "corrector"
+
+    def incompatible(self, other: Component) -> str | None:
+        """A corrector needs a claim."""
+        if isinstance(other, Disclosure) and not other.makes_claim:
+            return f"disclosure {other.name!r} makes no claim, so there is nothing to correct with"
+        return None
+
+    def weigh(
+        self, guess: Guess, held_out: Problem, truth: Codes
+    ) -> tuple[NDArray[np.float64] | None, Measures]:
+        """Costs of changing each guess, from the adversary's confidence.
+
+        Parameters
+        ----------
+        guess
+            The guess, n people.
+        held_out, truth
+            The same problem on the m held-out people of the attack set, without weights, and
+            their groups, which the adversary knows.
+
+        Returns
+        -------
+        weights, measures
+            (n,) positive costs, or None if every change costs the same; what a row should say
+            of how they were made.
+        """
+        return None, {}
+
+    @abstractmethod
+    def correct(self, problem: Problem) -> Correction:
+        """Solve the problem; an impossible one is a result with a status, not an error."""
+
+
+class Mechanism(Component):
+    """Adds noise to answers so that their release is differentially private."""
+
+    kind = "mechanism"
+
+    @abstractmethod
+    def release(
+        self,
+        answer: NDArray[np.int64],
+        sensitivity: float,
+        epsilon: float,
+        rng: np.random.Generator,
+    ) -> NDArray[np.float64]:
+        """Noisy answers of the same shape as the true counts."""
+
+
+class Policy(Component):
+    """Makes a noisy histogram valid again."""
+
+    kind = "policy"
+
+    @abstractmethod
+    def repair(
+        self, answers: NDArray[np.float64], total: int, rng: np.random.Generator
+    ) -> NDArray[np.float64]:
+        """A histogram between 0 and `total`, of the same shape."""
+
+
+class Auditor(Component):
+    """Measures a trained model."""
+
+    kind = "auditor"
+    sees: ClassVar[frozenset[str]]
+    """What it is shown: of `features`, `labels`, `sensitive`, `predictions`, `model`."""
+
+    @abstractmethod
+    def audit(self, subject: Subject, rng: np.random.Generator) -> Measures:
+        """Measure; names of measures are snake_case."""
+
+
+BASES: dict[str, type[Component]] = {
+    base.kind: base
+    for base in (
+        Dataset, Learner, Disclosure, Adversary, Corrector, Mechanism, Policy, Auditor,
+    )  # fmt: skip
+}
+"""Base class of each kind."""
+
+__all__ = ["BASES", "Metric", "Predictions", "Split", *(base.__name__ for base in BASES.values())]
