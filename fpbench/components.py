@@ -8,23 +8,21 @@ it is handed, and heavy libraries are imported inside the method that needs them
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
-from fpbench.rates import Metric, RateConstraint
+from fpbench.rates import RateConstraint
 from fpbench.records import (
     Claim,
     Codes,
     Correction,
     Guess,
     Measures,
-    Predictions,
     Problem,
     Sample,
-    Split,
     Subject,
     Table,
     View,
@@ -126,10 +124,17 @@ class Learner(Component):
 class Context(Protocol):
     """What a disclosure is handed: samples with labels, groups and predictions."""
 
-    asked: RateConstraint | None
-    """The fairness that the learner was trained for."""
-    train: Sample
-    attack: Sample
+    @property
+    def asked(self) -> RateConstraint | None:
+        """The fairness that the learner was trained for."""
+
+    @property
+    def train(self) -> Sample:
+        """The people it was trained on."""
+
+    @property
+    def attack(self) -> Sample:
+        """The attack set."""
 
 
 class Disclosure(Component):
@@ -234,12 +239,7 @@ class Auditor(Component):
         """Measure; names of measures are snake_case."""
 
 
-BASES: dict[str, type[Component]] = {
-    base.kind: base
-    for base in (
-        Dataset, Learner, Disclosure, Adversary, Corrector, Mechanism, Policy, Auditor,
-    )  # fmt: skip
-}
-"""Base class of each kind."""
+_BASES = (Dataset, Learner, Disclosure, Adversary, Corrector, Mechanism, Policy, Auditor)
 
-__all__ = ["BASES", "Metric", "Predictions", "Split", *(base.__name__ for base in BASES.values())]
+BASES: dict[str, type[Component]] = {base.kind: base for base in _BASES}
+"""Base class of each kind."""

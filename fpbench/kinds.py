@@ -4,7 +4,16 @@ The table holds words only, so that listing what is installed costs no heavy imp
 class of each kind is in `fpbench.components`.
 """
 
+from enum import StrEnum
 from typing import NamedTuple
+
+
+class Status(StrEnum):
+    """What became of a cell; drives the store, the exit code and the colours."""
+
+    DONE = "done"
+    FAILED = "failed"
+    SKIPPED = "skipped"
 
 
 class Kind(NamedTuple):

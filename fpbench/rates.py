@@ -209,6 +209,8 @@ def group_counts(
         (n,) group codes in 0..k-1.
     predictions
         (n,) in {0, 1}.
+    k
+        Number of groups.
     part
         (n,) mask of whom to count; everyone if None.
     """

@@ -18,13 +18,8 @@ if TYPE_CHECKING:
 Codes: TypeAlias = NDArray[np.integer[Any]]
 """Whole numbers, one a person: labels, predictions or groups."""
 
-
-class Status(StrEnum):
-    """What became of a cell."""
-
-    DONE = "done"
-    FAILED = "failed"
-    SKIPPED = "skipped"
+Measures: TypeAlias = dict[str, float | int | str | None]
+"""Measured values by name; None where undefined."""
 
 
 class SolverStatus(StrEnum):
@@ -75,22 +70,26 @@ class Sample:
     @property
     def features(self) -> DataFrame:
         """The features, a DataFrame of n rows."""
-        return self._column("features")
+        value: DataFrame = self._column("features")
+        return value
 
     @property
     def labels(self) -> Codes:
         """The labels, (n,) in {0, 1}."""
-        return self._column("labels")
+        value: Codes = self._column("labels")
+        return value
 
     @property
     def sensitive(self) -> Codes:
         """The group codes, (n,) in 0..K-1."""
-        return self._column("sensitive")
+        value: Codes = self._column("sensitive")
+        return value
 
     @property
     def predictions(self) -> Codes:
         """The target model's predictions, (n,) in {0, 1}."""
-        return self._column("predictions")
+        value: Codes = self._column("predictions")
+        return value
 
     @property
     def seen(self) -> frozenset[str]:
@@ -186,9 +185,7 @@ class Table:
 
     def sample(self) -> Sample:
         """Everything known of everyone."""
-        return Sample(
-            self.groups, features=self.features, labels=self.labels, sensitive=self.codes
-        )
+        return Sample(self.groups, features=self.features, labels=self.labels, sensitive=self.codes)
 
 
 def _cross(columns: DataFrame) -> tuple[Codes, tuple[str, ...]]:
@@ -222,6 +219,10 @@ class Predictions:
     train: Codes
     test: Codes
     attack: Codes
+    asked: RateConstraint | None
+    """The fairness that the learner was trained for."""
+    notes: Measures = field(default_factory=dict)
+    """What the learner says of its training."""
 
 
 @dataclass(frozen=True)
@@ -314,7 +315,3 @@ class Subject:
     train: Sample
     test: Sample
     model: Any = None
-
-
-Measures: TypeAlias = dict[str, float | int | str | None]
-"""Measured values by name; None where undefined."""

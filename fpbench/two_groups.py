@@ -85,6 +85,8 @@ def frontier(
 
     Parameters
     ----------
+    constraint
+        What must hold.
     x0, y0
         People guessed to be of group 1: positively predicted, and others.
     positives, n
@@ -155,7 +157,7 @@ def cheapest(weights: _Weights | None, cell: _Mask, count: int) -> _Weights:
     """The `count` least weights in a cell, ascending."""
     if count == 0 or weights is None:
         return np.ones(count)
-    chosen = np.compress(cell, weights)
+    chosen: _Weights = np.compress(cell, weights)
     if count < len(chosen):
         chosen.partition(count - 1)
     prefix = chosen[:count].copy()
@@ -176,7 +178,8 @@ def choose(weights: _Weights | None, cell: _Mask, prefix: _Weights) -> NDArray[n
     equal = weights[rows] == prefix[-1]
     keep = ~equal
     keep[np.flatnonzero(equal)[: count - np.count_nonzero(keep)]] = True
-    return rows[keep]
+    chosen: NDArray[np.intp] = rows[keep]
+    return chosen
 
 
 class Scan:
@@ -250,7 +253,9 @@ class _Moves:
     @property
     def gained(self) -> int:
         """Net members that group 1 gains."""
-        return sum(len(rows) if up else -len(rows) for up, rows in zip(self.up, self.rows, strict=True))
+        return sum(
+            len(rows) if up else -len(rows) for up, rows in zip(self.up, self.rows, strict=True)
+        )
 
 
 def solve_two_groups(problem: Problem) -> Correction:
@@ -303,7 +308,9 @@ def _solve_union(
     """Disjoint slices: each on its own, but every group needs a member in one of them."""
 
     def solve(*leasts: tuple[int, int]) -> list[_Moves] | None:
-        found = [_best_moves(s, constraint, weights, t) for s, t in zip(slices, leasts, strict=True)]
+        found = [
+            _best_moves(s, constraint, weights, t) for s, t in zip(slices, leasts, strict=True)
+        ]
         return None if None in found else [moves for moves in found if moves is not None]
 
     free = solve((0, 0), (0, 0))

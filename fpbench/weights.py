@@ -77,9 +77,7 @@ def exponent_scores(problem: Problem, truth: Codes, most: int) -> NDArray[np.int
 class _Side:
     """One quadrant of the frontier; every call looks at the next power of the weights."""
 
-    def __init__(
-        self, people: Slice, quadrant: Quadrant, weights: _Weights, truth: Codes
-    ) -> None:
+    def __init__(self, people: Slice, quadrant: Quadrant, weights: _Weights, truth: Codes) -> None:
         self._scan = Scan(quadrant)
         self._quadrant = quadrant
         self._exponent = 0
@@ -103,13 +101,11 @@ class _Side:
         a, d = self._quadrant.a[index], self._quadrant.d[index]
         self._exponent += 1
         for power, base in zip(self._power, self._base, strict=True):
-            power *= base
+            np.multiply(power, base, out=power)
         return cost, int(scores[0][a] + scores[1][d])
 
 
-def _cheapest_rows(
-    weights: _Weights, rows: NDArray[np.intp], count: int
-) -> NDArray[np.intp]:
+def _cheapest_rows(weights: _Weights, rows: NDArray[np.intp], count: int) -> NDArray[np.intp]:
     """The `count` rows of least weight, ascending; among equals, the first rows first."""
     if count == 0:
         return rows[:0]

@@ -1,0 +1,5 @@
+"""`python -m fpbench`."""
+
+from fpbench.cli import main
+
+main()

@@ -1,0 +1,269 @@
+"""The functions for people without a matrix, and for those with one in a notebook."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import ArrayLike
+
+from fpbench.components import Component, Corrector, Dataset
+from fpbench.engines import open_engine
+from fpbench.environment import describe_environment
+from fpbench.errors import StoreError
+from fpbench.home import DataHome
+from fpbench.leaderboard import Leaderboard, rank
+from fpbench.matrix import Matrix, read
+from fpbench.plan import Plan, make_plan
+from fpbench.plugins import discover
+from fpbench.problems import check_problem
+from fpbench.rates import Form, Metric, RateConstraint
+from fpbench.records import Correction, Table
+from fpbench.runner import Finished, Runner
+from fpbench.specs import specify
+from fpbench.store import Store
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+def component(kind: str, name: str, **parameters: Any) -> Component:
+    """Any installed component by name.
+
+    Parameters
+    ----------
+    kind
+        `dataset`, `learner`, `disclosure`, `adversary`, `corrector`, `mechanism`, `policy` or
+        `auditor`.
+    name
+        Its name, as `fpbench plugins` lists it.
+    **parameters
+        Its parameters, as `fpbench describe` lists them.
+
+    Raises
+    ------
+    InputError
+        If the kind, the name or a parameter is unknown, or a value is out of range.
+    PluginError
+        If the component cannot be loaded.
+    """
+    return specify(discover(), kind, name, parameters, f"{kind} {name!r}")[0]
+
+
+def dataset(name: str, **parameters: Any) -> Table:
+    """Load a dataset by name.
+
+    Raises
+    ------
+    InputError
+        If the name or a parameter is unknown; `DataError` if a file is missing or malformed.
+    """
+    chosen = component("dataset", name, **parameters)
+    assert isinstance(chosen, Dataset)
+    return chosen.load(DataHome.default())
+
+
+def correct(
+    guess: ArrayLike,
+    predictions: ArrayLike,
+    *,
+    labels: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+    metric: Metric = "statistical-parity",
+    tolerance: float = 0.0,
+    form: Form = "to-overall",
+    groups: int | None = None,
+    corrector: str = "exact",
+    **parameters: Any,
+) -> Correction:
+    """Change a guess of everyone's group as little as possible so that a fairness claim holds.
+
+    Parameters
+    ----------
+    guess
+        (n,) guessed group codes in 0..K-1.
+    predictions
+        (n,) the model's predictions in {0, 1}.
+    labels
+        (n,) true labels in {0, 1}; needed by every metric but statistical parity.
+    weights
+        (n,) positive costs of changing each guess; by default every change costs 1.
+    metric, tolerance, form
+        The claim; see `RateConstraint`.
+    groups
+        K; by default the greatest code in the guess plus one, and at least 2.
+    corrector
+        Name of an installed corrector.
+    **parameters
+        Its parameters.
+
+    Returns
+    -------
+    Correction
+        Corrected values (n,), objective, status, moves and seconds.
+
+    Raises
+    ------
+    InputError
+        If an argument is not as described.
+
+    Examples
+    --------
+    >>> import fpbench
+    >>> found = fpbench.correct([0, 0, 1, 1], [1, 1, 0, 1], weights=[1, 2, 1, 3], tolerance=0.3)
+    >>> found.values.tolist(), found.objective
+    ([0, 0, 0, 1], 1.0)
+    """
+    solver = component("corrector", corrector, **parameters)
+    assert isinstance(solver, Corrector)
+    constraint = RateConstraint(metric, tolerance, form)
+    problem = check_problem(guess, predictions, labels, weights, constraint, groups)
+    started = time.perf_counter()
+    correction = solver.correct(problem)
+    seconds = time.perf_counter() - started
+    return Correction(
+        correction.values, correction.status, correction.objective, correction.bound,
+        correction.moves, seconds,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run on disk."""
+
+    path: Path
+    finished: tuple[Finished, ...] = ()
+    """The cells that this session ran; empty for a run that was only loaded."""
+
+    def frame(self) -> DataFrame:
+        """The rows: labels, seed, status, reason, seconds, and one column a measure."""
+        import pandas as pd
+
+        with Store(self.path) as store:
+            return pd.DataFrame(list(store.rows()))
+
+    def leaderboard(self, rank_by: str | None = None) -> Leaderboard:
+        """The ranking of the attacks; of the audits if there are no attacks.
+
+        Raises
+        ------
+        StoreError
+            If no cell has been run.
+        """
+        boards = self.leaderboards(rank_by)
+        if not boards:
+            raise StoreError(f"{self.path}: no cell has been run yet")
+        return boards[0]
+
+    def leaderboards(self, rank_by: str | None = None) -> list[Leaderboard]:
+        """The rankings of attacks and of audits, as far as there are any."""
+        with Store(self.path) as store:
+            return rank(store.rows(), rank_by or store.rank_by, store.title)
+
+
+def load(run_dir: str | Path) -> Run:
+    """A run that was made before.
+
+    Raises
+    ------
+    StoreError
+        If the directory holds no run.
+    """
+    Store(Path(run_dir)).close()
+    return Run(Path(run_dir))
+
+
+def run(
+    matrix: str | Path | Mapping[str, Any] | Matrix,
+    *,
+    out: str | Path | None = None,
+    jobs: int = 1,
+    engine: str | None = None,
+    fresh: bool = False,
+    on_plan: Callable[[Plan, set[str]], None] | None = None,
+    on_cell: Callable[[Finished], None] | None = None,
+) -> Run:
+    """Run what a run directory does not yet hold of a matrix.
+
+    Parameters
+    ----------
+    matrix
+        A TOML file, or the same as a mapping.
+    out
+        The run directory; by default `runs/` and the name of the file.
+    jobs
+        Worker processes.
+    engine
+        `inline` or `loky`; by default the first for one job and the second for more.
+    fresh
+        Start anew; a run that is there is moved aside, never deleted.
+    on_plan, on_cell
+        Called with the plan and the keys of the cells that are already done, before anything is
+        run; and with every cell after it has been committed.
+
+    Raises
+    ------
+    InputError
+        If the matrix cannot be run as it stands, or the directory holds another matrix's run.
+    """
+    if not isinstance(matrix, Matrix):
+        matrix = read(matrix)
+    catalog = discover()
+    plan = make_plan(matrix, catalog)
+    directory = Path(out) if out is not None else default_directory(matrix)
+    if fresh:
+        _move_aside(directory)
+    finished: list[Finished] = []
+
+    def report(cell: Finished) -> None:
+        finished.append(cell)
+        if on_cell is not None:
+            on_cell(cell)
+
+    with open_engine(engine, jobs) as executor, Store(directory, create=True) as store:
+        _check_same(store, matrix)
+        environment = describe_environment(matrix, catalog)
+        about = {
+            "matrix": matrix.canonical(), "title": matrix.title, "rank_by": matrix.rank_by,
+        }  # fmt: skip
+        session = store.begin(about, environment, plan.cells)
+        (directory / "matrix.toml").write_text(matrix.text, encoding="utf-8")
+        text = json.dumps(environment, indent=2)
+        (directory / "environment.json").write_text(text + "\n", encoding="utf-8")
+        if on_plan is not None:
+            on_plan(plan, store.done())
+        # Twice as many steps as workers, so that none waits for the next to be sent.
+        at_once = 1 if jobs == 1 else 2 * jobs
+        Runner(plan, store, session, executor, at_once, report).run()
+    return Run(directory, tuple(finished))
+
+
+def default_directory(matrix: Matrix) -> Path:
+    """Where a matrix is run if nobody says where: `runs/NAME`."""
+    return Path("runs") / Path(matrix.origin).stem
+
+
+def _check_same(store: Store, matrix: Matrix) -> None:
+    if store.matrix not in (None, matrix.canonical()):
+        title = f" ({store.title!r})" if store.title else ""
+        raise StoreError(
+            f"{store.directory}: was made by another matrix{title} than {matrix.origin}; choose "
+            "another directory with --out, or move this one aside with --fresh"
+        )
+
+
+def _move_aside(directory: Path) -> None:
+    if not directory.exists():
+        return
+    number = 1
+    while (aside := directory.with_name(f"{directory.name}.{number}")).exists():
+        number += 1
+    shutil.move(directory, aside)
+
+
+__all__ = ["Run", "component", "correct", "dataset", "load", "run"]

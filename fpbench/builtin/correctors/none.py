@@ -1,0 +1,22 @@
+"""The corrector that leaves the guess as it is."""
+
+from __future__ import annotations
+
+from fpbench import Component, Correction, Corrector, Problem
+
+
+class NoCorrection(Corrector):
+    """The adversary's guess, unchanged: what a correction is compared with.
+
+    It needs no claim, so it goes with every disclosure.
+    """
+
+    name = "none"
+    summary = "leaves the guess as it is"
+
+    def incompatible(self, other: Component) -> None:
+        """It goes with everything."""
+
+    def correct(self, problem: Problem) -> Correction:
+        """Return a copy of the guess; nothing is solved, so there is no status."""
+        return Correction(problem.guess.copy(), None)

@@ -1,0 +1,89 @@
+"""The disclosure of an honest publisher: a claim that is true of the training predictions."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+from pydantic import Field
+
+from fpbench import (
+    Claim,
+    Component,
+    Context,
+    Disclosure,
+    Form,
+    InputError,
+    Learner,
+    Metric,
+    RateConstraint,
+)
+
+_STEPS = 1000
+"""Published tolerances are whole multiples of 1 / 1000."""
+
+
+class Published(Disclosure):
+    """The fairness the learner was trained for, corrected where it misses it.
+
+    The tolerance is the larger of the one asked for and the unfairness measured on the training
+    predictions, rounded up to a multiple of 0.001, exactly. Rounding is upwards, so the claim is
+    always true. The tolerance asked for counts only if it is about the metric and form claimed;
+    of any other, the measured unfairness is published.
+
+    References
+    ----------
+    Ferry, Aïvodji, Gambs, Huguet, Siala: Exploiting Fairness to Enhance Sensitive Attributes
+    Reconstruction. SaTML 2023.
+    """
+
+    name = "published"
+    summary = "a true claim: the larger of the asked tolerance and the measured unfairness"
+    reference = (
+        "Ferry et al., Exploiting Fairness to Enhance Sensitive Attributes Reconstruction, "
+        "SaTML 2023"
+    )
+
+    metric: Metric | None = Field(
+        None, description="metric of the claim; by default the one the learner is trained for"
+    )
+    form: Form = Field("to-overall", description="how the claim compares the groups' rates")
+
+    def incompatible(self, other: Component) -> str | None:
+        """A learner that aims at no metric leaves open what to claim."""
+        if isinstance(other, Learner) and other.asked() is None and self.metric is None:
+            return (
+                f"learner {other.name!r} is trained for no fairness metric, so disclosure "
+                f"{self.name!r} must say which one it publishes: add "
+                f'`metric = "statistical-parity"` (or another) to it'
+            )
+        return None
+
+    def claim(self, context: Context, rng: np.random.Generator) -> Claim:
+        """Measure the training predictions and claim what is true of them.
+
+        Raises
+        ------
+        InputError
+            If neither the learner nor the disclosure names a metric.
+        """
+        asked, train = context.asked, context.train
+        metric = self.metric or (asked.metric if asked else None)
+        if metric is None:
+            raise InputError(
+                f"disclosure {self.name!r}: the learner is trained for no fairness metric, and "
+                "`metric` does not say which one to publish"
+            )
+        constraint = RateConstraint(metric, form=self.form)
+        least = constraint.unfairness(
+            train.sensitive, train.predictions, train.labels, len(train.groups)
+        )
+        if asked is not None and (asked.metric, asked.form) == (metric, self.form):
+            least = max(least, asked.exact_tolerance)
+        return Claim(RateConstraint(metric, _rounded_up(least), self.form), self.name)
+
+
+def _rounded_up(least: Fraction) -> float:
+    """The least multiple of 0.001 that is not below; the float that is written with its digits."""
+    return min(math.ceil(least * _STEPS), _STEPS) / _STEPS

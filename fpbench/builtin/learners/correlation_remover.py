@@ -1,0 +1,94 @@
+"""Fairness before training: features without linear correlation with the group."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from fpbench import Classifier, Codes, Sample, SklearnLearner, encode
+from fpbench.builtin.learners._fitted import as_labels, groups_of, probabilities
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+class CorrelationRemover(SklearnLearner):
+    """fairlearn's `CorrelationRemover`, then the base model.
+
+    Every encoded feature is replaced by what is left of it after a linear regression on the group
+    (least squares). It optimises no fairness metric, and a base model that is not linear may
+    still find the group, so nothing is asked of it: a disclosure must say which metric it
+    publishes. To predict, the model must be told people's groups.
+
+    References
+    ----------
+    Bird et al.: Fairlearn: A toolkit for assessing and improving fairness in AI.
+    MSR-TR-2020-32, 2020.
+    """
+
+    name = "correlation-remover"
+    summary = "features made uncorrelated with the group before training (fairlearn)"
+    reference = "Bird et al., Fairlearn, MSR-TR-2020-32, 2020"
+    predicts_with_sensitive = True
+
+    alpha: float = Field(
+        1.0, ge=0, le=1, description="share of the correlation that is removed: 1 all, 0 nothing"
+    )
+
+    def fit(self, sample: Sample, rng: np.random.Generator) -> Classifier:
+        """Train on features, labels and groups."""
+        from fairlearn import preprocessing
+
+        k = len(sample.groups)
+        matrix = _with_groups(sample.features, sample.sensitive, k)
+        columns = range(matrix.shape[1] - (k - 1), matrix.shape[1])
+        remover = preprocessing.CorrelationRemover(
+            sensitive_feature_ids=list(columns), alpha=self.alpha
+        )
+        residuals = remover.fit_transform(matrix)
+        return Uncorrelated(remover, self.estimator(rng).fit(residuals, sample.labels), k)
+
+
+@dataclass(frozen=True)
+class Uncorrelated:
+    """A trained classifier behind the transformation of its features."""
+
+    remover: Any
+    estimator: Any
+    k: int
+    """Number of groups."""
+
+    def predict(
+        self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
+    ) -> Codes:
+        """Predict labels (n,) in {0, 1}.
+
+        Raises
+        ------
+        InputError
+            If people's groups are not given.
+        """
+        return as_labels(self.estimator.predict(self._residuals(features, sensitive)))
+
+    def predict_proba(
+        self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
+    ) -> NDArray[np.float64]:
+        """Probabilities (n, 2) of label 0 and label 1."""
+        return probabilities(self.estimator, self._residuals(features, sensitive))
+
+    def _residuals(self, features: DataFrame, sensitive: Codes | None) -> Any:
+        codes = groups_of(sensitive, CorrelationRemover.name)
+        return self.remover.transform(_with_groups(features, codes, self.k))
+
+
+def _with_groups(features: DataFrame, codes: Codes, k: int) -> NDArray[np.float64]:
+    """Encoded features, and a column for each group but the first, which the others imply.
+
+    Double precision: in single, a large feature would keep some of its correlation.
+    """
+    groups = np.asarray(codes)[:, None] == np.arange(1, k)
+    return np.hstack([encode(features), groups], dtype=np.float64)

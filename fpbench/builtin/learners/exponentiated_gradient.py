@@ -1,0 +1,207 @@
+"""Fairness while training: the exponentiated gradient reduction of Agarwal et al."""
+
+from __future__ import annotations
+
+import traceback
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from fpbench import (
+    Classifier,
+    Codes,
+    FpbenchError,
+    Measures,
+    Metric,
+    RateConstraint,
+    Sample,
+    SklearnLearner,
+    encode,
+)
+from fpbench.builtin.learners._fitted import as_labels, both_labels
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+_MOMENTS = {
+    "statistical-parity": "DemographicParity",
+    "predictive-equality": "FalsePositiveRateParity",
+    "equal-opportunity": "TruePositiveRateParity",
+    "equalized-odds": "EqualizedOdds",
+}
+
+_RETRIES = 6
+_FIRST_STEP = 1e-4
+"""How much larger the tolerance of the first retry is; every further step is twice as large."""
+
+# fairlearn (up to 0.15 at least) grows pandas Series in ways that pandas 2 and 3 deprecate. The
+# results are right, and nobody who uses a learner can do anything about it.
+_KNOWN_WARNINGS = (
+    "Setting a value on a Series via .at with a key that does not exist",
+    "Setting an item of incompatible dtype",
+)
+
+
+class ExponentiatedGradient(SklearnLearner):
+    """fairlearn's `ExponentiatedGradient`: a randomised mixture of base models.
+
+    Every group's rate of positive predictions is asked to be within the tolerance of the overall
+    rate, on the training part and in expectation over the mixture. Predictions are drawn from the
+    mixture, so those at hand may miss the tolerance by a little.
+
+    Notes
+    -----
+    fairlearn solves small linear programs on the way. For some tolerances the solver finds no
+    solution, though there is one; the fit is then repeated with a slightly larger tolerance. A row
+    says so: `fit_tolerance` is the tolerance that was used, `fit_retries` how often it grew.
+
+    The model holds base models and their weights only: nothing of the people it was trained on.
+
+    References
+    ----------
+    Agarwal, Beygelzimer, Dudík, Langford, Wallach: A Reductions Approach to Fair Classification.
+    ICML 2018.
+    """
+
+    name = "exponentiated-gradient"
+    summary = "fair by reduction: a mixture of classifiers within a tolerance (fairlearn)"
+    reference = "Agarwal et al., A Reductions Approach to Fair Classification, ICML 2018"
+
+    metric: Metric = Field("statistical-parity", description="fairness metric it trains for")
+    tolerance: float = Field(
+        0.01, ge=0, le=1, description="greatest distance of a group's rate from the overall rate"
+    )
+    max_iter: int = Field(50, ge=1, description="greatest number of iterations")
+
+    def asked(self) -> RateConstraint:
+        """The metric and tolerance it is trained for, to overall."""
+        return RateConstraint(self.metric, self.tolerance)
+
+    def fit(self, sample: Sample, rng: np.random.Generator) -> Classifier:
+        """Train on features, labels and groups.
+
+        Raises
+        ------
+        FpbenchError
+            If fairlearn's linear program fails at every tolerance that is tried.
+        """
+        scaler, base = _parts(self.estimator(rng))
+        matrix = encode(sample.features)
+        if scaler is not None:
+            matrix = scaler.fit_transform(matrix)
+        tolerances = _tolerances(self.tolerance)
+        for retries, tolerance in enumerate(tolerances):
+            try:
+                fitted = self._reduce(base, matrix, sample, tolerance)
+            except (TypeError, RuntimeError) as error:
+                if not _linear_program_failed(error):
+                    raise
+                failure = error
+                continue
+            return _mixture(scaler, fitted, {"fit_tolerance": tolerance, "fit_retries": retries})
+        raise FpbenchError(
+            f"learner {self.name!r}: fairlearn's linear program has no solution at any of the "
+            f"tolerances tried, {tolerances[0]:g} to {tolerances[-1]:g}"
+        ) from failure
+
+    def _reduce(self, base: Any, matrix: NDArray[Any], sample: Sample, tolerance: float) -> Any:
+        """One run of fairlearn's algorithm."""
+        from fairlearn import reductions
+
+        moment = getattr(reductions, _MOMENTS[self.metric])(difference_bound=tolerance)
+        algorithm = reductions.ExponentiatedGradient(base, moment, max_iter=self.max_iter)
+        with _without_known_warnings():
+            return algorithm.fit(matrix, sample.labels, sensitive_features=sample.sensitive)
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """Base models, and the probability with which each decides about a person."""
+
+    scaler: Any | None
+    predictors: tuple[Any, ...]
+    weights: NDArray[np.float64]
+    """(models,) positive, summing to 1."""
+    notes: Measures
+
+    def predict(
+        self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
+    ) -> Codes:
+        """Draw labels (n,) in {0, 1}; each person's is drawn on its own."""
+        positive = self._positive(features)
+        return as_labels(rng.random(len(positive)) < positive)
+
+    def predict_proba(
+        self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
+    ) -> NDArray[np.float64]:
+        """Probabilities (n, 2) with which label 0 and label 1 are predicted."""
+        return both_labels(self._positive(features))
+
+    def _positive(self, features: DataFrame) -> NDArray[np.float64]:
+        matrix = encode(features)
+        if self.scaler is not None:
+            matrix = self.scaler.transform(matrix)
+        positive = np.zeros(len(matrix))
+        for predictor, weight in zip(self.predictors, self.weights, strict=True):
+            positive += weight * predictor.predict(matrix)
+        return np.minimum(positive, 1.0)
+
+
+def _mixture(scaler: Any | None, fitted: Any, notes: Measures) -> Mixture:
+    """What prediction needs of a fitted algorithm, which itself keeps all its training data."""
+    weights = fitted.weights_[fitted.weights_ > 0]
+    predictors = tuple(fitted.predictors_[index] for index in weights.index)
+    shares = weights.to_numpy(np.float64)
+    return Mixture(scaler, predictors, shares / shares.sum(), notes)
+
+
+def _parts(estimator: Any) -> tuple[Any | None, Any]:
+    """What comes before the classifier, if anything, and the classifier.
+
+    fairlearn hands sample weights to the base model, and to a dummy in its place, under one name.
+    A pipeline and a dummy want different names, so only the classifier goes to fairlearn.
+    """
+    from sklearn.pipeline import Pipeline
+
+    if isinstance(estimator, Pipeline):
+        return estimator[:-1], estimator[-1]
+    return None, estimator
+
+
+def _tolerances(asked: float) -> list[float]:
+    """The tolerance asked for, and those to try after it."""
+    steps = (_FIRST_STEP * (2**retry - 1) for retry in range(_RETRIES + 1))
+    # Rounded, so that a row shows 0.0101 and not 0.010100000000000001.
+    larger = [round(min(asked + step, 1.0), 12) for step in steps]
+    return [asked, *(tolerance for tolerance in larger[1:] if tolerance > asked)]
+
+
+def _linear_program_failed(error: Exception) -> bool:
+    """Whether this is fairlearn's known failure, and not one of the base model or the data.
+
+    `_Lagrangian.solve_linprog` does not look at the solver's status: its `result.x[:-1]` is a
+    TypeError if there is no solution (fairlearn pull request 1715 makes it a RuntimeError). From
+    the same function base models are trained, in `eval_gap`: their errors are not this one.
+    """
+    frames = traceback.extract_tb(error.__traceback__)
+    names = [frame.name for frame in frames]
+    return (
+        "solve_linprog" in names
+        and "eval_gap" not in names[names.index("solve_linprog") :]
+        and frames[-1].filename.endswith("_lagrangian.py")
+    )
+
+
+@contextmanager
+def _without_known_warnings() -> Iterator[None]:
+    """Hide the warnings that fairlearn is known to cause in pandas, and no others."""
+    with warnings.catch_warnings():
+        for message in _KNOWN_WARNINGS:
+            warnings.filterwarnings("ignore", message, module=r"fairlearn\.")
+        yield

@@ -1,0 +1,133 @@
+"""Fairness after training: thresholds that differ between groups (Hardt et al.)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from fpbench import (
+    Classifier,
+    Codes,
+    DataError,
+    Metric,
+    RateConstraint,
+    Sample,
+    SklearnLearner,
+    encode,
+)
+from fpbench.builtin.learners._fitted import as_labels, both_labels, groups_of
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+_CONSTRAINTS = {
+    "statistical-parity": "demographic_parity",
+    "predictive-equality": "false_positive_rate_parity",
+    "equal-opportunity": "true_positive_rate_parity",
+    "equalized-odds": "equalized_odds",
+}
+
+
+class ThresholdOptimizer(SklearnLearner):
+    """fairlearn's `ThresholdOptimizer`: a base model, and randomised thresholds for each group.
+
+    It aims at equal rates, tolerance 0, on the training part and in expectation; predictions are
+    drawn, so those at hand differ by a little. Thresholds are on the base model's probabilities:
+    on its labels, as in Hardt et al., little would be left to choose. To predict, the model must
+    be told people's groups.
+
+    References
+    ----------
+    Hardt, Price, Srebro: Equality of Opportunity in Supervised Learning. NeurIPS 2016.
+    """
+
+    name = "threshold-optimizer"
+    summary = "fair by thresholds that differ between groups, chosen after training (fairlearn)"
+    reference = "Hardt et al., Equality of Opportunity in Supervised Learning, NeurIPS 2016"
+    predicts_with_sensitive = True
+
+    metric: Metric = Field("statistical-parity", description="fairness metric it makes equal")
+
+    def asked(self) -> RateConstraint:
+        """The metric at tolerance 0, to overall."""
+        return RateConstraint(self.metric, 0.0)
+
+    def fit(self, sample: Sample, rng: np.random.Generator) -> Classifier:
+        """Train on features and labels, then choose thresholds with the groups.
+
+        Raises
+        ------
+        DataError
+            If a group has one label only, so that it has no thresholds to choose from.
+        """
+        from fairlearn import postprocessing
+
+        groups = _checked_groups(sample)
+        optimizer = postprocessing.ThresholdOptimizer(
+            estimator=self.estimator(rng),
+            constraints=_CONSTRAINTS[self.metric],
+            predict_method="predict_proba",
+        )
+        optimizer.fit(encode(sample.features), sample.labels, sensitive_features=sample.sensitive)
+        return Thresholds(optimizer.interpolated_thresholder_, groups)
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """A trained base model with thresholds for every group."""
+
+    thresholder: Any
+    groups: dict[int, str]
+    """Codes and names of the groups that have thresholds."""
+
+    def predict(
+        self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
+    ) -> Codes:
+        """Draw labels (n,) in {0, 1}, each person's on its own.
+
+        Raises
+        ------
+        InputError
+            If people's groups are not given.
+        DataError
+            If a group was not there in training.
+        """
+        positive = self._positive(features, sensitive)
+        return as_labels(rng.random(len(positive)) < positive)
+
+    def predict_proba(
+        self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
+    ) -> NDArray[np.float64]:
+        """Probabilities (n, 2) with which label 0 and label 1 are predicted."""
+        return both_labels(self._positive(features, sensitive))
+
+    def _positive(self, features: DataFrame, sensitive: Codes | None) -> NDArray[np.float64]:
+        codes = groups_of(sensitive, ThresholdOptimizer.name)
+        # fairlearn would predict 0 for everyone of such a group, without a word.
+        if not np.isin(codes, list(self.groups)).all():
+            raise DataError(
+                f"learner {ThresholdOptimizer.name!r} is asked about a group that has nobody in "
+                f"the training part; it has thresholds for {', '.join(self.groups.values())}"
+            )
+        # What fairlearn's own `predict` draws from; drawing here spends the generator handed in.
+        found = self.thresholder._pmf_predict(encode(features), sensitive_features=codes)
+        return np.asarray(found, dtype=np.float64)[:, 1]
+
+
+def _checked_groups(sample: Sample) -> dict[int, str]:
+    """Codes and names of the groups here, each of which must have people of both labels."""
+    codes, labels = sample.sensitive, sample.labels
+    present = {int(code): sample.groups[int(code)] for code in np.unique(codes)}
+    for code, name in present.items():
+        found = np.unique(labels[codes == code])
+        if len(found) == 1:
+            raise DataError(
+                f"learner {ThresholdOptimizer.name!r}: in the training part everyone of group "
+                f"{name!r} has label {int(found[0])}, and thresholds need both labels in every "
+                "group; take more people, or a sensitive attribute with larger groups"
+            )
+    return present

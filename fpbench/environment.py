@@ -1,0 +1,88 @@
+"""What a run ran on: versions of everything that matters, machine, data."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from importlib.metadata import PackageNotFoundError, requires, version
+from typing import Any
+
+from fpbench.components import Dataset
+from fpbench.errors import DataError
+from fpbench.home import DataHome, sha256
+from fpbench.matrix import Matrix
+from fpbench.plugins import Catalog
+
+_SOLVERS = ("cplex", "docplex", "highspy", "pyomo", "ortools", "scipy")
+
+
+def describe_environment(matrix: Matrix, catalog: Catalog) -> dict[str, Any]:
+    """The environment of a run, as plain data.
+
+    Versions of Python, fpbench, its dependencies, the distributions whose plugins are installed
+    and the solvers; the platform; the linear-algebra libraries that numpy has loaded; the
+    checksums of the files of the matrix's datasets.
+    """
+    return {
+        "python": sys.version.split()[0],
+        "platform": platform.platform(),
+        "machine": platform.machine(),
+        "packages": _packages(catalog),
+        "solvers": {name: v for name in _SOLVERS if (v := _version(name))},
+        "blas": _blas(),
+        "data": _checksums(matrix, catalog),
+    }
+
+
+def extras() -> list[tuple[str, str]]:
+    """The extras of fpbench, and for each its version or the command that installs it."""
+    found = []
+    for extra, package in (
+        ("cp", "cplex"),
+        ("dask", "distributed"),
+        ("acs", "folktables"),
+        ("parquet", "pyarrow"),
+    ):
+        installed = _version(package)
+        said = f"{package} {installed}" if installed else f"pip install 'fpbench[{extra}]'"
+        found.append((extra, said))
+    return found
+
+
+def _packages(catalog: Catalog) -> dict[str, str]:
+    names = {"fpbench", *(entry.source.distribution for entry in catalog)}
+    for line in requires("fpbench") or []:
+        if "extra ==" not in line:
+            names.add("".join(c if c.isalnum() or c in "-_." else " " for c in line).split()[0])
+    return {name: v for name in sorted(names) if (v := _version(name))}
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _blas() -> list[str]:
+    import numpy as np  # noqa: F401  (threadpoolctl reports what is loaded)
+    from threadpoolctl import threadpool_info
+
+    return sorted(
+        f"{info['internal_api']} {info.get('version') or '?'}"
+        for info in threadpool_info()
+        if info["user_api"] == "blas"
+    )
+
+
+def _checksums(matrix: Matrix, catalog: Catalog) -> dict[str, str]:
+    home, found = DataHome.default(), {}
+    for choice in matrix.axes["dataset"]:
+        cls = catalog.component("dataset", choice.use)
+        assert issubclass(cls, Dataset)
+        for file in cls.files:
+            try:
+                found[file.name] = sha256(home.find(file.name))
+            except DataError:
+                found[file.name] = "missing"
+    return found

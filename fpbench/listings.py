@@ -1,0 +1,177 @@
+"""What is installed, described and looked after: the answers of the quick commands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fpbench import console
+from fpbench.errors import DataError, InputError, PluginError
+from fpbench.kinds import KINDS
+from fpbench.plugins import Catalog, Entry
+
+if TYPE_CHECKING:
+    from fpbench.components import Dataset
+
+
+def show_catalog(catalog: Catalog) -> None:
+    """Names of every kind with their distribution; imports none of them."""
+    rows = []
+    for kind in KINDS:
+        for number, entry in enumerate(catalog.of_kind(kind)):
+            rivals = " and ".join(map(str, entry.rivals))
+            owner = f"{entry.source}" + (f"; also claimed by {rivals}: unusable" if rivals else "")
+            rows.append((kind if number == 0 else "", entry.name, owner))
+    console.listing(rows, indent=0)
+
+
+def show_kind(catalog: Catalog, kind: str) -> None:
+    """The components of one kind, each with its summary; these are imported."""
+    if kind not in KINDS:
+        catalog.entry(kind, "")  # raises, naming the nearest kind
+    rows = [(entry.name, *_state(catalog, entry)) for entry in catalog.of_kind(kind)]
+    if rows:
+        console.listing(rows, indent=0)
+    else:
+        console.listing([(f"no {kind} is installed",)], indent=0)
+
+
+def show_broken(catalog: Catalog, *, trace: bool) -> None:
+    """Plugins that could not be registered."""
+    for broken in catalog.broken:
+        console.listing([(f"broken: {broken.plugin} of {broken.source}: {broken.reason}",)], 0)
+        if trace:
+            console.listing(((line,) for line in broken.trace.splitlines()), indent=4)
+    if catalog.broken and not trace:
+        console.listing([("--trace shows the tracebacks",)], indent=0)
+
+
+def _state(catalog: Catalog, entry: Entry) -> tuple[str, str]:
+    """Distribution, and summary or what is wrong."""
+    try:
+        cls = catalog.component(entry.kind, entry.name)
+    except PluginError as error:
+        return str(entry.source), f"broken: {error}"
+    missing = cls.unavailable()
+    return str(entry.source), f"unavailable: {missing}" if missing else cls.summary
+
+
+def show_component(catalog: Catalog, kind: str, name: str) -> None:
+    """Summary, documentation, source and parameters of one component."""
+    import inspect
+
+    cls = catalog.component(kind, name)
+    console.heading(f"{kind} {name}  ({catalog.entry(kind, name).source})")
+    console.listing([(line,) for line in (inspect.getdoc(cls) or cls.summary).splitlines()])
+    if cls.reference:
+        console.heading("reference")
+        console.listing([(cls.reference,)])
+    if missing := cls.unavailable():
+        console.heading("unavailable here")
+        console.listing([(missing,)])
+    console.heading("parameters")
+    schema = cls.model_json_schema()
+    rows = [_parameter(n, p, n in schema.get("required", ())) for n, p in
+            schema.get("properties", {}).items()]  # fmt: skip
+    console.listing(rows or [("none",)])
+
+
+def _parameter(name: str, said: dict[str, Any], required: bool) -> tuple[str, str, str]:
+    options = said.get("anyOf", [said])
+    kinds = " or ".join(dict.fromkeys(_type(option) for option in options))
+    default = "required" if required else f"= {said.get('default')!r}"
+    return name, default, f"{kinds}. {said.get('description', '')}".strip()
+
+
+_LIMITS = {"minimum": ">=", "exclusiveMinimum": ">", "maximum": "<=", "exclusiveMaximum": "<"}
+
+
+def _type(option: dict[str, Any]) -> str:
+    if "enum" in option:
+        return " | ".join(map(str, option["enum"]))
+    if "const" in option:
+        return str(option["const"])
+    limits = [f"{sign} {option[key]}" for key, sign in _LIMITS.items() if key in option]
+    return " ".join([str(option.get("type", "any")), ", ".join(limits)]).strip()
+
+
+def show_health(catalog: Catalog) -> None:
+    """What works here: components, engines, extras, data."""
+    from fpbench.engines import ENGINES
+    from fpbench.environment import extras
+
+    console.heading("components")
+    states = [(e.kind, e.name, _state(catalog, e)[1]) for e in catalog]
+    wrong = [row for row in states if row[2].startswith(("broken", "unavailable"))]
+    console.listing([(f"{len(states) - len(wrong)} of {len(states)} can be used",)])
+    if wrong:
+        console.listing(wrong)
+    show_broken(catalog, trace=False)
+    console.heading("engines")
+    console.listing(ENGINES.items())
+    console.heading("extras")
+    console.listing(extras())
+    console.heading("data")
+    show_data(catalog)
+
+
+def show_data(catalog: Catalog) -> None:
+    """Every dataset's files, and where they are."""
+    home, rows = _home(), []
+    for dataset in _datasets(catalog, []):
+        for file in dataset.files:
+            found = "missing" if home.missing([file]) else str(home.find(file.name))
+            hint = f": fpbench data fetch {dataset.name}" if found == "missing" else ""
+            rows.append((dataset.name, file.name, found + hint))
+        if not dataset.files:
+            rows.append((dataset.name, "-", "needs no files"))
+    console.listing(rows)
+
+
+def fetch(catalog: Catalog, names: list[str]) -> None:
+    """Download what is missing of datasets."""
+    home = _home()
+    for dataset in _datasets(catalog, names):
+        for file in dataset.files:
+            if home.missing([file]):
+                console.listing([(file.name, str(home.fetch(file)))])
+            else:
+                console.listing([(file.name, f"is here already: {home.find(file.name)}")])
+
+
+def verify(catalog: Catalog, names: list[str]) -> bool:
+    """Compare the files that are here with the known originals; whether all are the same."""
+    from fpbench.home import sha256
+
+    home, rows, good = _home(), [], True
+    for dataset in _datasets(catalog, names):
+        for file in dataset.files:
+            try:
+                found = home.find(file.name)
+            except DataError:
+                rows.append((dataset.name, file.name, "missing"))
+                good = good and not names
+                continue
+            same = sha256(found) == file.sha256
+            good = good and same
+            verdict = "as published" if same else f"DIFFERS from the known original: {found}"
+            rows.append((dataset.name, file.name, verdict))
+    console.listing(rows or [("these datasets need no files",)])
+    return good
+
+
+def _home() -> Any:
+    from fpbench.home import DataHome
+
+    return DataHome.default()
+
+
+def _datasets(catalog: Catalog, names: list[str]) -> list[type[Dataset]]:
+    from fpbench.components import Dataset
+
+    found = []
+    for name in names or [entry.name for entry in catalog.of_kind("dataset")]:
+        cls = catalog.component("dataset", name)
+        if not issubclass(cls, Dataset):
+            raise InputError(f"{name!r} is not a dataset")
+        found.append(cls)
+    return found

@@ -1,0 +1,263 @@
+"""A matrix file: what is to be combined with what. Knows the words, not what is behind them."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+
+from fpbench.errors import MatrixError, nearest
+from fpbench.kinds import ATTACK, AUDIT, KINDS
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Shares(_Table):
+    """The parts a table is cut into, as shares of its rows; they sum to at most 1."""
+
+    train: float = Field(1 / 3, gt=0, lt=1)
+    test: float = Field(1 / 3, gt=0, lt=1)
+    attack: float = Field(1 / 3, gt=0, lt=1)
+
+
+class Ranking(_Table):
+    """How the leaderboard ranks."""
+
+    rank_by: str = "gain"
+
+
+_Seeds = (
+    Annotated[int, Field(ge=1)] | Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)]
+)
+_Choices = Annotated[list[dict[str, Any]], Field(min_length=1)]
+_FIELDS: dict[str, Any] = {
+    "title": (str, ""),
+    "seeds": (_Seeds, 1),
+    "split": (Shares, Shares()),
+    "exclude": (list[dict[str, str]], []),
+    "leaderboard": (Ranking, Ranking()),
+    **dict.fromkeys(KINDS, (_Choices | None, None)),
+}
+_File: type[BaseModel] = create_model("_File", __base__=_Table, **_FIELDS)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One value of one axis: a component by name, with parameters."""
+
+    kind: str
+    use: str
+    label: str
+    parameters: dict[str, Any]
+    where: str
+    """Where it stands in the file, for messages."""
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """A validated matrix."""
+
+    title: str
+    seeds: tuple[int, ...]
+    shares: Shares
+    axes: dict[str, tuple[Choice, ...]]
+    """Choices of every kind; empty where the matrix names none."""
+    exclude: tuple[dict[str, str], ...]
+    rank_by: str
+    origin: str
+    """The file it was read from, for messages."""
+    text: str
+    """The file itself."""
+
+    def canonical(self) -> str:
+        """JSON of all that decides which cells there are; titles and ranking do not."""
+        axes = {
+            kind: [[c.use, c.label, c.parameters] for c in choices]
+            for kind, choices in self.axes.items()
+        }
+        said = [list(self.seeds), self.shares.model_dump(), axes, list(self.exclude)]
+        return json.dumps(said, sort_keys=True, default=str)
+
+
+def read(source: str | Path | Mapping[str, Any]) -> Matrix:
+    """Read a matrix from a TOML file, or from the same as a mapping.
+
+    Raises
+    ------
+    MatrixError
+        If it cannot be read or says something it may not say; names file, table, key, value and
+        the nearest valid name.
+    """
+    if isinstance(source, Mapping):
+        return _matrix(dict(source), "matrix", json.dumps(source, default=str))
+    path = Path(source)
+    try:
+        text = path.read_text(encoding="utf-8")
+        return _matrix(tomllib.loads(text), str(path), text)
+    except OSError as error:
+        raise MatrixError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise MatrixError(f"{path}: not valid TOML: {error}") from error
+
+
+def _matrix(data: dict[str, Any], origin: str, text: str) -> Matrix:
+    file: Any = validated(_File, data, origin)
+    shares = file.split
+    if shares.train + shares.test + shares.attack > 1 + 1e-9:
+        raise MatrixError(f"{origin}: [split]: train, test and attack sum to more than 1")
+    seeds = file.seeds if isinstance(file.seeds, list) else range(file.seeds)
+    if len(set(seeds)) < len(seeds):
+        raise MatrixError(f"{origin}: seeds: the same seed is named twice")
+    axes = {kind: tuple(_expanded(kind, getattr(file, kind) or [], origin)) for kind in KINDS}
+    _check_axes(axes, origin)
+    _check_exclude(file.exclude, axes, origin)
+    return Matrix(
+        title=file.title,
+        seeds=tuple(seeds),
+        shares=shares,
+        axes=axes,
+        exclude=tuple(file.exclude),
+        rank_by=file.leaderboard.rank_by,
+        origin=origin,
+        text=text,
+    )
+
+
+def _expanded(kind: str, tables: list[dict[str, Any]], origin: str) -> Iterator[Choice]:
+    """One choice for every combination of the swept values of every table."""
+    for number, table in enumerate(tables, 1):
+        where = f"{origin}: [[{kind}]] no. {number}"
+        use, label = table.get("use"), table.get("label")
+        if not isinstance(use, str):
+            raise MatrixError(f'{where}: needs use = "NAME", the name of a {kind}')
+        if label is not None and not (isinstance(label, str) and label):
+            raise MatrixError(f"{where}: label: must be a text that is not empty")
+        where += f" ({use})"
+        given = {key: value for key, value in table.items() if key not in ("use", "label")}
+        swept = {key: _swept(value, f"{where}: {key}") for key, value in given.items()}
+        many = [key for key, values in swept.items() if len(values) > 1]
+        for combination in product(*swept.values()):
+            parameters = dict(zip(swept, combination, strict=True))
+            variant = ", ".join(f"{key}={parameters[key]}" for key in many)
+            name = f"{label or use} {variant}".strip()
+            yield Choice(kind, use, name, parameters, where)
+
+
+def _swept(value: Any, where: str) -> list[Any]:
+    """The values that a parameter takes: one, or those of its sweep."""
+    if not (isinstance(value, dict) and len(value) == 1):
+        return [value]
+    ((how, said),) = value.items()
+    if how == "sweep":
+        if not isinstance(said, list) or not said:
+            raise MatrixError(f"{where}: sweep: must be a list of at least one value")
+        return said
+    if how not in ("linspace", "geomspace"):
+        return [value]
+    numbers = isinstance(said, list) and len(said) == 3
+    if not numbers or any(isinstance(v, bool) or not isinstance(v, (int, float)) for v in said):
+        raise MatrixError(f"{where}: {how}: must be [low, high, number of values]")
+    low, high, count = said
+    if not isinstance(count, int) or count < 1:
+        raise MatrixError(f"{where}: {how}: the number of values must be 1 or more, not {count!r}")
+    if how == "geomspace" and (low <= 0 or high <= 0):
+        raise MatrixError(f"{where}: geomspace: both ends must be above 0")
+    return [_between(how, low, high, i / max(count - 1, 1)) for i in range(count)]
+
+
+def _between(how: str, low: float, high: float, part: float) -> float:
+    """A value between two ends, as a short decimal: tolerances are taken as written."""
+    value = low + (high - low) * part if how == "linspace" else low * (high / low) ** part
+    return float(f"{value:.12g}")
+
+
+def _check_axes(axes: dict[str, tuple[Choice, ...]], origin: str) -> None:
+    for kind, choices in axes.items():
+        seen: dict[str, Choice] = {}
+        for choice in choices:
+            if choice.label in seen:
+                raise MatrixError(
+                    f"{choice.where}: the label {choice.label!r} is taken by another {kind}; "
+                    'give one of them label = "..."'
+                )
+            seen[choice.label] = choice
+    for kind in ("dataset", "learner"):
+        if not axes[kind]:
+            raise MatrixError(f"{origin}: needs at least one [[{kind}]]")
+    attack = [kind for kind in ATTACK[2:] if axes[kind]]
+    if attack and len(attack) < 3:
+        lacking = next(kind for kind in ATTACK[2:] if not axes[kind])
+        raise MatrixError(
+            f"{origin}: names a {attack[0]} but no [[{lacking}]]: an attack needs both"
+        )
+    if not attack and not axes["auditor"]:
+        raise MatrixError(
+            f"{origin}: nothing to measure: needs an attack ([[disclosure]], [[adversary]] and "
+            "[[corrector]]) or an [[auditor]]"
+        )
+    for kind in AUDIT[3:]:
+        if axes[kind] and not axes["auditor"]:
+            raise MatrixError(f"{origin}: names a {kind} but no [[auditor]] that could use it")
+
+
+def _check_exclude(
+    exclude: list[dict[str, str]], axes: dict[str, tuple[Choice, ...]], origin: str
+) -> None:
+    for number, rule in enumerate(exclude, 1):
+        where = f"{origin}: [[exclude]] no. {number}"
+        if not rule:
+            raise MatrixError(f"{where}: is empty, and would exclude everything")
+        for kind, name in rule.items():
+            if kind not in KINDS:
+                raise MatrixError(f"{where}: unknown key {kind!r}; {nearest(kind, KINDS)}")
+            names = {n for choice in axes[kind] for n in (choice.use, choice.label)}
+            if name not in names:
+                raise MatrixError(
+                    f"{where}: {kind}: no {kind} {name!r} in this matrix; {nearest(name, names)}"
+                )
+
+
+def validated(model: type[BaseModel], data: dict[str, Any], where: str) -> Any:
+    """An instance of a pydantic model, or one clear error about the first thing wrong.
+
+    Raises
+    ------
+    MatrixError
+        Says where, which key, which value, and the nearest valid name.
+    """
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+    path = [str(part) for part in first["loc"]]
+    key = path[0] if path else ""
+    if first["type"] == "extra_forbidden" and len(path) == 1:
+        valid = nearest(key, [*model.model_fields, *_reserved(model)])
+        raise MatrixError(f"{where}: unknown key {key!r}; {valid}")
+    if first["type"] == "extra_forbidden":
+        raise MatrixError(f"{where}: unknown key {'.'.join(path)!r}")
+    if first["type"] == "missing":
+        raise MatrixError(f"{where}: needs a value for {key!r}")
+    said = f", not {first['input']!r}" if not isinstance(first["input"], dict) else ""
+    choices = first.get("ctx", {}).get("expected", "")
+    hint = ""
+    if first["type"] == "literal_error" and isinstance(first["input"], str):
+        hint = "; " + nearest(first["input"], [c.strip(" '") for c in _literals(choices)])
+    message = first["msg"].removeprefix("Value error, ")
+    raise MatrixError(f"{where}: {key}: {message[:1].lower()}{message[1:]}{said}{hint}")
+
+
+def _literals(expected: str) -> list[str]:
+    return expected.replace(" or ", ", ").split(", ")
+
+
+def _reserved(model: type[BaseModel]) -> tuple[str, ...]:
+    return () if model is _File else ("use", "label")

@@ -1,0 +1,117 @@
+"""Components as data: how a component travels to a worker and into a key."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import inspect
+import json
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from types import UnionType
+from typing import Any, Union, get_args, get_origin
+
+from fpbench.components import BASES, Component
+from fpbench.errors import MatrixError
+from fpbench.matrix import validated
+from fpbench.plugins import Catalog
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A component by name and parameters: strings and numbers only."""
+
+    kind: str
+    use: str
+    parameters: dict[str, Any]
+    """All of them, defaults included."""
+    slots: dict[str, Spec] = field(default_factory=dict)
+    """Components that it holds, by field."""
+
+    def identity(self) -> str:
+        """Canonical JSON: the same for the same component with the same parameters."""
+        slots = {name: spec.identity() for name, spec in self.slots.items()}
+        return json.dumps([self.kind, self.use, self.parameters, slots], sort_keys=True)
+
+
+def specify(
+    catalog: Catalog, kind: str, use: str, parameters: dict[str, Any], where: str
+) -> tuple[Component, Spec]:
+    """Build a component from what a user wrote, and say what it is as data.
+
+    Components given inline, as tables with `use`, fill the fields of that kind.
+
+    Raises
+    ------
+    MatrixError
+        If a parameter is unknown, missing or out of range.
+    NameUnknownError, PluginError
+        If there is no such component, or it cannot be loaded.
+    """
+    cls = catalog.component(kind, use)
+    plain, slots, held = dict(parameters), {}, {}
+    for name, slot_kind in slot_kinds(cls).items():
+        value = plain.pop(name, None)
+        if isinstance(value, dict) and isinstance(value.get("use"), str):
+            inner = {key: v for key, v in value.items() if key != "use"}
+            inline = f"{where}: {name}"
+            held[name], slots[name] = specify(catalog, slot_kind, value["use"], inner, inline)
+        elif value is not None:
+            raise MatrixError(f'{where}: {name}: must be a table with use = "NAME"')
+    component = validated(cls, {**plain, **held}, where)
+    dumped = component.model_dump(mode="json", exclude=set(slot_kinds(cls)))
+    return component, Spec(kind, use, dumped, slots)
+
+
+def build(spec: Spec, catalog: Catalog) -> Component:
+    """The component that a spec describes."""
+    held = {name: build(inner, catalog) for name, inner in spec.slots.items()}
+    return catalog.component(spec.kind, spec.use)(**spec.parameters, **held)
+
+
+@cache
+def slot_kinds(cls: type[Component]) -> dict[str, str]:
+    """Fields of a component whose type is another kind of component, and which."""
+    found = {}
+    for name, info in cls.model_fields.items():
+        annotation: Any = info.annotation
+        union = get_origin(annotation) in (Union, UnionType)
+        for option in get_args(annotation) if union else (annotation,):
+            if (
+                isinstance(option, type)
+                and issubclass(option, Component)
+                and option in BASES.values()
+            ):
+                found[name] = option.kind
+    return found
+
+
+def fingerprint(spec: Spec, catalog: Catalog) -> str:
+    """What a component's results depend on besides its parameters: its version and its code."""
+    entry = catalog.entry(spec.kind, spec.use)
+    own = f"{entry.source}/{_code_hash(catalog.component(spec.kind, spec.use))}"
+    return "+".join([own, *(fingerprint(inner, catalog) for inner in spec.slots.values())])
+
+
+@cache
+def _code_hash(cls: type[Component]) -> str:
+    """Hash of the module of a class without its prose: comments and docstrings change nothing."""
+    try:
+        source = Path(inspect.getfile(cls)).read_text(encoding="utf-8")
+        tree = ast.parse(source)
+    except (OSError, TypeError, SyntaxError, UnicodeDecodeError):
+        return cls.__qualname__  # made without a source file, in a notebook for instance
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            node.body = [s for s in body if not _is_prose(s)]  # type: ignore[attr-defined]
+    return hashlib.sha256(ast.dump(tree).encode()).hexdigest()[:16]
+
+
+def _is_prose(statement: ast.AST) -> bool:
+    return (
+        isinstance(statement, ast.Expr)
+        and isinstance(statement.value, ast.Constant)
+        and isinstance(statement.value.value, str)
+    )

@@ -1,0 +1,254 @@
+"""What a step does. The only module in which kinds meet.
+
+A step is a pure function of its component, its parameters, its parents' results and the seed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fpbench.components import (
+    Adversary,
+    Auditor,
+    Classifier,
+    Corrector,
+    Dataset,
+    Disclosure,
+    Learner,
+)
+from fpbench.errors import HiddenError, InputError, PluginError
+from fpbench.home import DataHome
+from fpbench.plugins import Catalog
+from fpbench.rates import RateConstraint
+from fpbench.records import (
+    Claim,
+    Codes,
+    Correction,
+    Guess,
+    Measures,
+    Predictions,
+    Problem,
+    Sample,
+    Split,
+    Subject,
+    Table,
+    View,
+)
+from fpbench.scores import attack_measures, model_measures
+from fpbench.specs import Spec, build
+
+
+@dataclass(frozen=True)
+class Step:
+    """A unit of cached work, as data."""
+
+    key: str
+    """Hash of all that its result depends on, code included."""
+    stream: str
+    """Hash of what it is, code excluded: its randomness is derived from this."""
+    action: str
+    spec: Spec | None
+    parents: tuple[str, ...]
+    """Keys of the steps whose results it is given, in order."""
+    options: tuple[float, ...] = ()
+
+    def rng(self) -> np.random.Generator:
+        """Its own stream of randomness."""
+        digest = hashlib.sha256(self.stream.encode()).digest()
+        return np.random.default_rng(int.from_bytes(digest, "big"))
+
+    def __str__(self) -> str:
+        return f"{self.action} {self.spec.use}" if self.spec else self.action
+
+
+class Failure(NamedTuple):
+    """Why a step has no result."""
+
+    reason: str
+    trace: str
+    bad_input: bool
+    """Whether it is the user's input that is wrong, and not a component."""
+
+
+class Result(NamedTuple):
+    """What a step gave, and how long it took, in seconds."""
+
+    value: Any
+    seconds: float
+
+
+def execute(step: Step, parents: tuple[Any, ...], catalog: Catalog | None = None) -> Result:
+    """Run one step; a component that raises gives a `Failure`, never an exception.
+
+    Parameters
+    ----------
+    step
+        What to do.
+    parents
+        Results of its parents, in order.
+    catalog
+        What is installed; found out here, in a worker, if None.
+    """
+    started = time.perf_counter()
+    value: Any
+    try:
+        if catalog is None:
+            from fpbench.plugins import discover
+
+            catalog = discover()
+        component = build(step.spec, catalog) if step.spec else None
+        value = ACTIONS[step.action](component, parents, step)
+    except Exception as error:  # whatever a component raises fails its own cells only
+        message = " ".join(str(error).split())
+        known = isinstance(error, (InputError, HiddenError, PluginError))
+        reason = f"{step}: {message}" if known else f"{step}: {type(error).__name__}: {message}"
+        value = Failure(reason, traceback.format_exc(), isinstance(error, InputError))
+    return Result(value, time.perf_counter() - started)
+
+
+@dataclass(frozen=True)
+class _Context:
+    """What a disclosure is handed."""
+
+    asked: RateConstraint | None
+    train: Sample
+    attack: Sample
+
+
+def _load(dataset: Dataset, parents: tuple[()], step: Step) -> Table:
+    return dataset.load(DataHome.default())
+
+
+def _split(_: None, parents: tuple[Table], step: Step) -> Split:
+    (table,) = parents
+    everyone = table.sample()
+    order = step.rng().permutation(len(table))
+    ends = np.rint(np.cumsum(step.options) * len(table)).astype(int)
+    train, test, attack = np.split(order[: ends[-1]], ends[:-1])
+    return Split(*(_part(table, everyone, n, rows) for n, rows in
+                   (("training", train), ("test", test), ("attack", attack))))  # fmt: skip
+
+
+def _part(table: Table, everyone: Sample, name: str, rows: Any) -> Sample:
+    part = everyone.take(rows)
+    for group in np.flatnonzero(np.bincount(part.sensitive, minlength=len(table.groups)) == 0):
+        raise InputError(
+            f"data set {table.name!r}: nobody of group {table.groups[group]!r} falls into the "
+            f"{name} part; choose larger shares in [split], more rows or fewer groups"
+        )
+    return part
+
+
+def _train(learner: Learner, parents: tuple[Split], step: Step) -> Classifier:
+    return learner.fit(parents[0].train, step.rng())
+
+
+def _predict(learner: Learner, parents: tuple[Classifier, Split], step: Step) -> Predictions:
+    model, split = parents
+    rng = step.rng()
+
+    def said(part: Sample) -> Codes:
+        sensitive = part.sensitive if learner.predicts_with_sensitive else None
+        answer = np.asarray(model.predict(part.features, rng, sensitive))
+        if answer.shape != (len(part),) or not np.isin(answer, (0, 1)).all():
+            raise PluginError(f"predictions must be {len(part)} values 0 or 1")
+        return answer.astype(np.int8)
+
+    train, test, attack = said(split.train), said(split.test), said(split.attack)
+    notes = dict(getattr(model, "notes", {}))
+    return Predictions(train, test, attack, learner.asked(), notes)
+
+
+def _disclose(
+    disclosure: Disclosure, parents: tuple[Split, Predictions], step: Step
+) -> Claim | None:
+    split, predictions = parents
+    context = _Context(
+        predictions.asked,
+        split.train.having(predictions=predictions.train),
+        split.attack.having(predictions=predictions.attack),
+    )
+    return disclosure.claim(context, step.rng())
+
+
+def view_for(adversary: Adversary, split: Split, predictions: Predictions | None) -> View:
+    """All that an adversary is handed: what it declares, and never the training part's groups."""
+    target, attack = split.train, split.attack
+    if predictions is not None:
+        target = target.having(predictions=predictions.train)
+        attack = attack.having(predictions=predictions.attack)
+    sees = adversary.sees - {"sensitive"}
+    return View(target.only(sees), attack.only(sees | {"sensitive"}))
+
+
+def _guess(adversary: Adversary, parents: tuple[Any, ...], step: Step) -> Guess:
+    split: Split = parents[0]
+    predictions: Predictions | None = parents[1] if len(parents) > 1 else None
+    guess = adversary.guess(view_for(adversary, split, predictions), step.rng())
+    k, n, m = len(split.train.groups), len(split.train), len(guess.held_out)
+    for what, values, confidence, size in (
+        ("the guess", guess.values, guess.confidence, n),
+        ("the held-out guess", guess.held_out_values, guess.held_out_confidence, m),
+    ):
+        if values.shape != (size,) or confidence.shape != (size,):
+            raise PluginError(f"{what} must have {size} values and confidences")
+        if size and not (values.min() >= 0 and values.max() < k):
+            raise PluginError(f"{what} must be group codes in 0..{k - 1}")
+        if not (np.isfinite(confidence).all() and (confidence >= 0).all()):
+            raise PluginError(f"the confidence of {what} must be finite and not negative")
+    return guess
+
+
+def _correct(corrector: Corrector, parents: tuple[Any, ...], step: Step) -> Any:
+    split, predictions, guess, claim = parents
+    k = len(split.train.groups)
+    constraint = claim.constraint if claim is not None else None
+    rows = guess.held_out
+    held_out = Problem(
+        guess.held_out_values, k, predictions.attack[rows], split.attack.labels[rows], constraint
+    )
+    weights, measures = corrector.weigh(guess, held_out, split.attack.sensitive[rows])
+    if weights is not None and not (np.isfinite(weights).all() and (weights > 0).all()):
+        raise PluginError("the weights must be finite and positive")
+    problem = Problem(guess.values, k, predictions.train, split.train.labels, constraint, weights)
+    started = time.perf_counter()
+    correction = corrector.correct(problem)
+    return correction, {**measures, "correct_seconds": time.perf_counter() - started}
+
+
+def _score(_: None, parents: tuple[Any, ...], step: Step) -> Measures:
+    split, predictions, guess, claim, (correction, extra) = parents
+    measured = attack_measures(split, predictions, guess, claim, correction)
+    return {**measured, **extra, **predictions.notes}
+
+
+def _audit(auditor: Auditor, parents: tuple[Any, ...], step: Step) -> Measures:
+    split, predictions = parents[:2]
+    train = split.train.having(predictions=predictions.train).only(auditor.sees)
+    test = split.test.having(predictions=predictions.test).only(auditor.sees)
+    model = parents[2] if len(parents) > 2 else None
+    measured = auditor.audit(Subject(train, test, model), step.rng())
+    return {**model_measures(split, predictions, None), **predictions.notes, **measured}
+
+
+ACTIONS: dict[str, Callable[[Any, Any, Step], Any]] = {
+    "load": _load,
+    "split": _split,
+    "train": _train,
+    "predict": _predict,
+    "disclose": _disclose,
+    "guess": _guess,
+    "correct": _correct,
+    "score": _score,
+    "audit": _audit,
+}
+"""What is done, by name, in the order of the flow."""
+
+__all__ = ["ACTIONS", "Correction", "Failure", "Result", "Step", "execute", "view_for"]
