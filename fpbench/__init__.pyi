@@ -26,6 +26,7 @@ from .errors import PluginError as PluginError
 from .errors import StoreError as StoreError
 from .estimators import SklearnLearner as SklearnLearner
 from .estimators import encode as encode
+from .estimators import random_state as random_state
 from .home import DataHome as DataHome
 from .home import RemoteFile as RemoteFile
 from .hookspecs import hookimpl as hookimpl

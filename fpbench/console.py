@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 _PIPED_WIDTH = 140
 """Columns where there is no terminal to ask: wide enough that nothing is folded away."""
 
+_LABEL_WIDTH = 13
+"""Columns a label gets at least, so that a table still fits a terminal of 80."""
+
 _AUDIT_COLUMNS = 7
 
 _COLOURS = {Status.DONE: "green", Status.FAILED: "red", Status.SKIPPED: "yellow"}
@@ -155,13 +158,15 @@ def show_leaderboard(board: Leaderboard) -> None:
         console.print(escape(board.title), style="bold")
     if shared:
         console.print(escape(" · ".join(shared)), style="dim")
-    table = Table(header_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    table = Table(header_style="bold", box=box.SIMPLE_HEAD, padding=0)
     table.add_column("#", justify="right")
     for kind in varying:
-        table.add_column(kind, overflow="fold")
+        words = [w for line in board.lines for w in line.labels[kind].split()]
+        widest = max(map(len, [kind, *words]))
+        table.add_column(kind, overflow="fold", min_width=min(widest, _LABEL_WIDTH))
     names = _columns(board)
     numeric = [_SHOWN.get(name, name) for name in names]
-    for name in (*numeric, *((f"{numeric[-1]} sd", "95 %") if names else ()), "n"):
+    for name in (*numeric, *(("sd", "95 %") if names else ()), "n"):
         table.add_column(name, justify="right", no_wrap=True)
     for line in board.lines:
         labels = [escape(line.labels[kind]) for kind in varying]
@@ -190,7 +195,7 @@ def _values(line: Line, names: list[str]) -> list[str]:
     last = found[-1]
     if last is None or last.low is None or last.high is None:
         return [*values, "-", "-"]
-    return [*values, _short(last.deviation), f"{_short(last.low)} to {_short(last.high)}"]
+    return [*values, _short(last.deviation), f"{_short(last.low)}–{_short(last.high)}"]
 
 
 def _short(number: float | None) -> str:

@@ -35,8 +35,8 @@ def encode(features: DataFrame) -> NDArray[np.float32]:
     return pd.get_dummies(features, dtype=np.float32).to_numpy(np.float32)
 
 
-def seed(rng: np.random.Generator) -> int:
-    """A `random_state` for scikit-learn, drawn from a generator."""
+def random_state(rng: np.random.Generator) -> int:
+    """A whole number for the `random_state` of scikit-learn, drawn from a generator."""
     return int(rng.integers(_LARGEST_SEED))
 
 
@@ -46,8 +46,11 @@ class SklearnLearner(Learner):
     base: Literal["decision-tree", "random-forest", "logistic-regression"] = Field(
         "decision-tree", description="scikit-learn classifier that is trained underneath"
     )
-    max_depth: int | None = Field(
-        8, ge=1, description="greatest depth of a tree; of no effect on logistic regression"
+    max_depth: int = Field(
+        8,
+        ge=1,
+        le=1_000,
+        description="greatest depth of a tree, of no effect on logistic regression",
     )
 
     def estimator(self, rng: np.random.Generator) -> Any:
@@ -55,11 +58,11 @@ class SklearnLearner(Learner):
         if self.base == "decision-tree":
             from sklearn.tree import DecisionTreeClassifier
 
-            return DecisionTreeClassifier(max_depth=self.max_depth, random_state=seed(rng))
+            return DecisionTreeClassifier(max_depth=self.max_depth, random_state=random_state(rng))
         if self.base == "random-forest":
             from sklearn.ensemble import RandomForestClassifier
 
-            return RandomForestClassifier(max_depth=self.max_depth, random_state=seed(rng))
+            return RandomForestClassifier(max_depth=self.max_depth, random_state=random_state(rng))
         from sklearn.linear_model import LogisticRegression
         from sklearn.pipeline import make_pipeline
         from sklearn.preprocessing import StandardScaler

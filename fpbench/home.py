@@ -60,32 +60,48 @@ class DataHome:
     def fetch(self, file: RemoteFile, into: Path | None = None) -> Path:
         """Download a file into `into` (the user's data directory by default) and verify it.
 
-        A download is kept only if its checksum is that of the known original, so a good file is
-        never replaced by a bad one.
+        Nothing is downloaded if the known original is already found. A download is kept only if
+        its checksum is that of the known original, so a good file is never replaced by a bad one.
 
         Raises
         ------
         DataError
-            If the download fails or is not the known original.
+            If the download fails or is not the known original, or if a file of the same name in
+            another directory, found first, would hide it.
         """
-        import pooch
-
-        try:
-            got = pooch.retrieve(
-                file.url,
-                known_hash=f"sha256:{file.sha256}",
-                fname=file.name,
-                path=into or self.directories[-1],
+        found = None if into else self._look(file.name)
+        target = into or self.directories[-1]
+        if found is not None and sha256(found) == file.sha256:
+            return found
+        if found is not None and found.parent != target:
+            raise DataError(
+                f"data file {str(found)!r} is not the known original and would hide a download "
+                f"into {str(target)!r}: move it away first"
             )
-        except (OSError, ValueError) as error:  # ValueError is pooch's word for a bad checksum
-            raise DataError(f"data file {file.name!r} could not be fetched: {error}") from error
-        return Path(got)
+        return _download(file, target)
 
     def _look(self, name: str) -> Path | None:
         return next((d / name for d in self.directories if (d / name).is_file()), None)
 
     def __str__(self) -> str:
         return os.pathsep.join(str(directory) for directory in self.directories)
+
+
+def _download(file: RemoteFile, target: Path) -> Path:
+    import pooch
+
+    # pooch announces every download on the terminal, which is not its to write on.
+    pooch.get_logger().setLevel("WARNING")
+    try:
+        got = pooch.retrieve(
+            file.url, known_hash=f"sha256:{file.sha256}", fname=file.name, path=target
+        )
+    except (OSError, ValueError) as error:  # requests raises the one, a bad checksum the other
+        raise DataError(
+            f"data file {file.name!r} could not be fetched from {file.url} into "
+            f"{str(target)!r}: {error}; or put it by hand where FPBENCH_DATA points"
+        ) from error
+    return Path(got)
 
 
 def sha256(path: Path) -> str:

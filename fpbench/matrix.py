@@ -146,9 +146,14 @@ def _expanded(kind: str, tables: list[dict[str, Any]], origin: str) -> Iterator[
         many = [key for key, values in swept.items() if len(values) > 1]
         for combination in product(*swept.values()):
             parameters = dict(zip(swept, combination, strict=True))
-            variant = ", ".join(f"{key}={parameters[key]}" for key in many)
-            name = f"{label or use} {variant}".strip()
+            variants = (_variant(key, parameters[key]) for key in many)
+            name = " ".join((label or use, *variants))
             yield Choice(kind, use, name, parameters, where)
+
+
+def _variant(key: str, value: Any) -> str:
+    """A swept value in a label: a word says itself what it is about, a number does not."""
+    return value if isinstance(value, str) else f"{key}={value}"
 
 
 def _swept(value: Any, where: str) -> list[Any]:
@@ -238,26 +243,28 @@ def validated(model: type[BaseModel], data: dict[str, Any], where: str) -> Any:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
     path = [str(part) for part in first["loc"]]
-    key = path[0] if path else ""
-    if first["type"] == "extra_forbidden" and len(path) == 1:
-        valid = nearest(key, [*model.model_fields, *_reserved(model)])
-        raise MatrixError(f"{where}: unknown key {key!r}; {valid}")
     if first["type"] == "extra_forbidden":
-        raise MatrixError(f"{where}: unknown key {'.'.join(path)!r}")
+        valid = nearest(path[-1], _keys(model, path))
+        raise MatrixError(f"{where}: unknown key {'.'.join(path)!r}; {valid}")
+    # pydantic puts the names of the tried types of a union into the path; they are not keys.
+    key = ".".join(part for part in path if part.isidentifier() or part.isdigit())
     if first["type"] == "missing":
         raise MatrixError(f"{where}: needs a value for {key!r}")
-    said = f", not {first['input']!r}" if not isinstance(first["input"], dict) else ""
-    choices = first.get("ctx", {}).get("expected", "")
-    hint = ""
-    if first["type"] == "literal_error" and isinstance(first["input"], str):
-        hint = "; " + nearest(first["input"], [c.strip(" '") for c in _literals(choices)])
+    said, hint = first["input"], ""
+    if first["type"] == "literal_error" and isinstance(said, str):
+        hint = "; " + nearest(said, _literals(first["ctx"]["expected"]))
     message = first["msg"].removeprefix("Value error, ")
-    raise MatrixError(f"{where}: {key}: {message[:1].lower()}{message[1:]}{said}{hint}")
+    unlike = "" if isinstance(said, dict) else f", not {said!r}"
+    raise MatrixError(f"{where}: {key}: {message[:1].lower()}{message[1:]}{unlike}{hint}")
+
+
+def _keys(model: type[BaseModel], path: list[str]) -> list[str]:
+    """The keys that are valid where an unknown one stands."""
+    if len(path) > 1 and path[0] in model.model_fields:
+        inner = model.model_fields[path[0]].annotation
+        return list(getattr(inner, "model_fields", ()))
+    return [*model.model_fields, *(() if model is _File else ("use", "label"))]
 
 
 def _literals(expected: str) -> list[str]:
-    return expected.replace(" or ", ", ").split(", ")
-
-
-def _reserved(model: type[BaseModel]) -> tuple[str, ...]:
-    return () if model is _File else ("use", "label")
+    return [name.strip(" '") for name in expected.replace(" or ", ", ").split(", ")]

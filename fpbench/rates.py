@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from numbers import Real
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -66,7 +67,7 @@ class RateConstraint:
         for what, value, valid in (("metric", self.metric, METRICS), ("form", self.form, FORMS)):
             if value not in valid:
                 raise InputError(f"unknown {what} {value!r}; {nearest(str(value), valid)}")
-        if not 0 <= self.tolerance <= 1:
+        if not (isinstance(self.tolerance, Real) and 0 <= self.tolerance <= 1):
             raise InputError(f"tolerance must be between 0 and 1, not {self.tolerance!r}")
 
     @property
@@ -183,10 +184,11 @@ def _least_between(x: _Integers, positives: int, n: int, e: int, q: int) -> _Int
     def holds(m: _Integers) -> NDArray[np.bool_]:
         return np.asarray(q * (x * n - positives * m) <= e * m * (n - m), dtype=bool)
 
-    half, product = float(e * n + q * positives), float(q * n) * x.astype(np.float64)
+    tolerance = e / q
+    half, product = tolerance * n + positives, n * x.astype(np.float64)
     if half == 0:
         return np.zeros_like(x)
-    root = 2 * product / (half + np.sqrt(np.maximum(half**2 - 4 * float(e) * product, 0)))
+    root = 2 * product / (half + np.sqrt(np.maximum(half**2 - 4 * tolerance * product, 0)))
     m = np.clip(np.ceil(root), 0, n).astype(np.int64).astype(x.dtype)
     while not (ok := holds(m)).all():
         m = np.where(ok, m, m + 1)

@@ -62,9 +62,12 @@ def exponent_scores(problem: Problem, truth: Codes, most: int) -> NDArray[np.int
     """
     assert problem.constraint is not None and problem.weights is not None
     total = np.zeros(most + 1, dtype=np.int64)
-    for part in problem.constraint.slices(problem.labels):
+    parts = problem.constraint.slices(problem.labels)
+    # With several slices a group may be empty in one of them.
+    least = (1, 1) if len(parts) == 1 else (0, 0)
+    for part in parts:
         people = Slice(problem.guess, problem.predictions, part)
-        quadrants = people.frontier(problem.constraint, (1, 1))
+        quadrants = people.frontier(problem.constraint, least)
         if not quadrants:
             return None
         sides = [_Side(people, quadrant, problem.weights, truth) for quadrant in quadrants]

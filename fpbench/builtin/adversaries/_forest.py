@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from fpbench import Adversary, Codes, DataError, Guess, Sample, View, encode
+from fpbench import Adversary, Codes, DataError, Guess, Sample, View, encode, random_state
 
 
 class ForestAdversary(Adversary):
@@ -20,9 +20,7 @@ class ForestAdversary(Adversary):
     """
 
     n_estimators: int = Field(100, ge=1, le=10_000, description="number of trees")
-    max_depth: int | None = Field(
-        6, ge=1, description="greatest depth of a tree; a large number sets no limit"
-    )
+    max_depth: int = Field(6, ge=1, le=1_000, description="greatest depth of a tree")
     min_samples_split: int = Field(
         10, ge=2, description="least people in a node that may be split further"
     )
@@ -70,7 +68,7 @@ class ForestAdversary(Adversary):
             min_samples_split=self.min_samples_split,
             min_samples_leaf=self.min_samples_leaf,
             class_weight=None if self.class_weight == "none" else self.class_weight,
-            random_state=int(rng.integers(2**31 - 1)),
+            random_state=random_state(rng),
             # Several threads would add up probabilities in an order that changes their last digit.
             n_jobs=1,
         )

@@ -43,14 +43,14 @@ class CorrelationRemover(SklearnLearner):
         """Train on features, labels and groups."""
         from fairlearn import preprocessing
 
-        k = len(sample.groups)
-        matrix = _with_groups(sample.features, sample.sensitive, k)
-        columns = range(matrix.shape[1] - (k - 1), matrix.shape[1])
+        shares = _members(sample.sensitive, len(sample.groups) - 1).mean(axis=0)
+        matrix = _with_groups(sample.features, sample.sensitive, shares)
+        columns = range(matrix.shape[1] - len(shares), matrix.shape[1])
         remover = preprocessing.CorrelationRemover(
             sensitive_feature_ids=list(columns), alpha=self.alpha
         )
         residuals = remover.fit_transform(matrix)
-        return Uncorrelated(remover, self.estimator(rng).fit(residuals, sample.labels), k)
+        return Uncorrelated(remover, self.estimator(rng).fit(residuals, sample.labels), shares)
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,8 @@ class Uncorrelated:
 
     remover: Any
     estimator: Any
-    k: int
-    """Number of groups."""
+    shares: NDArray[np.float64]
+    """(k - 1,) share of each group but the first in training."""
 
     def predict(
         self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
@@ -82,13 +82,22 @@ class Uncorrelated:
 
     def _residuals(self, features: DataFrame, sensitive: Codes | None) -> Any:
         codes = groups_of(sensitive, CorrelationRemover.name)
-        return self.remover.transform(_with_groups(features, codes, self.k))
+        return self.remover.transform(_with_groups(features, codes, self.shares))
 
 
-def _with_groups(features: DataFrame, codes: Codes, k: int) -> NDArray[np.float64]:
-    """Encoded features, and a column for each group but the first, which the others imply.
+def _members(codes: Codes, others: int) -> NDArray[np.bool_]:
+    """Membership (n, others) of every group but the first, which the others imply."""
+    return np.equal(np.asarray(codes)[:, None], np.arange(1, others + 1))
 
-    Double precision: in single, a large feature would keep some of its correlation.
+
+def _with_groups(
+    features: DataFrame, codes: Codes, shares: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Encoded features, then membership less the group's share in training.
+
+    Centred here, because fairlearn before 0.15 subtracts one mean from all sensitive columns,
+    which is wrong for more than two groups. Double precision: in single, a large feature would
+    keep some of its correlation.
     """
-    groups = np.asarray(codes)[:, None] == np.arange(1, k)
+    groups = _members(codes, len(shares)) - shares
     return np.hstack([encode(features), groups], dtype=np.float64)

@@ -77,7 +77,7 @@ class ExponentiatedGradient(SklearnLearner):
     tolerance: float = Field(
         0.01, ge=0, le=1, description="greatest distance of a group's rate from the overall rate"
     )
-    max_iter: int = Field(50, ge=1, description="greatest number of iterations")
+    max_iter: int = Field(50, ge=1, le=10_000, description="greatest number of iterations")
 
     def asked(self) -> RateConstraint:
         """The metric and tolerance it is trained for, to overall."""

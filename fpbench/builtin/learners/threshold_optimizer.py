@@ -72,7 +72,7 @@ class ThresholdOptimizer(SklearnLearner):
             constraints=_CONSTRAINTS[self.metric],
             predict_method="predict_proba",
         )
-        optimizer.fit(encode(sample.features), sample.labels, sensitive_features=sample.sensitive)
+        optimizer.fit(_matrix(sample.features), sample.labels, sensitive_features=sample.sensitive)
         return Thresholds(optimizer.interpolated_thresholder_, groups)
 
 
@@ -114,8 +114,16 @@ class Thresholds:
                 f"the training part; it has thresholds for {', '.join(self.groups.values())}"
             )
         # What fairlearn's own `predict` draws from; drawing here spends the generator handed in.
-        found = self.thresholder._pmf_predict(encode(features), sensitive_features=codes)
+        found = self.thresholder._pmf_predict(_matrix(features), sensitive_features=codes)
         return np.asarray(found, dtype=np.float64)[:, 1]
+
+
+def _matrix(features: DataFrame) -> NDArray[np.float64]:
+    """Encoded features in double precision, and so the scores that a base model makes of them.
+
+    fairlearn puts its probabilities into the array of scores, which pandas 3 refuses in single.
+    """
+    return encode(features).astype(np.float64)
 
 
 def _checked_groups(sample: Sample) -> dict[int, str]:

@@ -1,0 +1,97 @@
+"""Fixtures that several files use: toy plugins installed as packages, and the real data."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from fpbench import DataHome, discover
+
+TOYS = Path(__file__).parent / "plugins"
+
+Install = Callable[..., Path]
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
+    """Install a plugin as a distribution would: metadata and a module on the import path.
+
+    Subprocesses and workers of this test find it too.
+    """
+    site = tmp_path / "site"
+    site.mkdir()
+    monkeypatch.syspath_prepend(str(site))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(site), str(TOYS)]))
+
+    def make(distribution: str, module: str, source: str | None = None) -> Path:
+        info = site / f"{distribution.replace('-', '_')}-1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.0\n"
+        )
+        (info / "entry_points.txt").write_text(f"[fpbench]\n{module} = {module}\n")
+        if source is not None:
+            (site / f"{module}.py").write_text(source)
+        discover.cache_clear()
+        return site
+
+    yield make
+    discover.cache_clear()
+    for name in [n for n, m in sys.modules.items() if str(site) in str(getattr(m, "__file__", ""))]:
+        del sys.modules[name]
+
+
+@pytest.fixture
+def toys(install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The toy components of tests/plugins, installed."""
+    monkeypatch.syspath_prepend(str(TOYS))
+    install("fpbench-toys", "toys")
+
+
+@pytest.fixture
+def toy_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[str]]:
+    """What toy components did, in any process, since the last call."""
+    file = tmp_path / "trace"
+    monkeypatch.setenv("TOY_TRACE", str(file))
+
+    def read() -> list[str]:
+        lines = file.read_text().splitlines() if file.exists() else []
+        file.unlink(missing_ok=True)
+        return lines
+
+    return read
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run the installed command in an empty directory."""
+    where = tmp_path / "work"
+    where.mkdir()
+
+    def run(*arguments: object, **env: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [Path(sys.executable).parent / "fpbench", *map(str, arguments)],
+            cwd=where,
+            env={**os.environ, **env},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+        )
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def adult_home() -> DataHome:
+    """The real UCI Adult files, or a skip that says how to get them."""
+    home = DataHome.default()
+    try:
+        home.find("adult.data")
+        home.find("adult.test")
+    except ValueError as missing:
+        pytest.skip(f"{missing}; fpbench data fetch adult, or set FPBENCH_DATA")
+    return home

@@ -1,0 +1,235 @@
+"""An instant toy component of every kind, registered as a third party would."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import ClassVar, Literal
+
+import numpy as np
+import pandas as pd
+from pydantic import Field
+
+from fpbench import (
+    Adversary,
+    Auditor,
+    Claim,
+    Component,
+    Correction,
+    Corrector,
+    Dataset,
+    Disclosure,
+    Guess,
+    InputError,
+    Learner,
+    Mechanism,
+    Policy,
+    RateConstraint,
+    SolverStatus,
+    Table,
+    hookimpl,
+)
+
+
+def trace(what: str) -> None:
+    """Append to the file that TOY_TRACE names, so that tests see what really ran, anywhere."""
+    if "TOY_TRACE" in os.environ:
+        with Path(os.environ["TOY_TRACE"]).open("a") as file:
+            file.write(what + "\n")
+
+
+class Flock(Dataset):
+    """People with one feature."""
+
+    name = "flock"
+    summary = "a few people with one feature"
+    rows: int = Field(60, ge=3, description="people")
+    groups: int = Field(2, ge=1, le=5, description="groups")
+
+    @property
+    def n_groups(self) -> int:
+        return self.groups
+
+    def load(self, home):
+        trace("load")
+        rows = np.arange(self.rows)
+        groups = [f"g{i}" for i in range(self.groups)]
+        sensitive = pd.Categorical.from_codes(rows % self.groups, groups)
+        return Table(
+            self.name,
+            pd.DataFrame({"x": rows.astype(float)}),
+            (rows // 2) % 2,
+            pd.DataFrame({"group": sensitive}),
+        )
+
+
+class Model:
+    """Says 1 of every person whose feature a seeded coin picks."""
+
+    notes: ClassVar[dict[str, float]] = {"toy_note": 1.0}
+
+    def predict(self, features, rng, sensitive=None):
+        return rng.integers(0, 2, len(features)).astype(np.int8)
+
+
+class Parrot(Learner):
+    """Trains nothing."""
+
+    name = "parrot"
+    summary = "predicts by tossing a coin"
+    number: int = Field(0, ge=0, description="tells one parrot from another")
+    fails: Literal["never", "raises", "input"] = Field("never", description="how training ends")
+
+    def asked(self):
+        return RateConstraint("statistical-parity", 0.1)
+
+    def fit(self, sample, rng):
+        trace(f"train {self.number}")
+        if self.fails == "raises":
+            raise RuntimeError("the parrot\n bit")
+        if self.fails == "input":
+            raise InputError("the parrot wants other data")
+        return Model()
+
+
+class Oracle(Disclosure):
+    """Says the tolerance it was told to say."""
+
+    name = "oracle"
+    summary = "claims a tolerance"
+    tolerance: float = Field(0.1, ge=0, le=1, description="what it claims")
+
+    def claim(self, context, rng):
+        trace("disclose")
+        return Claim(RateConstraint("statistical-parity", self.tolerance), self.name)
+
+
+class Coin(Adversary):
+    """Guesses by tossing a coin."""
+
+    name = "coin"
+    summary = "guesses by tossing a coin"
+    sees = frozenset({"features"})
+
+    def guess(self, view, rng):
+        trace("guess coin")
+        n, m, k = len(view.target), len(view.attack), len(view.target.groups)
+        return Guess(
+            rng.integers(0, k, n),
+            rng.random(n),
+            np.arange(m),
+            rng.integers(0, k, m),
+            rng.random(m),
+        )
+
+
+class Peek(Coin):
+    """Looks at the predictions too."""
+
+    name = "peek"
+    summary = "guesses what was predicted"
+    sees = frozenset({"features", "predictions"})
+
+    def guess(self, view, rng):
+        trace("guess peek")
+        n, m = view.target.predictions.astype(int), view.attack.predictions.astype(int)
+        return Guess(n, np.ones(len(n)), np.arange(len(m)), m, np.ones(len(m)))
+
+
+class Flip(Corrector):
+    """Turns every guess around."""
+
+    name = "flip"
+    summary = "turns every guess around"
+    sleep: float = Field(0.0, ge=0, description="seconds it takes")
+
+    def incompatible(self, other: Component):
+        if isinstance(other, Flock) and other.groups > 2:
+            return "flip turns around two groups only"
+        return super().incompatible(other)
+
+    def correct(self, problem):
+        trace("correct")
+        time.sleep(self.sleep)
+        return Correction(1 - problem.guess, SolverStatus.FEASIBLE, float(len(problem.guess)))
+
+
+class Hiss(Mechanism):
+    """Adds normal noise."""
+
+    name = "hiss"
+    summary = "adds noise"
+    scale: float = Field(1.0, gt=0, description="of the noise")
+
+    def release(self, answer, sensitivity, epsilon, rng):
+        return answer + rng.normal(0, self.scale * sensitivity / epsilon, np.shape(answer))
+
+
+class Clamp(Policy):
+    """Cuts off."""
+
+    name = "clamp"
+    summary = "cuts off what is out of range"
+
+    def repair(self, answers, total, rng):
+        return np.clip(answers, 0, total)
+
+
+class Counter(Auditor):
+    """Counts the people of the first group, with noise if it is given a mechanism."""
+
+    name = "counter"
+    summary = "counts people"
+    sees = frozenset({"sensitive", "model"})
+    mechanism: Mechanism | None = Field(None, description="noise")
+    policy: Policy | None = Field(None, description="repair")
+
+    def audit(self, subject, rng):
+        trace("audit")
+        assert isinstance(subject.model, Model)
+        count = np.array([np.count_nonzero(subject.test.sensitive == 0)])
+        noisy = self.mechanism.release(count, 1.0, 1.0, rng) if self.mechanism else count
+        if self.policy:
+            noisy = self.policy.repair(noisy, len(subject.test), rng)
+        return {"members": float(noisy[0])}
+
+
+@hookimpl
+def fpbench_datasets():
+    return [Flock]
+
+
+@hookimpl
+def fpbench_learners():
+    return [Parrot]
+
+
+@hookimpl
+def fpbench_disclosures():
+    return [Oracle]
+
+
+@hookimpl
+def fpbench_adversaries():
+    return [Coin, Peek]
+
+
+@hookimpl
+def fpbench_correctors():
+    return [Flip]
+
+
+@hookimpl
+def fpbench_mechanisms():
+    return [Hiss]
+
+
+@hookimpl
+def fpbench_policies():
+    return [Clamp]
+
+
+@hookimpl
+def fpbench_auditors():
+    return [Counter]

@@ -1,0 +1,239 @@
+"""Cells, the unique steps they share, and skips with reasons."""
+
+import importlib
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from fpbench import discover
+from fpbench.errors import DataError, MatrixError
+from fpbench.matrix import read
+from fpbench.plan import make_plan, needed
+
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+
+ATTACK = """
+seeds = 2
+[[dataset]]
+use = "flock"
+[[learner]]
+use = "parrot"
+number = { sweep = [0, 1, 2] }
+[[disclosure]]
+use = "oracle"
+[[adversary]]
+use = "coin"
+[[adversary]]
+use = "peek"
+[[corrector]]
+use = "flip"
+[[corrector]]
+use = "none"
+"""
+AUDIT = """
+[[dataset]]
+use = "flock"
+[[learner]]
+use = "parrot"
+[[auditor]]
+use = "counter"
+[[mechanism]]
+use = "hiss"
+scale = { sweep = [1.0, 2.0] }
+[[policy]]
+use = "clamp"
+"""
+
+
+def plan_of(text):
+    return make_plan(read(tomllib.loads(text)), discover())
+
+
+@pytest.fixture(autouse=True)
+def _toys(toys):
+    pass
+
+
+def test_every_combination_is_a_cell_and_every_shared_step_is_one():
+    plan = plan_of(ATTACK)
+    assert len(plan.cells) == 2 * 3 * 2 * 2
+    assert plan.count_steps() == {
+        "load": 1,  # of all seeds
+        "split": 2,  # a seed
+        "train": 6,  # a learner and seed
+        "predict": 6,
+        "disclose": 6,
+        "guess": 2 + 6,  # coin sees no model, so it guesses once a seed; peek once a model
+        "correct": 24,
+        "score": 24,
+    }
+    assert plan.count_alone() == dict.fromkeys(plan.count_steps(), 24)
+
+
+def test_the_quick_adult_matrix_runs_each_unique_step_once(monkeypatch, tmp_path):
+    for name in ("adult.data", "adult.test"):
+        (tmp_path / name).touch()
+    monkeypatch.setenv("FPBENCH_DATA", str(tmp_path))
+    plan = make_plan(read(BENCHMARKS / "ferry-adult-quick.toml"), discover())
+    assert len(plan.cells) == 3 * 16 * 2 * 2
+    assert plan.count_steps() == {
+        "load": 1,
+        "split": 3,
+        "train": 48,
+        "predict": 48,
+        "disclose": 48,
+        "guess": 3 + 48,
+        "correct": 192,
+        "score": 192,
+    }
+
+
+@pytest.mark.parametrize("path", sorted(BENCHMARKS.glob("*.toml")), ids=lambda path: path.stem)
+def test_every_matrix_of_ours_can_be_planned(path, monkeypatch, tmp_path):
+    for name in ("adult.data", "adult.test"):
+        (tmp_path / name).touch()
+    monkeypatch.setenv("FPBENCH_DATA", str(tmp_path))
+    plan = make_plan(read(path), discover())
+    assert plan.runnable
+
+
+def test_a_step_needs_no_more_than_its_parents_before_it():
+    plan = plan_of(ATTACK)
+    order = needed(plan, [cell.key for cell in plan.runnable])
+    assert sorted(order) == sorted(plan.steps)
+    before = set()
+    for key in order:
+        assert before.issuperset(plan.steps[key].parents)
+        before.add(key)
+
+
+def test_audits_cross_the_mechanisms_and_policies_they_take():
+    plan = plan_of(AUDIT)
+    assert [cell.labels["mechanism"] for cell in plan.cells] == ["hiss scale=1.0", "hiss scale=2.0"]
+    assert {cell.labels["policy"] for cell in plan.cells} == {"clamp"}
+    assert plan.count_steps()["audit"] == 2
+
+
+def test_a_component_given_inline_is_not_crossed():
+    inline = 'use = "counter"\nmechanism = { use = "hiss", scale = 3.0 }'
+    plan = plan_of(AUDIT.replace('use = "counter"', inline))
+    (cell,) = plan.cells
+    assert "mechanism" not in cell.labels
+    assert plan.steps[cell.key].spec.slots["mechanism"].parameters == {"scale": 3.0}
+
+
+def test_what_makes_no_sense_is_skipped_with_the_reason():
+    plan = plan_of(ATTACK.replace('use = "flock"', 'use = "flock"\ngroups = 3'))
+    assert plan.count_skipped() == {"flip turns around two groups only": 12}
+    assert {cell.labels["corrector"] for cell in plan.runnable} == {"none"}
+
+
+def test_a_claim_that_nobody_makes_cannot_be_exploited():
+    plan = plan_of(ATTACK.replace('use = "oracle"', 'use = "hidden"'))
+    assert plan.count_skipped() == {
+        "disclosure 'hidden' makes no claim, so there is nothing to correct with": 12
+    }
+
+
+def test_excluded_cells_are_not_there():
+    text = ATTACK + '[[exclude]]\nadversary = "peek"\nlearner = "parrot number=1"\n'
+    assert len(plan_of(text).cells) == 24 - 4
+    assert len(plan_of(ATTACK + '[[exclude]]\nlearner = "parrot"\ncorrector = "none"\n').cells) == 12
+    with pytest.raises(MatrixError, match="leaves no cell"):
+        plan_of(ATTACK + '[[exclude]]\nlearner = "parrot"\n')
+
+
+def keys(text):
+    return {(tuple(c.labels.values()), c.seed): c.key for c in plan_of(text).cells}
+
+
+def test_a_cell_does_not_depend_on_what_else_is_in_the_matrix():
+    alone = keys(ATTACK.replace("[0, 1, 2]", "[1, 0]").replace("seeds = 2", "seeds = [1]"))
+    assert alone.items() <= keys(ATTACK).items()
+
+
+def test_a_default_that_is_written_out_changes_nothing():
+    written = ATTACK.replace('use = "flock"', 'use = "flock"\nrows = 60')
+    assert keys(written) == keys(ATTACK)
+
+
+SOURCE = """
+from fpbench import Policy, hookimpl
+
+class Mend(Policy):
+    name = "mend"
+    summary = "mends"
+
+    def repair(self, answers, total, rng):
+        return answers
+
+@hookimpl
+def fpbench_policies():
+    return [Mend]
+"""
+
+
+def test_prose_does_not_change_a_key_and_code_does(install):
+    text = AUDIT.replace("clamp", "mend")
+
+    def key(source):
+        module = site / "mender.py"
+        module.write_text(source)
+        sys.modules.pop("mender", None)
+        importlib.invalidate_caches()
+        discover.cache_clear()
+        return plan_of(text).cells[0].key
+
+    site = install("mender", "mender", SOURCE)
+    original = key(SOURCE)
+    prose = SOURCE.replace("rng):", 'rng):\n        """Do nothing."""').replace("class", "# Why.\nclass")
+    assert key(prose) == original
+    assert key(SOURCE.replace("return answers", "return answers + 1")) != original
+
+
+def test_data_that_is_not_here_is_skipped_with_the_command_that_fetches_it(monkeypatch, tmp_path):
+    monkeypatch.setenv("FPBENCH_DATA", str(tmp_path))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    plan = plan_of(ATTACK + '[[dataset]]\nuse = "adult"\n')
+    (reason,) = plan.count_skipped()
+    assert "adult.data" in reason
+    assert "fpbench data fetch adult" in reason
+    with pytest.raises(DataError, match="nothing to run: .* fpbench data fetch adult"):
+        plan_of(ATTACK.replace('use = "flock"', 'use = "adult"'))
+
+
+BAD = {
+    "unknown plugin": ('use = "flock"', 'use = "flok"', "unknown dataset 'flok'; did you mean 'flock'?"),
+    "unknown parameter": (
+        'use = "flock"',
+        'use = "flock"\nrow = 3',
+        "[[dataset]] no. 1 (flock): unknown key 'row'; did you mean 'rows'?",
+    ),
+    "wrong type": ('use = "flock"', 'use = "flock"\nrows = "3"', "rows: input should be a valid integer, not '3'"),
+    "out of range": ('use = "flock"', 'use = "flock"\nrows = 1', "greater than or equal to 3, not 1"),
+    "unknown word": ("number = {", 'fails = "rises"\nnumber = {', "fails: input should be 'never', 'raises' or 'input', not 'rises'; did you mean 'raises'?"),
+    "the same twice": (
+        '[[corrector]]\nuse = "none"',
+        '[[corrector]]\nuse = "flip"\nlabel = "flop"',
+        "'flop' is the same corrector with the same parameters as 'flip'",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_one_clear_error(name):
+    old, new, expected = BAD[name]
+    with pytest.raises(MatrixError) as error:
+        plan_of(ATTACK.replace(old, new))
+    assert expected in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_slot_is_filled_with_a_table():
+    with pytest.raises(MatrixError, match='mechanism: must be a table with use = "NAME"'):
+        plan_of(AUDIT.replace('use = "counter"', 'use = "counter"\nmechanism = "hiss"'))
+    with pytest.raises(MatrixError, match=r"\(counter\): mechanism: unknown key 'scal'"):
+        inline = 'use = "counter"\nmechanism = { use = "hiss", scal = 1.0 }'
+        plan_of(AUDIT.replace('use = "counter"', inline))
