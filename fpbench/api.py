@@ -115,9 +115,10 @@ def correct(
     Examples
     --------
     >>> import fpbench
-    >>> found = fpbench.correct([0, 0, 1, 1], [1, 1, 0, 1], weights=[1, 2, 1, 3], tolerance=0.3)
+    >>> guess, predictions = [0, 0, 0, 1, 1, 1], [1, 1, 0, 1, 0, 0]
+    >>> found = fpbench.correct(guess, predictions, weights=[3, 2, 1, 1, 1, 2], tolerance=0.1)
     >>> found.values.tolist(), found.objective
-    ([0, 0, 0, 1], 1.0)
+    ([0, 0, 0, 1, 0, 1], 1.0)
     """
     solver = component("corrector", corrector, **parameters)
     assert isinstance(solver, Corrector)

@@ -3,33 +3,57 @@
 Commands import what they need when they are called, so that `--help` shows at once.
 """
 
-from __future__ import annotations
-
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from fpbench import console
 from fpbench.errors import FpbenchError
 from fpbench.kinds import KINDS, Status
 
-app = typer.Typer(
-    name="fpbench",
-    help="Measure what fair machine-learning models give away about people.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # rich's help costs more than all the rest of a light start
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-data_app = typer.Typer(
-    help="Data files: where they are looked for, fetched, verified.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
-app.add_typer(data_app, name="data")
+
+class _Light:
+    """A command whose `--help` has a value when it is not given.
+
+    typer (0.29) loads pydantic to convert a missing one, which costs more than all the rest.
+    """
+
+    def get_help_option(self, ctx: Any) -> Any:
+        option = super().get_help_option(ctx)  # type: ignore[misc]
+        if option is not None:
+            option.default = False
+        return option
+
+
+class _Command(_Light, TyperCommand):
+    pass
+
+
+class _Group(_Light, TyperGroup):
+    pass
+
+
+def _typer(name: str, text: str) -> typer.Typer:
+    """A group of commands that starts light: plain help, no completion options to convert."""
+    return typer.Typer(
+        name=name,
+        help=text,
+        cls=_Group,
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+
+
+app = _typer("fpbench", "Measure what fair machine-learning models give away about people.")
+data_app = _typer("data", "Data files: where they are looked for, fetched, verified.")
+app.add_typer(data_app)
 
 MatrixFile = Annotated[Path, typer.Argument(help="Matrix file (TOML).", metavar="MATRIX")]
 RunDirectory = Annotated[Path, typer.Argument(help="Run directory.", metavar="RUN")]
@@ -73,7 +97,7 @@ def _root(
     pass
 
 
-@app.command()
+@app.command(cls=_Command)
 def run(
     matrix: MatrixFile,
     out: Out = None,
@@ -120,7 +144,7 @@ def _show(made: object, rank_by: str | None = None) -> None:
         console.show_leaderboard(board)
 
 
-@app.command()
+@app.command(cls=_Command)
 def plan(matrix: MatrixFile, out: Out = None) -> None:
     """Show what would run: cells, unique steps, skips with reasons, rough time."""
     from fpbench import api
@@ -145,7 +169,7 @@ def plan(matrix: MatrixFile, out: Out = None) -> None:
     console.show_plan(planned, seconds, len(done))
 
 
-@app.command()
+@app.command(cls=_Command)
 def leaderboard(
     run: RunDirectory,
     by: Annotated[str | None, typer.Option(help="Measure to rank by.")] = None,
@@ -158,7 +182,7 @@ def leaderboard(
     _show(made, by)
 
 
-@app.command()
+@app.command(cls=_Command)
 def export(
     run: RunDirectory,
     format: Annotated[Format, typer.Option(help="File format.")] = Format.CSV,
@@ -174,11 +198,11 @@ def export(
     write(api.load(run).frame(), format.value, output, long=long)
 
 
-@app.command()
+@app.command(cls=_Command)
 def plugins(
-    kind: Annotated[
-        str | None, typer.Argument(help="Show one kind, with a summary of each.")
-    ] = None,
+    long: Annotated[
+        bool, typer.Option("--long", help="Import every component and show its summary.")
+    ] = False,
     trace: Annotated[
         bool, typer.Option("--trace", help="Show the tracebacks of broken plugins.")
     ] = False,
@@ -188,14 +212,11 @@ def plugins(
     from fpbench.plugins import discover
 
     catalog = discover()
-    if kind is None:
-        listings.show_catalog(catalog)
-    else:
-        listings.show_kind(catalog, kind)
+    listings.show_catalog(catalog, long=long)
     listings.show_broken(catalog, trace=trace)
 
 
-@app.command()
+@app.command(cls=_Command)
 def describe(
     kind: Annotated[str, typer.Argument(help=f"One of {', '.join(KINDS)}.", metavar="KIND")],
     name: Annotated[str, typer.Argument(metavar="NAME")],
@@ -207,7 +228,7 @@ def describe(
     listings.show_component(discover(), kind, name)
 
 
-@app.command()
+@app.command(cls=_Command)
 def doctor() -> None:
     """Show what works here, and how to get what does not."""
     from fpbench import listings
@@ -219,7 +240,7 @@ def doctor() -> None:
 Names = Annotated[list[str] | None, typer.Argument(help="Datasets; all if not given.")]
 
 
-@data_app.command("list")
+@data_app.command("list", cls=_Command)
 def data_list() -> None:
     """List the files of every dataset, and which are here."""
     from fpbench import listings
@@ -228,16 +249,16 @@ def data_list() -> None:
     listings.show_data(discover())
 
 
-@data_app.command()
+@data_app.command(cls=_Command)
 def fetch(names: Annotated[list[str], typer.Argument(help="Datasets.", metavar="NAME...")]) -> None:
-    """Download what is missing of datasets, and verify it."""
+    """Download what is missing of datasets, or is not the known original."""
     from fpbench import listings
     from fpbench.plugins import discover
 
     listings.fetch(discover(), names)
 
 
-@data_app.command()
+@data_app.command(cls=_Command)
 def verify(names: Names = None) -> None:
     """Compare files with the known originals; exit code 1 if one differs."""
     from fpbench import listings
@@ -247,14 +268,10 @@ def verify(names: Names = None) -> None:
         raise typer.Exit(1)
 
 
-@data_app.command()
+@data_app.command(cls=_Command)
 def path() -> None:
     """Show the directories in which data is looked for, first match wins."""
     from fpbench.home import DataHome
 
     for directory in DataHome.default().directories:
         typer.echo(str(directory))
-
-
-if __name__ == "__main__":
-    main()

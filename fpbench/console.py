@@ -195,7 +195,7 @@ def _values(line: Line, names: list[str]) -> list[str]:
     last = found[-1]
     if last is None or last.low is None or last.high is None:
         return [*values, "-", "-"]
-    return [*values, _short(last.deviation), f"{_short(last.low)}–{_short(last.high)}"]
+    return [*values, _short(last.deviation), f"{_short(last.low)}\u2013{_short(last.high)}"]
 
 
 def _short(number: float | None) -> str:

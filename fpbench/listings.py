@@ -13,26 +13,18 @@ if TYPE_CHECKING:
     from fpbench.components import Dataset
 
 
-def show_catalog(catalog: Catalog) -> None:
-    """Names of every kind with their distribution; imports none of them."""
+def show_catalog(catalog: Catalog, *, long: bool) -> None:
+    """Names of every kind with their distribution; `long` imports them for their summaries."""
     rows = []
     for kind in KINDS:
         for number, entry in enumerate(catalog.of_kind(kind)):
-            rivals = " and ".join(map(str, entry.rivals))
-            owner = f"{entry.source}" + (f"; also claimed by {rivals}: unusable" if rivals else "")
-            rows.append((kind if number == 0 else "", entry.name, owner))
+            summary = _state(catalog, entry) if long else _owners(entry)
+            rows.append((kind if number == 0 else "", entry.name, str(entry.source), summary))
     console.listing(rows, indent=0)
 
 
-def show_kind(catalog: Catalog, kind: str) -> None:
-    """The components of one kind, each with its summary; these are imported."""
-    if kind not in KINDS:
-        catalog.entry(kind, "")  # raises, naming the nearest kind
-    rows = [(entry.name, *_state(catalog, entry)) for entry in catalog.of_kind(kind)]
-    if rows:
-        console.listing(rows, indent=0)
-    else:
-        console.listing([(f"no {kind} is installed",)], indent=0)
+def _owners(entry: Entry) -> str:
+    return f"also claimed by {' and '.join(map(str, entry.rivals))}" if entry.rivals else ""
 
 
 def show_broken(catalog: Catalog, *, trace: bool) -> None:
@@ -45,14 +37,14 @@ def show_broken(catalog: Catalog, *, trace: bool) -> None:
         console.listing([("--trace shows the tracebacks",)], indent=0)
 
 
-def _state(catalog: Catalog, entry: Entry) -> tuple[str, str]:
-    """Distribution, and summary or what is wrong."""
+def _state(catalog: Catalog, entry: Entry) -> str:
+    """The summary of a component, or what is wrong with it."""
     try:
         cls = catalog.component(entry.kind, entry.name)
     except PluginError as error:
-        return str(entry.source), f"broken: {error}"
+        return f"broken: {error}"
     missing = cls.unavailable()
-    return str(entry.source), f"unavailable: {missing}" if missing else cls.summary
+    return f"unavailable: {missing}" if missing else cls.summary
 
 
 def show_component(catalog: Catalog, kind: str, name: str) -> None:
@@ -100,7 +92,7 @@ def show_health(catalog: Catalog) -> None:
     from fpbench.environment import extras
 
     console.heading("components")
-    states = [(e.kind, e.name, _state(catalog, e)[1]) for e in catalog]
+    states = [(e.kind, e.name, _state(catalog, e)) for e in catalog]
     wrong = [row for row in states if row[2].startswith(("broken", "unavailable"))]
     console.listing([(f"{len(states) - len(wrong)} of {len(states)} can be used",)])
     if wrong:
@@ -128,14 +120,11 @@ def show_data(catalog: Catalog) -> None:
 
 
 def fetch(catalog: Catalog, names: list[str]) -> None:
-    """Download what is missing of datasets."""
+    """Download what is missing of datasets, or is not the known original."""
     home = _home()
     for dataset in _datasets(catalog, names):
         for file in dataset.files:
-            if home.missing([file]):
-                console.listing([(file.name, str(home.fetch(file)))])
-            else:
-                console.listing([(file.name, f"is here already: {home.find(file.name)}")])
+            console.listing([(file.name, str(home.fetch(file)))])
 
 
 def verify(catalog: Catalog, names: list[str]) -> bool:

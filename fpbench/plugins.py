@@ -6,9 +6,7 @@ A plugin that fails is a row in the listing, never the end of the command.
 from __future__ import annotations
 
 import importlib
-import traceback
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -49,8 +47,7 @@ class Source(NamedTuple):
         return f"{self.distribution} {self.version}".strip()
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """A registered component."""
 
     kind: str
@@ -70,12 +67,12 @@ class Broken(NamedTuple):
     trace: str
 
 
-@dataclass
 class Catalog:
     """The components that are installed, and the plugins that are broken."""
 
-    entries: dict[tuple[str, str], Entry] = field(default_factory=dict)
-    broken: list[Broken] = field(default_factory=list)
+    def __init__(self) -> None:
+        self.entries: dict[tuple[str, str], Entry] = {}
+        self.broken: list[Broken] = []
 
     def of_kind(self, kind: str) -> list[Entry]:
         """Entries of a kind, by name."""
@@ -173,6 +170,8 @@ def _register(catalog: Catalog, manager: pluggy.PluginManager, point: EntryPoint
     except Exception as error:  # any failure of a stranger's code is a row, not our end
         if manager.has_plugin(name):
             manager.unregister(name=name)
+        import traceback
+
         reason = f"{type(error).__name__}: {error}".splitlines()[0]
         catalog.broken.append(Broken(point.name, source, reason, traceback.format_exc()))
         return

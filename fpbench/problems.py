@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ def check_problem(
     n = len(values)
     if n == 0:
         raise InputError("guess: is empty")
-    k = max(int(values.max()) + 1, 2) if groups is None else groups
+    k = max(int(values.max()) + 1, 2) if groups is None else _whole("groups", groups)
     if k < 2:
         raise InputError(f"groups: must be 2 or more, not {k}")
     _within("guess", values, k - 1)
@@ -44,6 +45,13 @@ def check_problem(
         raise InputError(f"labels: metric {constraint.metric!r} needs them")
     costs = None if weights is None else _weights(weights, n)
     return Problem(values, k, said, truth, constraint, costs)
+
+
+def _whole(name: str, given: int) -> int:
+    try:
+        return operator.index(given)
+    except TypeError:
+        raise InputError(f"{name}: must be a whole number, not {given!r}") from None
 
 
 def _array(name: str, given: ArrayLike, length: int | None) -> NDArray[Any]:
@@ -65,7 +73,9 @@ def _integers(name: str, given: ArrayLike, length: int | None = None) -> Codes:
     if array.dtype.kind == "i":
         return array
     if array.dtype.kind == "f":
-        wrong = np.flatnonzero(~(np.isfinite(array) & (array == np.rint(array))))
+        # Beyond 2**53 every float is whole, and beyond 2**63 none has an integer.
+        whole = (np.abs(array) < np.float64(2**53)) & (array == np.rint(array))
+        wrong = np.flatnonzero(~whole)
         if not len(wrong):
             return array.astype(np.int64)
         raise InputError(f"{name}: must be whole numbers, not {array[wrong[0]]!s} at {wrong[0]}")

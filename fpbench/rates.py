@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from numbers import Real
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -67,7 +66,11 @@ class RateConstraint:
         for what, value, valid in (("metric", self.metric, METRICS), ("form", self.form, FORMS)):
             if value not in valid:
                 raise InputError(f"unknown {what} {value!r}; {nearest(str(value), valid)}")
-        if not (isinstance(self.tolerance, Real) and 0 <= self.tolerance <= 1):
+        try:
+            inside = 0 <= self.tolerance <= 1
+        except TypeError:
+            inside = False
+        if not inside:
             raise InputError(f"tolerance must be between 0 and 1, not {self.tolerance!r}")
 
     @property

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import inspect
 import json
+import sys
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -96,17 +96,37 @@ def fingerprint(spec: Spec, catalog: Catalog) -> str:
 
 @cache
 def _code_hash(cls: type[Component]) -> str:
-    """Hash of the module of a class without its prose: comments and docstrings change nothing."""
+    """Hash of the code of a component without its prose: comments and docstrings change nothing.
+
+    Its module, those of its base classes, and what these import from their own package.
+    """
+    waiting = [base.__module__ for base in cls.__mro__ if base.__module__ in sys.modules]
+    found: dict[str, str] = {}
+    while waiting:
+        name = waiting.pop()
+        if name not in found and name.partition(".")[0] not in _NOT_OURS:
+            tree = _parsed(name)
+            found[name] = ast.dump(tree)
+            waiting += _siblings(tree, name.rpartition(".")[0])
+    text = "".join(found[name] for name in sorted(found))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+_NOT_OURS = {"abc", "builtins", "pydantic", "typing"}
+
+
+def _parsed(module: str) -> ast.Module:
+    """The code of a module without prose; nothing of one that has no source file."""
+    file = getattr(sys.modules.get(module), "__file__", None)
     try:
-        source = Path(inspect.getfile(cls)).read_text(encoding="utf-8")
-        tree = ast.parse(source)
-    except (OSError, TypeError, SyntaxError, UnicodeDecodeError):
-        return cls.__qualname__  # made without a source file, in a notebook for instance
+        tree = ast.parse(Path(file).read_text(encoding="utf-8")) if file else ast.parse("")
+    except (OSError, SyntaxError, UnicodeDecodeError):
+        return ast.parse("")
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if isinstance(body, list):
             node.body = [s for s in body if not _is_prose(s)]  # type: ignore[attr-defined]
-    return hashlib.sha256(ast.dump(tree).encode()).hexdigest()[:16]
+    return tree
 
 
 def _is_prose(statement: ast.AST) -> bool:
@@ -115,3 +135,9 @@ def _is_prose(statement: ast.AST) -> bool:
         and isinstance(statement.value, ast.Constant)
         and isinstance(statement.value.value, str)
     )
+
+
+def _siblings(tree: ast.Module, package: str) -> list[str]:
+    """Modules of a package that code imports by name."""
+    named = [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    return [name for name in named if package and name.startswith(f"{package}.")]

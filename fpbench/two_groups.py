@@ -196,7 +196,8 @@ class Scan:
         Parameters
         ----------
         x_prefix, y_prefix
-            Ascending weights of the cheapest people, as many as the farthest candidate moves.
+            Ascending weights of the cheapest people, as many as the farthest candidate moves or
+            more.
         """
         if self._last < 2 * _BLOCK:
             first, stop = 0, self._last
@@ -337,10 +338,19 @@ def _members(slices: list[Slice], moves: list[_Moves]) -> tuple[int, int]:
 def _best_moves(
     people: Slice, constraint: RateConstraint, weights: _Weights | None, least: tuple[int, int]
 ) -> _Moves | None:
+    quadrants = people.frontier(constraint, least)
+    counts: dict[tuple[bool, bool], int] = {}
+    for quadrant in quadrants:
+        for key, count in (
+            ((True, quadrant.up_x), quadrant.a[-1]),
+            ((False, quadrant.up_y), quadrant.d[0]),
+        ):
+            counts[key] = max(counts.get(key, 0), int(count))
+    # Quadrants share cells: each is sorted once.
+    prefixes = {key: cheapest(weights, people.cell(*key), count) for key, count in counts.items()}
     best: tuple[float, Quadrant, _Weights, _Weights] | None = None
-    for quadrant in people.frontier(constraint, least):
-        x = cheapest(weights, people.cell(True, quadrant.up_x), int(quadrant.a[-1]))
-        y = cheapest(weights, people.cell(False, quadrant.up_y), int(quadrant.d[0]))
+    for quadrant in quadrants:
+        x, y = prefixes[True, quadrant.up_x], prefixes[False, quadrant.up_y]
         index, cost = Scan(quadrant).best(x, y)
         if best is None or cost < best[0]:
             best = (cost, quadrant, x[: quadrant.a[index]], y[: quadrant.d[index]])

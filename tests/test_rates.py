@@ -29,7 +29,9 @@ def test_sizes_equal_enumeration(form, tolerance):
             for x in range(p + 1):
                 possible = range(x, n - (p - x) + 1)
                 wanted = [
-                    m for m in possible if oracles.rates_agree((n - m, m), (p - x, x), form, tolerance)
+                    m
+                    for m in possible
+                    if oracles.rates_agree((n - m, m), (p - x, x), form, tolerance)
                 ]
                 assert [m for m in possible if lows[x] <= m <= highs[x]] == wanted
 

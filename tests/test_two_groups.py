@@ -77,7 +77,7 @@ def small_problems(draw) -> Problem:
     return Problem(guess, 2, predictions, labels, constraint, weights)
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=1000)
 @given(small_problems())
 def test_small_problems_equal_all_vectors(problem):
     check(problem, oracles.least_cost_of_all(problem))
@@ -88,7 +88,7 @@ def test_small_problems_equal_all_vectors(problem):
 def test_seeded_problems_equal_all_vectors(metric, form):
     rng = np.random.default_rng([METRICS.index(metric), FORMS.index(form)])
     statuses = set()
-    for _ in range(60):
+    for _ in range(100):
         constraint = RateConstraint(metric, rng.choice(TOLERANCES), form)
         kind = rng.choice(["none", "tied", "random", "tiny"])
         n = int(rng.integers(5, 13))
