@@ -106,6 +106,7 @@ class RunProgress(AbstractContextManager["RunProgress"]):
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
         from rich.progress import TimeRemainingColumn as Remaining
 
+        console = _console(stderr=True)
         self._progress: Progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=None),
@@ -113,8 +114,9 @@ class RunProgress(AbstractContextManager["RunProgress"]):
             TextColumn("{task.fields[rate]}"),
             Remaining(),
             TextColumn("{task.fields[failures]}"),
-            console=_console(stderr=True),
+            console=console,
             transient=True,
+            disable=not console.is_terminal,
         )
         self._task = self._progress.add_task("cells", total=None, rate="", failures="")
         self._failed = 0

@@ -50,6 +50,11 @@ class Quadrant(NamedTuple):
     d: _Counts
     """How many of the others move."""
 
+    @property
+    def cells(self) -> tuple[tuple[bool, bool, int], tuple[bool, bool, int]]:
+        """Whom it moves: their prediction, whether to group 1, and how many at most."""
+        return (True, self.up_x, int(self.a[-1])), (False, self.up_y, int(self.d[0]))
+
 
 @dataclass(frozen=True)
 class Slice:
@@ -341,13 +346,12 @@ def _best_moves(
     quadrants = people.frontier(constraint, least)
     counts: dict[tuple[bool, bool], int] = {}
     for quadrant in quadrants:
-        for key, count in (
-            ((True, quadrant.up_x), quadrant.a[-1]),
-            ((False, quadrant.up_y), quadrant.d[0]),
-        ):
-            counts[key] = max(counts.get(key, 0), int(count))
+        for prediction, up, count in quadrant.cells:
+            counts[prediction, up] = max(count, counts.get((prediction, up), 0))
     # Quadrants share cells: each is sorted once.
-    prefixes = {key: cheapest(weights, people.cell(*key), count) for key, count in counts.items()}
+    prefixes = {
+        cell: cheapest(weights, people.cell(*cell), count) for cell, count in counts.items()
+    }
     best: tuple[float, Quadrant, _Weights, _Weights] | None = None
     for quadrant in quadrants:
         x, y = prefixes[True, quadrant.up_x], prefixes[False, quadrant.up_y]

@@ -86,10 +86,7 @@ class _Side:
         self._quadrant = quadrant
         self._exponent = 0
         self._base, self._power, self._scores, self._plain = [], [], [], []
-        for prediction, up, count in (
-            (True, quadrant.up_x, int(quadrant.a[-1])),
-            (False, quadrant.up_y, int(quadrant.d[0])),
-        ):
+        for prediction, up, count in quadrant.cells:
             rows = np.flatnonzero(people.cell(prediction, up))
             order = _cheapest_rows(weights, rows, count)
             self._base.append(weights[order])

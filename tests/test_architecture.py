@@ -42,9 +42,9 @@ def imports(path, *, typing_too=False):
     """Modules that a file imports anywhere, apart from those only for type checking."""
     tree = ast.parse(path.read_text())
     for node in ast.walk(tree):
-        if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING":
-            if not typing_too:
-                node.body = []
+        checking = isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"
+        if checking and not typing_too:
+            node.body = []
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
             yield from ([f"{node.module}.{a.name}" for a in node.names]
@@ -123,7 +123,9 @@ def test_quick_commands_import_nothing_heavy(arguments):
 
 def test_importing_fpbench_imports_nothing_of_it():
     script = "import sys, fpbench; print([m for m in sys.modules if m.startswith('fpbench')])"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     assert done.stdout.strip() == "['fpbench']"
 
 
@@ -140,5 +142,7 @@ def test_components_import_heavy_libraries_only_inside_methods():
         tree = ast.parse(path.read_text())
         for node in tree.body:
             if isinstance(node, ast.Import | ast.ImportFrom):
-                names = [a.name for a in node.names] if isinstance(node, ast.Import) else [node.module]
+                names = (
+                    [a.name for a in node.names] if isinstance(node, ast.Import) else [node.module]
+                )
                 assert not {name.partition(".")[0] for name in names} & heavy, path

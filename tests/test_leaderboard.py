@@ -73,7 +73,13 @@ def test_nothing_to_rank():
 
 def test_one_value_has_no_interval():
     only = interval(np.array([0.5]))
-    assert (only.mean, only.deviation, only.low, only.high, only.count) == (0.5, None, None, None, 1)
+    assert (only.mean, only.deviation, only.low, only.high, only.count) == (
+        0.5,
+        None,
+        None,
+        None,
+        1,
+    )
 
 
 @given(st.lists(st.floats(-1, 1), min_size=2, max_size=30))

@@ -56,7 +56,12 @@ def test_seeds_may_be_listed():
 
 def test_sweeps_multiply():
     matrix = with_learner('a = { sweep = ["x", "y"] }\nb = { sweep = [1, 2] }\nc = 3')
-    assert labels(matrix, "learner") == ["parrot x b=1", "parrot x b=2", "parrot y b=1", "parrot y b=2"]
+    assert labels(matrix, "learner") == [
+        "parrot x b=1",
+        "parrot x b=2",
+        "parrot y b=1",
+        "parrot y b=2",
+    ]
     assert parameters(matrix, "learner")[3] == {"a": "y", "b": 2, "c": 3}
 
 
@@ -117,15 +122,24 @@ BAD = {
     "no seeds": (GOOD.replace("seeds = 2", "seeds = []"), "seeds: "),
     "seed named twice": (GOOD.replace("seeds = 2", "seeds = [1, 1]"), "the same seed"),
     "empty axis": (GOOD.replace('[[dataset]]\nuse = "flock"', "") + "", "at least one [[dataset]]"),
-    "axis of nothing": ("dataset = []\n" + GOOD.replace('[[dataset]]\nuse = "flock"', ""), "dataset: "),
+    "axis of nothing": (
+        "dataset = []\n" + GOOD.replace('[[dataset]]\nuse = "flock"', ""),
+        "dataset: ",
+    ),
     "no name": (GOOD + "[[corrector]]\nlabel = 'x'\n", '[[corrector]] no. 3: needs use = "NAME"'),
     "empty label": (GOOD + "[[corrector]]\nuse = 'x'\nlabel = ''\n", "label: must be a text"),
     "duplicate label": (GOOD + '[[corrector]]\nuse = "flip"\n', "the label 'flip' is taken"),
     "empty sweep": (GOOD.replace("[1, 2]", "[]"), "number: sweep: must be a list of at least one"),
     "sweep of no list": (GOOD.replace("[1, 2]", "3"), "number: sweep: must be a list"),
     "short linspace": (GOOD.replace("sweep = [1, 2]", "linspace = [1, 2]"), "[low, high, number"),
-    "linspace of text": (GOOD.replace("sweep = [1, 2]", "linspace = [1, 2, 'x']"), "linspace: must"),
-    "no values": (GOOD.replace("sweep = [1, 2]", "linspace = [1, 2, 0]"), "must be 1 or more, not 0"),
+    "linspace of text": (
+        GOOD.replace("sweep = [1, 2]", "linspace = [1, 2, 'x']"),
+        "linspace: must",
+    ),
+    "no values": (
+        GOOD.replace("sweep = [1, 2]", "linspace = [1, 2, 0]"),
+        "must be 1 or more, not 0",
+    ),
     "geomspace from 0": (GOOD.replace("sweep = [1, 2]", "geomspace = [0, 2, 3]"), "above 0"),
     "half an attack": (GOOD.replace('[[adversary]]\nuse = "coin"', ""), "no [[adversary]]"),
     "nothing to measure": (GOOD[: GOOD.index("[[disclosure]]")], "nothing to measure"),
@@ -135,8 +149,14 @@ BAD = {
     "exclude of nobody": (GOOD + "[[exclude]]\nlearner = 'parot'\n", "did you mean 'parrot'?"),
     "shares": (GOOD + "[split]\ntrain = 0.5\ntest = 0.5\nattack = 0.5\n", "more than 1"),
     "share out of range": (GOOD + "[split]\ntrain = 1.5\n", "split.train"),
-    "unknown share": (GOOD + "[split]\ntrian = 0.5\n", "unknown key 'split.trian'; did you mean 'train'?"),
-    "unknown ranking": (GOOD + "[leaderboard]\nrank = 'gain'\n", "unknown key 'leaderboard.rank'; did you mean 'rank_by'?"),
+    "unknown share": (
+        GOOD + "[split]\ntrian = 0.5\n",
+        "unknown key 'split.trian'; did you mean 'train'?",
+    ),
+    "unknown ranking": (
+        GOOD + "[leaderboard]\nrank = 'gain'\n",
+        "unknown key 'leaderboard.rank'; did you mean 'rank_by'?",
+    ),
     "not TOML": ("[[dataset", "not valid TOML"),
 }
 
@@ -166,7 +186,9 @@ def test_a_file_that_is_not_text(tmp_path):
 
 json_like = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
     max_leaves=8,
 )
 words = st.sampled_from(["title", "seeds", "dataset", "learner", "split", "exclude", "leaderboard"])

@@ -140,7 +140,9 @@ def test_a_claim_that_nobody_makes_cannot_be_exploited():
 def test_excluded_cells_are_not_there():
     text = ATTACK + '[[exclude]]\nadversary = "peek"\nlearner = "parrot number=1"\n'
     assert len(plan_of(text).cells) == 24 - 4
-    assert len(plan_of(ATTACK + '[[exclude]]\nlearner = "parrot"\ncorrector = "none"\n').cells) == 12
+    assert (
+        len(plan_of(ATTACK + '[[exclude]]\nlearner = "parrot"\ncorrector = "none"\n').cells) == 12
+    )
     with pytest.raises(MatrixError, match="leaves no cell"):
         plan_of(ATTACK + '[[exclude]]\nlearner = "parrot"\n')
 
@@ -188,7 +190,9 @@ def test_prose_does_not_change_a_key_and_code_does(install):
 
     site = install("mender", "mender", SOURCE)
     original = key(SOURCE)
-    prose = SOURCE.replace("rng):", 'rng):\n        """Do nothing."""').replace("class", "# Why.\nclass")
+    prose = SOURCE.replace("rng):", 'rng):\n        """Do nothing."""').replace(
+        "class", "# Why.\nclass"
+    )
     assert key(prose) == original
     assert key(SOURCE.replace("return answers", "return answers + 1")) != original
 
@@ -234,6 +238,6 @@ def test_bad_input_is_one_clear_error(name):
 def test_a_slot_is_filled_with_a_table():
     with pytest.raises(MatrixError, match='mechanism: must be a table with use = "NAME"'):
         plan_of(AUDIT.replace('use = "counter"', 'use = "counter"\nmechanism = "hiss"'))
+    inline = 'use = "counter"\nmechanism = { use = "hiss", scal = 1.0 }'
     with pytest.raises(MatrixError, match=r"\(counter\): mechanism: unknown key 'scal'"):
-        inline = 'use = "counter"\nmechanism = { use = "hiss", scal = 1.0 }'
         plan_of(AUDIT.replace('use = "counter"', inline))

@@ -64,7 +64,9 @@ def test_a_name_claimed_twice_names_both_owners_and_harms_nobody_else(install):
     install("first-flip", "first", FLIP.format(owner="first"))
     install("second-flip", "second", FLIP.format(owner="second"))
     catalog = discover()
-    with pytest.raises(PluginError, match=r"'flip' is claimed by first-flip 1.0 and second-flip 1.0"):
+    with pytest.raises(
+        PluginError, match=r"'flip' is claimed by first-flip 1.0 and second-flip 1.0"
+    ):
         catalog.component("corrector", "flip")
     assert catalog.component("corrector", "exact")
 
@@ -72,11 +74,23 @@ def test_a_name_claimed_twice_names_both_owners_and_harms_nobody_else(install):
 @pytest.mark.parametrize(
     ("source", "reason"),
     [
-        ("import nowhere_to_be_found", "ModuleNotFoundError: No module named 'nowhere_to_be_found'"),
+        (
+            "import nowhere_to_be_found",
+            "ModuleNotFoundError: No module named 'nowhere_to_be_found'",
+        ),
         ("1 / 0", "ZeroDivisionError: division by zero"),
-        ("from fpbench import hookimpl\n@hookimpl\ndef fpbench_correctors():\n    return 3", "TypeError"),
-        ("from fpbench import hookimpl\n@hookimpl\ndef fpbench_correctors():\n    1 / 0", "ZeroDivision"),
-        ("from fpbench import hookimpl\n@hookimpl\ndef fpbench_spells():\n    return []", "fpbench_spells"),
+        (
+            "from fpbench import hookimpl\n@hookimpl\ndef fpbench_correctors():\n    return 3",
+            "TypeError",
+        ),
+        (
+            "from fpbench import hookimpl\n@hookimpl\ndef fpbench_correctors():\n    1 / 0",
+            "ZeroDivision",
+        ),
+        (
+            "from fpbench import hookimpl\n@hookimpl\ndef fpbench_spells():\n    return []",
+            "fpbench_spells",
+        ),
         ("def broken(:", "SyntaxError"),
     ],
 )

@@ -214,7 +214,9 @@ def test_a_worker_that_dies_does_not_take_the_run_down(tmp_path, install):
 
 def test_what_an_adversary_returns_is_checked(tmp_path, install):
     bad = (Path(__file__).parent / "plugins" / "toys.py").read_text()
-    bad = bad[: bad.index("class Flock")] + '''
+    bad = (
+        bad[: bad.index("class Flock")]
+        + """
 class Wild(Adversary):
     name = "wild"
     summary = "returns nonsense"
@@ -231,7 +233,8 @@ class Wild(Adversary):
 @hookimpl
 def fpbench_adversaries():
     return [Wild]
-'''
+"""
+    )
     install("wild", "wild", bad)
     sweep = {"use": "wild", "what": {"sweep": ["nan", "code", "length"]}}
     frame = fpbench.run(MATRIX | {"adversary": [sweep]}, out=tmp_path / "run").frame()

@@ -42,7 +42,9 @@ def test_the_code_hash_follows_base_classes_and_private_modules_of_the_kind(monk
     assert "fpbench.builtin.adversaries._forest" in read
     read.clear()
     _code_hash.__wrapped__(discover().component("learner", "plain"))
-    assert {"fpbench.builtin.learners._fitted", "fpbench.estimators", "fpbench.components"} <= {*read}
+    assert {"fpbench.builtin.learners._fitted", "fpbench.estimators", "fpbench.components"} <= {
+        *read
+    }
 
 
 def test_components_by_name():

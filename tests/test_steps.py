@@ -9,8 +9,8 @@ import pytest
 
 import fpbench
 from fpbench import HiddenError, Predictions, Sample, discover
-from fpbench.plan import make_plan
 from fpbench.matrix import read
+from fpbench.plan import make_plan
 from fpbench.steps import execute, view_for
 
 SECRET = 23  # rows of the training part, where the truth is a pattern that is nowhere else
@@ -61,7 +61,9 @@ def secrets_in(view, truth):
     found = []
     for thing in reachable(view):
         try:
-            values = np.asarray(thing).ravel() if isinstance(thing, np.ndarray | pd.Series) else None
+            values = (
+                np.asarray(thing).ravel() if isinstance(thing, np.ndarray | pd.Series) else None
+            )
         except (TypeError, ValueError):
             continue
         if values is None or values.dtype.kind not in "iufb" or len(values) < len(truth):

@@ -141,7 +141,7 @@ def main() -> int:
     parser.add_argument("--repeats", type=int, help="turns; by default 60, and 8 from 1 million")
     given = parser.parse_args()
 
-    console = Console(width=None if sys.stdout.isatty() else 132)
+    console = Console(width=None if sys.stdout.isatty() else 140)
     simd = np.show_config(mode="dicts")["SIMD Extensions"]
     used = " ".join([*simd["baseline"], *simd.get("found", [])])
     console.print(

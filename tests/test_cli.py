@@ -1,0 +1,276 @@
+"""The installed command, as a user meets it."""
+
+import csv
+import io
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+import fpbench
+
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+
+TOY = """
+title = "Toys"
+seeds = 2
+[[dataset]]
+use = "flock"
+[[learner]]
+use = "parrot"
+[[disclosure]]
+use = "oracle"
+[[adversary]]
+use = "peek"
+[[corrector]]
+use = "flip"
+[[corrector]]
+use = "none"
+"""
+
+
+@pytest.fixture
+def toy_matrix(toys, tmp_path):
+    file = tmp_path / "work" / "toy.toml"
+
+    def write(text=TOY):
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text)
+        return "toy.toml"
+
+    return write
+
+
+def fine(done, code=0):
+    assert done.returncode == code, done.stdout + done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+    return done
+
+
+def bad(done, *words, code=2):
+    """One clear error, on standard error, and the exit code."""
+    fine(done, code)
+    assert done.stderr.startswith("error: ")
+    assert len(done.stderr.strip().splitlines()) == 1
+    for word in words:
+        assert word in done.stderr
+    return done
+
+
+def test_a_run_shows_its_leaderboard_and_is_resumed(command, toy_matrix):
+    matrix = toy_matrix()
+    first = fine(command("run", matrix))
+    assert "Toys" in first.stdout
+    assert "run directory: runs/toy" in first.stdout
+    again = fine(command("run", matrix))
+    board = first.stdout[: first.stdout.index("run directory")]
+    assert again.stdout.startswith(board)
+    assert fine(command("leaderboard", "runs/toy")).stdout == board
+
+
+def test_the_leaderboard_is_what_a_person_reads(command, toy_matrix):
+    fine(command("run", toy_matrix(TOY.replace("seeds = 2", "seeds = 1"))))
+    shown = fine(command("leaderboard", "runs/toy", COLUMNS="80")).stdout
+    rows = [line.split() for line in shown.splitlines() if re.match(r" +\d ", line)]
+    assert [row[0] for row in rows] == ["1", "2"]
+    assert {row[1] for row in rows} == {"flip", "none"}
+    assert "One seed gives no interval" in shown
+    assert all(len(line) <= 80 for line in shown.splitlines())
+
+
+def test_a_plan_says_what_would_run(command, toy_matrix):
+    shown = fine(command("plan", toy_matrix())).stdout
+    assert "4 cells to run, 0 skipped" in shown
+    assert re.search(r"^train +2 +4 *$", shown, re.MULTILINE)
+    assert re.search(r"^all +17 +32 *$", shown, re.MULTILINE)
+    assert "rough time: not known" in shown
+    fine(command("run", "toy.toml"))
+    after = fine(command("plan", "toy.toml")).stdout
+    assert "4 of them done already" in after
+    assert "about 0 s of work left" in after
+
+
+def test_a_plan_says_what_is_skipped_and_why(command, toy_matrix):
+    matrix = toy_matrix(TOY.replace('use = "flock"', 'use = "flock"\ngroups = 3'))
+    shown = fine(command("plan", matrix)).stdout
+    assert "2 cells to run, 2 skipped" in shown
+    assert "skipped 2: flip turns around two groups only" in shown
+    rows = list(csv.DictReader(io.StringIO(run_and_export(command, matrix))))
+    assert [row["status"] for row in rows].count("skipped") == 2
+
+
+def run_and_export(command, matrix):
+    fine(command("run", matrix))
+    return fine(command("export", "runs/toy")).stdout
+
+
+COLUMNS = ["cell", "dataset", "learner", "disclosure", "adversary", "corrector", "mechanism",
+           "policy", "auditor", "seed", "status", "reason", "seconds"]  # fmt: skip
+MEASURES = {
+    "majority_accuracy", "initial_accuracy", "corrected_accuracy", "gain", "changes",
+    "change_precision", "objective", "solver_status", "solver_gap", "correct_seconds",
+    "claim_metric", "claim_tolerance", "train_accuracy", "test_accuracy", "train_unfairness",
+    "test_unfairness",
+}  # fmt: skip
+
+
+def test_exports_are_tidy(command, toy_matrix, tmp_path):
+    rows = list(csv.DictReader(io.StringIO(run_and_export(command, toy_matrix()))))
+    assert len(rows) == 4
+    assert list(rows[0])[:13] == COLUMNS
+    assert set(rows[0]) >= MEASURES
+    lines = fine(command("export", "runs/toy", "--format", "jsonl")).stdout.splitlines()
+    records = [json.loads(line) for line in lines]
+    assert [record["cell"] for record in records] == [row["cell"] for row in rows]
+    assert records[0]["solver_status"] == "feasible"
+
+    long = fine(command("export", "runs/toy", "--long")).stdout
+    gains = [row for row in csv.DictReader(io.StringIO(long)) if row["measure"] == "gain"]
+    assert {row["cell"]: float(row["value"]) for row in gains} == {
+        row["cell"]: float(row["gain"]) for row in rows
+    }
+
+
+def test_parquet_goes_to_a_file(command, toy_matrix, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    wide = pandas.read_csv(io.StringIO(run_and_export(command, toy_matrix())))
+    fine(command("export", "runs/toy", "--format", "parquet", "-o", "rows.parquet"))
+    fine(command("export", "runs/toy", "--format", "parquet", "--long", "-o", "long.parquet"))
+    read = pandas.read_parquet(tmp_path / "work" / "rows.parquet")
+    assert list(read["cell"]) == list(wide["cell"])
+    assert read["gain"].tolist() == pytest.approx(wide["gain"].tolist())
+    assert "measure" in pandas.read_parquet(tmp_path / "work" / "long.parquet")
+    bad(command("export", "runs/toy", "--format", "parquet"), "--output")
+    bad(command("export", "runs/toy", "-o", "no/such/place.csv"), "no/such/place.csv")
+
+
+def test_a_cell_that_fails_is_exit_code_one(command, toy_matrix):
+    text = TOY + '[[learner]]\nuse = "parrot"\nlabel = "sick"\nfails = "raises"\n'
+    done = bad(command("run", toy_matrix(text)), "4 of 8 cells failed", code=1)
+    assert "failed: train parrot: RuntimeError: the parrot bit" in done.stdout
+    rows = list(csv.DictReader(io.StringIO(fine(command("export", "runs/toy")).stdout)))
+    assert [row["status"] for row in rows].count("done") == 4
+
+
+def test_data_that_a_component_refuses_is_exit_code_two_and_nothing_is_lost(command, toy_matrix):
+    text = TOY + '[[learner]]\nuse = "parrot"\nlabel = "picky"\nfails = "input"\n'
+    bad(command("run", toy_matrix(text)), "4 of 8 cells failed", code=2)
+    rows = list(csv.DictReader(io.StringIO(fine(command("export", "runs/toy")).stdout)))
+    assert [row["status"] for row in rows].count("done") == 4
+
+
+def test_bad_input_is_one_line_and_runs_nothing(command, toy_matrix, toy_trace, tmp_path):
+    cases = {
+        TOY.replace("seeds", "seed"): "toy.toml: unknown key 'seed'; did you mean 'seeds'?",
+        TOY.replace('"flip"', '"flap"'): "unknown corrector 'flap'; did you mean 'flip'?",
+        TOY.replace(
+            'use = "flock"', 'use = "flock"\nrows = 1'
+        ): "greater than or equal to 3, not 1",
+        "[[": "not valid TOML",
+    }
+    for text, words in cases.items():
+        bad(command("run", toy_matrix(text)), words)
+        bad(command("plan", "toy.toml"), words)
+    bad(command("run", "gone.toml"), "gone.toml: cannot be read")
+    assert toy_trace() == []
+    assert not (tmp_path / "work" / "runs").exists()
+
+
+def test_bad_options(command, toy_matrix):
+    matrix = toy_matrix()
+    bad(command("run", matrix, "--jobs", "0"), "jobs must be 1 or more, not 0")
+    bad(command("run", matrix, "--engine", "loki"), "unknown engine 'loki'; did you mean 'loky'?")
+    bad(command("run", matrix, "--engine", "inline", "-j", "2"), "one job at a time, not 2")
+    fine(command("run", matrix, "--jobs", "many"), code=2)
+    fine(command("nonsense"), code=2)
+    bad(command("leaderboard", "nowhere"), "nowhere: not a run directory")
+    bad(command("export", "nowhere"), "nowhere: not a run directory")
+    fine(command("run", matrix))
+    bad(command("leaderboard", "runs/toy", "--by", "gian"), "did you mean 'gain'?")
+    toy_matrix(TOY.replace("seeds = 2", "seeds = 3"))
+    bad(command("run", matrix), "made by another matrix", "--out", "--fresh")
+    fine(command("run", matrix, "--fresh"))
+    assert "flip" in fine(command("leaderboard", "runs/toy.1")).stdout
+
+
+def test_an_interruption_says_how_to_go_on(command, install, toys, tmp_path):
+    source = (Path(__file__).parent / "plugins" / "toys.py").read_text()
+    source = source[: source.index("class Flock")] + (
+        "class Stop(Corrector):\n    name = 'stop'\n    summary = 'interrupts'\n"
+        "    def correct(self, problem):\n        raise KeyboardInterrupt\n"
+        "@hookimpl\ndef fpbench_correctors():\n    return [Stop]\n"
+    )
+    install("stopper", "stopper", source)
+    (tmp_path / "work" / "toy.toml").write_text(TOY + '[[corrector]]\nuse = "stop"\n')
+    done = bad(command("run", "toy.toml"), "goes on: fpbench run toy.toml", code=130)
+    assert "interrupted" in done.stderr
+    shown = fine(command("plan", "toy.toml")).stdout
+    assert "2 of them done already" in shown
+
+
+def test_plugins_are_listed_with_their_distribution(command, install, toys):
+    install("bad-plugin", "bad", "1 / 0")
+    shown = fine(command("plugins")).stdout
+    assert re.search(rf"^dataset +adult +fpbench {re.escape(fpbench.__version__)}$", shown, re.M)
+    assert re.search(r"^ +flock +fpbench-toys 1\.0$", shown, re.MULTILINE)
+    assert "broken: bad of bad-plugin 1.0: ZeroDivisionError: division by zero" in shown
+    assert "Traceback" not in shown
+    assert "Traceback" in command("plugins", "--trace").stdout
+    assert "a few people with one feature" in fine(command("plugins", "--long")).stdout
+
+
+def test_every_component_can_be_described(command):
+    shown = fine(command("describe", "learner", "exponentiated-gradient")).stdout
+    assert "Agarwal" in shown
+    assert re.search(r"tolerance +=\ 0\.01 +number >= 0, <= 1\. ", shown)
+    assert "statistical-parity | predictive-equality" in shown
+    for entry in fpbench.discover():
+        assert entry.name in fine(command("describe", entry.kind, entry.name)).stdout
+    bad(command("describe", "learner", "plan"), "unknown learner 'plan'; did you mean 'plain'?")
+    bad(command("describe", "lerner", "plain"), "unknown kind 'lerner'; did you mean 'learner'?")
+
+
+def test_the_doctor_says_what_works(command, tmp_path):
+    shown = fine(command("doctor", FPBENCH_DATA=str(tmp_path), XDG_DATA_HOME=str(tmp_path))).stdout
+    for words in ("components", "engines", "loky", "extras", "fpbench data fetch adult"):
+        assert words in shown
+
+
+def test_data_commands(command, tmp_path):
+    env = {"FPBENCH_DATA": str(tmp_path / "data"), "XDG_DATA_HOME": str(tmp_path / "home")}
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "adult.test").write_text("not the original")
+    shown = fine(command("data", "list", **env)).stdout
+    assert re.search(r"adult +adult\.data +missing: fpbench data fetch adult", shown)
+    assert re.search(rf"adult +adult\.test +{re.escape(str(tmp_path))}", shown)
+    verified = fine(command("data", "verify", **env), code=1).stdout
+    assert "DIFFERS from the known original" in verified
+    assert fine(command("data", "path", **env)).stdout.splitlines()[0] == env["FPBENCH_DATA"]
+    bad(command("data", "verify", "adlut", **env), "did you mean 'adult'?")
+    fine(command("data", "verify", "census-synthetic", **env))
+
+
+def test_real_data_verifies(command, adult_home):
+    assert fine(command("data", "verify", "adult")).stdout.count("as published") == 2
+
+
+def test_versions_and_help(command):
+    assert fine(command("--version")).stdout == f"fpbench {fpbench.__version__}\n"
+    shown = fine(command("--help")).stdout
+    for name in ("run", "plan", "leaderboard", "export", "plugins", "describe", "data", "doctor"):
+        assert re.search(rf"^  {name} ", shown, re.MULTILINE)
+    bare = command()
+    assert "Usage" in bare.stdout + bare.stderr
+
+
+def test_the_quickstart_shows_the_leak(command, tmp_path):
+    """The README's main job: the correction is clearly better than the guess."""
+    done = fine(command("run", BENCHMARKS / "quickstart.toml", "--jobs", os.cpu_count() or 1))
+    assert "run directory: runs/quickstart" in done.stdout
+    run = fpbench.load(tmp_path / "work" / "runs" / "quickstart")
+    assert set(run.frame()["status"]) == {"done"}
+    best = run.leaderboard().lines[0]
+    assert best.labels["corrector"] == "exact"
+    assert best.measures["gain"].low > 0.01
