@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _PIPED_WIDTH = 140
 """Columns where there is no terminal to ask: wide enough that nothing is folded away."""
 
-_LABEL_WIDTH = 13
+_LABEL_WIDTH = 14
 """Columns a label gets at least, so that a table still fits a terminal of 80."""
 
 _AUDIT_COLUMNS = 7

@@ -56,7 +56,9 @@ class Runner:
         self._plan, self._store, self._session = plan, store, session
         self._executor, self._at_once, self._on_cell = executor, at_once, on_cell
         done = store.done()
-        self._todo = {cell.key: cell for cell in plan.runnable if cell.key not in done}
+        # Seed by seed: what the cells of a seed share can be let go when the next one begins.
+        cells = sorted(plan.runnable, key=lambda cell: cell.seed)
+        self._todo = {cell.key: cell for cell in cells if cell.key not in done}
         self._rank = {key: i for i, key in enumerate(needed(plan, self._todo))}
         self._results: dict[str, Result] = {}
         self._uses = Counter(p for key in self._rank for p in set(plan.steps[key].parents))

@@ -10,6 +10,7 @@ import json
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -62,18 +63,27 @@ class Store:
         try:
             directory.mkdir(parents=True, exist_ok=True)
             self._db = sqlite3.connect(file, isolation_level=None)
-            self._open(file)
         except (OSError, sqlite3.Error) as error:
             raise StoreError(f"{file}: cannot be used: {error}") from error
+        try:
+            self._open(file, create)
+        except sqlite3.Error as error:
+            self.close()
+            raise StoreError(f"{file}: cannot be used: {error}") from error
+        except StoreError:
+            self.close()
+            raise
 
-    def _open(self, file: Path) -> None:
-        self._db.execute("PRAGMA journal_mode = WAL")
-        self._db.execute("PRAGMA synchronous = NORMAL")
+    def _open(self, file: Path, create: bool) -> None:
         (version,) = self._db.execute("PRAGMA user_version").fetchone()
-        if version == 0:
-            self._db.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version = {VERSION}; COMMIT;")
+        if version == 0 and create:
+            self._db.execute("PRAGMA journal_mode = WAL")
+            self._db.executescript(
+                f"BEGIN IMMEDIATE; {_SCHEMA} PRAGMA user_version = {VERSION}; COMMIT;"
+            )
         elif version != VERSION:
             raise StoreError(f"{file}: has format {version}; this fpbench reads {VERSION}")
+        self._db.execute("PRAGMA synchronous = NORMAL")
 
     def close(self) -> None:
         """Close the file."""
@@ -145,7 +155,8 @@ class Store:
     ) -> None:
         """Commit the result of one cell."""
         row = (key, session, status.value, reason, trace, seconds, json.dumps(measures))
-        self._db.execute("INSERT OR REPLACE INTO result VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+        with self._transaction():
+            self._db.execute("INSERT OR REPLACE INTO result VALUES (?, ?, ?, ?, ?, ?, ?)", row)
 
     def add_timings(self, timings: Mapping[tuple[str, str], tuple[int, float]]) -> None:
         """Add to the number and seconds of steps done, by action and component."""
@@ -197,18 +208,16 @@ class Store:
         ).fetchone()
         return json.loads(row[0]) if row else {}
 
-    def _transaction(self) -> _Transaction:
-        return _Transaction(self._db)
-
-
-class _Transaction:
-    """BEGIN, and COMMIT or ROLLBACK; sqlite3's own needs a connection that is not autocommit."""
-
-    def __init__(self, db: sqlite3.Connection) -> None:
-        self._db = db
-
-    def __enter__(self) -> None:
-        self._db.execute("BEGIN IMMEDIATE")
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        self._db.execute("COMMIT" if kind is None else "ROLLBACK")
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """All or nothing. A full disk or another writer is one clear error."""
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+            except BaseException:
+                self._db.execute("ROLLBACK")
+                raise
+            self._db.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise StoreError(f"{self.directory / _FILE}: cannot be written: {error}") from error

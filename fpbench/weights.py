@@ -58,8 +58,8 @@ def exponent_scores(problem: Problem, truth: Codes, most: int) -> NDArray[np.int
     """For each exponent 0..most, how many guesses its correction puts right, less those it spoils.
 
     (most + 1,) counts; None if the constraint cannot hold. Equals the change in the number of
-    right guesses that `solve_two_groups` makes with the weights raised to that power, if it leaves
-    both groups a member in every slice. (For equalized odds one slice is enough for a correction.)
+    right guesses that `solve_two_groups` makes with the weights raised to that power; for
+    equalized odds, unless a group must be kept from being empty in both slices.
     """
     assert problem.constraint is not None and problem.weights is not None
     total = np.zeros(most + 1, dtype=np.int64)

@@ -84,7 +84,7 @@ def test_a_plan_says_what_would_run(command, toy_matrix):
     shown = fine(command("plan", toy_matrix())).stdout
     assert "4 cells to run, 0 skipped" in shown
     assert re.search(r"^train +2 +4 *$", shown, re.MULTILINE)
-    assert re.search(r"^all +17 +32 *$", shown, re.MULTILINE)
+    assert re.search(r"^all +19 +32 *$", shown, re.MULTILINE)
     assert "rough time: not known" in shown
     fine(command("run", "toy.toml"))
     after = fine(command("plan", "toy.toml")).stdout

@@ -72,6 +72,10 @@ BAD = {
     "guess empty": ({"guess": [], "predictions": []}, "guess: is empty"),
     "guess negative": ({"guess": [0, 1, -1]}, "guess: must be in 0..1, not -1 at 2"),
     "guess beyond": ({"guess": [0, 5, 1], "groups": 3}, "guess: must be in 0..2, not 5 at 1"),
+    "guess beyond, in bytes": (
+        {"guess": np.array([0, 200, 1], dtype=np.uint8), "groups": 3},
+        "guess: must be in 0..2, not 200 at 1",
+    ),
     "guess broken": ({"guess": [0, 0.5, 1]}, "guess: must be whole numbers, not 0.5 at 1"),
     "guess nan": ({"guess": [0, 1, np.nan]}, "guess: must be whole numbers, not nan at 2"),
     "guess words": (

@@ -66,7 +66,7 @@ def test_timings_add_up(store):
 
 def test_a_failed_transaction_changes_nothing(store):
     store.begin(ABOUT, {}, CELLS)
-    with pytest.raises(sqlite3.Error):
+    with pytest.raises(StoreError, match="cannot be written: NOT NULL"):
         store.begin(ABOUT, {}, [CELLS[0], Cell("k3", {}, None)])  # type: ignore[arg-type]
     assert len(list(store.rows())) == 3
 
@@ -81,6 +81,23 @@ def test_a_file_that_is_no_store(tmp_path):
     (tmp_path / "store.sqlite").write_text("this is not a database, whatever its name says")
     with pytest.raises(StoreError, match=r"store\.sqlite: cannot be used"):
         fpbench.load(tmp_path)
+
+
+def test_another_writer_is_one_clear_error(store, monkeypatch):
+    store._db.execute("PRAGMA busy_timeout = 10")
+    other = sqlite3.connect(store.directory / "store.sqlite", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(StoreError, match="cannot be written: database is locked"):
+        store.begin(ABOUT, {}, CELLS)
+    other.close()
+    store.begin(ABOUT, {}, CELLS)
+
+
+def test_a_run_that_is_just_being_made_is_not_touched(tmp_path):
+    (tmp_path / "store.sqlite").touch()
+    with pytest.raises(StoreError, match="has format 0"):
+        Store(tmp_path)
+    assert (tmp_path / "store.sqlite").stat().st_size == 0
 
 
 def test_a_store_of_a_newer_version(store):

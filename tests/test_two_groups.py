@@ -196,6 +196,28 @@ def test_the_answer_does_not_depend_on_windows_and_blocks():
                 check(problem, oracles.least_cost_of_moves(problem))
 
 
+@pytest.mark.parametrize(
+    "tiny_steps", [(1, 1), (2, 1), (3, 2), (16, 4), (10**9, 10**9)], indirect=True
+)
+@pytest.mark.usefixtures("tiny_steps")
+def test_equal_rates_that_only_some_sizes_have():
+    """With 3 of 10 positive, group 1 has a multiple of 3 positives: far between for a window."""
+    rng = np.random.default_rng(8)
+    for positives, n in ((3, 10), (7, 20), (11, 40), (1, 2), (12, 60)):
+        for copies in (2, 7, 8):
+            for _ in range(6):
+                guess = (rng.random(n * copies) < rng.uniform(0.05, 0.95)).astype(np.int8)
+                score = rng.random(n * copies) + rng.uniform(-0.5, 0.5) * guess
+                predictions = np.zeros(n * copies, dtype=np.int8)
+                predictions[np.argsort(score)[: positives * copies]] = 1
+                weights = rng.uniform(1, 2, n * copies) ** 6
+                for form in FORMS:
+                    problem = Problem(
+                        guess, 2, predictions, None, RateConstraint(form=form), weights
+                    )
+                    check(problem, oracles.least_cost_of_moves(problem))
+
+
 @pytest.mark.parametrize("weights", ["none", "tied", "random", "tiny"])
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("metric", METRICS)

@@ -132,14 +132,14 @@ def test_one_person_is_too_few(make_view, rng):
 def test_parameters_reach_the_forest(rng):
     forest = A1(
         n_estimators=3,
-        max_depth=None,
+        max_depth=17,
         min_samples_split=4,
         min_samples_leaf=5,
         class_weight="none",
     )._forest(rng)
     got = forest.get_params()
     assert got["n_estimators"] == 3
-    assert got["max_depth"] is None
+    assert got["max_depth"] == 17
     assert got["min_samples_split"] == 4
     assert got["min_samples_leaf"] == 5
     assert got["class_weight"] is None

@@ -1,0 +1,40 @@
+"""What pyproject.toml, tox and the lowest versions say must agree."""
+
+import re
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def lowest(requirements):
+    return dict(re.fullmatch(r"([\w-]+)>=([\d.]+)", line).groups() for line in requirements)
+
+
+def test_the_lowest_versions_are_the_declared_ones():
+    lines = (ROOT / ".ci" / "lowest.txt").read_text().splitlines()
+    pinned = dict(line.split("==") for line in lines if not line.startswith("#"))
+    declared = lowest(PROJECT["dependencies"] + PROJECT["optional-dependencies"]["test"])
+    assert set(pinned) == set(declared)
+    for name, version in declared.items():
+        assert pinned[name] == version or pinned[name].startswith(f"{version}."), name
+
+
+def test_the_extras_are_there():
+    extras = PROJECT["optional-dependencies"]
+    assert {"cp", "dask", "acs", "parquet", "all"} <= set(extras)
+    assert all(name in extras["all"][0] for name in ("cp", "dask", "acs", "parquet"))
+
+
+def test_the_readme_has_its_two_lines():
+    readme = (ROOT / "README.md").read_text()
+    for heading in ("Run it", "Test it"):
+        (block,) = re.findall(rf"^## {heading}\n.*?^```\w*\n(.*?)^```", readme, re.M | re.S)
+        assert len(block.strip().splitlines()) == 1
+
+
+def test_the_changelog_knows_this_version():
+    import fpbench
+
+    assert f"## {fpbench.__version__}" in (ROOT / "CHANGELOG.md").read_text()
