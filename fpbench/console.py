@@ -116,7 +116,6 @@ class RunProgress(AbstractContextManager["RunProgress"]):
             TextColumn("{task.fields[failures]}"),
             console=console,
             transient=True,
-            disable=not console.is_terminal,
         )
         self._task = self._progress.add_task("cells", total=None, rate="", failures="")
         self._failed = 0
@@ -136,11 +135,13 @@ class RunProgress(AbstractContextManager["RunProgress"]):
         self._progress.update(self._task, advance=1, rate=rate, failures=failures)
 
     def __enter__(self) -> RunProgress:
-        self._progress.start()
+        if self._progress.console.is_terminal:
+            self._progress.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._progress.stop()
+        if self._progress.console.is_terminal:
+            self._progress.stop()
 
 
 _SHOWN = {"initial_accuracy": "guess", "corrected_accuracy": "corrected", "gain": "gain"}

@@ -82,7 +82,7 @@ def _type(option: dict[str, Any]) -> str:
         return " | ".join(map(str, option["enum"]))
     if "const" in option:
         return str(option["const"])
-    limits = [f"{sign} {option[key]}" for key, sign in _LIMITS.items() if key in option]
+    limits = [f"{sign} {option[key]:g}" for key, sign in _LIMITS.items() if key in option]
     return " ".join([str(option.get("type", "any")), ", ".join(limits)]).strip()
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -64,6 +65,19 @@ class Slice:
     predictions: Codes
     part: _Mask | None
 
+    @property
+    def size(self) -> int:
+        """How many they are."""
+        return len(self.guess) if self.part is None else int(np.count_nonzero(self.part))
+
+    @cached_property
+    def ones(self) -> int:
+        """How many of them are guessed to be of group 1."""
+        ones = np.equal(self.guess, 1)
+        if self.part is not None:
+            ones &= self.part
+        return int(np.count_nonzero(ones))
+
     def cell(self, prediction: bool, up: bool) -> _Mask:
         """Mask (n,) of whom to move: those predicted so whose guess is 0 (up) or 1 (down)."""
         mask = np.equal(self.guess, 0 if up else 1)
@@ -74,13 +88,12 @@ class Slice:
 
     def frontier(self, constraint: RateConstraint, least: tuple[int, int]) -> list[Quadrant]:
         """All candidates for the best correction; empty if the constraint cannot hold."""
-        positive, ones = np.equal(self.predictions, 1), np.equal(self.guess, 1)
+        positive = np.equal(self.predictions, 1)
         if self.part is not None:
-            positive, ones = positive & self.part, ones & self.part
-        n = len(self.guess) if self.part is None else int(np.count_nonzero(self.part))
-        x = int(np.count_nonzero(positive & ones))
-        y = int(np.count_nonzero(ones)) - x
-        return frontier(constraint, x, y, int(np.count_nonzero(positive)), n, least)
+            positive &= self.part
+        positives = int(np.count_nonzero(positive))
+        x = int(np.count_nonzero(np.logical_and(positive, np.equal(self.guess, 1), out=positive)))
+        return frontier(constraint, x, self.ones - x, positives, self.size, least)
 
 
 def frontier(
@@ -332,11 +345,8 @@ def _solve_union(
 
 def _members(slices: list[Slice], moves: list[_Moves]) -> tuple[int, int]:
     """Members of group 0 and group 1 in all slices after the moves."""
-    size = sum(len(s.guess) if s.part is None else int(s.part.sum()) for s in slices)
-    ones = sum(
-        int(np.count_nonzero(s.guess[s.part] == 1)) + m.gained
-        for s, m in zip(slices, moves, strict=True)
-    )
+    size = sum(s.size for s in slices)
+    ones = sum(s.ones + m.gained for s, m in zip(slices, moves, strict=True))
     return size - ones, ones
 
 

@@ -79,12 +79,12 @@ def least_cost_of_all(problem: Problem) -> float | None:
     return float(((vectors != problem.guess) @ costs(problem))[allowed].min())
 
 
-def least_cost_of_moves(problem: Problem) -> float | None:
+def least_cost_of_moves(problem: Problem, both_in_use: bool = True) -> float | None:
     """Least cost over every pair of net moves, a dense table for each slice; None if none does."""
     tables = [_least_by_empty_groups(problem, part) for part in parts(problem)]
     best = np.inf
     for chosen in product(*(table.items() for table in tables)):
-        if any(all(empty[k] for empty, _ in chosen) for k in (0, 1)):
+        if both_in_use and any(all(empty[k] for empty, _ in chosen) for k in (0, 1)):
             continue
         best = min(best, sum(cost for _, cost in chosen))
     return None if best == np.inf else float(best)

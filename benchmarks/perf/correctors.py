@@ -1,6 +1,7 @@
 """Time and memory of the exact correction, against sorting the weights in the same run.
 
     python benchmarks/perf/correctors.py [--people N ...] [--repeats R]
+        [--metric METRIC] [--decimals D]
 
 One thread. The alternatives take turns, and medians are compared. Exits with 1 if a ratio is above
 its limit.
@@ -33,6 +34,7 @@ from rich.table import Table
 
 import fpbench
 from fpbench import Codes, Problem, RateConstraint
+from fpbench.rates import METRICS, Metric
 from fpbench.weights import best_exponent, scale_confidence
 
 SORTS = 5
@@ -52,7 +54,8 @@ class Instance:
     predictions: Codes
     confidence: NDArray[np.float64]
     gap: float
-    tolerance: float
+    constraint: RateConstraint
+    labels: Codes
 
     @property
     def weights(self) -> NDArray[np.float64]:
@@ -63,16 +66,16 @@ class Instance:
     def problem(self) -> Problem:
         """What a search of exponents is given: weights not yet raised to a power."""
         return Problem(
-            self.guess, 2, self.predictions, None, RateConstraint(tolerance=self.tolerance),
+            self.guess, 2, self.predictions, self.labels, self.constraint,
             scale_confidence(self.confidence),
         )  # fmt: skip
 
 
-def instances(n: int) -> Iterator[Instance]:
+def instances(n: int, metric: Metric, decimals: int) -> Iterator[Instance]:
     rng = np.random.default_rng(n)
     for kind, gap in itertools.product((np.int8, np.int64), (0.1, 0.3)):
         # A guess is right as often as its confidence says.
-        confidence = 0.5 + rng.beta(4, 2, n) / 2
+        confidence = np.round(0.5 + rng.beta(4, 2, n) / 2, decimals)
         guess = (rng.random(n) < 0.67).astype(kind)
         truth = np.where(rng.random(n) < confidence, guess, 1 - guess)
         rate = np.where(guess == 1, 0.25 + gap / 3, 0.25 - 2 * gap / 3)
@@ -81,11 +84,14 @@ def instances(n: int) -> Iterator[Instance]:
         # positive. With one more, no guess satisfies tolerance 0: every candidate is looked at.
         positive = rng.permutation(np.flatnonzero(predictions))
         predictions[positive[len(positive) // (n // 100) * (n // 100) :]] = 0
-        for tolerance in (0.0, 0.002, 0.03):
-            yield Instance(guess, truth, predictions, confidence, gap, tolerance)
-        predictions = predictions.copy()
-        predictions[np.argmin(predictions)] = 1
-        yield Instance(guess, truth, predictions, confidence, gap, 0.0)
+        one_more = predictions.copy()
+        one_more[np.argmin(one_more)] = 1
+        labels = (rng.random(n) < 0.25).astype(kind)
+        for tolerance, said in (
+            (0.0, predictions), (0.002, predictions), (0.03, predictions), (0.0, one_more),
+        ):  # fmt: skip
+            claim = RateConstraint(metric, tolerance)
+            yield Instance(guess, truth, said, confidence, gap, claim, labels)
 
 
 def in_turns(repeats: int, *alternatives: Callable[[], object]) -> list[float]:
@@ -112,11 +118,13 @@ def peak_memory(call: Callable[[], object]) -> int:
 def measure(instance: Instance, repeats: int) -> tuple[list[str], tuple[float, float, float]]:
     """A row of the table, and the three ratios that have limits."""
     weights, problem = instance.weights, instance.problem
+    labels = None if instance.constraint.metric == "statistical-parity" else instance.labels
 
     def correct() -> fpbench.Correction:
         return fpbench.correct(
-            instance.guess, instance.predictions, weights=weights, tolerance=instance.tolerance
-        )
+            instance.guess, instance.predictions, labels=labels, weights=weights,
+            metric=instance.constraint.metric, tolerance=instance.constraint.tolerance,
+        )  # fmt: skip
 
     values = correct().values
     changed = "infeasible" if values is None else f"{np.mean(values != instance.guess):.2%}"
@@ -125,11 +133,12 @@ def measure(instance: Instance, repeats: int) -> tuple[list[str], tuple[float, f
     again, search = in_turns(
         max(repeats // 4, 1), correct, lambda: best_exponent(problem, instance.truth)
     )
-    inputs = instance.guess.nbytes + instance.predictions.nbytes + weights.nbytes
+    given = (instance.guess, instance.predictions, labels, weights)
+    inputs = sum(array.nbytes for array in given if array is not None)
     ratios = (correction / sort, 1 + peak_memory(correct) / inputs, search / again)
     row = [
-        f"{len(weights):,}", instance.guess.dtype.name, f"{instance.gap}", f"{instance.tolerance}",
-        changed, f"{sort * 1e3:.2f}", f"{correction * 1e3:.2f}",
+        f"{len(weights):,}", instance.guess.dtype.name, f"{instance.gap}",
+        f"{instance.constraint.tolerance}", changed, f"{sort * 1e3:.2f}", f"{correction * 1e3:.2f}",
         f"{search * 1e3:.1f}",
     ]  # fmt: skip
     return row, ratios
@@ -139,6 +148,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--people", type=int, nargs="*", default=[136_000, 10_000_000])
     parser.add_argument("--repeats", type=int, help="turns; by default 60, and 8 from 1 million")
+    parser.add_argument("--metric", choices=METRICS, default="statistical-parity")
+    parser.add_argument("--decimals", type=int, default=16, help="round confidences: many equal")
     given = parser.parse_args()
 
     console = Console(width=None if sys.stdout.isatty() else 140)
@@ -150,7 +161,7 @@ def main() -> int:
         "times faster than elsewhere, and the limit harder.",
         highlight=False,
     )  # fmt: skip
-    table = Table(title="fpbench.correct, statistical parity; times in ms, medians")
+    table = Table(title=f"fpbench.correct, {given.metric}; times in ms, medians")
     for column in ("people", "codes", "gap", "tolerance", "changed"):
         table.add_column(column, justify="right")
     for column in ("numpy.sort", "correct", "search"):
@@ -163,7 +174,7 @@ def main() -> int:
     passed = 0
     for n in given.people:
         repeats = given.repeats or (60 if n < 1_000_000 else 8)
-        for instance in instances(n):
+        for instance in instances(n, given.metric, given.decimals):
             row, ratios = measure(instance, repeats)
             over = [ratio > limit for ratio, limit in zip(ratios, limits, strict=True)]
             passed += sum(over)
