@@ -12,8 +12,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from fpbench.frontier import Quadrant, Slice
 from fpbench.records import Codes, Problem
-from fpbench.two_groups import Quadrant, Scan, Slice
+from fpbench.two_groups import Scan
 
 _Weights = NDArray[np.float64]
 

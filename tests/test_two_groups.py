@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import fpbench.frontier
 import fpbench.two_groups
 from fpbench import Problem, RateConstraint, solve_two_groups
 from fpbench.rates import FORMS, METRICS
@@ -177,7 +178,7 @@ def test_a_tolerance_is_met_exactly_and_not_a_digit_more():
 @pytest.fixture
 def tiny_steps(request, monkeypatch):
     window, block = request.param
-    monkeypatch.setattr(fpbench.two_groups, "_WINDOW", window)
+    monkeypatch.setattr(fpbench.frontier, "_WINDOW", window)
     monkeypatch.setattr(fpbench.two_groups, "_BLOCK", block)
 
 
@@ -236,7 +237,7 @@ def test_many_candidates_over_several_windows():
     problem = make(rng, 80_000, RateConstraint(tolerance=0.001), rates=(0.75, 0.2))
     wide = solve_two_groups(problem)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fpbench.two_groups, "_WINDOW", 10**9)
+        patch.setattr(fpbench.frontier, "_WINDOW", 10**9)
         patch.setattr(fpbench.two_groups, "_BLOCK", 10**9)
         whole = solve_two_groups(problem)
     assert wide.objective == pytest.approx(whole.objective, rel=1e-12)
