@@ -45,6 +45,8 @@ def write(frame: DataFrame, form: str, output: Path | None, *, long: bool) -> No
             frame.to_csv(output or sys.stdout, index=False)
         else:
             frame.to_json(output or sys.stdout, orient="records", lines=True)
+    except BrokenPipeError:
+        raise
     except OSError as error:
         raise InputError(f"{output}: cannot be written: {error.strerror or error}") from error
 
