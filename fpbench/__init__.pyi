@@ -29,10 +29,10 @@ from .estimators import encode as encode
 from .estimators import random_state as random_state
 from .home import DataHome as DataHome
 from .home import RemoteFile as RemoteFile
+from .hookspecs import Lazy as Lazy
 from .hookspecs import hookimpl as hookimpl
 from .kinds import Status as Status
 from .plugins import Catalog as Catalog
-from .plugins import Lazy as Lazy
 from .plugins import discover as discover
 from .rates import FORMS as FORMS
 from .rates import METRICS as METRICS

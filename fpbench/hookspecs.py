@@ -4,12 +4,24 @@ Each hook returns component classes, or `Lazy` references to classes that are im
 """
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import pluggy
 
 if TYPE_CHECKING:
-    from fpbench.plugins import Registered
+    from fpbench.components import Component
+
+
+class Lazy(NamedTuple):
+    """A component that is registered by name and imported only when it is used."""
+
+    name: str
+    target: str
+    """Where its class is: `package.module:Class`."""
+
+
+Registered: TypeAlias = "type[Component] | Lazy"
+"""What a hook may return."""
 
 hookspec = pluggy.HookspecMarker("fpbench")
 hookimpl = pluggy.HookimplMarker("fpbench")

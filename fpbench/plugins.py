@@ -8,12 +8,13 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterable, Iterator
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pluggy
 
 from fpbench import hookspecs
 from fpbench.errors import NameUnknownError, PluginError, nearest
+from fpbench.hookspecs import Lazy, Registered
 from fpbench.kinds import KINDS
 
 if TYPE_CHECKING:
@@ -23,18 +24,6 @@ if TYPE_CHECKING:
 
 GROUP = "fpbench"
 """The entry-point group of plugins."""
-
-
-class Lazy(NamedTuple):
-    """A component that is registered by name and imported only when it is used."""
-
-    name: str
-    target: str
-    """Where its class is: `package.module:Class`."""
-
-
-Registered: TypeAlias = "type[Component] | Lazy"
-"""What a hook may return."""
 
 
 class Source(NamedTuple):

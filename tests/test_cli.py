@@ -274,3 +274,26 @@ def test_the_quickstart_shows_the_leak(command, tmp_path):
     best = run.leaderboard().lines[0]
     assert best.labels["corrector"] == "exact"
     assert best.measures["gain"].low > 0.01
+
+
+def test_one_group_is_bad_input(command, toy_matrix):
+    matrix = toy_matrix(TOY.replace('use = "flock"', 'use = "flock"\ngroups = 1'))
+    done = bad(command("run", matrix), "4 of 4 cells failed", code=2)
+    assert "data set 'flock': the sensitive attribute group has one group" in done.stdout
+
+
+def test_a_data_file_with_a_missing_column_is_bad_input(command, tmp_path):
+    data = tmp_path / "data"
+    data.mkdir()
+    for name in ("adult.data", "adult.test"):
+        (data / name).write_text("39, State-gov, 77516, Bachelors\n")
+    matrix = TOY.replace('use = "flock"', 'use = "adult"').replace('"parrot"', '"plain"')
+    matrix = (
+        matrix.replace('"oracle"', '"hidden"')
+        .replace('"peek"', '"a2"')
+        .replace('"flip"', '"exact"')
+    )
+    (tmp_path / "work" / "adult.toml").write_text(matrix)
+    done = bad(command("run", "adult.toml", FPBENCH_DATA=str(data)), "cells failed", code=2)
+    assert "adult.data" in done.stdout
+    assert "fpbench data verify adult" in done.stdout
