@@ -7,7 +7,7 @@ the pairs that satisfy a constraint are a convex region, up to rounding to whole
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -23,7 +23,7 @@ _Counts = NDArray[np.int64]
 _Column = Callable[[_Counts], tuple[_Counts, _Mask, _Counts]]
 
 _WINDOW = 16_384
-"""Numbers of moves looked at at once: enough to be fast, few enough to stay in the cache."""
+"""Most numbers of moves looked at at once: few enough to stay in the cache."""
 
 
 class Quadrant(NamedTuple):
@@ -116,8 +116,9 @@ def frontier(
     for up_y in (True, False):
         same_y = []
         for up_x, a, dy in sides:
-            chosen = _fewer_and_fewer(dy if up_y else -dy, least=0 if up_y else 1)
-            if chosen.any():
+            this_way = dy >= 0 if up_y else dy < 0
+            if this_way.any():
+                chosen = _fewer_and_fewer(np.abs(dy), this_way)
                 same_y.append(Quadrant(up_x, up_y, a[chosen], np.abs(dy[chosen])))
         # Moving nobody in x belongs to both sides: a side with nothing else adds nothing.
         quadrants += [quadrant for quadrant in same_y if quadrant.a[-1] > 0] or same_y[:1]
@@ -134,8 +135,7 @@ def _side(column: _Column, start: int, end: int) -> tuple[_Counts, _Counts]:
     step = 1 if end >= start else -1
     found_a, found_dy = [], []
     least_outside: int | None = None
-    for first in range(0, abs(end - start) + 1, _WINDOW):
-        a = np.arange(first, min(first + _WINDOW, abs(end - start) + 1))
+    for a in _windows(abs(end - start) + 1):
         dy, possible, outside = column(start + step * a)
         none_needed = np.flatnonzero(possible & (dy == 0))
         if len(none_needed):
@@ -151,11 +151,20 @@ def _side(column: _Column, start: int, end: int) -> tuple[_Counts, _Counts]:
     return np.concatenate(found_a), np.concatenate(found_dy)
 
 
-def _fewer_and_fewer(dy: _Counts, least: int) -> _Mask:
-    """Mask of the moves of at least `least` that are fewer than all such before them.
+def _windows(count: int) -> Iterator[_Counts]:
+    """0, 1, ..., count - 1 in pieces: small ones first, for the side that ends at once."""
+    first, size = 0, min(_WINDOW, 256)
+    while first < count:
+        yield np.arange(first, min(first + size, count))
+        first, size = first + size, min(4 * size, _WINDOW)
+
+
+def _fewer_and_fewer(moves: _Counts, this_way: _Mask) -> _Mask:
+    """Mask of the moves in y this way that are fewer than all such before them.
 
     Moving farther in x is worth it only if it saves moves in y of the same kind.
     """
-    distance = np.where(dy >= least, dy, np.iinfo(np.int64).max)
-    before = np.concatenate([[np.iinfo(np.int64).max], np.minimum.accumulate(distance)[:-1]])
-    return distance < before
+    counted = np.where(this_way, moves, np.iinfo(np.int64).max)
+    chosen = this_way.copy()
+    chosen[1:] &= counted[1:] < np.minimum.accumulate(counted)[:-1]
+    return chosen

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -170,10 +171,10 @@ def solve_two_groups(problem: Problem) -> Correction:
 
 def _solve(problem: Problem, constraint: RateConstraint) -> list[_Moves] | None:
     """The best moves in every slice, or None."""
-    slices = [
-        Slice(problem.guess, problem.predictions, part)
-        for part in constraint.slices(problem.labels)
-    ]
+    # One byte a person: they are read many times.
+    guess = problem.guess.astype(np.int8, copy=False)
+    predictions = problem.predictions.astype(np.int8, copy=False)
+    slices = [Slice(guess, predictions, part) for part in constraint.slices(problem.labels)]
     if len(slices) == 1:
         moves = _best_moves(slices[0], constraint, problem.weights, (1, 1))
         return None if moves is None else [moves]
@@ -183,23 +184,31 @@ def _solve(problem: Problem, constraint: RateConstraint) -> list[_Moves] | None:
 def _solve_union(
     slices: list[Slice], constraint: RateConstraint, weights: _Weights | None
 ) -> list[_Moves] | None:
-    """Disjoint slices: each on its own, but every group needs a member in one of them."""
+    """Two disjoint slices: each on its own, but every group needs a member in one of them.
 
-    def solve(*leasts: tuple[int, int]) -> list[_Moves] | None:
-        found = [
-            _best_moves(s, constraint, weights, t) for s, t in zip(slices, leasts, strict=True)
-        ]
-        return None if None in found else [moves for moves in found if moves is not None]
+    Demands are added only where the answer without them fails: an answer to fewer demands that
+    happens to satisfy the others is the best answer to all.
+    """
 
-    free = solve((0, 0), (0, 0))
-    if free is None or all(_members(slices, free)):
-        return free
-    choices = [
-        ((i == 0, j == 0), (i == 1, j == 1)) for i in (0, 1) for j in (0, 1)
-    ]  # which slice must hold group 0, and which group 1
-    tried = [solve(*((int(z), int(o)) for z, o in choice)) for choice in choices]
-    solved = [found for found in tried if found is not None]
-    return min(solved, key=lambda found: sum(m.cost for m in found)) if solved else None
+    @cache
+    def best(which: int, least: tuple[int, int]) -> _Moves | None:
+        return _best_moves(slices[which], constraint, weights, least)
+
+    def cheapest_of(choices: list[tuple[tuple[int, int], ...]]) -> list[_Moves] | None:
+        tried = [[best(which, least) for which, least in enumerate(choice)] for choice in choices]
+        solved = [[m for m in found if m] for found in tried if None not in found]
+        return min(solved, key=lambda found: sum(m.cost for m in found)) if solved else None
+
+    free = (0, 0)
+    answer = cheapest_of([(free, free)])
+    if answer is not None and not all(_members(slices, answer)):
+        group = _members(slices, answer).index(0)
+        one = (1, 0) if group == 0 else (0, 1)
+        answer = cheapest_of([(one, free), (free, one)])
+    if answer is not None and not all(_members(slices, answer)):
+        both = (1, 1)
+        answer = cheapest_of([(both, free), (free, both), ((1, 0), (0, 1)), ((0, 1), (1, 0))])
+    return answer
 
 
 def _members(slices: list[Slice], moves: list[_Moves]) -> tuple[int, int]:
