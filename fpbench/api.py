@@ -6,7 +6,7 @@ import json
 import shutil
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -127,10 +127,7 @@ def correct(
     started = time.perf_counter()
     correction = solver.correct(problem)
     seconds = time.perf_counter() - started
-    return Correction(
-        correction.values, correction.status, correction.objective, correction.bound,
-        correction.moves, seconds,
-    )  # fmt: skip
+    return replace(correction, seconds=seconds)
 
 
 @dataclass(frozen=True)
@@ -233,7 +230,7 @@ def run(
             "matrix": matrix.canonical(), "title": matrix.title, "rank_by": matrix.rank_by,
         }  # fmt: skip
         session = store.begin(about, environment, plan.cells)
-        (directory / "matrix.toml").write_text(matrix.text, encoding="utf-8")
+        (directory / matrix.file_name).write_text(matrix.text, encoding="utf-8")
         text = json.dumps(environment, indent=2)
         (directory / "environment.json").write_text(text + "\n", encoding="utf-8")
         if on_plan is not None:

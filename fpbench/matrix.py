@@ -75,7 +75,9 @@ class Matrix:
     origin: str
     """The file it was read from, for messages."""
     text: str
-    """The file itself."""
+    """The file itself, or JSON of the mapping."""
+    file_name: str
+    """What a run directory calls its copy."""
 
     def canonical(self) -> str:
         """JSON of all that decides which cells there are; titles and ranking do not."""
@@ -97,18 +99,19 @@ def read(source: str | Path | Mapping[str, Any]) -> Matrix:
         the nearest valid name.
     """
     if isinstance(source, Mapping):
-        return _matrix(dict(source), "matrix", json.dumps(source, default=str))
+        text = json.dumps(source, default=str, indent=2)
+        return _matrix(dict(source), "matrix", text, "matrix.json")
     path = Path(source)
     try:
         text = path.read_text(encoding="utf-8")
-        return _matrix(tomllib.loads(text), str(path), text)
+        return _matrix(tomllib.loads(text), str(path), text, "matrix.toml")
     except OSError as error:
         raise MatrixError(f"{path}: cannot be read: {error.strerror or error}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise MatrixError(f"{path}: not valid TOML: {error}") from error
 
 
-def _matrix(data: dict[str, Any], origin: str, text: str) -> Matrix:
+def _matrix(data: dict[str, Any], origin: str, text: str, file_name: str) -> Matrix:
     file: Any = validated(_File, data, origin)
     shares = file.split
     if shares.train + shares.test + shares.attack > 1 + 1e-9:
@@ -128,6 +131,7 @@ def _matrix(data: dict[str, Any], origin: str, text: str) -> Matrix:
         rank_by=file.leaderboard.rank_by,
         origin=origin,
         text=text,
+        file_name=file_name,
     )
 
 

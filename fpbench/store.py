@@ -1,7 +1,7 @@
 """The run store: one SQLite file in a run directory. A finished cell is committed, then counted.
 
-A run directory holds `matrix.toml` (as it was given), `environment.json` (of the latest session)
-and `store.sqlite`. Rows are data: JSON and text, never pickles.
+A run directory holds the matrix (as it was given), `environment.json` (of the latest session) and
+`store.sqlite`. Rows are data: JSON and text, never pickles.
 """
 
 from __future__ import annotations

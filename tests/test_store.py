@@ -130,7 +130,7 @@ def test_a_run_directory_says_what_it_ran_on(tmp_path, toys):
     assert environment["packages"]["fpbench-toys"] == "1.0"
     assert "scikit-learn" in environment["packages"]
     assert environment["blas"]
-    assert json.loads((run.path / "matrix.toml").read_text()) == MATRIX
+    assert json.loads((run.path / "matrix.json").read_text()) == MATRIX
     with Store(run.path) as store:
         assert store.environment() == environment
 
