@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import product
+from types import MappingProxyType
 
 from fpbench.components import Adversary, Auditor, Component
 from fpbench.errors import DataError, FpbenchError, MatrixError
@@ -105,8 +106,10 @@ class _Planner:
         self._parts = {
             kind: [self._part(choice) for choice in choices]
             for kind, choices in matrix.axes.items()
+            if kind != "auditor"
         }
-        for parts in self._parts.values():
+        self._audits = [audit for choice in matrix.axes["auditor"] for audit in self._fill(choice)]
+        for parts in (*self._parts.values(), [audit[0] for audit in self._audits]):
             self._check_distinct(parts)
 
     def plan(self) -> Plan:
@@ -128,10 +131,11 @@ class _Planner:
 
     # What is combined
 
-    def _part(self, choice: Choice) -> _Part:
+    def _part(self, choice: Choice, slots: Mapping[str, _Part] = MappingProxyType({})) -> _Part:
+        held = {name: (part.component, part.spec) for name, part in slots.items()}
         try:
             component, spec = specify(
-                self._catalog, choice.kind, choice.use, choice.parameters, choice.where
+                self._catalog, choice.kind, choice.use, choice.parameters, choice.where, held
             )
         except MatrixError:
             raise
@@ -139,6 +143,20 @@ class _Planner:
             raise MatrixError(f"{choice.where}: {error}") from error
         code = fingerprint(spec, self._catalog)
         return _Part(choice, component, spec, spec.identity(), code, _missing(component))
+
+    def _fill(self, choice: Choice) -> Iterator[tuple[_Part, ...]]:
+        """An auditor with each combination of the components that it takes from the matrix."""
+        try:
+            slots = slot_kinds(self._catalog.component("auditor", choice.use))
+        except FpbenchError as error:
+            raise MatrixError(f"{choice.where}: {error}") from error
+        # What is given inline is not crossed; what may be left out is, if the matrix names any.
+        empty = {name: kind for name, kind in slots.items() if name not in choice.parameters}
+        kinds = [kind for kind in AUDIT[3:] if kind in empty.values() and self._parts[kind]]
+        for parts in product(*(self._parts[kind] for kind in kinds)):
+            chosen = dict(zip(kinds, parts, strict=True))
+            slotted = {name: chosen[kind] for name, kind in empty.items() if kind in chosen}
+            yield (self._part(choice, slotted), *parts)
 
     def _check_distinct(self, parts: list[_Part]) -> None:
         seen: dict[str, _Part] = {}
@@ -153,25 +171,8 @@ class _Planner:
     def _combinations(self) -> Iterator[tuple[_Part, ...]]:
         if self._parts["corrector"]:
             yield from product(*(self._parts[kind] for kind in ATTACK))
-        for auditor in self._parts["auditor"]:
-            axes = [self._parts["dataset"], self._parts["learner"], [auditor]]
-            yield from product(*axes, *(self._parts[kind] for kind in self._open_slots(auditor)))
-
-    def _open_slots(self, auditor: _Part) -> list[str]:
-        """Kinds that an auditor takes from the matrix, because it was not given them inline."""
-        slots = slot_kinds(type(auditor.component))
-        kinds = [kind for name, kind in slots.items() if name not in auditor.spec.slots]
-        for kind in kinds:
-            required = any(
-                type(auditor.component).model_fields[name].is_required()
-                for name, slot in slots.items()
-                if slot == kind
-            )
-            if required and not self._parts[kind]:
-                raise MatrixError(
-                    f"{auditor.choice.where}: takes a {kind}: name some with [[{kind}]]"
-                )
-        return [kind for kind in AUDIT[3:] if kind in kinds and self._parts[kind]]
+        people = product(self._parts["dataset"], self._parts["learner"])
+        yield from ((*pair, *audit) for pair in people for audit in self._audits)
 
     def _excluded(self, combination: tuple[_Part, ...]) -> bool:
         named = {part.choice.kind: part.choice for part in combination}
@@ -215,7 +216,10 @@ class _Planner:
         train = self._step("train", learner, (split,), seed)
         predict = self._step("predict", learner, (train, split), seed)
         if "auditor" in by_kind:
-            return self._audit_step(by_kind, split, predict, train, seed)
+            auditor = by_kind["auditor"]
+            assert isinstance(auditor.component, Auditor)
+            model = (train,) if "model" in auditor.component.sees else ()
+            return self._step("audit", auditor, (split, predict, *model), seed)
         disclose = self._step("disclose", by_kind["disclosure"], (split, predict), seed)
         adversary = by_kind["adversary"].component
         assert isinstance(adversary, Adversary)
@@ -224,28 +228,6 @@ class _Planner:
         known = (split, predict, guess, disclose)
         correct = self._step("correct", by_kind["corrector"], known, seed)
         return self._step("score", None, (*known, correct), seed)
-
-    def _audit_step(
-        self, by_kind: dict[str, _Part], split: Step, predict: Step, train: Step, seed: int
-    ) -> Step:
-        auditor = by_kind["auditor"]
-        component = auditor.component
-        assert isinstance(component, Auditor)
-        slots = slot_kinds(type(component))
-        filled = {
-            name: by_kind[kind].spec
-            for name, kind in slots.items()
-            if kind in by_kind and name not in auditor.spec.slots
-        }
-        if filled:
-            whole = Spec(
-                "auditor", auditor.spec.use, auditor.spec.parameters,
-                {**auditor.spec.slots, **filled},
-            )  # fmt: skip
-            code = fingerprint(whole, self._catalog)
-            auditor = _Part(auditor.choice, component, whole, whole.identity(), code, None)
-        parents = (split, predict, train) if "model" in component.sees else (split, predict)
-        return self._step("audit", auditor, parents, seed)
 
     def _step(
         self,

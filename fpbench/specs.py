@@ -6,10 +6,11 @@ import ast
 import hashlib
 import json
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from types import UnionType
+from types import MappingProxyType, UnionType
 from typing import Any, Union, get_args, get_origin
 
 from fpbench.components import BASES, Component
@@ -36,11 +37,17 @@ class Spec:
 
 
 def specify(
-    catalog: Catalog, kind: str, use: str, parameters: dict[str, Any], where: str
+    catalog: Catalog,
+    kind: str,
+    use: str,
+    parameters: dict[str, Any],
+    where: str,
+    slots: Mapping[str, tuple[Component, Spec]] = MappingProxyType({}),
 ) -> tuple[Component, Spec]:
     """Build a component from what a user wrote, and say what it is as data.
 
-    Components given inline, as tables with `use`, fill the fields of that kind.
+    Components in `slots`, and those given inline as tables with `use`, fill the fields of their
+    kind.
 
     Raises
     ------
@@ -50,18 +57,25 @@ def specify(
         If there is no such component, or it cannot be loaded.
     """
     cls = catalog.component(kind, use)
-    plain, slots, held = dict(parameters), {}, {}
+    plain = dict(parameters)
+    held = {name: component for name, (component, _) in slots.items()}
+    specs = {name: spec for name, (_, spec) in slots.items()}
     for name, slot_kind in slot_kinds(cls).items():
         value = plain.pop(name, None)
         if isinstance(value, dict) and isinstance(value.get("use"), str):
             inner = {key: v for key, v in value.items() if key != "use"}
             inline = f"{where}: {name}"
-            held[name], slots[name] = specify(catalog, slot_kind, value["use"], inner, inline)
+            held[name], specs[name] = specify(catalog, slot_kind, value["use"], inner, inline)
         elif value is not None:
             raise MatrixError(f'{where}: {name}: must be a table with use = "NAME"')
+        elif name not in held and cls.model_fields[name].is_required():
+            raise MatrixError(
+                f"{where}: takes a {slot_kind}: name some with [[{slot_kind}]], or one inline with "
+                f'{name} = {{ use = "NAME" }}'
+            )
     component = validated(cls, {**plain, **held}, where)
     dumped = component.model_dump(mode="json", exclude=set(slot_kinds(cls)))
-    return component, Spec(kind, use, dumped, slots)
+    return component, Spec(kind, use, dumped, specs)
 
 
 def build(spec: Spec, catalog: Catalog) -> Component:

@@ -241,3 +241,24 @@ def test_a_slot_is_filled_with_a_table():
     inline = 'use = "counter"\nmechanism = { use = "hiss", scal = 1.0 }'
     with pytest.raises(MatrixError, match=r"\(counter\): mechanism: unknown key 'scal'"):
         plan_of(AUDIT.replace('use = "counter"', inline))
+
+
+def test_an_auditor_that_lacks_what_it_takes_says_what_to_write():
+    lacking = AUDIT[: AUDIT.index("[[mechanism]]")]
+    with pytest.raises(
+        MatrixError, match=r"\(counter\): takes a mechanism: name some with \[\[mech"
+    ):
+        plan_of(lacking)
+
+
+def test_what_an_auditor_may_do_without_is_not_crossed_if_nobody_names_it():
+    (cell, _) = plan_of(AUDIT[: AUDIT.index("[[policy]]")]).cells
+    assert "policy" not in cell.labels
+
+
+def test_two_auditors_cross_the_same_mechanisms():
+    text = AUDIT.replace(
+        'use = "counter"', 'use = "counter"\n[[auditor]]\nuse = "counter"\nlabel = "b"'
+    )
+    with pytest.raises(MatrixError, match="'b' is the same auditor with the same parameters"):
+        plan_of(text)

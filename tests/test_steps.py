@@ -22,7 +22,7 @@ def split(toys):
         {
             "dataset": [{"use": "flock", "rows": 3 * SECRET}],
             "learner": [{"use": "parrot"}],
-            "auditor": [{"use": "counter"}],
+            "auditor": [{"use": "counter", "mechanism": {"use": "hiss"}}],
         }
     )
     plan = make_plan(matrix, discover())

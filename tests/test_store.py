@@ -119,7 +119,7 @@ MATRIX = {
     "title": "toy",
     "dataset": [{"use": "flock"}],
     "learner": [{"use": "parrot"}],
-    "auditor": [{"use": "counter"}],
+    "auditor": [{"use": "counter", "mechanism": {"use": "hiss"}}],
 }
 
 

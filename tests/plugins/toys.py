@@ -177,19 +177,19 @@ class Clamp(Policy):
 
 
 class Counter(Auditor):
-    """Counts the people of the first group, with noise if it is given a mechanism."""
+    """Counts the people of the first group, with noise."""
 
     name = "counter"
     summary = "counts people"
     sees = frozenset({"sensitive", "model"})
-    mechanism: Mechanism | None = Field(None, description="noise")
+    mechanism: Mechanism = Field(description="noise")
     policy: Policy | None = Field(None, description="repair")
 
     def audit(self, subject, rng):
         trace("audit")
         assert isinstance(subject.model, Model)
         count = np.array([np.count_nonzero(subject.test.sensitive == 0)])
-        noisy = self.mechanism.release(count, 1.0, 1.0, rng) if self.mechanism else count
+        noisy = self.mechanism.release(count, 1.0, 1.0, rng)
         if self.policy:
             noisy = self.policy.repair(noisy, len(subject.test), rng)
         return {"members": float(noisy[0])}
