@@ -157,11 +157,14 @@ def show_leaderboard(board: Leaderboard) -> None:
     console = _console()
     varying = [k for k in board.kinds if len({line.labels[k] for line in board.lines}) > 1]
     shared = [f"{k} {board.lines[0].labels[k]}" for k in board.kinds if k not in varying]
+    counts = [_counts(line) for line in board.lines]
+    alike = len(set(counts)) == 1 and not board.lines[0].failed
+    if alike:
+        shared.append(f"{counts[0]} seed" + "s" * (counts[0] != "1"))
     if board.title:
         console.print(escape(board.title), style="bold")
-    if shared:
-        console.print(escape(" · ".join(shared)), style="dim")
-    table = Table(header_style="bold", box=box.SIMPLE_HEAD, padding=0)
+    console.print(escape(" · ".join(shared)), style="dim")
+    table = Table(header_style="bold", box=box.SIMPLE_HEAD, show_edge=False, padding=0)
     table.add_column("#", justify="right")
     for kind in varying:
         words = [w for line in board.lines for w in line.labels[kind].split()]
@@ -169,11 +172,13 @@ def show_leaderboard(board: Leaderboard) -> None:
         table.add_column(kind, overflow="fold", min_width=min(widest, _LABEL_WIDTH))
     names = _columns(board)
     numeric = [_SHOWN.get(name, name) for name in names]
-    for name in (*numeric, *(("sd", "95 %") if names else ()), "n"):
+    columns = [*numeric, *(("sd", "95 %") if names else ()), *(("seeds",) if not alike else ())]
+    for name in columns:
         table.add_column(name, justify="right", no_wrap=True)
-    for line in board.lines:
+    for line, count in zip(board.lines, counts, strict=True):
         labels = [escape(line.labels[kind]) for kind in varying]
-        table.add_row(str(line.rank or "-"), *labels, *_values(line, names), _counts(line))
+        row = [str(line.rank or "-"), *labels, *_values(line, names), count]
+        table.add_row(*row[: len(table.columns)])
     console.print(table)
     if any(line.done == 1 for line in board.lines):
         console.print("One seed gives no interval: run more seeds.", style="dim")
@@ -198,7 +203,7 @@ def _values(line: Line, names: list[str]) -> list[str]:
     last = found[-1]
     if last is None or last.low is None or last.high is None:
         return [*values, "-", "-"]
-    return [*values, _short(last.deviation), f"{_short(last.low)}\u2013{_short(last.high)}"]
+    return [*values, _short(last.deviation), f"{_short(last.low)} to {_short(last.high)}"]
 
 
 def _short(number: float | None) -> str:

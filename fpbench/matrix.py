@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -34,9 +35,11 @@ class Ranking(_Table):
     rank_by: str = "gain"
 
 
-_Seeds = (
-    Annotated[int, Field(ge=1)] | Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1)]
-)
+MAX_CELLS = 1_000_000
+"""More cells than this are taken for a slip of the pen."""
+
+_Seed = Annotated[int, Field(ge=0)]
+_Seeds = Annotated[int, Field(ge=1, le=MAX_CELLS)] | Annotated[list[_Seed], Field(min_length=1)]
 _Choices = Annotated[list[dict[str, Any]], Field(min_length=1)]
 _FIELDS: dict[str, Any] = {
     "title": (str, ""),
@@ -122,6 +125,9 @@ def _matrix(data: dict[str, Any], origin: str, text: str, file_name: str) -> Mat
     axes = {kind: tuple(_expanded(kind, getattr(file, kind) or [], origin)) for kind in KINDS}
     _check_axes(axes, origin)
     _check_exclude(file.exclude, axes, origin)
+    attacks = math.prod(len(axes[kind]) for kind in ATTACK)
+    audits = math.prod(len(axes[kind]) or 1 for kind in AUDIT) if axes["auditor"] else 0
+    _check_size((attacks + audits) * len(seeds), f"{origin}: is")
     return Matrix(
         title=file.title,
         seeds=tuple(seeds),
@@ -148,6 +154,7 @@ def _expanded(kind: str, tables: list[dict[str, Any]], origin: str) -> Iterator[
         given = {key: value for key, value in table.items() if key not in ("use", "label")}
         swept = {key: _swept(value, f"{where}: {key}") for key, value in given.items()}
         many = [key for key, values in swept.items() if len(values) > 1]
+        _check_size(math.prod(map(len, swept.values())), f"{where}: sweeps")
         for combination in product(*swept.values()):
             parameters = dict(zip(swept, combination, strict=True))
             variants = (_variant(key, parameters[key]) for key in many)
@@ -175,8 +182,10 @@ def _swept(value: Any, where: str) -> list[Any]:
     if not numbers or any(isinstance(v, bool) or not isinstance(v, (int, float)) for v in said):
         raise MatrixError(f"{where}: {how}: must be [low, high, number of values]")
     low, high, count = said
-    if not isinstance(count, int) or count < 1:
-        raise MatrixError(f"{where}: {how}: the number of values must be 1 or more, not {count!r}")
+    if not isinstance(count, int) or not 1 <= count <= MAX_CELLS:
+        raise MatrixError(
+            f"{where}: {how}: the number of values must be in 1..{MAX_CELLS}, not {count!r}"
+        )
     if how == "geomspace" and (low <= 0 or high <= 0):
         raise MatrixError(f"{where}: geomspace: both ends must be above 0")
     return [_between(how, low, high, i / max(count - 1, 1)) for i in range(count)]
@@ -215,6 +224,11 @@ def _check_axes(axes: dict[str, tuple[Choice, ...]], origin: str) -> None:
     for kind in AUDIT[3:]:
         if axes[kind] and not axes["auditor"]:
             raise MatrixError(f"{origin}: names a {kind} but no [[auditor]] that could use it")
+
+
+def _check_size(cells: int, what: str) -> None:
+    if cells > MAX_CELLS:
+        raise MatrixError(f"{what} too large: {cells:,} combinations, more than {MAX_CELLS:,}")
 
 
 def _check_exclude(

@@ -138,7 +138,23 @@ BAD = {
     ),
     "no values": (
         GOOD.replace("sweep = [1, 2]", "linspace = [1, 2, 0]"),
-        "must be 1 or more, not 0",
+        "must be in 1..1000000, not 0",
+    ),
+    "a billion values": (
+        GOOD.replace("sweep = [1, 2]", "linspace = [1, 2, 1000000000]"),
+        "not 1000000000",
+    ),
+    "too many seeds": (
+        GOOD.replace("seeds = 2", "seeds = 2000000"),
+        "less than or equal to 1000000",
+    ),
+    "too many cells": (GOOD.replace("seeds = 2", "seeds = 500000"), "2,000,000 combinations"),
+    "too many variants": (
+        GOOD.replace(
+            "number = {",
+            "a = { linspace = [0, 1, 9999] }\nb = { linspace = [0, 1, 9999] }\nnumber = {",
+        ),
+        "no. 1 (parrot): sweeps too large: 199,960,002 combinations",
     ),
     "geomspace from 0": (GOOD.replace("sweep = [1, 2]", "geomspace = [0, 2, 3]"), "above 0"),
     "half an attack": (GOOD.replace('[[adversary]]\nuse = "coin"', ""), "no [[adversary]]"),
