@@ -73,7 +73,7 @@ def test_a_run_shows_its_leaderboard_and_is_resumed(command, toy_matrix):
 def test_the_leaderboard_is_what_a_person_reads(command, toy_matrix):
     fine(command("run", toy_matrix(TOY.replace("seeds = 2", "seeds = 1"))))
     shown = fine(command("leaderboard", "runs/toy", COLUMNS="80")).stdout
-    rows = [line.split() for line in shown.splitlines() if re.match(r" +\d ", line)]
+    rows = [line.split() for line in shown.splitlines() if re.match(r" *\d ", line)]
     assert [row[0] for row in rows] == ["1", "2"]
     assert {row[1] for row in rows} == {"flip", "none"}
     assert "One seed gives no interval" in shown
