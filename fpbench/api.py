@@ -223,6 +223,7 @@ def run(
         if on_cell is not None:
             on_cell(cell)
 
+    jobs = min(jobs, max(len(plan.steps), 1))  # a worker without a step would only cost memory
     with open_engine(engine, jobs) as executor, Store(directory, create=True) as store:
         _check_same(store, matrix)
         environment = describe_environment(matrix, catalog)

@@ -3,6 +3,8 @@
 Commands import what they need when they are called, so that `--help` shows at once.
 """
 
+import io
+import shlex
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -70,6 +72,11 @@ class Format(StrEnum):
 
 def main() -> None:
     """Run the command line; bad input is one clear message and exit code 2."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(
+            stream, io.TextIOWrapper
+        ):  # a terminal that lacks a letter still shows the rest
+            stream.reconfigure(errors="replace")
     try:
         app()
     except FpbenchError as error:
@@ -78,6 +85,10 @@ def main() -> None:
     except BrokenPipeError:  # the reader of our output, `head` for instance, has seen enough
         sys.stderr.close()
         sys.exit(141)
+    except OSError as error:  # a place that cannot be read or written, wherever it was touched
+        where = f"{error.filename}: " if error.filename else ""
+        console.error(f"{where}{error.strerror or error}")
+        sys.exit(2)
 
 
 def _version(asked: bool) -> None:
@@ -125,10 +136,11 @@ def run(
                 on_plan=progress.planned, on_cell=progress.finished,
             )  # fmt: skip
     except KeyboardInterrupt:
-        again = f"fpbench run {matrix}" + (f" --out {out}" if out else "")
+        again = shlex.join(["fpbench", "run", str(matrix), *(["--out", str(out)] if out else [])])
         console.error(f"interrupted; what is done is kept, and this goes on: {again}")
         sys.exit(130)
     _show(made)
+    console.show_skipped(progress.skipped)
     typer.echo(f"run directory: {directory}")
     failed = [cell for cell in made.finished if cell.status is Status.FAILED]
     if failed:

@@ -39,6 +39,13 @@ def error(message: str) -> None:
     typer.echo(message, err=True)
 
 
+def warn(messages: Iterable[str]) -> None:
+    """Warnings, on standard error."""
+    for message in messages:
+        typer.secho("warning: ", fg="yellow", err=True, nl=False)
+        typer.echo(message, err=True)
+
+
 def heading(text: str) -> None:
     """A heading of a listing."""
     typer.secho(text, bold=True)
@@ -68,6 +75,7 @@ def show_plan(plan: Plan, seconds: float | None, done: int) -> None:
     """What would run: cells, unique steps beside what each cell alone would cost, skips."""
     from rich.table import Table
 
+    warn(plan.warnings)
     console = _console()
     runnable, skipped = len(plan.runnable), plan.count_skipped()
     console.print(
@@ -83,12 +91,18 @@ def show_plan(plan: Plan, seconds: float | None, done: int) -> None:
         table.add_row(action, f"{count:,}", f"{alone[action]:,}")
     table.add_row("all", f"{sum(unique.values()):,}", f"{sum(alone.values()):,}", style="bold")
     console.print(table)
-    for reason, count in skipped.items():
-        console.print(f"skipped {count}: {reason}", style=_COLOURS[Status.SKIPPED], markup=False)
+    show_skipped(skipped)
     if seconds is not None:
         console.print(f"about {duration(seconds)} of work left, from the times of earlier steps")
     elif runnable > done:
         console.print("rough time: not known before some of it has run")
+
+
+def show_skipped(skipped: dict[str, int]) -> None:
+    """Reasons why cells are skipped, and how many are."""
+    for reason, count in skipped.items():
+        text = f"skipped {count}: {reason}"
+        _console().print(text, style=_COLOURS[Status.SKIPPED], markup=False, soft_wrap=True)
 
 
 def duration(seconds: float) -> str:
@@ -119,9 +133,12 @@ class RunProgress(AbstractContextManager["RunProgress"]):
         )
         self._task = self._progress.add_task("cells", total=None, rate="", failures="")
         self._failed = 0
+        self.skipped: dict[str, int] = {}
 
     def planned(self, plan: Plan, done: set[str]) -> None:
         """The plan is known."""
+        self.skipped = plan.count_skipped()
+        warn(plan.warnings)
         runnable = {cell.key for cell in plan.runnable}
         self._progress.reset(self._task, total=len(runnable - done))
 
@@ -183,7 +200,8 @@ def show_leaderboard(board: Leaderboard) -> None:
     if any(line.done == 1 for line in board.lines):
         console.print("One seed gives no interval: run more seeds.", style="dim")
     for reason in dict.fromkeys(reason for line in board.lines for reason in line.reasons):
-        console.print(f"failed: {reason}", style=_COLOURS[Status.FAILED], markup=False)
+        text = f"failed: {reason}"
+        console.print(text, style=_COLOURS[Status.FAILED], markup=False, soft_wrap=True)
 
 
 def _columns(board: Leaderboard) -> list[str]:

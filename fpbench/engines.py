@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from typing import Any
 
@@ -39,6 +40,32 @@ class InlineExecutor(Executor):
         return future
 
 
+class LokyExecutor(Executor):
+    """Worker processes; those that die are replaced when the next step is submitted."""
+
+    def __init__(self, jobs: int) -> None:
+        self._jobs = jobs
+        self._pool = self._new()
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Hand it to a worker."""
+        try:
+            future: Future[Any] = self._pool.submit(fn, *args, **kwargs)
+        except BrokenProcessPool:
+            self._pool = self._new()
+            future = self._pool.submit(fn, *args, **kwargs)
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """End the workers; at once if what they do is not wanted any more."""
+        self._pool.shutdown(wait=wait, kill_workers=cancel_futures)
+
+    def _new(self) -> Any:
+        from loky import ProcessPoolExecutor
+
+        return ProcessPoolExecutor(max_workers=self._jobs, env=_ONE_THREAD)
+
+
 @contextmanager
 def open_engine(name: str | None, jobs: int) -> Iterator[Executor]:
     """An executor with `jobs` workers: `inline` for one and `loky` for more, unless named.
@@ -57,15 +84,13 @@ def open_engine(name: str | None, jobs: int) -> Iterator[Executor]:
         with _one_thread(), InlineExecutor() as executor:
             yield executor
     elif name == "loky":
-        from loky import ProcessPoolExecutor
-
-        executor = ProcessPoolExecutor(max_workers=jobs, env=_ONE_THREAD)
+        workers = LokyExecutor(jobs)
         try:
-            yield executor
+            yield workers
         except BaseException:
-            executor.shutdown(wait=True, kill_workers=True)
+            workers.shutdown(cancel_futures=True)
             raise
-        executor.shutdown(wait=True)
+        workers.shutdown()
     else:
         raise InputError(f"unknown engine {name!r}; {nearest(name, ENGINES)}")
 

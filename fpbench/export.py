@@ -48,7 +48,9 @@ def write(frame: DataFrame, form: str, output: Path | None, *, long: bool) -> No
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise InputError(f"{output}: cannot be written: {error.strerror or error}") from error
+        raise InputError(
+            f"{output or 'standard output'}: cannot be written: {error.strerror or error}"
+        ) from error
 
 
 def _parquet(frame: DataFrame, output: Path | None) -> None:

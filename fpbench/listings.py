@@ -125,6 +125,8 @@ def fetch(catalog: Catalog, names: list[str]) -> None:
     for dataset in _datasets(catalog, names):
         for file in dataset.files:
             console.listing([(file.name, str(home.fetch(file)))])
+        if not dataset.files:
+            console.listing([(dataset.name, "needs no files")])
 
 
 def verify(catalog: Catalog, names: list[str]) -> bool:

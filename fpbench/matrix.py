@@ -38,7 +38,7 @@ class Ranking(_Table):
 MAX_CELLS = 1_000_000
 """More cells than this are taken for a slip of the pen."""
 
-_Seed = Annotated[int, Field(ge=0)]
+_Seed = Annotated[int, Field(ge=0, lt=2**63)]
 _Seeds = Annotated[int, Field(ge=1, le=MAX_CELLS)] | Annotated[list[_Seed], Field(min_length=1)]
 _Choices = Annotated[list[dict[str, Any]], Field(min_length=1)]
 _FIELDS: dict[str, Any] = {
@@ -106,11 +106,14 @@ def read(source: str | Path | Mapping[str, Any]) -> Matrix:
         return _matrix(dict(source), "matrix", text, "matrix.json")
     path = Path(source)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
         return _matrix(tomllib.loads(text), str(path), text, "matrix.toml")
     except OSError as error:
         raise MatrixError(f"{path}: cannot be read: {error.strerror or error}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    # Besides TOMLDecodeError: numbers of too many digits, other encodings, nesting without end.
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, MatrixError):
+            raise
         raise MatrixError(f"{path}: not valid TOML: {error}") from error
 
 

@@ -6,15 +6,17 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from itertools import product
 from types import MappingProxyType
 
 from fpbench.components import Adversary, Auditor, Component
 from fpbench.errors import DataError, FpbenchError, MatrixError
-from fpbench.home import DataHome
+from fpbench.home import DataHome, sha256
 from fpbench.kinds import ATTACK, AUDIT
 from fpbench.matrix import Choice, Matrix
 from fpbench.plugins import Catalog
+from fpbench.scores import MEASURES
 from fpbench.specs import Spec, fingerprint, slot_kinds, specify
 from fpbench.steps import ACTIONS, Step
 
@@ -39,6 +41,8 @@ class Plan:
     cells: list[Cell] = field(default_factory=list)
     steps: dict[str, Step] = field(default_factory=dict)
     """Every unique step by its key, parents before children."""
+    warnings: list[str] = field(default_factory=list)
+    """What is odd, but no reason not to run."""
 
     @property
     def runnable(self) -> list[Cell]:
@@ -127,6 +131,7 @@ class _Planner:
         if not self._plan.cells:
             raise MatrixError(f"{self._matrix.origin}: [[exclude]] leaves no cell to run")
         self._refuse_missing_data()
+        self._check_ranking()
         return self._plan
 
     # What is combined
@@ -141,8 +146,23 @@ class _Planner:
             raise
         except FpbenchError as error:
             raise MatrixError(f"{choice.where}: {error}") from error
-        code = fingerprint(spec, self._catalog)
+        code = fingerprint(spec, self._catalog) + self._data(component)
         return _Part(choice, component, spec, spec.identity(), code, _missing(component))
+
+    def _data(self, component: Component) -> str:
+        """Checksums of the files a component reads: other data makes other cells."""
+        home, found = DataHome.default(), ""
+        for file in getattr(component, "files", ()):
+            if not home.missing([file]):
+                path = home.find(file.name)
+                checksum = sha256(path)
+                found += f"+{checksum}"
+                if checksum != file.sha256:
+                    self._plan.warnings.append(
+                        f"{path} is not the known original: its sha256 is {checksum}, that of the "
+                        f"original {file.sha256}; `fpbench data fetch {component.name}` gets it"
+                    )
+        return found
 
     def _fill(self, choice: Choice) -> Iterator[tuple[_Part, ...]]:
         """An auditor with each combination of the components that it takes from the matrix."""
@@ -204,6 +224,15 @@ class _Planner:
         lacking = [part.missing for part in self._parts["dataset"]]
         if all(lacking):
             raise DataError(f"{self._matrix.origin}: nothing to run: {lacking[0]}")
+
+    def _check_ranking(self) -> None:
+        """Refuse a slip of the pen now: which measures plugins add is known only after a run."""
+        rank_by = self._matrix.rank_by
+        if rank_by not in MEASURES and (meant := get_close_matches(rank_by, MEASURES, 1, 0.7)):
+            raise MatrixError(
+                f"{self._matrix.origin}: [leaderboard]: rank_by: unknown measure {rank_by!r}; did "
+                f"you mean {meant[0]!r}?"
+            )
 
     # The steps
 

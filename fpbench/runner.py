@@ -61,6 +61,7 @@ class Runner:
         self._todo = {cell.key: cell for cell in cells if cell.key not in done}
         self._rank = {key: i for i, key in enumerate(needed(plan, self._todo))}
         self._results: dict[str, Result] = {}
+        self._suspects: set[str] = set()
         self._uses = Counter(p for key in self._rank for p in set(plan.steps[key].parents))
         self._seconds: dict[str, float] = {}
         self._timings: dict[tuple[str, str], tuple[int, float]] = {}
@@ -76,15 +77,30 @@ class Runner:
                 # Steps of the first cells first: cells finish early, and results can be let go.
                 for key in sorter.get_ready():
                     heapq.heappush(ready, (self._rank[key], key))
-                while ready and len(running) < self._at_once:
+                while ready and len(running) < (1 if self._suspects else self._at_once):
                     step = self._plan.steps[heapq.heappop(ready)[1]]
                     running[self._start(step)] = step
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
                     step = running.pop(future)
+                    if self._is_suspect(step, future):
+                        heapq.heappush(ready, (self._rank[step.key], step.key))
+                        continue
                     self._finish(step, _outcome(step, future))
                     sorter.done(step.key)
         finally:
             self._store.add_timings(self._timings)
+
+    def _is_suspect(self, step: Step, future: Future[Result]) -> bool:
+        """Whether a step may have killed its worker, and is to be tried once more, alone.
+
+        A worker that dies takes down all that run beside it; the next time the culprit is alone.
+        """
+        died = isinstance(future.exception(), BrokenProcessPool)
+        if died and self._at_once > 1 and step.key not in self._suspects:
+            self._suspects.add(step.key)
+            return True
+        self._suspects.discard(step.key)
+        return False
 
     def _start(self, step: Step) -> Future[Result]:
         parents = [self._results[key] for key in step.parents]
@@ -93,12 +109,7 @@ class Runner:
             future: Future[Result] = Future()
             future.set_result(Result(failed.value, 0.0))
             return future
-        try:
-            return self._executor.submit(execute, step, tuple(p.value for p in parents))
-        except BrokenProcessPool as error:
-            future = Future()
-            future.set_exception(error)
-            return future
+        return self._executor.submit(execute, step, tuple(p.value for p in parents))
 
     def _finish(self, step: Step, result: Result) -> None:
         name = (step.action, step.spec.use if step.spec else "")

@@ -16,6 +16,14 @@ from fpbench.records import (
     Split,
 )
 
+MEASURES = (
+    "majority_accuracy", "initial_accuracy", "corrected_accuracy", "gain", "changes",
+    "change_precision", "objective", "solver_status", "solver_gap", "correct_seconds",
+    "claim_metric", "claim_tolerance", "train_accuracy", "test_accuracy", "train_unfairness",
+    "test_unfairness",
+)  # fmt: skip
+"""Names of the measures that every attack cell has."""
+
 
 def attack_measures(
     split: Split,

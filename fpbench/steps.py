@@ -105,7 +105,8 @@ def execute(step: Step, parents: tuple[Any, ...], catalog: Catalog | None = None
             catalog = discover()
         component = build(step.spec, catalog) if step.spec else None
         value = ACTIONS[step.action](component, parents, step)
-    except Exception as error:  # whatever a component raises fails its own cells only
+    # Whatever a component raises, and be it the wish to exit, fails its own cells only.
+    except (Exception, SystemExit) as error:
         message = " ".join(str(error).split())
         known = isinstance(error, (InputError, HiddenError, PluginError))
         reason = f"{step}: {message}" if known else f"{step}: {type(error).__name__}: {message}"

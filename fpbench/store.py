@@ -7,6 +7,7 @@ A run directory holds the matrix (as it was given), `environment.json` (of the l
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,17 +23,21 @@ from fpbench.records import Measures
 VERSION = 1
 _FILE = "store.sqlite"
 _SCHEMA = """
-CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE session (id INTEGER PRIMARY KEY, started REAL NOT NULL, environment TEXT NOT NULL);
-CREATE TABLE cell (
+CREATE TABLE IF NOT EXISTS about (
+    name TEXT PRIMARY KEY, value TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS session (
+    id INTEGER PRIMARY KEY, started REAL NOT NULL, environment TEXT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS cell (
     position INTEGER PRIMARY KEY, key TEXT NOT NULL, labels TEXT NOT NULL, seed INTEGER NOT NULL,
     reason TEXT
 );
-CREATE TABLE result (
+CREATE TABLE IF NOT EXISTS result (
     key TEXT PRIMARY KEY, session INTEGER NOT NULL REFERENCES session, status TEXT NOT NULL,
     reason TEXT, trace TEXT, seconds REAL NOT NULL, measures TEXT NOT NULL
 ) WITHOUT ROWID;
-CREATE TABLE timing (
+CREATE TABLE IF NOT EXISTS timing (
     action TEXT, component TEXT, count INTEGER NOT NULL, seconds REAL NOT NULL,
     PRIMARY KEY (action, component)
 ) WITHOUT ROWID;
@@ -61,8 +66,9 @@ class Store:
         if not file.exists() and not create:
             raise StoreError(f"{directory}: not a run directory ({_FILE} is not there)")
         try:
-            directory.mkdir(parents=True, exist_ok=True)
-            self._db = sqlite3.connect(file, isolation_level=None)
+            if create:
+                directory.mkdir(parents=True, exist_ok=True)
+            self._db = sqlite3.connect(self._uri(file), isolation_level=None, uri=True)
         except (OSError, sqlite3.Error) as error:
             raise StoreError(f"{file}: cannot be used: {error}") from error
         try:
@@ -74,13 +80,20 @@ class Store:
             self.close()
             raise
 
+    @staticmethod
+    def _uri(file: Path) -> str:
+        """A file that cannot be written is read as it lies there: an archived run."""
+        archived = file.exists() and not os.access(file.parent, os.W_OK)
+        return file.absolute().as_uri() + ("?immutable=1" if archived else "")
+
     def _open(self, file: Path, create: bool) -> None:
         (version,) = self._db.execute("PRAGMA user_version").fetchone()
         if version == 0 and create:
             self._db.execute("PRAGMA journal_mode = WAL")
-            self._db.executescript(
-                f"BEGIN IMMEDIATE; {_SCHEMA} PRAGMA user_version = {VERSION}; COMMIT;"
-            )
+            with self._transaction():
+                for statement in _SCHEMA.split(";"):
+                    self._db.execute(statement)
+                self._db.execute(f"PRAGMA user_version = {VERSION}")
         elif version != VERSION:
             raise StoreError(f"{file}: has format {version}; this fpbench reads {VERSION}")
         self._db.execute("PRAGMA synchronous = NORMAL")

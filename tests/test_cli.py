@@ -52,8 +52,9 @@ def fine(done, code=0):
 def bad(done, *words, code=2):
     """One clear error, on standard error, and the exit code."""
     fine(done, code)
-    assert done.stderr.startswith("error: ")
-    assert len(done.stderr.strip().splitlines()) == 1
+    said = [line for line in done.stderr.splitlines() if not line.startswith("warning: ")]
+    assert len(said) == 1
+    assert said[0].startswith("error: ")
     for word in words:
         assert word in done.stderr
     return done
@@ -297,3 +298,60 @@ def test_a_data_file_with_a_missing_column_is_bad_input(command, tmp_path):
     done = bad(command("run", "adult.toml", FPBENCH_DATA=str(data)), "cells failed", code=2)
     assert "adult.data" in done.stdout
     assert "fpbench data verify adult" in done.stdout
+
+
+def test_other_data_makes_other_cells_and_a_warning(command, adult_home, tmp_path):
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "adult.test").write_bytes(adult_home.find("adult.test").read_bytes())
+    lines = adult_home.find("adult.data").read_bytes().splitlines(keepends=True)
+    matrix = (
+        '[[dataset]]\nuse = "adult"\n[[learner]]\nuse = "plain"\n[[disclosure]]\nuse = "hidden"\n'
+        '[[adversary]]\nuse = "a1"\nn_estimators = 3\n[[corrector]]\nuse = "none"\n'
+    )
+    (tmp_path / "work" / "adult.toml").write_text(matrix)
+    cells = []
+    for kept, differs in ((lines[:3000], True), (lines, False)):
+        (data / "adult.data").write_bytes(b"".join(kept))
+        done = fine(command("run", "adult.toml", FPBENCH_DATA=str(data)))
+        assert ("adult.data is not the known original" in done.stderr) is differs
+        rows = fine(command("export", "runs/adult")).stdout
+        cells.append(next(iter(csv.DictReader(io.StringIO(rows)))))
+    assert cells[0]["cell"] != cells[1]["cell"]
+    assert cells[0]["initial_accuracy"] != cells[1]["initial_accuracy"]
+
+
+def test_what_is_skipped_is_said_after_a_run(command, toy_matrix):
+    text = TOY.replace('use = "oracle"', 'use = "published"').replace('"parrot"', '"plain"')
+    done = fine(command("run", toy_matrix(text)))
+    assert "skipped 4: learner 'plain' is trained for no fairness metric" in done.stdout
+
+
+def test_a_slip_in_the_ranking_is_found_before_anything_is_run(command, toy_matrix, toy_trace):
+    matrix = toy_matrix(TOY + '[leaderboard]\nrank_by = "gian"\n')
+    bad(command("run", matrix), "toy.toml", "rank_by", "did you mean 'gain'?")
+    assert toy_trace() == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a = " + "[" * 5000, "a = " + "9" * 5000, "seeds = [9223372036854775808]", "\x00"],
+    ids=["nested", "digits", "seed", "nul"],
+)
+def test_odd_files_are_one_clear_error(command, toy_matrix, text):
+    bad(command("plan", toy_matrix(text)), "toy.toml")
+
+
+def test_a_byte_order_mark_is_no_error(command, toy_matrix):
+    fine(command("plan", toy_matrix("\ufeff" + TOY)))
+
+
+def test_places_that_cannot_be_used_are_one_clear_error(command, toy_matrix, tmp_path):
+    matrix = toy_matrix()
+    bad(command("run", matrix, "--out", "x" * 300), "File name too long")
+    (tmp_path / "work" / "taken" / "environment.json").mkdir(parents=True)
+    bad(command("run", matrix, "--out", "taken"), "environment.json", "directory")
+
+
+def test_a_terminal_that_lacks_letters_still_shows_the_rest(command, toy_matrix):
+    fine(command("run", toy_matrix(), PYTHONIOENCODING="ascii"))

@@ -4,6 +4,12 @@ import re
 import tomllib
 from pathlib import Path
 
+import pytest
+
+from fpbench import discover
+from fpbench.matrix import read
+from fpbench.plan import make_plan
+
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
@@ -32,6 +38,15 @@ def test_the_readme_has_its_two_lines():
     for heading in ("Run it", "Test it"):
         (block,) = re.findall(rf"^## {heading}\n.*?^```\w*\n(.*?)^```", readme, re.M | re.S)
         assert len(block.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("path", ["README.md", "docs/matrix.md"])
+def test_matrices_in_the_documentation_can_be_planned(path, tmp_path, monkeypatch):
+    for name in ("adult.data", "adult.test"):
+        (tmp_path / name).touch()
+    monkeypatch.setenv("FPBENCH_DATA", str(tmp_path))
+    (text,) = re.findall(r"^```toml\n(.*?)^```", (ROOT / path).read_text(), re.M | re.S)
+    assert make_plan(read(tomllib.loads(text)), discover()).runnable
 
 
 def test_the_changelog_knows_this_version():

@@ -203,13 +203,29 @@ def fpbench_correctors():
 """
 
 
-def test_a_worker_that_dies_does_not_take_the_run_down(tmp_path, install):
+def test_a_component_that_kills_its_worker_fails_alone(tmp_path, install):
     install("crash", "crash", CRASH)
-    matrix = MATRIX | {"corrector": [{"use": "flip"}, {"use": "crash"}], "seeds": 1}
+    matrix = MATRIX | {"corrector": [{"use": "flip"}, {"use": "crash"}], "seeds": 2}
     run = fpbench.run(matrix, out=tmp_path / "run", jobs=2)
     frame = run.frame()
-    assert set(frame[frame["corrector"] == "crash"]["status"]) == {"failed"}
-    assert frame["reason"].dropna().str.contains("the worker process died").all()
+    crashed = frame["corrector"] == "crash"
+    assert set(frame[crashed]["status"]) == {"failed"}
+    assert set(frame[crashed]["reason"]) == {"correct crash: the worker process died"}
+    assert set(frame[~crashed]["status"]) == {"done"}
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_component_that_wants_to_exit_fails_alone(tmp_path, install, jobs):
+    install(
+        "crash",
+        "crash",
+        CRASH.replace("os.kill(os.getpid(), signal.SIGKILL)", "raise SystemExit(7)"),
+    )
+    matrix = MATRIX | {"corrector": [{"use": "crash"}, {"use": "flip"}], "seeds": 1}
+    frame = fpbench.run(matrix, out=tmp_path / "run", jobs=jobs).frame()
+    crashed = frame["corrector"] == "crash"
+    assert set(frame[crashed]["reason"]) == {"correct crash: SystemExit: 7"}
+    assert set(frame[~crashed]["status"]) == {"done"}
 
 
 def test_what_an_adversary_returns_is_checked(tmp_path, install):

@@ -148,3 +148,16 @@ def test_a_fresh_run_moves_the_old_one_aside(tmp_path, toys):
         fpbench.run(MATRIX | {"seeds": 2}, out=tmp_path / "run", fresh=True)
     assert fpbench.load(tmp_path / "run.1").frame().equals(first)
     assert len(fpbench.load(tmp_path / "run.2").frame()) == 2
+
+
+def test_an_archived_run_is_read_as_it_lies_there(store, monkeypatch):
+    session = store.begin(ABOUT, {}, CELLS)
+    store.add(session, "k0", Status.DONE, 1.0, {})
+    store.close()
+    before = sorted(store.directory.iterdir())
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    with Store(store.directory) as archived:
+        assert archived.done() == {"k0"}
+        assert sorted(store.directory.iterdir()) == before
+        with pytest.raises(StoreError, match="cannot be written: attempt to write a readonly"):
+            archived.begin(ABOUT, {}, CELLS)
