@@ -30,7 +30,6 @@ from fpbench.rates import RateConstraint
 from fpbench.records import (
     Claim,
     Codes,
-    Correction,
     Guess,
     Measures,
     Predictions,
@@ -252,4 +251,4 @@ ACTIONS: dict[str, Callable[[Any, Any, Step], Any]] = {
 }
 """What is done, by name, in the order of the flow."""
 
-__all__ = ["ACTIONS", "Correction", "Failure", "Result", "Step", "execute", "view_for"]
+__all__ = ["ACTIONS", "Failure", "Result", "Step", "execute", "view_for"]
