@@ -226,7 +226,7 @@ def run(
     jobs = min(jobs, max(len(plan.steps), 1))  # a worker without a step would only cost memory
     with open_engine(engine, jobs) as executor, Store(directory, create=True) as store:
         _check_same(store, matrix)
-        environment = describe_environment(matrix, catalog)
+        environment = describe_environment(plan.data, catalog)
         about = {
             "matrix": matrix.canonical(), "title": matrix.title, "rank_by": matrix.rank_by,
         }  # fmt: skip

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import platform
 import sys
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, requires, version
 from typing import Any
 
-from fpbench.components import Dataset
-from fpbench.errors import DataError
-from fpbench.home import DataHome, sha256
-from fpbench.matrix import Matrix
 from fpbench.plugins import Catalog
 
 _SOLVERS = ("cplex", "docplex", "highspy", "pyomo", "ortools", "scipy")
 
 
-def describe_environment(matrix: Matrix, catalog: Catalog) -> dict[str, Any]:
+def describe_environment(data: Mapping[str, str], catalog: Catalog) -> dict[str, Any]:
     """The environment of a run, as plain data.
 
     Versions of Python, fpbench, its dependencies, the distributions whose plugins are installed
     and the solvers; the platform; the linear-algebra libraries that numpy has loaded; the
-    checksums of the files of the matrix's datasets.
+    checksums in `data`, by file.
     """
     return {
         "python": sys.version.split()[0],
@@ -30,7 +27,7 @@ def describe_environment(matrix: Matrix, catalog: Catalog) -> dict[str, Any]:
         "packages": _packages(catalog),
         "solvers": {name: v for name in _SOLVERS if (v := _version(name))},
         "blas": _blas(),
-        "data": _checksums(matrix, catalog),
+        "data": dict(data),
     }
 
 
@@ -73,16 +70,3 @@ def _blas() -> list[str]:
         for info in threadpool_info()
         if info["user_api"] == "blas"
     )
-
-
-def _checksums(matrix: Matrix, catalog: Catalog) -> dict[str, str]:
-    home, found = DataHome.default(), {}
-    for choice in matrix.axes["dataset"]:
-        cls = catalog.component("dataset", choice.use)
-        assert issubclass(cls, Dataset)
-        for file in cls.files:
-            try:
-                found[file.name] = sha256(home.find(file.name))
-            except DataError:
-                found[file.name] = "missing"
-    return found

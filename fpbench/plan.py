@@ -41,6 +41,8 @@ class Plan:
     cells: list[Cell] = field(default_factory=list)
     steps: dict[str, Step] = field(default_factory=dict)
     """Every unique step by its key, parents before children."""
+    data: dict[str, str] = field(default_factory=dict)
+    """SHA-256 checksums of the files that datasets read, by name; they are part of the keys."""
     warnings: list[str] = field(default_factory=list)
     """What is odd, but no reason not to run."""
 
@@ -151,18 +153,19 @@ class _Planner:
 
     def _data(self, component: Component) -> str:
         """Checksums of the files a component reads: other data makes other cells."""
-        home, found = DataHome.default(), ""
-        for file in getattr(component, "files", ()):
-            if not home.missing([file]):
-                path = home.find(file.name)
-                checksum = sha256(path)
-                found += f"+{checksum}"
-                if checksum != file.sha256:
-                    self._plan.warnings.append(
-                        f"{path} is not the known original: its sha256 is {checksum}, that of the "
-                        f"original {file.sha256}; `fpbench data fetch {component.name}` gets it"
-                    )
-        return found
+        home, known = DataHome.default(), self._plan.data
+        files = getattr(component, "files", ())
+        for file in files:
+            if file.name in known or home.missing([file]):
+                continue
+            path = home.find(file.name)
+            known[file.name] = sha256(path)
+            if known[file.name] != file.sha256:
+                self._plan.warnings.append(
+                    f"{path} is not the known original: its sha256 is {known[file.name]}, that of "
+                    f"the original {file.sha256}; `fpbench data fetch {component.name}` gets it"
+                )
+        return "".join(f"+{known.get(file.name, '')}" for file in files)
 
     def _fill(self, choice: Choice) -> Iterator[tuple[_Part, ...]]:
         """An auditor with each combination of the components that it takes from the matrix."""

@@ -250,8 +250,3 @@ def unfairness(
     if form == "between-groups":
         return max(rates) - min(rates)
     return 1 - min(rates) / max(rates) if max(rates) > 0 else Fraction(0)
-
-
-def selection_rate(predictions: _Integers) -> float:
-    """Share of positive predictions; 0 of nobody."""
-    return float(np.mean(predictions)) if len(predictions) else 0.0

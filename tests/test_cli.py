@@ -1,6 +1,7 @@
 """The installed command, as a user meets it."""
 
 import csv
+import hashlib
 import io
 import json
 import os
@@ -317,6 +318,9 @@ def test_other_data_makes_other_cells_and_a_warning(command, adult_home, tmp_pat
         assert ("adult.data is not the known original" in done.stderr) is differs
         rows = fine(command("export", "runs/adult")).stdout
         cells.append(next(iter(csv.DictReader(io.StringIO(rows)))))
+        noted = json.loads((tmp_path / "work" / "runs" / "adult" / "environment.json").read_text())
+        held = hashlib.sha256((data / "adult.data").read_bytes()).hexdigest()
+        assert noted["data"]["adult.data"] == held
     assert cells[0]["cell"] != cells[1]["cell"]
     assert cells[0]["initial_accuracy"] != cells[1]["initial_accuracy"]
 

@@ -243,6 +243,18 @@ def test_a_slot_is_filled_with_a_table():
         plan_of(AUDIT.replace('use = "counter"', inline))
 
 
+def test_a_file_that_two_datasets_read_is_looked_at_once(monkeypatch, tmp_path):
+    for name in ("adult.data", "adult.test"):
+        (tmp_path / name).touch()
+    monkeypatch.setenv("FPBENCH_DATA", str(tmp_path))
+    both = (
+        '[[dataset]]\nuse = "adult"\n[[dataset]]\nuse = "adult"\nlabel = "r"\nsensitive = "race"\n'
+    )
+    plan = plan_of(ATTACK + both)
+    assert set(plan.data) == {"adult.data", "adult.test"}
+    assert len(plan.warnings) == 2
+
+
 def test_an_auditor_that_lacks_what_it_takes_says_what_to_write():
     lacking = AUDIT[: AUDIT.index("[[mechanism]]")]
     with pytest.raises(
