@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
 from fpbench.components import Component, Corrector, Dataset
+from fpbench.conditions import Constraint
 from fpbench.engines import open_engine
 from fpbench.environment import describe_environment
-from fpbench.errors import StoreError
+from fpbench.errors import PluginError, StoreError
 from fpbench.home import DataHome
 from fpbench.leaderboard import Leaderboard, rank
 from fpbench.matrix import Matrix, read
@@ -23,10 +25,11 @@ from fpbench.plan import Plan, make_plan
 from fpbench.plugins import discover
 from fpbench.problems import check_problem
 from fpbench.rates import Form, Metric, RateConstraint
-from fpbench.records import Correction, Table
+from fpbench.records import Correction
 from fpbench.runner import Finished, Runner
 from fpbench.specs import specify
 from fpbench.store import Store
+from fpbench.tables import Table
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -74,9 +77,10 @@ def correct(
     *,
     labels: ArrayLike | None = None,
     weights: ArrayLike | None = None,
-    metric: Metric = "statistical-parity",
-    tolerance: float = 0.0,
+    metric: Metric | None = "statistical-parity",
+    tolerance: float | Fraction = 0.0,
     form: Form = "to-overall",
+    constraints: Sequence[Constraint] = (),
     groups: int | None = None,
     corrector: str = "exact",
     **parameters: Any,
@@ -94,7 +98,10 @@ def correct(
     weights
         (n,) positive costs of changing each guess; by default every change costs 1.
     metric, tolerance, form
-        The claim; see `RateConstraint`.
+        The claim; see `RateConstraint`. None for the metric: nothing is claimed about rates.
+    constraints
+        What else is known: `ShareBounds`, `RateBounds`, `KnownUnfairness`, `KnownPeople`,
+        `LinearConstraint`, or more `RateConstraint`s.
     groups
         K; by default the greatest code in the guess plus one, and at least 2.
     corrector
@@ -122,12 +129,26 @@ def correct(
     """
     solver = component("corrector", corrector, **parameters)
     assert isinstance(solver, Corrector)
-    constraint = RateConstraint(metric, tolerance, form)
-    problem = check_problem(guess, predictions, labels, weights, constraint, groups)
+    claim = () if metric is None else (RateConstraint(metric, tolerance, form),)
+    known = (*claim, *constraints)
+    problem = check_problem(guess, predictions, labels, weights, known, groups)
     started = time.perf_counter()
     correction = solver.correct(problem)
     seconds = time.perf_counter() - started
     return replace(correction, seconds=seconds)
+
+
+def correctors_for(constraint: Constraint) -> list[str]:
+    """Names of the installed correctors that can express a constraint."""
+    catalog, found = discover(), []
+    for entry in catalog.of_kind("corrector"):
+        try:
+            cls = catalog.component(entry.kind, entry.name)
+        except PluginError:
+            continue
+        if issubclass(cls, Corrector) and constraint.word in cls.expresses:
+            found.append(entry.name)
+    return found
 
 
 @dataclass(frozen=True)
@@ -265,4 +286,4 @@ def _move_aside(directory: Path) -> None:
     shutil.move(directory, aside)
 
 
-__all__ = ["Run", "component", "correct", "dataset", "load", "run"]
+__all__ = ["Run", "component", "correct", "correctors_for", "dataset", "load", "run"]

@@ -8,13 +8,16 @@ it is handed, and heavy libraries are imported inside the method that needs them
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
-from fpbench.rates import RateConstraint
+from fpbench.errors import InputError
+from fpbench.facts import Fact
+from fpbench.rates import FORMS, RateConstraint
 from fpbench.records import (
     Claim,
     Codes,
@@ -24,9 +27,10 @@ from fpbench.records import (
     Problem,
     Sample,
     Subject,
-    Table,
     View,
+    Weighing,
 )
+from fpbench.tables import Table
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -54,6 +58,14 @@ class Component(BaseModel, ABC):
     @classmethod
     def unavailable(cls) -> str | None:
         """Why it cannot run here, with the command that mends it; None if it can."""
+        return None
+
+    @classmethod
+    def runs_on(cls) -> str | None:
+        """What it needs besides Python packages: what was found here, or the command that mends it.
+
+        None if it needs nothing else. `fpbench doctor` shows it.
+        """
         return None
 
     def incompatible(self, other: Component) -> str | None:
@@ -141,8 +153,19 @@ class Disclosure(Component):
     """What the world is told about the target's fairness."""
 
     kind = "disclosure"
-    makes_claim: ClassVar[bool] = True
-    """False if it never tells anything."""
+
+    also: list[Fact] = Field(
+        [], description="what else is known: tables with use = share, positive-rate, unfairness, "
+        "known or linear"
+    )  # fmt: skip
+
+    def forms(self) -> tuple[str, ...]:
+        """Forms that its claims about rates may have; none if it never makes any."""
+        return ("to-overall",)
+
+    def words(self) -> list[str]:
+        """Words of all the constraints it may disclose."""
+        return [*self.forms(), *(fact.word for fact in self.also)]
 
     @abstractmethod
     def claim(self, context: Context, rng: np.random.Generator) -> Claim | None:
@@ -166,16 +189,42 @@ class Corrector(Component):
     """Changes a guess as little as possible so that it satisfies a claim."""
 
     kind = "corrector"
+    expresses: ClassVar[frozenset[str]] = frozenset(FORMS)
+    """Words of the constraints it can be handed (`Constraint.word`)."""
 
     def incompatible(self, other: Component) -> str | None:
-        """A corrector needs a claim."""
-        if isinstance(other, Disclosure) and not other.makes_claim:
+        """A corrector needs a claim, and one that it can express."""
+        if not isinstance(other, Disclosure):
+            return None
+        words = other.words()
+        if not words:
             return f"disclosure {other.name!r} makes no claim, so there is nothing to correct with"
+        return self._cannot(words)
+
+    def check(self, problem: Problem) -> None:
+        """Refuse what it cannot express.
+
+        Raises
+        ------
+        InputError
+            If nothing is known, or something that this corrector cannot express.
+        """
+        words = [constraint.word for constraint in problem.constraints]
+        reason = self._cannot(words) if words else "needs a claim, and nothing was claimed"
+        if reason:
+            raise InputError(f"corrector {self.name!r} {reason}" if not words else reason)
+
+    def _cannot(self, words: Iterable[str]) -> str | None:
+        for word in words:
+            if word not in self.expresses:
+                able = ", ".join(sorted(self.expresses))
+                return (
+                    f"corrector {self.name!r} cannot express the constraint {word!r}; it can "
+                    f"express: {able}"
+                )
         return None
 
-    def weigh(
-        self, guess: Guess, held_out: Problem, truth: Codes
-    ) -> tuple[NDArray[np.float64] | None, Measures]:
+    def weigh(self, guess: Guess, held_out: Problem, truth: Codes) -> Weighing:
         """Costs of changing each guess, from the adversary's confidence.
 
         Parameters
@@ -184,15 +233,15 @@ class Corrector(Component):
             The guess, n people.
         held_out, truth
             The same problem on the m held-out people of the attack set, without weights, and
-            their groups, which the adversary knows.
+            their groups, which the adversary knows. Of what is known, it has the claim about rates.
 
         Returns
         -------
-        weights, measures
+        Weighing
             (n,) positive costs, or None if every change costs the same; what a row should say
-            of how they were made.
+            of how they were made; and groups that are to be corrected instead of the guess.
         """
-        return None, {}
+        return Weighing(None)
 
     @abstractmethod
     def correct(self, problem: Problem) -> Correction:

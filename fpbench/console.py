@@ -163,6 +163,16 @@ class RunProgress(AbstractContextManager["RunProgress"]):
 
 _SHOWN = {"initial_accuracy": "guess", "corrected_accuracy": "corrected", "gain": "gain"}
 """Measures with a column of their own on an attack leaderboard, and its heading."""
+_TELLING = {
+    "claim_holds": "claim true",
+    "metric_right": "metric right",
+    "proven": "proven",
+    "relaxed_tolerance": "relaxed to",
+    "claim_bits": "bits",
+    "reconsidered_accuracy": "recalibrated",
+    "correct_seconds": "solve s",
+}
+"""Measures that have one where they tell something: where not every line has the same."""
 
 
 def show_leaderboard(board: Leaderboard) -> None:
@@ -172,7 +182,7 @@ def show_leaderboard(board: Leaderboard) -> None:
     from rich.table import Table
 
     console = _console()
-    varying = [k for k in board.kinds if len({line.labels[k] for line in board.lines}) > 1]
+    varying = _varying(board)
     shared = [f"{k} {board.lines[0].labels[k]}" for k in board.kinds if k not in varying]
     counts = [_counts(line) for line in board.lines]
     alike = len(set(counts)) == 1 and not board.lines[0].failed
@@ -188,7 +198,7 @@ def show_leaderboard(board: Leaderboard) -> None:
         widest = max(map(len, [kind, *words]))
         table.add_column(kind, overflow="fold", min_width=min(widest, _LABEL_WIDTH))
     names = _columns(board)
-    numeric = [_SHOWN.get(name, name) for name in names]
+    numeric = [{**_SHOWN, **_TELLING}.get(name, name) for name in names]
     columns = [*numeric, *(("sd", "95 %") if names else ()), *(("seeds",) if not alike else ())]
     for name in columns:
         table.add_column(name, justify="right", no_wrap=True)
@@ -207,9 +217,27 @@ def show_leaderboard(board: Leaderboard) -> None:
 def _columns(board: Leaderboard) -> list[str]:
     """Measures to show, the one that is ranked by last: it is the one with an interval."""
     measured = dict.fromkeys(name for line in board.lines for name in line.measures)
-    wanted = list(_SHOWN) if "auditor" not in board.kinds else list(measured)[:_AUDIT_COLUMNS]
+    if "auditor" in board.kinds:
+        wanted = list(measured)[:_AUDIT_COLUMNS]
+    else:
+        wanted = [*(name for name in _TELLING if _tells(board, name)), *_SHOWN]
     last = board.rank_by if board.rank_by in measured else next(reversed(measured), "")
     return [name for name in wanted if name in measured and name != last] + [last] * bool(last)
+
+
+def _tells(board: Leaderboard, name: str) -> bool:
+    if name == "correct_seconds":  # of several solvers
+        solvers = {
+            line.labels.get("corrector") for line in board.lines if "proven" in line.measures
+        }
+        return len(solvers) > 1
+    return len({line.measures[name].mean if name in line.measures else None
+                for line in board.lines}) > 1  # fmt: skip
+
+
+def _varying(board: Leaderboard) -> list[str]:
+    """The kinds whose labels differ."""
+    return [k for k in board.kinds if len({line.labels[k] for line in board.lines}) > 1]
 
 
 def _values(line: Line, names: list[str]) -> list[str]:

@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench.rates import RateConstraint
 from fpbench.records import Codes
+from fpbench.regions import Region
 
 _Mask = NDArray[np.bool_]
 _Counts = NDArray[np.int64]
@@ -54,6 +54,8 @@ class Slice:
     guess: Codes
     predictions: Codes
     part: _Mask | None
+    free: _Mask | None = None
+    """(n,) who may be moved; None for everyone."""
 
     @property
     def size(self) -> int:
@@ -74,44 +76,52 @@ class Slice:
         mask &= np.equal(self.predictions, 1 if prediction else 0)
         if self.part is not None:
             mask &= self.part
+        if self.free is not None:
+            mask &= self.free
         return mask
 
-    def frontier(self, constraint: RateConstraint, least: tuple[int, int]) -> list[Quadrant]:
-        """All candidates for the best correction; empty if the constraint cannot hold."""
+    def frontier(self, region: Region) -> list[Quadrant]:
+        """All candidates for the best correction; empty if nothing satisfies the region."""
         positive = np.equal(self.predictions, 1)
         if self.part is not None:
             positive &= self.part
-        positives = int(np.count_nonzero(positive))
         x = int(np.count_nonzero(np.logical_and(positive, np.equal(self.guess, 1), out=positive)))
-        return frontier(constraint, x, self.ones - x, positives, self.size, least)
+        y, positives = self.ones - x, region.part.positives
+        xs, ys = (0, positives), (0, region.people - positives)
+        if self.free is not None:
+            xs, ys = self._reach(True, x), self._reach(False, y)
+        return frontier(region, (x, y), xs, ys)
+
+    def _reach(self, prediction: bool, now: int) -> tuple[int, int]:
+        """Least and greatest number of people of group 1 with a prediction, if all free move."""
+        up, down = (int(np.count_nonzero(self.cell(prediction, up))) for up in (True, False))
+        return now - down, now + up
 
 
 def frontier(
-    constraint: RateConstraint, x0: int, y0: int, positives: int, n: int, least: tuple[int, int]
+    region: Region, start: tuple[int, int], xs: tuple[int, int], ys: tuple[int, int]
 ) -> list[Quadrant]:
     """Moves that may be best, whatever the weights.
 
     Parameters
     ----------
-    constraint
+    region
         What must hold.
-    x0, y0
+    start
         People guessed to be of group 1: positively predicted, and others.
-    positives, n
-        Positively predicted people, and people, in the slice.
-    least
-        Least members of group 0 and of group 1.
+    xs, ys
+        Least and greatest number that each of these can become.
     """
+    x0, y0 = start
 
     def column(x: _Counts) -> tuple[_Counts, _Mask, _Counts]:
         """For each x: the least move in y, whether any is possible, and how far y0 is outside."""
-        low, high = constraint.two_group_members(x, positives, n)
-        low = np.maximum(np.maximum(low, least[1]) - x, 0)
-        high = np.minimum(np.minimum(high, n - least[0]) - x, n - positives)
+        low, high = region.interval(x)
+        low, high = np.maximum(low - x, ys[0]), np.minimum(high - x, ys[1])
         outside = np.maximum(np.maximum(low - y0, y0 - high), 0)
         return np.clip(y0, low, high) - y0, low <= high, outside
 
-    sides = [(True, *_side(column, x0, positives)), (False, *_side(column, x0, 0))]
+    sides = [(True, *_side(column, x0, xs[1])), (False, *_side(column, x0, xs[0]))]
     quadrants = []
     for up_y in (True, False):
         same_y = []

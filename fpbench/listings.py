@@ -47,6 +47,14 @@ def _state(catalog: Catalog, entry: Entry) -> str:
     return f"unavailable: {missing}" if missing else cls.summary
 
 
+def _program(catalog: Catalog, entry: Entry) -> str | None:
+    """What a component needs besides Python packages; None too if the component is broken."""
+    try:
+        return catalog.component(entry.kind, entry.name).runs_on()
+    except PluginError:
+        return None
+
+
 def show_component(catalog: Catalog, kind: str, name: str) -> None:
     """Summary, documentation, source and parameters of one component."""
     import inspect
@@ -60,6 +68,9 @@ def show_component(catalog: Catalog, kind: str, name: str) -> None:
     if missing := cls.unavailable():
         console.heading("unavailable here")
         console.listing([(missing,)])
+    if words := getattr(cls, "expresses", None):
+        console.heading("constraints it can express")
+        console.listing([(", ".join(sorted(words)),)])
     console.heading("parameters")
     schema = cls.model_json_schema()
     rows = [_parameter(n, p, n in schema.get("required", ())) for n, p in
@@ -100,6 +111,9 @@ def show_health(catalog: Catalog) -> None:
     show_broken(catalog, trace=False)
     console.heading("engines")
     console.listing(ENGINES.items())
+    if programs := [(e.kind, e.name, said) for e in catalog if (said := _program(catalog, e))]:
+        console.heading("programs")
+        console.listing(programs)
     console.heading("extras")
     console.listing(extras())
     console.heading("data")

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
@@ -263,28 +263,55 @@ def validated(model: type[BaseModel], data: dict[str, Any], where: str) -> Any:
         return model.model_validate(data)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-    path = [str(part) for part in first["loc"]]
-    if first["type"] == "extra_forbidden":
-        valid = nearest(path[-1], _keys(model, path))
-        raise MatrixError(f"{where}: unknown key {'.'.join(path)!r}; {valid}")
-    # pydantic puts the names of the tried types of a union into the path; they are not keys.
-    key = ".".join(part for part in path if part.isidentifier() or part.isdigit())
-    if first["type"] == "missing":
-        raise MatrixError(f"{where}: needs a value for {key!r}")
-    said, hint = first["input"], ""
-    if first["type"] == "literal_error" and isinstance(said, str):
-        hint = "; " + nearest(said, _literals(first["ctx"]["expected"]))
-    message = first["msg"].removeprefix("Value error, ")
+    key, tags = _key(first["loc"], data, missing=first["type"] == "missing")
+    said, message, hint = first["input"], first["msg"].removeprefix("Value error, "), ""
+    match first["type"]:
+        case "extra_forbidden":
+            valid = nearest(key.rpartition(".")[2], _keys(model, key, tags))
+            raise MatrixError(f"{where}: unknown key {key!r}; {valid}")
+        case "missing":
+            raise MatrixError(f"{where}: needs a value for {key!r}")
+        case "union_tag_not_found":
+            raise MatrixError(f'{where}: {key}: needs use = "NAME"')
+        case "union_tag_invalid":
+            use, uses = first["ctx"]["tag"], _literals(first["ctx"]["expected_tags"])
+            raise MatrixError(f"{where}: {key}: unknown use {use!r}; {nearest(use, uses)}")
+        case "model_attributes_type":
+            message = "must be a table"
+        case "literal_error" if isinstance(said, str):
+            hint = "; " + nearest(said, _literals(first["ctx"]["expected"]))
     unlike = "" if isinstance(said, dict) else f", not {said!r}"
     raise MatrixError(f"{where}: {key}: {message[:1].lower()}{message[1:]}{unlike}{hint}")
 
 
-def _keys(model: type[BaseModel], path: list[str]) -> list[str]:
+def _key(path: tuple[int | str, ...], data: Any, *, missing: bool) -> tuple[str, list[str]]:
+    """The key that a path of pydantic's leads to, and the types of unions that it names."""
+    key, tags = [], []
+    for part in path:
+        if isinstance(part, int) or (isinstance(data, dict) and part in data):
+            data = data[part]
+            key.append(str(part))
+        else:
+            tags.append(part)
+    return ".".join([*key, tags.pop()] if missing else key), tags
+
+
+def _keys(model: type[BaseModel], key: str, tags: list[str]) -> list[str]:
     """The keys that are valid where an unknown one stands."""
-    if len(path) > 1 and path[0] in model.model_fields:
-        inner = model.model_fields[path[0]].annotation
-        return list(getattr(inner, "model_fields", ()))
-    return [*model.model_fields, *(() if model is _File else ("use", "label"))]
+    outer, _, inner = key.partition(".")
+    if not (inner and outer in model.model_fields):
+        return [*model.model_fields, *(() if model is _File else ("use", "label"))]
+    models = {m: m.model_fields.get("use") for m in _models(model.model_fields[outer].annotation)}
+    told = (m for m, use in models.items() if use is None or {*get_args(use.annotation)} & {*tags})
+    return [name for m in told for name in m.model_fields]
+
+
+def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+    """The models that a value may be, or hold."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from _models(inner)
 
 
 def _literals(expected: str) -> list[str]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fpbench.conditions import Constraint
 from fpbench.errors import InputError
-from fpbench.rates import RateConstraint
 from fpbench.records import Codes, Problem
 
 
@@ -18,7 +19,7 @@ def check_problem(
     predictions: ArrayLike,
     labels: ArrayLike | None,
     weights: ArrayLike | None,
-    constraint: RateConstraint,
+    constraints: Sequence[Constraint],
     groups: int | None,
 ) -> Problem:
     """A problem made of arrays that are what they should be.
@@ -41,10 +42,14 @@ def check_problem(
     truth = None if labels is None else _integers("labels", labels, n)
     if truth is not None:
         _within("labels", truth, 1)
-    elif constraint.metric != "statistical-parity":
-        raise InputError(f"labels: metric {constraint.metric!r} needs them")
+    for constraint in constraints:
+        if not isinstance(constraint, Constraint):
+            raise InputError(f"constraints: {constraint!r} is not a constraint")
+        constraint.check(n, k)
+        if truth is None and set(constraint.labels) - {None}:
+            raise InputError(f"labels: constraint {constraint!r} needs them")
     costs = None if weights is None else _weights(weights, n)
-    return Problem(values, k, said, truth, constraint, costs)
+    return Problem(values, k, said, truth, tuple(constraints), costs)
 
 
 def _whole(name: str, given: int) -> int:

@@ -13,6 +13,8 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from fpbench.conditions import Constraint, Occupied, Proportional, Together
+from fpbench.counts import Classes, Condition, Part
 from fpbench.errors import InputError, nearest
 
 Metric: TypeAlias = Literal[
@@ -35,8 +37,18 @@ _SLICES: dict[str, tuple[int | None, ...]] = {
 _Integers: TypeAlias = NDArray[np.integer[Any]]
 
 
+def slice_labels(metric: Metric) -> tuple[int | None, ...]:
+    """Labels of the people whose rates a metric compares; None stands for everyone."""
+    return _SLICES[metric]
+
+
+def as_written(number: float | Fraction) -> Fraction:
+    """The decimal number that a float was written as (0.1 is 1/10); a fraction as it is."""
+    return number if isinstance(number, Fraction) else Fraction(str(float(number)))
+
+
 @dataclass(frozen=True)
-class RateConstraint:
+class RateConstraint(Constraint):
     """The rates of the groups differ by no more than a tolerance.
 
     Parameters
@@ -45,7 +57,8 @@ class RateConstraint:
         Over which people the rate of positive predictions is taken.
     tolerance
         In [0, 1]. Taken as the decimal number that was written (0.1 is 1/10), so that whether a
-        constraint holds is decided in integers and never depends on rounding.
+        constraint holds is decided in integers and never depends on rounding. A `Fraction` is
+        taken as it is.
     form
         `to-overall`: every group's rate is within the tolerance of the overall rate.
         `between-groups`: the rates of any two groups are within the tolerance of each other.
@@ -59,7 +72,7 @@ class RateConstraint:
     """
 
     metric: Metric = "statistical-parity"
-    tolerance: float = 0.0
+    tolerance: float | Fraction = 0.0
     form: Form = "to-overall"
 
     def __post_init__(self) -> None:
@@ -74,9 +87,19 @@ class RateConstraint:
             raise InputError(f"tolerance must be between 0 and 1, not {self.tolerance!r}")
 
     @property
+    def word(self) -> str:
+        """The form: correctors differ in which they can express."""
+        return self.form
+
+    @property
+    def labels(self) -> tuple[int | None, ...]:
+        """Labels of the people the metric looks at; None stands for everyone."""
+        return slice_labels(self.metric)
+
+    @property
     def exact_tolerance(self) -> Fraction:
         """The tolerance as the decimal number that was written."""
-        return Fraction(str(float(self.tolerance)))
+        return as_written(self.tolerance)
 
     def slices(self, labels: _Integers | None) -> list[NDArray[np.bool_] | None]:
         """Masks (n,) of the slices the metric looks at; None stands for everyone.
@@ -86,7 +109,7 @@ class RateConstraint:
         InputError
             If the metric needs labels and there are none.
         """
-        wanted = _SLICES[self.metric]
+        wanted = self.labels
         if wanted == (None,):
             return [None]
         if labels is None:
@@ -118,86 +141,27 @@ class RateConstraint:
         """Whether the constraint holds, exactly."""
         return self.unfairness(groups, predictions, labels, k) <= self.exact_tolerance
 
-    def two_group_members(
-        self, positives: _Integers, all_positives: int, everyone: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Least and greatest size that group 1 of two may have, given its positives, in a slice.
+    def conditions(self, classes: Classes) -> list[Condition]:
+        """Every group has a member somewhere in the slices; in each, rates are near each other."""
+        parts = [classes.part(label) for label in self.labels]
+        found: list[Condition] = [Occupied(tuple(parts))]
+        for part in parts:
+            if part.people and self.exact_tolerance < 1:
+                found += self._close(part)
+        return found
 
-        For every form the sizes that satisfy the constraint are an interval; the two ends are
-        found in integers. An interval may be empty (least above greatest).
-
-        Parameters
-        ----------
-        positives
-            (m,) numbers of people of group 1 with a positive prediction.
-        all_positives, everyone
-            The number of positive predictions and of people in the slice; neither depends on
-            who is in which group.
-
-        Notes
-        -----
-        Each form treats the groups alike, so group 1 is largest where group 0 is smallest.
-        """
-        x = self._safe(np.asarray(positives), everyone)
-        least = self._least_members(x, all_positives, everyone)
-        others_least = self._least_members(all_positives - x, all_positives, everyone)
-        greatest = everyone - others_least
-        return least.astype(np.int64), greatest.astype(np.int64)
-
-    def _safe(self, x: _Integers, everyone: int) -> _Integers:
-        """The same integers, in Python's own where 64 bits could overflow below."""
-        largest = self.exact_tolerance.denominator * max(everyone, 1) ** 2
-        return x.astype(np.int64 if 8 * largest < 2**63 else object)
-
-    def _least_members(self, x: _Integers, positives: int, n: int) -> _Integers:
-        """Least members of a group with x positives for which the constraint can hold."""
-        e, q = self.exact_tolerance.as_integer_ratio()
-        if self.form == "between-groups":
-            return _least_between(x, positives, n, e, q)
-        if self.form == "to-overall":
-            # This group's rate is at most P + eps, the other's at least P - eps.
-            own = _ceil_divide(q * x * n, q * positives + e * n)
-            other = _floor_divide(q * (positives - x) * n, q * positives - e * n, n)
-            return np.maximum(own, n - other)
-        # The other group's rate is at least (1 - eps) times this one's.
-        rest = positives - x
-        return n - _floor_divide(q * rest * n, q * rest + (q - e) * x, n)
-
-
-def _ceil_divide(a: _Integers, b: int) -> _Integers:
-    """Least m with m * b >= a, for b >= 0 and a = 0 wherever b = 0."""
-    return np.zeros_like(a) if b == 0 else -(-a // b)
-
-
-def _floor_divide(a: _Integers, b: _Integers | int, most: int) -> _Integers:
-    """Greatest m up to `most` with m * b <= a, for a >= 0."""
-    b = np.asarray(b, dtype=a.dtype)
-    bounded = np.asarray(b > 0, dtype=bool)
-    quotient = a // np.where(bounded, b, np.ones_like(b))
-    return np.where(bounded, np.minimum(quotient, most), most)
-
-
-def _least_between(x: _Integers, positives: int, n: int, e: int, q: int) -> _Integers:
-    """Least m with q (x n - positives m) <= e m (n - m): rates at most e / q apart.
-
-    The left side less the right is convex in m and at most 0 at m = n, so the condition holds
-    from one root on. The root in floating point is within a step or two; integers settle it.
-    """
-
-    def holds(m: _Integers) -> NDArray[np.bool_]:
-        return np.asarray(q * (x * n - positives * m) <= e * m * (n - m), dtype=bool)
-
-    tolerance = e / q
-    half, product = tolerance * n + positives, n * x.astype(np.float64)
-    if half == 0:
-        return np.zeros_like(x)
-    root = 2 * product / (half + np.sqrt(np.maximum(half**2 - 4 * tolerance * product, 0)))
-    m = np.clip(np.ceil(root), 0, n).astype(np.int64).astype(x.dtype)
-    while not (ok := holds(m)).all():
-        m = np.where(ok, m, m + 1)
-    while (lower := (m > 0) & holds(m - 1)).any():
-        m = np.where(lower, m - 1, m)
-    return m
+    def _close(self, part: Part) -> list[Condition]:
+        tolerance, every = self.exact_tolerance, range(part.groups)
+        if tolerance == 0:  # rates that are all equal are equal to the overall rate
+            return [Proportional(part, k) for k in every]
+        if self.form != "to-overall":
+            return [Together(part, tolerance, self.form == "ratio")]
+        overall = Fraction(part.positives, part.people)
+        low, high = overall - tolerance, overall + tolerance
+        return [
+            *(part.rate_at_most(k, high) for k in every if high < 1),
+            *(part.rate_at_least(k, low) for k in every if low > 0),
+        ]
 
 
 def group_counts(

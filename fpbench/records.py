@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench.errors import DataError, HiddenError
+from fpbench.conditions import Constraint
+from fpbench.errors import HiddenError
 from fpbench.rates import RateConstraint
 
 if TYPE_CHECKING:
@@ -131,78 +132,6 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Table:
-    """A data set: everyone's features, label and group.
-
-    Raises
-    ------
-    DataError
-        If lengths differ, a label is not 0 or 1, a value is missing, or fewer than two groups
-        have members.
-    """
-
-    name: str
-    features: DataFrame
-    """n rows; numeric columns and pandas categoricals; without the sensitive columns."""
-    labels: Codes
-    """(n,) in {0, 1}."""
-    sensitive: DataFrame
-    """n rows, one or more categorical columns; a person's group is their combination."""
-    positive: str = "1"
-    """What label 1 stands for."""
-
-    codes: Codes = field(init=False, repr=False)
-    """(n,) group codes in 0..K-1."""
-    groups: tuple[str, ...] = field(init=False)
-    """The K groups that have members, in the order of the categories."""
-
-    def __post_init__(self) -> None:
-        lengths = {len(self.features), len(self.labels), len(self.sensitive)}
-        if len(lengths) != 1:
-            raise DataError(
-                f"data set {self.name!r}: features, labels and sensitive columns have "
-                f"{len(self.features)}, {len(self.labels)} and {len(self.sensitive)} rows"
-            )
-        labels = np.asarray(self.labels)
-        if not np.isin(labels, (0, 1)).all():
-            raise DataError(f"data set {self.name!r}: labels must be 0 or 1")
-        for frame in (self.features, self.sensitive):
-            for column in frame.columns[frame.isna().any()]:
-                raise DataError(f"data set {self.name!r}: column {column!r} has missing values")
-        codes, groups = _cross(self.sensitive)
-        if len(groups) < 2:
-            raise DataError(
-                f"data set {self.name!r}: the sensitive attribute "
-                f"{' x '.join(map(str, self.sensitive.columns))} has one group, "
-                f"{' and '.join(groups) or 'of nobody'}; an attack or audit needs at least two"
-            )
-        object.__setattr__(self, "labels", labels.astype(np.int8, copy=False))
-        object.__setattr__(self, "codes", codes)
-        object.__setattr__(self, "groups", groups)
-
-    def __len__(self) -> int:
-        return len(self.labels)
-
-    def sample(self) -> Sample:
-        """Everything known of everyone."""
-        return Sample(self.groups, features=self.features, labels=self.labels, sensitive=self.codes)
-
-
-def _cross(columns: DataFrame) -> tuple[Codes, tuple[str, ...]]:
-    """Group codes and names of the combinations of categories that have members."""
-    codes: NDArray[np.intp] = np.zeros(len(columns), dtype=np.int16)
-    names = [""]
-    for _, column in columns.items():
-        categories = column.cat.categories
-        codes = codes * len(categories) + column.cat.codes.to_numpy()
-        names = [f"{name} x {c}" if name else str(c) for name in names for c in categories]
-    members = np.bincount(codes, minlength=len(names)) > 0
-    renumbered = np.cumsum(members) - 1
-    kept = tuple(name for name, any_member in zip(names, members, strict=True) if any_member)
-    return renumbered.astype(np.int8)[codes], kept
-
-
-@dataclass(frozen=True)
 class Split:
     """A table cut into three parts that share nobody."""
 
@@ -227,11 +156,21 @@ class Predictions:
 
 @dataclass(frozen=True)
 class Claim:
-    """What is disclosed of the target: this constraint holds on the training predictions."""
+    """What is disclosed of the target, or believed: it holds on the training predictions."""
 
-    constraint: RateConstraint
+    constraint: RateConstraint | None
+    """About the rates of the groups; None if nothing is said of them."""
     source: str
     """Who says so: `published`, `estimated`, ..."""
+    also: tuple[Constraint, ...] = ()
+    """What else is known of the training people."""
+    notes: Measures = field(default_factory=dict)
+    """What a row should say of how it was made."""
+
+    @property
+    def constraints(self) -> tuple[Constraint, ...]:
+        """All of it."""
+        return (*((self.constraint,) if self.constraint else ()), *self.also)
 
 
 @dataclass(frozen=True)
@@ -259,8 +198,20 @@ class Guess:
 
 
 @dataclass(frozen=True)
+class Weighing:
+    """What changing a guess costs."""
+
+    weights: NDArray[np.float64] | None
+    """(n,) positive costs of changing each guess; None: every change costs 1."""
+    measures: Measures = field(default_factory=dict)
+    """What a row should say of how they were made."""
+    values: Codes | None = None
+    """(n,) groups that are corrected instead of the guess; None: the guess itself."""
+
+
+@dataclass(frozen=True)
 class Problem:
-    """A guess to be corrected, and the constraint that the truth is known to satisfy.
+    """A guess to be corrected, and what is known of the truth.
 
     See Also
     --------
@@ -274,9 +225,9 @@ class Problem:
     predictions: Codes
     """(n,) in {0, 1}."""
     labels: Codes | None
-    """(n,) in {0, 1}; None only for statistical parity."""
-    constraint: RateConstraint | None
-    """None if nothing was claimed."""
+    """(n,) in {0, 1}; None only if no constraint looks at labels."""
+    constraints: tuple[Constraint, ...]
+    """What is known of the truth; empty if nothing is."""
     weights: NDArray[np.float64] | None = None
     """(n,) positive costs of changing each guess; None: every change costs 1."""
 
@@ -297,6 +248,10 @@ class Correction:
     """(2, K, K): people by prediction, group guessed and corrected group, changes only."""
     seconds: float = 0.0
     """Wall time of the correction."""
+    measures: Measures = field(default_factory=dict)
+    """What else the corrector measured; a row shows them."""
+    posterior: NDArray[np.float64] | None = None
+    """(n,) probability of group 1 given the claim, from a corrector that computes it."""
 
     @property
     def gap(self) -> float | None:

@@ -13,16 +13,19 @@ from fpbench.records import (
     Measures,
     Predictions,
     Sample,
+    SolverStatus,
     Split,
 )
 
 MEASURES = (
     "majority_accuracy", "initial_accuracy", "corrected_accuracy", "gain", "changes",
-    "change_precision", "objective", "solver_status", "solver_gap", "correct_seconds",
-    "claim_metric", "claim_tolerance", "train_accuracy", "test_accuracy", "train_unfairness",
-    "test_unfairness",
+    "change_precision", "objective", "solver_status", "solver_gap", "proven", "correct_seconds",
+    "claim_metric", "claim_form", "claim_tolerance", "claim_holds", "train_accuracy",
+    "test_accuracy", "train_unfairness", "test_unfairness",
 )  # fmt: skip
 """Names of the measures that every attack cell has."""
+
+_PROVEN = (SolverStatus.OPTIMAL, SolverStatus.INFEASIBLE)
 
 
 def attack_measures(
@@ -38,7 +41,10 @@ def attack_measures(
     `majority_accuracy` of calling everyone a member of the largest group, `initial_accuracy` of
     the guess, `corrected_accuracy` of the correction; `gain` is the difference of the last two.
     `changes` counts changed guesses, `change_precision` is the share of them that are now right.
-    Whatever rests on a correction is None where there is none.
+    Whatever rests on a correction is None where there is none. `proven` is 1 if the solver proved
+    its answer, be it that nothing satisfies the claim, and 0 if not. `claim_holds` is 1 if the
+    claim about rates is true of the training people, 0 if not: an estimated or noisy one may not
+    be.
     """
     truth = split.train.sensitive
     initial = _accuracy(guess.values, truth)
@@ -52,8 +58,8 @@ def attack_measures(
         "objective": correction.objective,
         "solver_status": correction.status.value if correction.status else None,
         "solver_gap": correction.gap,
-        "claim_metric": claim.constraint.metric if claim else None,
-        "claim_tolerance": claim.constraint.tolerance if claim else None,
+        "proven": int(correction.status in _PROVEN) if correction.status else None,
+        **_claimed(claim.constraint if claim else None, split.train, predictions.train),
     }
     if correction.values is not None:
         corrected = _accuracy(correction.values, truth)
@@ -66,7 +72,22 @@ def attack_measures(
             "changes": count,
             "change_precision": right / count if count else None,
         }
-    return measures | model_measures(split, predictions, claim)
+    notes = claim.notes if claim else {}
+    return measures | model_measures(split, predictions, claim) | notes
+
+
+def _claimed(constraint: RateConstraint | None, people: Sample, predictions: Codes) -> Measures:
+    """The claim about rates, and whether it is true."""
+    if constraint is None:
+        names = ("claim_metric", "claim_form", "claim_tolerance", "claim_holds")
+        return dict.fromkeys(names)
+    holds = constraint.holds(people.sensitive, predictions, people.labels, len(people.groups))
+    return {
+        "claim_metric": constraint.metric,
+        "claim_form": constraint.form,
+        "claim_tolerance": float(constraint.tolerance),
+        "claim_holds": int(holds),
+    }
 
 
 def model_measures(split: Split, predictions: Predictions, claim: Claim | None) -> Measures:
@@ -75,7 +96,8 @@ def model_measures(split: Split, predictions: Predictions, claim: Claim | None) 
     Unfairness is that of the claim's metric and form; without a claim, of what the learner was
     trained for; otherwise statistical parity, compared with the overall rate.
     """
-    constraint = claim.constraint if claim else predictions.asked or RateConstraint()
+    claimed = claim.constraint if claim else None
+    constraint = claimed or predictions.asked or RateConstraint()
     return {
         "train_accuracy": _accuracy(predictions.train, split.train.labels),
         "test_accuracy": _accuracy(predictions.test, split.test.labels),

@@ -69,9 +69,12 @@ def specify(
         elif value is not None:
             raise MatrixError(f'{where}: {name}: must be a table with use = "NAME"')
         elif name not in held and cls.model_fields[name].is_required():
+            # Only auditors are crossed with what the matrix names.
+            named = (
+                f"name some with [[{slot_kind}]], or one inline" if kind == "auditor" else "name it"
+            )
             raise MatrixError(
-                f"{where}: takes a {slot_kind}: name some with [[{slot_kind}]], or one inline with "
-                f'{name} = {{ use = "NAME" }}'
+                f'{where}: takes a {slot_kind}: {named} with {name} = {{ use = "NAME" }}'
             )
     component = validated(cls, {**plain, **held}, where)
     dumped = component.model_dump(mode="json", exclude=set(slot_kinds(cls)))

@@ -9,7 +9,7 @@ import hashlib
 import time
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,11 +37,11 @@ from fpbench.records import (
     Sample,
     Split,
     Subject,
-    Table,
     View,
 )
 from fpbench.scores import attack_measures, model_measures
 from fpbench.specs import Spec, build
+from fpbench.tables import Table
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,12 @@ def _disclose(
         split.train.having(predictions=predictions.train),
         split.attack.having(predictions=predictions.attack),
     )
-    return disclosure.claim(context, step.rng())
+    rng = step.rng()
+    claim = disclosure.claim(context, rng)
+    if not disclosure.also:
+        return claim
+    also = tuple(fact.constraint(context.train, rng) for fact in disclosure.also)
+    return replace(claim or Claim(None, disclosure.name), also=also)
 
 
 def view_for(adversary: Adversary, split: Split, predictions: Predictions | None) -> View:
@@ -209,18 +214,27 @@ def _guess(adversary: Adversary, parents: tuple[Any, ...], step: Step) -> Guess:
 def _correct(corrector: Corrector, parents: tuple[Any, ...], step: Step) -> Any:
     split, predictions, guess, claim = parents
     k = len(split.train.groups)
-    constraint = claim.constraint if claim is not None else None
     rows = guess.held_out
+    # What else is known is known of the training people only.
+    on_rates = (claim.constraint,) if claim is not None and claim.constraint else ()
     held_out = Problem(
-        guess.held_out_values, k, predictions.attack[rows], split.attack.labels[rows], constraint
+        guess.held_out_values, k, predictions.attack[rows], split.attack.labels[rows], on_rates
     )
-    weights, measures = corrector.weigh(guess, held_out, split.attack.sensitive[rows])
+    weighing = corrector.weigh(guess, held_out, split.attack.sensitive[rows])
+    weights, values = weighing.weights, weighing.values
     if weights is not None and not (np.isfinite(weights).all() and (weights > 0).all()):
         raise PluginError("the weights must be finite and positive")
-    problem = Problem(guess.values, k, predictions.train, split.train.labels, constraint, weights)
+    problem = Problem(
+        guess.values if values is None else values, k, predictions.train, split.train.labels,
+        claim.constraints if claim is not None else (), weights,
+    )  # fmt: skip
     started = time.perf_counter()
     correction = corrector.correct(problem)
-    return correction, {**measures, "correct_seconds": time.perf_counter() - started}
+    seconds = time.perf_counter() - started
+    measured: Measures = {**weighing.measures, **correction.measures, "correct_seconds": seconds}
+    if values is not None:  # how much of a gain is the change of mind alone, without the claim
+        measured["reconsidered_accuracy"] = float(np.mean(values == split.train.sensitive))
+    return correction, measured
 
 
 def _score(_: None, parents: tuple[Any, ...], step: Step) -> Measures:

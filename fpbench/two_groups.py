@@ -12,7 +12,6 @@ of a few cells are ever sorted.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from functools import cache
 
@@ -20,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench.frontier import Quadrant, Slice
-from fpbench.rates import RateConstraint
-from fpbench.records import Correction, Problem, SolverStatus
+from fpbench.records import Correction, SolverStatus
+from fpbench.regions import Region, Regions
+from fpbench.tally import Tally
 
 _Mask = NDArray[np.bool_]
 _Weights = NDArray[np.float64]
@@ -137,75 +137,86 @@ class _Moves:
         )
 
 
-def solve_two_groups(problem: Problem) -> Correction:
+def solve_two_groups(counted: Tally, ways: list[Regions]) -> Correction:
     """Correct a guess about two groups, proven optimal.
 
     Parameters
     ----------
-    problem
-        Two groups; a claimed constraint of any metric and form.
+    counted
+        A problem of two groups.
+    ways
+        All ways to satisfy its conditions (`fpbench.regions.regions`).
 
     Returns
     -------
     Correction
-        `optimal`, or `infeasible` if no vector satisfies the constraint with both groups in use.
-        For a single slice both groups need a member in it; for equalized odds, in the union of
-        both slices.
+        `optimal`, or `infeasible` if nothing satisfies the conditions.
     """
-    started = time.perf_counter()
-    assert problem.constraint is not None and problem.groups == 2
-    best = _solve(problem, problem.constraint)
-    seconds = time.perf_counter() - started
-    if best is None:
-        return Correction(None, SolverStatus.INFEASIBLE, seconds=seconds)
-    values = problem.guess.copy()
-    kinds = np.zeros((2, 2, 2), dtype=np.int64)
-    for moves in best:
-        for prediction, (up, rows) in enumerate(zip(moves.up, moves.rows, strict=True)):
+    if counted.known is None:
+        return Correction(None, SolverStatus.INFEASIBLE)
+    problem = counted.problem
+    solved = [moves for way in ways if (moves := _solve(counted, way)) is not None]
+    if not solved:
+        return Correction(None, SolverStatus.INFEASIBLE)
+    best = min(solved, key=_cost)
+    values = np.array(counted.start)
+    for part in best:
+        for up, rows in zip(part.up, part.rows, strict=True):
             values[rows] = int(up)
-            kinds[prediction, int(not up), int(up)] += len(rows)
-    cost = sum(moves.cost for moves in best)
-    seconds = time.perf_counter() - started
-    return Correction(values, SolverStatus.OPTIMAL, cost, cost, kinds, seconds)
+    cost = counted.base + _cost(best)
+    if counted.known:
+        kinds = counted.moves(values)
+    else:  # cheaper than counting everybody
+        kinds = np.zeros((2, 2, 2), dtype=np.int64)
+        for part in best:
+            for prediction, (up, rows) in enumerate(zip(part.up, part.rows, strict=True)):
+                kinds[prediction, int(not up), int(up)] += len(rows)
+    return Correction(values.astype(problem.guess.dtype), SolverStatus.OPTIMAL, cost, cost, kinds)
 
 
-def _solve(problem: Problem, constraint: RateConstraint) -> list[_Moves] | None:
-    """The best moves in every slice, or None."""
+def _cost(found: list[_Moves]) -> float:
+    return sum(moves.cost for moves in found)
+
+
+def slices(counted: Tally, way: Regions) -> list[Slice]:
+    """The people of each part."""
+    problem = counted.problem
     # One byte a person: they are read many times.
-    guess = problem.guess.astype(np.int8, copy=False)
+    start = counted.start.astype(np.int8, copy=False)
     predictions = problem.predictions.astype(np.int8, copy=False)
-    slices = [Slice(guess, predictions, part) for part in constraint.slices(problem.labels)]
-    if len(slices) == 1:
-        moves = _best_moves(slices[0], constraint, problem.weights, (1, 1))
-        return None if moves is None else [moves]
-    return _solve_union(slices, constraint, problem.weights)
+    return [
+        Slice(start, predictions, counted.inside(label), counted.free) for label, _ in way.parts
+    ]
 
 
-def _solve_union(
-    slices: list[Slice], constraint: RateConstraint, weights: _Weights | None
-) -> list[_Moves] | None:
-    """Two disjoint slices: each on its own, but every group needs a member in one of them.
+def _solve(counted: Tally, way: Regions) -> list[_Moves] | None:
+    """The best moves in every part, or None.
 
-    Demands are added only where the answer without them fails: an answer to fewer demands that
-    happens to satisfy the others is the best answer to all.
+    Each part on its own; but a group that may be empty in each may not be in all. Demands are
+    added only where the answer without them fails: an answer to fewer demands that happens to
+    satisfy the others is the best answer to all.
     """
+    people = slices(counted, way)
+    weights = counted.problem.weights
 
     @cache
     def best(which: int, least: tuple[int, int]) -> _Moves | None:
-        return _best_moves(slices[which], constraint, weights, least)
+        return _best_moves(people[which], way.parts[which][1].needing(least), weights)
 
     def cheapest_of(choices: list[tuple[tuple[int, int], ...]]) -> list[_Moves] | None:
         tried = [[best(which, least) for which, least in enumerate(choice)] for choice in choices]
         solved = [[m for m in found if m] for found in tried if None not in found]
-        return min(solved, key=lambda found: sum(m.cost for m in found)) if solved else None
+        return min(solved, key=_cost) if solved else None
 
     free = (0, 0)
-    answer = cheapest_of([(free, free)])
-    if answer is not None and not all(_members(slices, answer)):
-        group = _members(slices, answer).index(0)
+    answer = cheapest_of([(free,) * len(people)])
+    if not way.union or len(people) == 1:
+        return answer
+    if answer is not None and not all(_members(people, answer)):
+        group = _members(people, answer).index(0)
         one = (1, 0) if group == 0 else (0, 1)
         answer = cheapest_of([(one, free), (free, one)])
-    if answer is not None and not all(_members(slices, answer)):
+    if answer is not None and not all(_members(people, answer)):
         both = (1, 1)
         answer = cheapest_of([(both, free), (free, both), ((1, 0), (0, 1)), ((0, 1), (1, 0))])
     return answer
@@ -218,10 +229,8 @@ def _members(slices: list[Slice], moves: list[_Moves]) -> tuple[int, int]:
     return size - ones, ones
 
 
-def _best_moves(
-    people: Slice, constraint: RateConstraint, weights: _Weights | None, least: tuple[int, int]
-) -> _Moves | None:
-    quadrants = people.frontier(constraint, least)
+def _best_moves(people: Slice, region: Region, weights: _Weights | None) -> _Moves | None:
+    quadrants = people.frontier(region)
     counts: dict[tuple[bool, bool], int] = {}
     for quadrant in quadrants:
         for prediction, up, count in quadrant.cells:

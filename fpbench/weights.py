@@ -12,9 +12,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from fpbench.exact import solve_exact
 from fpbench.frontier import Quadrant, Slice
 from fpbench.records import Codes, Problem
-from fpbench.two_groups import Scan
+from fpbench.regions import regions
+from fpbench.tally import Tally
+from fpbench.two_groups import Scan, slices
 
 _Weights = NDArray[np.float64]
 
@@ -58,18 +61,18 @@ def best_exponent(problem: Problem, truth: Codes, most: int = 99) -> int | None:
 def exponent_scores(problem: Problem, truth: Codes, most: int) -> NDArray[np.int64] | None:
     """For each exponent 0..most, how many guesses its correction puts right, less those it spoils.
 
-    (most + 1,) counts; None if the constraint cannot hold. Equals the change in the number of
-    right guesses that `solve_two_groups` makes with the weights raised to that power; for
-    equalized odds, unless a group must be kept from being empty in both slices.
+    (most + 1,) counts; None if the constraints cannot hold. Equals the change in the number of
+    right guesses that `solve_exact` makes with the weights raised to that power; for equalized
+    odds of two groups, unless a group must be kept from being empty in both slices.
     """
-    assert problem.constraint is not None and problem.weights is not None
+    assert problem.constraints and problem.weights is not None
+    counted = Tally(problem)
+    ways = regions(counted.conditions, counted.classes) if problem.groups == 2 else None
+    if ways is None or len(ways) > 1 or counted.known:
+        return _scores_of_corrections(problem, truth, most)
     total = np.zeros(most + 1, dtype=np.int64)
-    parts = problem.constraint.slices(problem.labels)
-    # With several slices a group may be empty in one of them.
-    least = (1, 1) if len(parts) == 1 else (0, 0)
-    for part in parts:
-        people = Slice(problem.guess, problem.predictions, part)
-        quadrants = people.frontier(problem.constraint, least)
+    for people, (_, region) in zip(slices(counted, ways[0]), ways[0].parts, strict=True):
+        quadrants = people.frontier(region)
         if not quadrants:
             return None
         sides = [_Side(people, quadrant, problem.weights, truth) for quadrant in quadrants]
@@ -77,6 +80,19 @@ def exponent_scores(problem: Problem, truth: Codes, most: int) -> NDArray[np.int
             found = [side.next_power() for side in sides]
             total[exponent] += min(found, key=lambda cost_score: cost_score[0])[1]
     return total
+
+
+def _scores_of_corrections(problem: Problem, truth: Codes, most: int) -> NDArray[np.int64] | None:
+    """The same by correcting with every power."""
+    assert problem.weights is not None
+    right = np.count_nonzero(problem.guess == truth)
+    scores = []
+    for exponent in range(most + 1):
+        found = solve_exact(replace(problem, weights=problem.weights**exponent))
+        if found.values is None:
+            return None
+        scores.append(np.count_nonzero(found.values == truth) - right)
+    return np.array(scores, dtype=np.int64)
 
 
 class _Side:
@@ -152,10 +168,13 @@ def sharpen(
     Returns
     -------
     weights, exponent
-        (n,) weights in [1, 2**exponent]; the exponent is 1 if the held-out part cannot tell.
+        (n,) weights in [1, 2**exponent]; the exponent is 1 if the held-out part cannot tell, or
+        nothing is claimed of it.
     """
-    scored = replace(held_out, weights=scale_confidence(held_out_confidence))
-    exponent = best_exponent(scored, truth, most)
+    exponent = None
+    if held_out.constraints:
+        scored = replace(held_out, weights=scale_confidence(held_out_confidence))
+        exponent = best_exponent(scored, truth, most)
     if exponent is None:
         exponent = min(1, most)
     return scale_confidence(confidence) ** exponent, exponent

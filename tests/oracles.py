@@ -2,18 +2,54 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from itertools import product
 
 import numpy as np
 
-from fpbench import Problem
+from fpbench import (
+    KnownPeople,
+    KnownUnfairness,
+    LinearConstraint,
+    Problem,
+    RateBounds,
+    RateConstraint,
+    ShareBounds,
+)
+
+SLICES = {
+    "statistical-parity": [None],
+    "predictive-equality": [0],
+    "equal-opportunity": [1],
+    "equalized-odds": [0, 1],
+}
+
+
+def written(number) -> Fraction:
+    """The number as its digits say it."""
+    return number if isinstance(number, Fraction) else Fraction(str(float(number)))
+
+
+def unfairness(members, positives, form) -> Fraction:
+    """How far rates are apart, from the definition; groups of nobody have no rate."""
+    counts = [(int(p), int(m)) for p, m in zip(positives, members, strict=True) if m]
+    rates = [Fraction(p, m) for p, m in counts]
+    if not rates:
+        return Fraction(0)
+    if form == "to-overall":
+        overall = Fraction(sum(p for p, _ in counts), sum(m for _, m in counts))
+        return max(abs(rate - overall) for rate in rates)
+    pairs = list(product(rates, rates))
+    if form == "between-groups":
+        return max(one - other for one, other in pairs)
+    return max(1 - one / other if other else Fraction(0) for one, other in pairs)
 
 
 def rates_agree(members, positives, form, tolerance) -> bool:
     """Whether rates satisfy a claim, from its definition, in fractions; tolerance as written."""
-    tolerance = Fraction(str(float(tolerance)))
+    tolerance = written(tolerance)
     counts = [(int(p), int(m)) for p, m in zip(positives, members, strict=True) if m]
     rates = [Fraction(p, m) for p, m in counts]
     if form == "to-overall":
@@ -24,12 +60,26 @@ def rates_agree(members, positives, form, tolerance) -> bool:
     return all(one >= (1 - tolerance) * other for one, other in product(rates, rates))
 
 
-def parts(problem: Problem) -> list[np.ndarray]:
-    """Masks (n,) of the slices that the claim looks at."""
-    if problem.constraint.metric == "statistical-parity":
-        return [np.ones(len(problem.guess), dtype=bool)]
-    wanted = {"predictive-equality": [0], "equal-opportunity": [1], "equalized-odds": [0, 1]}
-    return [problem.labels == label for label in wanted[problem.constraint.metric]]
+def masks(problem: Problem, metric: str) -> list[np.ndarray]:
+    """Masks (n,) of the slices that a metric looks at."""
+    everyone = np.ones(len(problem.guess), dtype=bool)
+    return [
+        everyone if label is None else np.asarray(problem.labels) == label
+        for label in SLICES[metric]
+    ]
+
+
+def looked_at(problem: Problem) -> np.ndarray:
+    """Mask (n,) of the people whose group can matter to what is known; of nobody if to none."""
+    found = np.zeros(len(problem.guess), dtype=bool)
+    for constraint in problem.constraints:
+        if isinstance(constraint, ShareBounds | LinearConstraint):
+            found[:] = True
+        elif isinstance(constraint, KnownPeople):
+            found[list(constraint.rows)] = True
+        else:
+            found |= np.logical_or.reduce(masks(problem, constraint.metric))
+    return found
 
 
 def costs(problem: Problem) -> np.ndarray:
@@ -38,50 +88,91 @@ def costs(problem: Problem) -> np.ndarray:
 
 
 def admissible(problem: Problem, values: np.ndarray) -> bool:
-    """Whether values satisfy the claim, with both groups in use in the slices together."""
-    looked_at = parts(problem)
-    used = values[np.logical_or.reduce(looked_at)]
-    if not ((used == 0).any() and (used == 1).any()):
+    """Whether values satisfy all that is known."""
+    return bool(satisfied(problem, np.asarray(values)[None, :])[0])
+
+
+def satisfied(problem: Problem, vectors: np.ndarray) -> np.ndarray:
+    """Mask (v,) of the vectors (v, n) that satisfy all that is known."""
+    allowed = ((vectors >= 0) & (vectors < problem.groups)).all(axis=1)
+    for constraint in problem.constraints:
+        if isinstance(constraint, KnownPeople):
+            for row, group in zip(constraint.rows, constraint.groups, strict=True):
+                allowed &= vectors[:, row] == group
+        elif isinstance(constraint, LinearConstraint):
+            sums = (vectors == constraint.group) @ np.asarray(constraint.coefficients, dtype=float)
+            allowed &= (constraint.low - 1e-7 <= sums) & (sums <= constraint.high + 1e-7)
+        elif isinstance(constraint, ShareBounds | RateBounds | RateConstraint | KnownUnfairness):
+            allowed &= _satisfied_by_counts(problem, constraint, vectors)
+        else:
+            raise TypeError(constraint)
+    return allowed
+
+
+def _satisfied_by_counts(problem: Problem, constraint, vectors: np.ndarray) -> np.ndarray:
+    """The same for one constraint on counts: each table of counts is decided once."""
+    metric = getattr(constraint, "metric", "statistical-parity")
+    columns = [
+        (vectors[:, who] == k).sum(axis=1)
+        for mask in masks(problem, metric)
+        for who in (mask, mask & (problem.predictions == 1))
+        for k in range(problem.groups)
+    ]
+    code = np.zeros(len(vectors), dtype=np.int64)
+    if (len(problem.guess) + 1) ** len(columns) < 2**62:
+        for column in columns:
+            code = code * (len(problem.guess) + 1) + column
+        _, first, which = np.unique(code, return_index=True, return_inverse=True)
+    else:
+        first = which = np.arange(len(vectors))
+    # Of each table: slices, people and positives, groups.
+    shape = len(first), len(columns) // (2 * problem.groups), 2, problem.groups
+    tables = np.stack(columns, axis=1)[first].reshape(shape).tolist()
+    return np.array([holds(constraint, table) for table in tables], dtype=bool)[which]
+
+
+def holds(constraint, slices) -> bool:
+    """Whether counts of people and of positives of every group, slice by slice, satisfy it."""
+    if isinstance(constraint, ShareBounds):
+        ((members, _),) = slices
+        share = Fraction(members[constraint.group], sum(members))
+        return written(constraint.low) <= share <= written(constraint.high)
+    if isinstance(constraint, RateBounds):
+        own = [(members[constraint.group], said[constraint.group]) for members, said in slices]
+        rates = [Fraction(said, members) for members, said in own if members]
+        return all(written(constraint.low) <= r <= written(constraint.high) for r in rates)
+    in_all = np.sum([members for members, _ in slices], axis=0)
+    if (in_all == 0).any():
         return False
-    constraint = problem.constraint
-    for part in looked_at:
-        members = [np.sum(part & (values == k)) for k in (0, 1)]
-        positives = [np.sum(part & (values == k) & (problem.predictions == 1)) for k in (0, 1)]
-        if not rates_agree(members, positives, constraint.form, constraint.tolerance):
-            return False
-    return True
+    if isinstance(constraint, RateConstraint):
+        return all(rates_agree(*s, constraint.form, constraint.tolerance) for s in slices)
+    found = max(unfairness(*s, constraint.form) for s in slices if sum(s[0]))
+    return written(constraint.low) <= found <= written(constraint.high)
 
 
 @cache
-def _vectors(n: int) -> np.ndarray:
-    return (np.arange(2**n)[:, None] >> np.arange(n)) & 1
+def all_vectors(n: int, k: int) -> np.ndarray:
+    """(k^n, n) every way to say everyone's group."""
+    return ((np.arange(k**n)[:, None] // k ** np.arange(n)) % k).astype(np.int8)
 
 
-def least_cost_of_all(problem: Problem) -> float | None:
-    """Least cost over all 2^n vectors that satisfy the claim; None if none does."""
-    constraint = problem.constraint
-    vectors = _vectors(len(problem.guess))
-    allowed = np.ones(len(vectors), dtype=bool)
-    for part in parts(problem):
-        size, positive = int(part.sum()), int((part & (problem.predictions == 1)).sum())
-        table = np.zeros((size + 1, positive + 1), dtype=bool)
-        for m, x in np.ndindex(*table.shape):
-            table[m, x] = (x <= m and positive - x <= size - m) and rates_agree(
-                (size - m, m), (positive - x, x), constraint.form, constraint.tolerance
-            )
-        ones = vectors @ part.astype(int)
-        allowed &= table[ones, vectors @ (part & (problem.predictions == 1)).astype(int)]
-    union = np.logical_or.reduce(parts(problem)).astype(int)
-    ones = vectors @ union
-    allowed &= (ones >= 1) & (ones <= union.sum() - 1)
-    if not allowed.any():
+def brute_force(problem: Problem) -> float | None:
+    """Least cost over all K^n vectors that satisfy what is known; None if none does."""
+    vectors = all_vectors(len(problem.guess), problem.groups)
+    for constraint in problem.constraints:
+        vectors = vectors[satisfied(replace(problem, constraints=(constraint,)), vectors)]
+    if not len(vectors):
         return None
-    return float(((vectors != problem.guess) @ costs(problem))[allowed].min())
+    return float(((vectors != problem.guess) @ costs(problem)).min())
 
 
 def least_cost_of_moves(problem: Problem, both_in_use: bool = True) -> float | None:
-    """Least cost over every pair of net moves, a dense table for each slice; None if none does."""
-    tables = [_least_by_empty_groups(problem, part) for part in parts(problem)]
+    """Least cost over every pair of net moves, a dense table for each slice; None if none does.
+
+    Of two groups, and one claim about rates.
+    """
+    (claim,) = problem.constraints
+    tables = [_least_by_empty_groups(problem, part) for part in masks(problem, claim.metric)]
     best = np.inf
     for chosen in product(*(table.items() for table in tables)):
         if both_in_use and any(all(empty[k] for empty, _ in chosen) for k in (0, 1)):
@@ -92,8 +183,8 @@ def least_cost_of_moves(problem: Problem, both_in_use: bool = True) -> float | N
 
 def _least_by_empty_groups(problem: Problem, part: np.ndarray) -> dict[tuple[bool, bool], float]:
     """Least cost in a slice, by whether group 0 and group 1 have nobody in it."""
-    e, q = Fraction(str(float(problem.constraint.tolerance))).as_integer_ratio()
-    form = problem.constraint.form
+    (claim,) = problem.constraints
+    e, q = written(claim.tolerance).as_integer_ratio()
     cost_of = []
     for prediction in (1, 0):
         cell = part & (problem.predictions == prediction)
@@ -105,10 +196,10 @@ def _least_by_empty_groups(problem: Problem, part: np.ndarray) -> dict[tuple[boo
     kind = np.int64 if 4 * q * max(n, 1) ** 2 < 2**62 else object
     x = np.arange(len(x_cost)).astype(kind)[:, None]
     m = x + np.arange(len(y_cost)).astype(kind)[None, :]
-    if form == "to-overall":
+    if claim.form == "to-overall":
         bad = q * abs(x * n - p * m) > e * m * n
         bad |= q * abs((p - x) * n - p * (n - m)) > e * (n - m) * n
-    elif form == "between-groups":
+    elif claim.form == "between-groups":
         bad = q * abs(x * (n - m) - (p - x) * m) > e * m * (n - m)
     else:
         bad = q * x * (n - m) < (q - e) * (p - x) * m

@@ -72,7 +72,7 @@ def test_values_have_the_type_of_the_guess(dtype):
     assert fpbench.correct(np.array(GUESS, dtype), PREDICTIONS).values.dtype == dtype
 
 
-@pytest.mark.parametrize("corrector", ["exact", "none"])
+@pytest.mark.parametrize("corrector", ["exact", "none", "posterior"])
 def test_arguments_are_never_modified(corrector):
     given = [np.array(column) for column in (GUESS, PREDICTIONS, LABELS, WEIGHTS)]
     for metric in METRICS:
@@ -96,6 +96,66 @@ def test_a_claim_that_cannot_hold_gives_no_values():
     assert (found.values, found.objective, found.bound, found.moves, found.gap) == (None,) * 5
 
 
+def test_what_else_is_known_comes_after_the_claim():
+    claim = {"weights": [4.0, 2.5, 2.25, *WEIGHTS[3:]], "tolerance": 0.0}
+    known = fpbench.KnownPeople([2], [0])
+    found = fpbench.correct(GUESS, PREDICTIONS, constraints=[known], **claim)
+    # Who was cheapest to change (row 2, at 2.25) is known: the next cheapest is (row 1, at 2.5).
+    assert found.values.tolist() == [0, 1, 0, 0, 1, 0, 1, 1]
+    assert found.objective == 4.5
+    # Knowing somebody whose guess is wrong costs the change.
+    known = fpbench.KnownPeople([0], [1])
+    found = fpbench.correct(GUESS, PREDICTIONS, constraints=[known], **claim)
+    assert found.values.tolist() == [1, 0, 0, 0, 1, 0, 1, 1]
+    assert found.objective == 6.0
+
+
+def test_without_a_metric_only_what_else_is_known_counts():
+    half = fpbench.ShareBounds(1, 0.75)
+    found = fpbench.correct(GUESS, PREDICTIONS, weights=WEIGHTS, metric=None, constraints=[half])
+    assert found.values.tolist() == [0, 0, 1, 1, 1, 1, 1, 1]
+    assert found.objective == 3.0
+    claimed = fpbench.correct(GUESS, PREDICTIONS, weights=WEIGHTS, constraints=[half])
+    assert claimed.objective > 3
+
+
+def test_three_groups():
+    guess, predictions = [0, 0, 1, 1, 2, 2], [1, 1, 1, 0, 0, 0]
+    found = fpbench.correct(guess, predictions)
+    assert found.status == "optimal"
+    assert found.objective == 2.0
+    rates = [np.mean(np.array(predictions)[found.values == k]) for k in range(3)]
+    assert rates == [0.5, 0.5, 0.5]
+    assert found.moves.shape == (2, 3, 3)
+    assert fpbench.correct([0, 1, 1], [1, 0, 0], groups=4).status == "infeasible"
+
+
+def test_contradictions_are_infeasible():
+    for known in (
+        [fpbench.KnownPeople([0, 0], [0, 1])],
+        [fpbench.ShareBounds(0, 0.6), fpbench.ShareBounds(1, 0.6)],
+        [fpbench.RateBounds(0, 0.9), fpbench.RateBounds(0, 0, 0.8)],
+        [fpbench.KnownUnfairness("statistical-parity", 0.5, 1)],
+    ):
+        for corrector in ("exact", "posterior"):
+            if corrector == "posterior" and isinstance(known[0], fpbench.KnownUnfairness):
+                continue  # which it cannot express
+            found = fpbench.correct(
+                GUESS, PREDICTIONS, tolerance=0.4, constraints=known, corrector=corrector
+            )
+            assert found.status is SolverStatus.INFEASIBLE
+            assert (found.values, found.objective, found.bound, found.moves) == (None,) * 4
+
+
+def test_who_can_express_a_constraint():
+    able = fpbench.correctors_for
+    assert {"exact", "posterior"} <= {*able(fpbench.RateConstraint(form="ratio"))}
+    unfairness = fpbench.KnownUnfairness("statistical-parity", 0, 1)
+    assert "exact" in able(unfairness)
+    assert "posterior" not in able(unfairness)
+    assert "exact" not in able(fpbench.LinearConstraint(0, [1.0]))
+
+
 def test_no_correction_returns_the_guess():
     found = fpbench.correct(GUESS, PREDICTIONS, corrector="none")
     assert found.values.tolist() == GUESS
@@ -114,14 +174,33 @@ BAD = {
     "negative": ({"guess": [-1, *GUESS[1:]]}, "guess: must be in 0..1, not -1 at 0"),
     "beyond": ({"guess": [2, *GUESS[1:]], "groups": 2}, "guess: must be in 0..1, not 2 at 0"),
     "three groups": (
-        {"guess": [2, *GUESS[1:]]},
-        "corrector 'exact' is for two groups, not 3; choose another corrector, or a sensitive "
-        "attribute with two groups",
+        {"guess": [2, *GUESS[1:]], "corrector": "posterior"},
+        "corrector 'posterior' is for two groups, not 3",
+    ),
+    "nothing known": (
+        {"metric": None},
+        "corrector 'exact' needs a claim, and nothing was claimed",
+    ),
+    "no constraint": ({"constraints": [0.1]}, "constraints: 0.1 is not a constraint"),
+    "no such group": (
+        {"constraints": [fpbench.ShareBounds(2, 0.5)]},
+        "group: must be in 0..1, not 2",
+    ),
+    "no such person": (
+        {"constraints": [fpbench.KnownPeople([8], [0])]},
+        "known people: row 8 is not in 0..7",
+    ),
+    "not expressed": (
+        {"constraints": [fpbench.LinearConstraint(0, WEIGHTS)]},
+        "corrector 'exact' cannot express the constraint 'linear'; it can express: "
+        "between-groups, known, positive-rate, ratio, share, to-overall, unfairness, "
+        "unfairness between-groups, unfairness ratio",
     ),
     "not binary": ({"predictions": [*GUESS[:-1], 3]}, "predictions: must be in 0..1, not 3 at 7"),
     "no labels": (
         {"labels": None, "metric": "equalized-odds"},
-        "labels: metric 'equalized-odds' needs them",
+        "labels: constraint RateConstraint(metric='equalized-odds', tolerance=0.0, "
+        "form='to-overall') needs them",
     ),
     "nan": (
         {"weights": [*WEIGHTS[:-1], float("nan")]},

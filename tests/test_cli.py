@@ -112,9 +112,9 @@ COLUMNS = ["cell", "dataset", "learner", "disclosure", "adversary", "corrector",
            "policy", "auditor", "seed", "status", "reason", "seconds"]  # fmt: skip
 MEASURES = {
     "majority_accuracy", "initial_accuracy", "corrected_accuracy", "gain", "changes",
-    "change_precision", "objective", "solver_status", "solver_gap", "correct_seconds",
-    "claim_metric", "claim_tolerance", "train_accuracy", "test_accuracy", "train_unfairness",
-    "test_unfairness",
+    "change_precision", "objective", "solver_status", "solver_gap", "proven", "correct_seconds",
+    "claim_metric", "claim_form", "claim_tolerance", "claim_holds", "train_accuracy",
+    "test_accuracy", "train_unfairness", "test_unfairness",
 }  # fmt: skip
 
 
@@ -171,6 +171,11 @@ def test_bad_input_is_one_line_and_runs_nothing(command, toy_matrix, toy_trace, 
             'use = "flock"', 'use = "flock"\nrows = 1'
         ): "greater than or equal to 3, not 1",
         "[[": "not valid TOML",
+        with_facts(
+            '{ use = "shares", group = "g0" }'
+        ): "unknown use 'shares'; did you mean 'share'?",
+        with_facts(SHARE, '{ use = "known", share = 2.0 }'): "also.1.share: input should be less",
+        with_facts('{ use = "share", group = "g0", low = 0.5, high = 0.2 }'): "is above high 0.2",
     }
     for text, words in cases.items():
         bad(command("run", toy_matrix(text)), words)
@@ -178,6 +183,36 @@ def test_bad_input_is_one_line_and_runs_nothing(command, toy_matrix, toy_trace, 
     bad(command("run", "gone.toml"), "gone.toml: cannot be read")
     assert toy_trace() == []
     assert not (tmp_path / "work" / "runs").exists()
+
+
+SHARE = '{ use = "share", group = "g1", margin = 0.1 }'
+
+
+def with_facts(*facts):
+    """The toys, of whom more is known than a claim."""
+    text = TOY.replace('use = "oracle"', f'use = "oracle"\nalso = [{", ".join(facts)}]')
+    return text.replace('use = "flip"', 'use = "exact"')
+
+
+def test_facts_are_run_and_those_that_cannot_be_used_are_skipped(command, toy_matrix):
+    linear = '{ use = "linear", group = "g1", column = "x" }'
+    shown = fine(command("plan", toy_matrix(with_facts(SHARE)))).stdout
+    assert "4 cells to run, 0 skipped" in shown
+    shown = fine(command("plan", toy_matrix(with_facts(SHARE, linear)))).stdout
+    assert "2 cells to run, 2 skipped" in shown
+    assert "corrector 'exact' cannot express the constraint 'linear'; it can express:" in (
+        " ".join(shown.split())
+    )
+    rows = list(csv.DictReader(io.StringIO(run_and_export(command, toy_matrix(with_facts(SHARE))))))
+    assert {row["status"] for row in rows} == {"done"}
+    assert {row["claim_form"] for row in rows} == {"to-overall"}
+    assert {row["claim_holds"] for row in rows} <= {"0", "1"}
+
+
+def test_a_fact_of_a_group_that_is_not_there_is_bad_input(command, toy_matrix):
+    matrix = toy_matrix(with_facts(SHARE.replace("g1", "g7")))
+    done = bad(command("run", matrix), "4 of 4 cells failed", code=2)
+    assert "failed: disclose oracle: no group 'g7'; did you mean" in done.stdout
 
 
 def test_bad_options(command, toy_matrix):
@@ -230,6 +265,7 @@ def test_every_component_can_be_described(command):
     assert "statistical-parity | predictive-equality" in shown
     for entry in fpbench.discover():
         assert entry.name in fine(command("describe", entry.kind, entry.name)).stdout
+    assert "share, to-overall" in fine(command("describe", "corrector", "posterior")).stdout
     bad(command("describe", "learner", "plan"), "unknown learner 'plan'; did you mean 'plain'?")
     bad(command("describe", "lerner", "plain"), "unknown kind 'lerner'; did you mean 'learner'?")
 

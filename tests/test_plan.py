@@ -137,6 +137,93 @@ def test_a_claim_that_nobody_makes_cannot_be_exploited():
     }
 
 
+def test_two_groups_are_all_that_a_posterior_takes():
+    three = ATTACK.replace('use = "flock"', 'use = "flock"\ngroups = 3')
+    plan = plan_of(three.replace('use = "flip"', 'use = "posterior"'))
+    assert plan.count_skipped() == {
+        "corrector 'posterior' is for two groups, and dataset 'flock' has 3": 12
+    }
+    assert plan_of(three.replace('use = "flip"', 'use = "exact"')).count_skipped() == {}
+
+
+def test_a_posterior_of_race_is_skipped_and_of_sex_is_not(monkeypatch, tmp_path):
+    for name in ("adult.data", "adult.test"):
+        (tmp_path / name).touch()
+    monkeypatch.setenv("FPBENCH_DATA", str(tmp_path))
+    text = ATTACK.replace('use = "flip"', 'use = "posterior"').replace("flock", "adult")
+    assert plan_of(text).count_skipped() == {}
+    race = text.replace('use = "adult"', 'use = "adult"\nsensitive = "race"')
+    (reason,) = plan_of(race).count_skipped()
+    assert reason == "corrector 'posterior' is for two groups, and dataset 'adult' has 5"
+
+
+def known(*facts, disclosure="oracle", corrector="exact"):
+    """The attack with facts, and one corrector besides `none`."""
+    text = ATTACK.replace('use = "flip"', f'use = "{corrector}"')
+    also = ", ".join(facts)
+    return text.replace('use = "oracle"', f'use = "{disclosure}"\nalso = [{also}]')
+
+
+SHARE = '{ use = "share", group = "g1", margin = 0.01 }'
+LINEAR = '{ use = "linear", group = "g1", column = "x" }'
+
+
+def test_what_else_is_known_is_enough_for_a_corrector():
+    assert plan_of(known(SHARE, disclosure="hidden")).count_skipped() == {}
+    assert len(plan_of(known(SHARE, disclosure="hidden")).runnable) == 24
+
+
+@pytest.mark.parametrize("disclosure", ["hidden", "oracle"])
+def test_what_a_corrector_cannot_express_is_skipped_with_what_it_can(disclosure):
+    plan = plan_of(known(SHARE, LINEAR, disclosure=disclosure))
+    assert plan.count_skipped() == {
+        "corrector 'exact' cannot express the constraint 'linear'; it can express: "
+        "between-groups, known, positive-rate, ratio, share, to-overall, unfairness, "
+        "unfairness between-groups, unfairness ratio": 12
+    }
+    assert {cell.labels["corrector"] for cell in plan.runnable} == {"none"}
+
+
+def test_every_word_that_is_not_expressed_is_named():
+    ratio = '{ use = "unfairness", metric = "statistical-parity", form = "ratio" }'
+    for fact, corrector, word in (
+        (ratio, "posterior", "unfairness ratio"),
+        (ratio.replace("ratio", "to-overall"), "posterior", "unfairness"),
+        (LINEAR, "posterior", "linear"),
+        (SHARE, "flip", "share"),
+        ('{ use = "known", share = 0.1 }', "flip", "known"),
+        ('{ use = "positive-rate", group = "g0" }', "flip", "positive-rate"),
+    ):
+        (reason,) = plan_of(known(fact, corrector=corrector)).count_skipped()
+        assert reason.startswith(
+            f"corrector {corrector!r} cannot express the constraint {word!r}; "
+        )
+
+
+def test_disclosures_that_lack_what_to_measure_are_skipped_with_what_to_write():
+    plain = ATTACK.replace('use = "parrot"\nnumber = { sweep = [0, 1, 2] }', 'use = "plain"')
+    asked = 'use = "estimated"\nmetric = "asked"'
+    noisy = 'use = "noisy"\nepsilon = 1.0\nmechanism = { use = "laplace" }'
+    for disclosure, words in (
+        (asked, 'cannot know it: leave out `metric = "asked"`'),
+        (noisy, 'must say which one it measures: add `metric = "statistical-parity"`'),
+    ):
+        (reason,) = plan_of(plain.replace('use = "oracle"', disclosure)).count_skipped()
+        assert reason.startswith("learner 'plain' is trained for no fairness metric, so disclosure")
+        assert words in reason
+        parrots = plan_of(ATTACK.replace('use = "oracle"', disclosure))
+        assert parrots.count_skipped() == {}
+    for disclosure in ('use = "estimated"', noisy + '\nmetric = "equalized-odds"'):
+        assert plan_of(plain.replace('use = "oracle"', disclosure)).count_skipped() == {}
+
+
+def test_facts_are_part_of_what_a_disclosure_is():
+    plain, fact = (plan_of(known(*facts)) for facts in ((), (SHARE,)))
+    assert not {c.key for c in plain.runnable} & {c.key for c in fact.runnable}
+    swept = known().replace("also = []", f"also = {{ sweep = [[], [{SHARE}]] }}")
+    assert plan_of(swept).count_steps()["disclose"] == 12
+
+
 def test_excluded_cells_are_not_there():
     text = ATTACK + '[[exclude]]\nadversary = "peek"\nlearner = "parrot number=1"\n'
     assert len(plan_of(text).cells) == 24 - 4
@@ -218,6 +305,84 @@ BAD = {
     "wrong type": ('use = "flock"', 'use = "flock"\nrows = "3"', "rows: input should be a valid integer, not '3'"),
     "out of range": ('use = "flock"', 'use = "flock"\nrows = 1', "greater than or equal to 3, not 1"),
     "unknown word": ("number = {", 'fails = "rises"\nnumber = {', "fails: input should be 'never', 'raises' or 'input', not 'rises'; did you mean 'raises'?"),
+    "unknown fact": (
+        'use = "oracle"',
+        'use = "oracle"\nalso = [{ use = "shares", group = "g0" }]',
+        "[[disclosure]] no. 1 (oracle): also.0: unknown use 'shares'; did you mean 'share'?",
+    ),
+    "fact of no kind": (
+        'use = "oracle"',
+        'use = "oracle"\nalso = [{ group = "g0" }]',
+        '(oracle): also.0: needs use = "NAME"',
+    ),
+    "fact that is no table": (
+        'use = "oracle"', 'use = "oracle"\nalso = ["share"]', "also.0: must be a table, not 'share'",
+    ),
+    "facts that are no list": (
+        'use = "oracle"',
+        'use = "oracle"\nalso = { use = "share", group = "g0" }',
+        "(oracle): also: input should be a valid list",
+    ),
+    "unknown key of a fact": (
+        'use = "oracle"',
+        'use = "oracle"\nalso = [{ use = "share", group = "g0", marign = 0.1 }]',
+        "(oracle): unknown key 'also.0.marign'; did you mean 'margin'?",
+    ),
+    "key of another fact": (
+        'use = "oracle"',
+        'use = "oracle"\nalso = [{ use = "known", share = 0.1, group = "g0" }]',
+        "(oracle): unknown key 'also.0.group'; valid: share, use",
+    ),
+    "key that a fact lacks": (
+        'use = "oracle"',
+        'use = "oracle"\nalso = [{ use = "share", group = "g0" }, { use = "linear", group = "g0" }]',
+        "(oracle): needs a value for 'also.1.column'",
+    ),
+    "margin out of range": (
+        'use = "oracle"',
+        'use = "oracle"\nalso = [{ use = "positive-rate", group = "g0", margin = 1.5 }]',
+        "(oracle): also.0.margin: input should be less than or equal to 1, not 1.5",
+    ),
+    "margin of a sum": (
+        'use = "oracle"',
+        'use = "oracle"\nalso = [{ use = "linear", group = "g0", column = "x", margin = -1.0 }]',
+        "(oracle): also.0.margin: input should be greater than or equal to 0, not -1.0",
+    ),
+    "low above high": (
+        'use = "oracle"',
+        'use = "oracle"\nalso = [{ use = "share", group = "g0", low = 0.5, high = 0.2 }]',
+        "(oracle): also.0: low 0.5 is above high 0.2",
+    ),
+    "share of the known": (
+        'use = "oracle"',
+        'use = "oracle"\nalso = [{ use = "known", share = 2 }]',
+        "(oracle): also.0.share: input should be less than or equal to 1, not 2",
+    ),
+    "metric of a fact": (
+        'use = "oracle"',
+        'use = "oracle"\nalso = [{ use = "unfairness", metric = "parity" }]',
+        "not 'parity'; did you mean 'statistical-parity'?",
+    ),
+    "noise unsaid": (
+        'use = "oracle"',
+        'use = "noisy"\nepsilon = 1.0',
+        '(noisy): takes a mechanism: name it with mechanism = { use = "NAME" }',
+    ),
+    "noise unknown": (
+        'use = "oracle"',
+        'use = "noisy"\nepsilon = 1.0\nmechanism = { use = "laplce" }',
+        "(noisy): unknown mechanism 'laplce'; did you mean 'laplace'?",
+    ),
+    "epsilon 0": (
+        'use = "oracle"',
+        'use = "noisy"\nepsilon = 0.0\nmechanism = { use = "laplace" }',
+        "epsilon: input should be greater than 0, not 0.0",
+    ),
+    "way out of the infeasible": (
+        'use = "flip"',
+        'use = "exact"\non_infeasible = "relaxed"',
+        "on_infeasible: input should be 'report' or 'relax', not 'relaxed'; did you mean 'relax'?",
+    ),
     "the same twice": (
         '[[corrector]]\nuse = "none"',
         '[[corrector]]\nuse = "flip"\nlabel = "flop"',

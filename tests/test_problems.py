@@ -4,16 +4,24 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fpbench import InputError, RateConstraint
+from fpbench import (
+    InputError,
+    KnownPeople,
+    KnownUnfairness,
+    LinearConstraint,
+    RateBounds,
+    RateConstraint,
+    ShareBounds,
+)
 from fpbench.problems import check_problem
 
 PARITY = RateConstraint()
 
 
 def check(
-    guess=(0, 1, 1), predictions=(1, 0, 1), labels=None, weights=None, groups=None, claim=PARITY
+    guess=(0, 1, 1), predictions=(1, 0, 1), labels=None, weights=None, groups=None, known=(PARITY,)
 ):
-    return check_problem(guess, predictions, labels, weights, claim, groups)
+    return check_problem(guess, predictions, labels, weights, known, groups)
 
 
 @pytest.mark.parametrize(
@@ -116,8 +124,45 @@ BAD = {
     "labels long": ({"labels": [1, 0, 1, 1]}, "labels: has 4 values, but guess has 3"),
     "labels 1 and 2": ({"labels": [1, 2, 1]}, "labels: must be in 0..1, not 2 at 1"),
     "labels missing": (
-        {"claim": RateConstraint("equal-opportunity")},
-        "labels: metric 'equal-opportunity' needs them",
+        {"known": [RateConstraint("equal-opportunity")]},
+        "labels: constraint RateConstraint(metric='equal-opportunity', tolerance=0.0, "
+        "form='to-overall') needs them",
+    ),
+    "labels missing for a bound": (
+        {"known": [PARITY, RateBounds(0, metric="equalized-odds")]},
+        "labels: constraint RateBounds(group=0, low=0.0, high=1.0, metric='equalized-odds') "
+        "needs them",
+    ),
+    "labels missing for an unfairness": (
+        {"known": [KnownUnfairness("predictive-equality", 0.1, 0.2)]},
+        "labels: constraint KnownUnfairness(metric='predictive-equality', low=0.1, high=0.2, "
+        "form='to-overall') needs them",
+    ),
+    "not a constraint": ({"known": ["share"]}, "constraints: 'share' is not a constraint"),
+    "share of nobody's group": ({"known": [ShareBounds(2)]}, "group: must be in 0..1, not 2"),
+    "share of group -1": ({"known": [ShareBounds(-1)]}, "group: must be in 0..1, not -1"),
+    "share of a word": (
+        {"known": [ShareBounds("female")]},
+        "group: must be a whole number, not 'female'",
+    ),
+    "share of a truth": ({"known": [ShareBounds(True)]}, "group: must be a whole number, not True"),
+    "rate of nobody's group": ({"known": [RateBounds(7)]}, "group: must be in 0..1, not 7"),
+    "sum of nobody's group": (
+        {"known": [LinearConstraint(3, [1, 2, 3])]},
+        "group: must be in 0..1, not 3",
+    ),
+    "sum of other people": (
+        {"known": [LinearConstraint(1, [1.0, 2.0])]},
+        "linear constraint: has 2 coefficients for 3 people",
+    ),
+    "known nobody": ({"known": [KnownPeople([3], [0])]}, "known people: row 3 is not in 0..2"),
+    "known row -1": (
+        {"known": [KnownPeople([0, -1], [0, 1])]},
+        "known people: row -1 is not in 0..2",
+    ),
+    "known to be of no group": (
+        {"known": [KnownPeople([0, 1], [0, 2])]},
+        "group: must be in 0..1, not 2",
     ),
     "weights nan": (
         {"weights": [1, np.nan, 1]},
@@ -151,4 +196,97 @@ def test_bad_input_says_what_and_where(arguments, message):
         check(**arguments)
     assert str(error.value).startswith(message)
     if not message.endswith(": "):
+        assert str(error.value) == message
+
+
+def test_constraints_become_a_tuple_in_order():
+    known = [PARITY, ShareBounds(1, 0.5), KnownPeople([], []), LinearConstraint(0, [1, 2, 3])]
+    assert check(known=known).constraints == tuple(known)
+    assert check(known=[]).constraints == ()
+
+
+BAD_CONSTRAINTS = {
+    "share low above high": (
+        lambda: ShareBounds(0, 0.5, 0.25),
+        "share: needs bounds 0 <= low <= high <= 1, not 0.5 and 0.25",
+    ),
+    "share below 0": (
+        lambda: ShareBounds(0, -0.1),
+        "share: needs bounds 0 <= low <= high <= 1, not -0.1 and 1.0",
+    ),
+    "share a word": (
+        lambda: ShareBounds(0, high="all"),
+        "share: needs bounds 0 <= low <= high <= 1, not 0.0 and 'all'",
+    ),
+    "rate above 1": (
+        lambda: RateBounds(0, 0, 1.5),
+        "positive rate: needs bounds 0 <= low <= high <= 1, not 0 and 1.5",
+    ),
+    "rate nan": (
+        lambda: RateBounds(0, np.nan),
+        "positive rate: needs bounds 0 <= low <= high <= 1, not nan and 1.0",
+    ),
+    "rate of what": (
+        lambda: RateBounds(0, metric="parity"),
+        "unknown metric 'parity'; ",
+    ),
+    "unfairness low above high": (
+        lambda: KnownUnfairness("statistical-parity", 0.2, 0.1),
+        "unfairness: needs bounds 0 <= low <= high <= 1, not 0.2 and 0.1",
+    ),
+    "unfairness of what": (
+        lambda: KnownUnfairness("equal-odds", 0, 1),
+        "unknown metric 'equal-odds'; ",
+    ),
+    "unfairness how": (
+        lambda: KnownUnfairness("statistical-parity", 0, 1, "ration"),
+        "unknown form 'ration'; did you mean 'ratio'?",
+    ),
+    "known lengths": (
+        lambda: KnownPeople([0, 1], [0]),
+        "known people: rows and groups must be two lists of the same length",
+    ),
+    "known table": (
+        lambda: KnownPeople([[0]], [[0]]),
+        "known people: rows and groups must be two lists of the same length",
+    ),
+    "known broken": (
+        lambda: KnownPeople([0.5], [0]),
+        "known people: rows and groups must be whole numbers",
+    ),
+    "known words": (
+        lambda: KnownPeople([0], ["f"]),
+        "known people: rows and groups must be whole numbers",
+    ),
+    "sum nan": (
+        lambda: LinearConstraint(0, [1, np.nan]),
+        "linear constraint: needs one finite coefficient a person",
+    ),
+    "sum inf": (
+        lambda: LinearConstraint(0, [1, np.inf]),
+        "linear constraint: needs one finite coefficient a person",
+    ),
+    "sum table": (
+        lambda: LinearConstraint(0, [[1, 2]]),
+        "linear constraint: needs one finite coefficient a person",
+    ),
+    "sum words": (lambda: LinearConstraint(0, ["a"]), "linear constraint: needs numbers"),
+    "sum low word": (lambda: LinearConstraint(0, [1], "a"), "linear constraint: needs numbers"),
+    "sum low above high": (
+        lambda: LinearConstraint(0, [1, 2], 3, 2),
+        "linear constraint: low 3 is above high 2",
+    ),
+    "sum low nan": (
+        lambda: LinearConstraint(0, [1, 2], np.nan),
+        "linear constraint: low nan is above high inf",
+    ),
+}
+
+
+@pytest.mark.parametrize(("make", "message"), BAD_CONSTRAINTS.values(), ids=BAD_CONSTRAINTS)
+def test_a_constraint_that_makes_no_sense_says_why(make, message):
+    with pytest.raises(InputError) as error:
+        make()
+    assert str(error.value).startswith(message)
+    if not message.endswith("; "):
         assert str(error.value) == message

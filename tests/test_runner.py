@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 import fpbench
@@ -94,7 +95,8 @@ def test_a_result_does_not_depend_on_what_else_is_in_the_matrix(tmp_path):
     part = MATRIX | {"seeds": [2], "adversary": [{"use": "peek"}], "corrector": [{"use": "flip"}]}
     some = results(fpbench.run(part, out=tmp_path / "part")).set_index("cell")
     common = whole.set_index("cell").loc[some.index]
-    assert common.equals(some)
+    # A column of whole numbers is one of floats if other cells lack a value.
+    pd.testing.assert_frame_equal(common, some, check_dtype=False, check_exact=True)
 
 
 def test_an_interrupted_run_goes_on_and_repeats_nothing(tmp_path, toy_trace):

@@ -2,6 +2,7 @@
 
 import gc
 import types
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ import fpbench
 from fpbench import HiddenError, Predictions, Sample, discover
 from fpbench.matrix import read
 from fpbench.plan import make_plan
-from fpbench.steps import execute, view_for
+from fpbench.steps import ACTIONS, Step, execute, view_for
 
 SECRET = 23  # rows of the training part, where the truth is a pattern that is nowhere else
 
@@ -142,3 +143,114 @@ def test_a_sample_is_only_what_it_was_given():
     assert repr(sample) == "Sample(2 people; labels)"
     with pytest.raises(HiddenError, match="'features' is not to be seen here; seen: labels"):
         _ = sample.features
+
+
+class Spy(fpbench.Corrector):
+    name, summary = "spy", "remembers what it was handed"
+    expresses = fpbench.ON_COUNTS
+    seen: ClassVar[list] = []
+    weights: float = 2.0
+
+    def weigh(self, guess, held_out, truth):
+        self.seen[:] = [held_out, truth]
+        n = len(guess.values)
+        return fpbench.Weighing(np.full(n, self.weights), {"said": 1, "twice": 1}, np.ones(n, int))
+
+    def correct(self, problem):
+        self.seen.append(problem)
+        return fpbench.Correction(problem.guess, None, measures={"twice": 2})
+
+
+CLAIM = fpbench.Claim(
+    fpbench.RateConstraint("equal-opportunity", 0.1),
+    "somebody",
+    also=(fpbench.ShareBounds(1, 0.25), fpbench.KnownPeople([3], [0])),
+)
+
+
+def guessed(split):
+    rows = np.array([5, 2, 9])
+    n = len(split.train)
+    return fpbench.Guess(np.zeros(n, int), np.ones(n), rows, np.array([0, 1, 1]), np.ones(3))
+
+
+def corrected(split, claim, corrector):
+    parents = (split, predictions_of(split), guessed(split), claim)
+    return parents, ACTIONS["correct"](corrector, parents, None)
+
+
+def test_a_corrector_is_handed_all_that_is_known_of_the_training_people(split):
+    parents, (correction, measures) = corrected(split, CLAIM, Spy())
+    _, predictions, guess, _ = parents
+    held_out, truth, problem = Spy.seen
+    assert problem.constraints == CLAIM.constraints == (CLAIM.constraint, *CLAIM.also)
+    np.testing.assert_array_equal(problem.predictions, predictions.train)
+    np.testing.assert_array_equal(problem.labels, split.train.labels)
+    assert (problem.weights == 2).all()
+    assert (problem.guess == 1).all()  # what the weighing says instead of the guess
+    # Of the held-out people only the claim about rates is known.
+    assert held_out.constraints == (CLAIM.constraint,)
+    assert held_out.weights is None
+    np.testing.assert_array_equal(held_out.guess, guess.held_out_values)
+    np.testing.assert_array_equal(held_out.predictions, predictions.attack[guess.held_out])
+    np.testing.assert_array_equal(held_out.labels, split.attack.labels[guess.held_out])
+    np.testing.assert_array_equal(truth, split.attack.sensitive[guess.held_out])
+    assert measures.pop("correct_seconds") >= 0
+    # Everybody is said to be of group 1, before anything is corrected.
+    assert measures.pop("reconsidered_accuracy") == (split.train.sensitive == 1).mean()
+    assert measures == {"said": 1, "twice": 2}
+    assert correction.values is problem.guess
+
+
+def test_without_a_claim_about_rates_the_held_out_people_satisfy_anything(split):
+    for claim, known in ((None, ()), (fpbench.Claim(None, "x", CLAIM.also), CLAIM.also)):
+        corrected(split, claim, Spy())
+        held_out, _, problem = Spy.seen
+        assert held_out.constraints == ()
+        assert problem.constraints == known
+
+
+def test_a_corrector_that_weighs_nothing_changes_the_guess_itself(split):
+    class Plain(Spy):
+        name = "plain-spy"
+
+        def weigh(self, guess, held_out, truth):
+            return fpbench.Corrector.weigh(self, guess, held_out, truth)
+
+    Spy.seen.clear()
+    parents, (_, measures) = corrected(split, CLAIM, Plain())
+    (problem,) = Spy.seen
+    assert problem.weights is None
+    np.testing.assert_array_equal(problem.guess, parents[2].values)
+    assert measures.keys() == {"twice", "correct_seconds"}
+
+
+@pytest.mark.parametrize("wrong", [0.0, -1.0, np.nan, np.inf])
+def test_weights_that_a_plugin_gets_wrong_are_its_error(split, wrong):
+    with pytest.raises(fpbench.PluginError, match="weights must be finite and positive"):
+        corrected(split, CLAIM, Spy(weights=wrong))
+
+
+@pytest.mark.parametrize("name", ["hidden", "published"])
+def test_facts_are_disclosed_besides_whatever_is_claimed(split, name):
+    share = {"use": "share", "group": "g1", "margin": 0.1}
+    facts = [share, {"use": "known", "share": 0.5}]
+    metric = {"metric": "equal-opportunity"} if name == "published" else {}
+
+    def disclosed(also):
+        disclosure = fpbench.component("disclosure", name, also=also, **metric)
+        step = Step("key", "stream", "disclose", None, ())
+        return ACTIONS["disclose"](disclosure, (split, predictions_of(split)), step)
+
+    alone, claim = disclosed([]), disclosed(facts)
+    assert (alone is None) == (name == "hidden")
+    assert (claim.constraint is None) == (name == "hidden")
+    assert alone is None or (alone.constraint == claim.constraint and alone.also == ())
+    assert claim.source == name
+    bounds, people = claim.also
+    assert [c.word for c in claim.also] == ["share", "known"]
+    assert bounds.low < split.train.sensitive.mean() < bounds.high
+    rows, groups = people.pairs()
+    np.testing.assert_array_equal(split.train.sensitive[rows], groups)
+    again = disclosed(facts).also[1].pairs()  # the same people: the stream of the step is seeded
+    np.testing.assert_array_equal(rows, again[0])

@@ -9,21 +9,31 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from fpbench import Problem, RateConstraint, sharpen, solve_two_groups
-from fpbench.rates import FORMS, METRICS
+from fpbench import (
+    FORMS,
+    METRICS,
+    KnownPeople,
+    KnownUnfairness,
+    Problem,
+    RateBounds,
+    RateConstraint,
+    ShareBounds,
+    sharpen,
+    solve_exact,
+)
 from fpbench.weights import best_exponent, exponent_scores, scale_confidence
 
 MOST = 30
 
 
-def make(rng, n, constraint, weights) -> tuple[Problem, np.ndarray]:
+def make(rng, n, constraint, weights, k=2) -> tuple[Problem, np.ndarray]:
     """A problem with weights not yet raised to a power, and its truth."""
-    truth = (rng.random(n) < 0.6).astype(np.int8)
-    flipped = rng.random(n) < 0.25
-    guess = np.where(flipped, 1 - truth, truth)
+    truth = (rng.random(n) < 0.6).astype(np.int8) if k == 2 else rng.integers(0, k, n)
+    wrong = rng.random(n) < 0.25
+    guess = np.where(wrong, (truth + 1) % k, truth)
     predictions = (rng.random(n) < np.where(guess == 1, 0.6, 0.25)).astype(np.int8)
     labels = (rng.random(n) < 0.5).astype(np.int8)
-    return Problem(guess, 2, predictions, labels, constraint, weights), truth
+    return Problem(guess, k, predictions, labels, (constraint,), weights), truth
 
 
 def achieved(problem: Problem, truth: np.ndarray, values: np.ndarray) -> int:
@@ -35,7 +45,7 @@ def all_achieved(problem: Problem, truth: np.ndarray, most: int) -> list[int]:
     """The same of the solver, for every exponent."""
     scores, power = [], np.ones(len(truth))
     for _ in range(most + 1):
-        found = solve_two_groups(replace(problem, weights=power))
+        found = solve_exact(replace(problem, weights=power))
         scores.append(achieved(problem, truth, found.values))
         power = power * problem.weights
     return scores
@@ -54,7 +64,7 @@ def test_scores_are_what_the_solver_achieves(metric, form):
             )
             scores = exponent_scores(problem, truth, MOST)
             powers = [replace(problem, weights=problem.weights**k) for k in range(MOST + 1)]
-            found = [solve_two_groups(power) for power in powers]
+            found = [solve_exact(power) for power in powers]
             if scores is None:
                 assert all(correction.values is None for correction in found)
                 continue
@@ -72,6 +82,32 @@ def test_scores_are_what_the_solver_achieves(metric, form):
     assert varied > 2
 
 
+OTHERS = {
+    "two regions": (KnownUnfairness("statistical-parity", 0.05, 0.1),),
+    "linked slices": (RateConstraint("equal-opportunity", 0.05), ShareBounds(1, 0.5, 0.55)),
+    "known people": (RateConstraint(tolerance=0.02), KnownPeople(range(20), [0, 1] * 10)),
+    "bounds": (RateBounds(1, 0.35, 0.4),),
+}
+
+
+@pytest.mark.parametrize(("constraints", "k"), [*((c, 2) for c in OTHERS), ("three groups", 3)])
+def test_scores_of_anything_else_are_what_the_solver_achieves(constraints, k):
+    rng = np.random.default_rng(len(constraints))
+    known = OTHERS.get(constraints, (RateConstraint(tolerance=0.01),))
+    varied = 0
+    for _ in range(3):
+        problem, truth = make(rng, 150, None, rng.uniform(1, 2, 150), k)
+        problem = replace(problem, constraints=known)
+        wanted = all_achieved(problem, truth, 5)
+        assert exponent_scores(problem, truth, 5).tolist() == wanted
+        assert best_exponent(problem, truth, 5) == wanted.index(max(wanted))
+        varied += len(set(wanted)) > 1
+    assert varied
+    impossible = replace(problem, constraints=(*known, ShareBounds(0, 1, 1), ShareBounds(1, 1, 1)))
+    assert exponent_scores(impossible, truth, 5) is None
+    assert best_exponent(impossible, truth, 5) is None
+
+
 @pytest.mark.parametrize("metric", METRICS[:3])
 def test_scores_of_small_and_tied_problems(metric):
     rng = np.random.default_rng(METRICS.index(metric))
@@ -85,7 +121,7 @@ def test_scores_of_small_and_tied_problems(metric):
         scores = exponent_scores(problem, truth, 8)
         if scores is None:
             infeasible += 1
-            assert solve_two_groups(problem).values is None
+            assert solve_exact(problem).values is None
             assert best_exponent(problem, truth, 8) is None
         else:
             assert scores.tolist() == all_achieved(problem, truth, 8)
@@ -152,9 +188,18 @@ def test_sharpen_raises_scaled_confidence_to_the_best_power():
 def test_sharpen_falls_back_to_1_where_the_held_out_part_cannot_tell(most, exponent):
     confidence = np.array([0.5, 0.75, 1.0])
     infeasible = Problem(
-        np.array([0, 1, 1]), 2, np.array([1, 0, 0]), None, RateConstraint(tolerance=0.0)
+        np.array([0, 1, 1]), 2, np.array([1, 0, 0]), None, (RateConstraint(tolerance=0.0),)
     )
     truth = np.array([0, 1, 0])
     weights, found = sharpen(confidence, infeasible, np.array([0.6, 0.7, 0.8]), truth, most)
     assert found == exponent
     np.testing.assert_array_equal(weights, np.array([1, 1.5, 2]) ** exponent)
+
+
+def test_sharpen_falls_back_to_1_where_nothing_is_claimed_of_the_held_out_part():
+    problem, truth = make(np.random.default_rng(4), 50, None, None)
+    problem = replace(problem, constraints=())
+    confidence = np.linspace(0.5, 1, 50)
+    weights, exponent = sharpen(confidence, problem, confidence, truth)
+    assert exponent == 1
+    np.testing.assert_array_equal(weights, scale_confidence(confidence))

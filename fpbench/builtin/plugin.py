@@ -29,7 +29,13 @@ def fpbench_learners() -> list[Lazy]:
 
 @hookimpl
 def fpbench_disclosures() -> list[Lazy]:
-    return _here("disclosures", published="Published", hidden="Hidden")
+    return _here(
+        "disclosures",
+        published="Published",
+        hidden="Hidden",
+        estimated="Estimated",
+        noisy="Noisy",
+    )
 
 
 @hookimpl
@@ -39,4 +45,16 @@ def fpbench_adversaries() -> list[Lazy]:
 
 @hookimpl
 def fpbench_correctors() -> list[Lazy]:
-    return _here("correctors", none="NoCorrection", exact="Exact")
+    return _here(
+        "correctors",
+        none="NoCorrection",
+        exact="Exact",
+        cp="CP",
+        ip="IP",
+        posterior="Posterior",
+    )
+
+
+@hookimpl
+def fpbench_mechanisms() -> list[Lazy]:
+    return _here("mechanisms", laplace="Laplace")

@@ -1,8 +1,9 @@
 from dataclasses import replace
 
 import numpy as np
+import oracles
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -12,10 +13,12 @@ from fpbench import (
     Dataset,
     Guess,
     InputError,
+    LinearConstraint,
     Problem,
     RateConstraint,
     SolverStatus,
     Table,
+    Weighing,
     scale_confidence,
 )
 from fpbench.builtin.correctors.exact import Exact
@@ -38,11 +41,12 @@ class Toy(Dataset):
         raise NotImplementedError
 
 
-def problem(seed=0, n=200, constraint=None):
+def problem(seed=0, n=200, constraint=None, k=2):
     rng = np.random.default_rng(seed)
-    guess, labels = (rng.integers(0, 2, n).astype(np.int8) for _ in range(2))
-    predictions = (rng.random(n) < 0.3 + 0.3 * guess).astype(np.int8)
-    return Problem(guess, 2, predictions, labels, constraint or RateConstraint(tolerance=0.01))
+    guess, labels = (rng.integers(0, most, n).astype(np.int8) for most in (k, 2))
+    predictions = (rng.random(n) < 0.3 + 0.3 * guess / (k - 1)).astype(np.int8)
+    claim = constraint or RateConstraint(tolerance=0.01)
+    return Problem(guess, k, predictions, labels, (claim,))
 
 
 def guess_for(known, held_out, seed=0):
@@ -62,7 +66,7 @@ class TestNone:
             assert NoCorrection().incompatible(other) is None
 
     def test_the_guess_is_left_as_it_is(self):
-        given_problem = replace(problem(), constraint=None, groups=3)
+        given_problem = replace(problem(), constraints=(), groups=3)
         correction = NoCorrection().correct(given_problem)
         np.testing.assert_array_equal(correction.values, given_problem.guess)
         assert not np.shares_memory(correction.values, given_problem.guess)
@@ -72,8 +76,8 @@ class TestNone:
 
     def test_it_weighs_nothing(self):
         known = problem()
-        weights = NoCorrection().weigh(guess_for(known, known), known, known.guess)
-        assert weights == (None, {})
+        weighing = NoCorrection().weigh(guess_for(known, known), known, known.guess)
+        assert weighing == Weighing(None)
 
 
 class TestExact:
@@ -81,47 +85,49 @@ class TestExact:
         assert Exact().incompatible(Toy(groups=2)) is None
         assert Exact().incompatible(Toy()) is None
         assert Exact().incompatible(Published()) is None
-        assert Exact().incompatible(Toy(groups=5)) == (
-            "corrector 'exact' is for two groups, and dataset 'toy' has 5"
+        assert Exact().incompatible(Toy(groups=5)) is None
+        assert Exact().incompatible(Hidden()) == (
+            "disclosure 'hidden' makes no claim, so there is nothing to correct with"
         )
-        assert "makes no claim" in Exact().incompatible(Hidden())
 
+    @settings(deadline=None)
     @given(
         seed=st.integers(0, 10_000),
         n=st.integers(2, 60),
+        k=st.integers(2, 4),
         metric=st.sampled_from(METRICS),
         form=st.sampled_from(FORMS),
         tolerance=st.sampled_from([0.0, 0.01, 0.1, 0.5]),
     )
-    def test_it_satisfies_the_claim_or_says_it_cannot(self, seed, n, metric, form, tolerance):
-        given_problem = problem(seed, n, RateConstraint(metric, tolerance, form))
+    def test_it_satisfies_the_claim_or_says_it_cannot(self, seed, n, k, metric, form, tolerance):
+        given_problem = problem(seed, n, RateConstraint(metric, tolerance, form), k)
         correction = Exact().correct(given_problem)
         if correction.status is SolverStatus.INFEASIBLE:
             assert correction.values is None
             return
         assert correction.status is SolverStatus.OPTIMAL
-        assert given_problem.constraint.holds(
-            correction.values, given_problem.predictions, given_problem.labels, 2
-        )
+        assert oracles.admissible(given_problem, correction.values)
         assert correction.objective == np.count_nonzero(correction.values != given_problem.guess)
         assert correction.gap == 0
 
-    def test_sharpened_weights_and_their_exponent(self):
-        known, held_out = problem(0), problem(1, 120)
+    @pytest.mark.parametrize("k", [2, 3])
+    def test_sharpened_weights_and_their_exponent(self, k):
+        known, held_out = problem(0, k=k), problem(1, 120, k=k)
         guess = guess_for(known, held_out)
-        truth = np.where(guess.held_out_confidence > 0.3, held_out.guess, 1 - held_out.guess)
-        weights, measures = Exact().weigh(guess, held_out, truth)
-        exponent = measures["exponent"]
-        assert set(measures) == {"exponent"}
+        truth = np.where(guess.held_out_confidence > 0.3, held_out.guess, k - 1 - held_out.guess)
+        weighing = Exact(exponents=99 if k == 2 else 9).weigh(guess, held_out, truth)
+        exponent = weighing.measures["exponent"]
+        assert set(weighing.measures) == {"exponent"}
         assert 0 < exponent <= 99
-        np.testing.assert_allclose(weights, scale_confidence(guess.confidence) ** exponent)
-        _, fewer = Exact(exponents=0).weigh(guess, held_out, truth)
-        assert fewer == {"exponent": 0}
+        assert weighing.values is None
+        np.testing.assert_allclose(weighing.weights, scale_confidence(guess.confidence) ** exponent)
+        assert Exact(exponents=0).weigh(guess, held_out, truth).measures == {"exponent": 0}
 
     def test_identity_weights(self):
         known = problem()
         identity = Exact(weights="identity")
-        assert identity.weigh(guess_for(known, known), known, known.guess) == (None, {})
+        weighing = identity.weigh(guess_for(known, known), known, known.guess)
+        assert weighing == Weighing(None)
 
     def test_weights_decide_who_is_moved(self):
         known = problem(3)
@@ -134,19 +140,37 @@ class TestExact:
         assert weights[changed].sum() < weights[changed_even].sum()
 
     @pytest.mark.parametrize(
-        ("wrong", "message"),
-        [({"groups": 3}, "two groups, not 3"), ({"constraint": None}, "nothing was claimed")],
+        ("constraints", "message"),
+        [
+            ((), "corrector 'exact' needs a claim, and nothing was claimed"),
+            (
+                (RateConstraint(), LinearConstraint(0, [1.0] * 200)),
+                "corrector 'exact' cannot express the constraint 'linear'; it can express: ",
+            ),
+        ],
     )
-    def test_problems_it_does_not_take(self, wrong, message):
-        known = problem()
-        given_problem = replace(known, **wrong)
-        with pytest.raises(InputError, match=message):
-            Exact().correct(given_problem)
-        with pytest.raises(InputError, match=message):
-            Exact().weigh(guess_for(known, known), given_problem, known.guess)
+    def test_problems_it_does_not_take(self, constraints, message):
+        with pytest.raises(InputError) as error:
+            Exact().correct(replace(problem(), constraints=constraints))
+        assert str(error.value).startswith(message)
+
+    def test_when_time_runs_out_it_says_how_far_it_came(self):
+        hard = problem(1, 3000, RateConstraint(tolerance=0.002), k=7)
+        found = Exact(time_limit=1e-6).correct(hard)
+        assert found.status is SolverStatus.TIMEOUT
+        assert (found.values, found.objective) == (None, None)
+        assert Exact().correct(hard).status is SolverStatus.OPTIMAL
 
     @pytest.mark.parametrize(
-        "wrong", [{"exponents": 100}, {"exponents": -1}, {"weights": "none"}, {"k": 3}]
+        "wrong",
+        [
+            {"exponents": 100},
+            {"exponents": -1},
+            {"weights": "none"},
+            {"k": 3},
+            {"time_limit": 0.0},
+            {"on_infeasible": "ignore"},
+        ],
     )
     def test_wrong_parameters_are_refused(self, wrong):
         with pytest.raises(ValidationError):

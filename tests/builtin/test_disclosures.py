@@ -1,17 +1,25 @@
+import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
+import oracles
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
+from scipy import stats
 
-from fpbench import FORMS, METRICS, InputError, RateConstraint, Sample
+import fpbench
+from fpbench import FORMS, METRICS, InputError, Mechanism, RateConstraint, Sample
+from fpbench.builtin.disclosures.estimated import Estimated
 from fpbench.builtin.disclosures.hidden import Hidden
+from fpbench.builtin.disclosures.noisy import Noisy
 from fpbench.builtin.disclosures.published import Published
 from fpbench.builtin.learners.exponentiated_gradient import ExponentiatedGradient
 from fpbench.builtin.learners.plain import Plain
+from fpbench.builtin.mechanisms.laplace import Laplace
 
 RNG = np.random.default_rng(0)
 
@@ -104,13 +112,263 @@ def test_a_learner_without_a_metric_is_refused_when_planning():
 
 
 def test_nothing_is_disclosed():
-    assert not Hidden.makes_claim
+    assert Hidden().forms() == ()
+    assert Hidden().words() == []
+    assert Hidden(also=[SHARE]).words() == ["share"]
     fair = context(RateConstraint(), [0, 1], [0, 0], [0, 0])
     assert Hidden().claim(fair, RNG) is None
     assert Hidden().incompatible(Plain()) is None
+
+
+SHARE = {"use": "share", "group": "group 0"}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_words_of_a_claim_are_its_form_and_facts(form):
+    noise = {"mechanism": Laplace(), "epsilon": 1.0}
+    for disclosure in (
+        Published(form=form, also=[SHARE]),
+        Estimated(form=form, also=[SHARE]),
+        Noisy(form=form, also=[SHARE], **noise),
+    ):
+        assert disclosure.words() == [form, "share"]
 
 
 @pytest.mark.parametrize("wrong", [{"metric": "parity"}, {"form": "overall"}, {"tolerance": 0.1}])
 def test_wrong_parameters_are_refused(wrong):
     with pytest.raises(ValidationError):
         Published(**wrong)
+
+
+def rounded_up(least):
+    """The least multiple of 1/1000 that is not below."""
+    return Fraction(math.ceil(1000 * least), 1000)
+
+
+def measured(sample, metric, form):
+    """Unfairness of a sample in a metric, from its definition."""
+    found = []
+    for label in oracles.SLICES[metric]:
+        part = np.ones(len(sample), bool) if label is None else sample.labels == label
+        k = len(sample.groups)
+        members, positives = (
+            np.bincount(sample.sensitive[who], minlength=k)
+            for who in (part, part & (sample.predictions == 1))
+        )
+        found.append(oracles.unfairness(members, positives, form))
+    return max(found)
+
+
+@given(contexts(), contexts(), st.sampled_from(FORMS))
+def test_the_least_unfair_metric_of_the_attack_set_is_believed(one, other, form):
+    given_context = Context(one.asked, one.train, other.train)
+    claim = Estimated(form=form).claim(given_context, RNG)
+    attack = given_context.attack
+    unfairness = {metric: measured(attack, metric, form) for metric in METRICS}
+    constraint = claim.constraint
+    assert claim.source == "estimated"
+    assert constraint.form == form
+    assert constraint.metric == min(METRICS, key=unfairness.get)
+    # A maximum of two others is never the smallest, and never the first of equals.
+    assert constraint.metric != "equalized-odds"
+    assert constraint.exact_tolerance == rounded_up(min(unfairness.values()))
+    asked = given_context.asked
+    right = None if asked is None else int(asked.metric == constraint.metric)
+    assert claim.notes == {"metric_right": right}
+
+
+@given(contexts(), st.sampled_from(METRICS), st.sampled_from(FORMS))
+def test_a_metric_that_is_known_is_only_measured(given_context, metric, form):
+    attack = given_context.attack
+    told = Estimated(metric=metric, form=form).claim(given_context, RNG).constraint
+    assert (told.metric, told.form) == (metric, form)
+    assert told.exact_tolerance == rounded_up(measured(attack, metric, form))
+    asking = Estimated(metric="asked", form=form)
+    asked = given_context.asked
+    if asked is None:
+        with pytest.raises(InputError, match="'estimated': the learner is trained for no metric"):
+            asking.claim(given_context, RNG)
+        return
+    claim = asking.claim(given_context, RNG)
+    assert claim.constraint.metric == asked.metric
+    assert claim.constraint.exact_tolerance == rounded_up(measured(attack, asked.metric, form))
+    assert claim.notes == {"metric_right": 1}
+
+
+def test_the_learners_metric_is_known_only_if_it_has_one():
+    assert Estimated(metric="asked").incompatible(Plain()) == (
+        "learner 'plain' is trained for no fairness metric, so disclosure 'estimated' cannot know "
+        'it: leave out `metric = "asked"`'
+    )
+    for disclosure in (Estimated(), Estimated(metric="equalized-odds")):
+        assert disclosure.incompatible(Plain()) is None
+    assert Estimated(metric="asked").incompatible(ExponentiatedGradient()) is None
+
+
+class Recorder(Mechanism):
+    """Adds the noise it is told to add, and remembers what it was asked."""
+
+    name = "recorder"
+    summary = "remembers"
+    noise: tuple[float, ...] = ()
+    asked: ClassVar[list] = []
+
+    def release(self, answer, sensitivity, epsilon, rng):
+        self.asked.append((answer.copy(), sensitivity, epsilon))
+        return answer + np.resize(self.noise or (0.0,), answer.shape)
+
+
+@given(contexts(), st.none() | st.sampled_from(METRICS), st.sampled_from(FORMS))
+def test_without_noise_the_unfairness_itself_is_published(given_context, metric, form):
+    asked, train = given_context.asked, given_context.train
+    Recorder.asked.clear()
+    disclosure = Noisy(mechanism=Recorder(), epsilon=0.5, metric=metric, form=form)
+    if metric is None and asked is None:
+        with pytest.raises(InputError, match="`metric` does not say which one to measure"):
+            disclosure.claim(given_context, RNG)
+        return
+    claim = disclosure.claim(given_context, RNG)
+    metric = metric or asked.metric
+    assert claim.source == "noisy"
+    assert claim.notes == {"claim_epsilon": 0.5}
+    assert (claim.constraint.metric, claim.constraint.form) == (metric, form)
+    assert claim.constraint.exact_tolerance == rounded_up(measured(train, metric, form))
+    # Nothing but counts is asked for; slices share nobody, so each may use all of epsilon. One
+    # person's group changes two counts of one of them by one.
+    assert len(Recorder.asked) == len(oracles.SLICES[metric])
+    for (answer, sensitivity, epsilon), label in zip(
+        Recorder.asked, oracles.SLICES[metric], strict=True
+    ):
+        part = np.ones(len(train), bool) if label is None else train.labels == label
+        cells = [
+            np.count_nonzero(part & (train.predictions == said) & (train.sensitive == k))
+            for said in (0, 1)
+            for k in range(len(train.groups))
+        ]
+        assert answer.tolist() == cells
+        assert (sensitivity, epsilon) == (2.0, 0.5)
+
+
+def test_one_person_changes_the_counts_by_no_more_than_the_sensitivity():
+    rng = np.random.default_rng(1)
+    for metric in METRICS:
+        for _ in range(20):
+            sensitive, labels, said = rng.integers(0, 3, 30), *rng.integers(0, 2, (2, 30))
+            other = sensitive.copy()
+            other[rng.integers(30)] = rng.integers(3)
+            released = []
+            for codes in (sensitive, other):
+                Recorder.asked.clear()
+                disclosure = Noisy(mechanism=Recorder(), epsilon=1.0, metric=metric)
+                disclosure.claim(context(None, codes, labels, said, k=3), RNG)
+                released.append(np.concatenate([answer for answer, _, _ in Recorder.asked]))
+                assert {sensitivity for _, sensitivity, _ in Recorder.asked} == {2.0}
+            assert np.abs(released[0] - released[1]).sum() <= 2
+
+
+def test_noisy_counts_that_make_no_sense_are_still_a_claim():
+    fair = context(None, [0, 0, 1, 1], [0] * 4, [0, 1, 0, 1])
+    for noise in ((-1e6,), (1e6, -1e6, 0.4), (0.49,), (-0.51,)):
+        noisy = Noisy(mechanism=Recorder(noise=noise), epsilon=1.0, metric="statistical-parity")
+        assert 0 <= noisy.claim(fair, RNG).constraint.tolerance <= 1
+    # All counts negative, so 0: nobody is left, and nobody is treated unfairly.
+    nobody = Noisy(mechanism=Recorder(noise=(-1e6,)), epsilon=1.0, metric="equalized-odds")
+    assert nobody.claim(fair, RNG).constraint.tolerance == 0
+
+
+def people(n=4000):
+    rng = np.random.default_rng(3)
+    sensitive, labels = rng.integers(0, 2, (2, n))
+    said = rng.random(n) < 0.3 + 0.1 * sensitive
+    return context(RateConstraint("equal-opportunity", 0.2), sensitive, labels, said)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_a_huge_epsilon_publishes_the_truth_and_a_small_one_varies(metric):
+    def claimed(epsilon, seed):
+        noisy = Noisy(mechanism=Laplace(), epsilon=epsilon, metric=metric)
+        return noisy.claim(people(), np.random.default_rng(seed)).constraint.tolerance
+
+    truth = float(rounded_up(measured(people().train, metric, "to-overall")))
+    assert {claimed(1e9, seed) for seed in range(10)} == {truth}
+    assert claimed(0.02, 1) == claimed(0.02, 1)  # of the generator it is handed only
+    errors = [
+        np.mean([abs(claimed(epsilon, seed) - truth) for seed in range(60)])
+        for epsilon in (1.0, 0.1, 0.01)
+    ]
+    assert errors[0] < errors[1] < errors[2]
+    assert len({claimed(0.02, seed) for seed in range(20)}) > 10
+
+
+def test_the_noise_of_counts_has_scale_2_over_epsilon():
+    class Listening(Laplace):
+        name = "listening"
+        heard: ClassVar[list] = []
+
+        def release(self, answer, sensitivity, epsilon, rng):
+            noisy = super().release(answer, sensitivity, epsilon, rng)
+            self.heard.extend(noisy - answer)
+            return noisy
+
+    rng = np.random.default_rng(5)
+    noisy = Noisy(mechanism=Listening(), epsilon=0.25, metric="equalized-odds")
+    given_context = people(200)
+    for _ in range(500):
+        noisy.claim(given_context, rng)
+    assert len(Listening.heard) == 500 * 2 * 4  # slices and cells
+    assert stats.kstest(Listening.heard, stats.laplace(scale=2 / 0.25).cdf).pvalue > 0.01
+
+
+def test_what_is_asked_for_is_the_default_metric_of_noise():
+    fair = people()
+    noisy = Noisy(mechanism=Laplace(), epsilon=1e9)
+    assert noisy.claim(fair, RNG).constraint.metric == "equal-opportunity"
+    assert noisy.incompatible(Plain()) == (
+        "learner 'plain' is trained for no fairness metric, so disclosure 'noisy' must say which "
+        'one it measures: add `metric = "statistical-parity"`'
+    )
+    told = Noisy(mechanism=Laplace(), epsilon=1.0, metric="equalized-odds")
+    assert told.incompatible(Plain()) is None
+    assert noisy.incompatible(ExponentiatedGradient()) is None
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"epsilon": 0.0}, {"epsilon": -1.0}, {"mechanism": None}, {"metric": "asked"}, {"form": "x"}],
+)
+def test_wrong_noise_is_refused(wrong):
+    with pytest.raises(ValidationError):
+        Noisy(**{"epsilon": 1.0, "mechanism": Laplace(), **wrong})
+
+
+def test_runs_say_whether_estimates_and_noise_were_right(toys, tmp_path):
+    laplace = {"use": "laplace"}
+    matrix = {
+        "seeds": 6,
+        "dataset": [{"use": "flock", "rows": 300}],
+        "learner": [{"use": "parrot"}],
+        "disclosure": [
+            {"use": "estimated"},
+            {"use": "estimated", "metric": "asked", "label": "asked"},
+            {"use": "noisy", "mechanism": laplace, "epsilon": 0.5},
+            {"use": "noisy", "mechanism": laplace, "epsilon": 1e9, "label": "loud"},
+        ],
+        "adversary": [{"use": "coin"}],
+        "corrector": [{"use": "exact", "on_infeasible": "relax"}],
+    }
+    frame = fpbench.run(matrix, out=tmp_path / "run").frame()
+    assert set(frame["status"]) == {"done"}
+    by = dict(list(frame.groupby("disclosure")))
+    asked = "statistical-parity"  # of a parrot
+    right = by["estimated"]["claim_metric"] == asked
+    assert (by["estimated"]["metric_right"] == right).all()
+    assert 0 < right.sum() < 6
+    assert (by["asked"]["metric_right"] == 1).all()
+    for name in ("asked", "noisy", "loud"):
+        assert set(by[name]["claim_metric"]) == {asked}
+        true = by[name]["train_unfairness"] <= by[name]["claim_tolerance"]
+        assert (by[name]["claim_holds"] == true).all()
+    assert (by["loud"]["claim_holds"] == 1).all()
+    assert set(by["noisy"]["claim_holds"]) == {0, 1}
+    assert (by["noisy"]["claim_epsilon"] == 0.5).all()
+    assert by["asked"]["claim_epsilon"].isna().all()

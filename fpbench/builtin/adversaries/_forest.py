@@ -12,13 +12,17 @@ from fpbench import Adversary, Codes, DataError, Guess, Sample, View, encode, ra
 
 
 class ForestAdversary(Adversary):
-    """A random forest from what is seen of a person to the person's group.
+    """A forest, or boosted trees, from what is seen of a person to the person's group.
 
-    Its confidence is the forest's probability for the group it guesses. A part of the attack set
+    Its confidence is the model's probability for the group it guesses. A part of the attack set
     is kept from training and guessed like the target, so that a corrector can learn how far to
     trust that confidence.
     """
 
+    family: Literal["random-forest", "hist-gradient-boosting"] = Field(
+        "random-forest",
+        description="the paper's model, or a stronger one, which takes only class_weight",
+    )
     n_estimators: int = Field(100, ge=1, le=10_000, description="number of trees")
     max_depth: int = Field(6, ge=1, le=1_000, description="greatest depth of a tree")
     min_samples_split: int = Field(
@@ -45,7 +49,8 @@ class ForestAdversary(Adversary):
         """
         kept, training = _cut(len(view.attack), self.held_out, rng)
         known, truth = self._matrix(view.attack), view.attack.sensitive
-        forest = self._forest(rng).fit(known[training], truth[training])
+        model = self._boosting(rng) if self.family != "random-forest" else self._forest(rng)
+        forest = model.fit(known[training], truth[training])
         values, confidence = _guess(forest, self._matrix(view.target))
         kept_values, kept_confidence = _guess(forest, known[kept])
         return Guess(values, confidence, kept, kept_values, kept_confidence)
@@ -58,6 +63,12 @@ class ForestAdversary(Adversary):
                 codes: Codes = getattr(sample, column)
                 columns.append(codes.astype(np.float32)[:, None])
         return np.hstack(columns)
+
+    def _boosting(self, rng: np.random.Generator) -> Any:
+        from sklearn.ensemble import HistGradientBoostingClassifier
+
+        weight = None if self.class_weight == "none" else self.class_weight
+        return HistGradientBoostingClassifier(class_weight=weight, random_state=random_state(rng))
 
     def _forest(self, rng: np.random.Generator) -> Any:
         from sklearn.ensemble import RandomForestClassifier

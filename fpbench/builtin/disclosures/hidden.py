@@ -8,14 +8,17 @@ from fpbench import Context, Disclosure
 
 
 class Hidden(Disclosure):
-    """Nothing is said of the target's fairness, so that no guess can be corrected.
+    """Nothing is said of the target's fairness: only what is `also` known can correct a guess.
 
     What an adversary reaches against it is the baseline of every other disclosure.
     """
 
     name = "hidden"
     summary = "nothing is disclosed"
-    makes_claim = False
+
+    def forms(self) -> tuple[str, ...]:
+        """None."""
+        return ()
 
     def claim(self, context: Context, rng: np.random.Generator) -> None:
         """Claim nothing."""

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from fractions import Fraction
-
 import numpy as np
 from pydantic import Field
 
@@ -19,9 +16,7 @@ from fpbench import (
     Metric,
     RateConstraint,
 )
-
-_STEPS = 1000
-"""Published tolerances are whole multiples of 1 / 1000."""
+from fpbench.builtin.disclosures._rounding import rounded_up
 
 
 class Published(Disclosure):
@@ -49,6 +44,10 @@ class Published(Disclosure):
         None, description="metric of the claim; by default the one the learner is trained for"
     )
     form: Form = Field("to-overall", description="how the claim compares the groups' rates")
+
+    def forms(self) -> tuple[str, ...]:
+        """The form it is told to claim."""
+        return (self.form,)
 
     def incompatible(self, other: Component) -> str | None:
         """A learner that aims at no metric leaves open what to claim."""
@@ -81,9 +80,4 @@ class Published(Disclosure):
         )
         if asked is not None and (asked.metric, asked.form) == (metric, self.form):
             least = max(least, asked.exact_tolerance)
-        return Claim(RateConstraint(metric, _rounded_up(least), self.form), self.name)
-
-
-def _rounded_up(least: Fraction) -> float:
-    """The least multiple of 0.001 that is not below; the float that is written with its digits."""
-    return min(math.ceil(least * _STEPS), _STEPS) / _STEPS
+        return Claim(RateConstraint(metric, rounded_up(least), self.form), self.name)

@@ -1,0 +1,246 @@
+"""CP Optimizer itself: where it is found, which version it is, and one model solved by it."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import shutil
+import subprocess
+import sysconfig
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from fpbench import FpbenchError, SolverStatus
+
+VARIABLE = "FPBENCH_CPOPTIMIZER"
+"""Environment variable that names the executable, if it is not to be looked for."""
+
+_INSTALL = "pip install 'fpbench[cp]'"
+_START = 20.0
+"""Seconds in which the engine must say who it is."""
+_GRACE = 30.0
+"""Seconds past its time limit after which the engine is killed: it is expected to stop itself."""
+_STUDIOS = ("/opt/ibm/ILOG", "/Applications", "C:/Program Files/IBM/ILOG")
+"""Where CPLEX Optimization Studio is installed if nobody chooses another folder."""
+_STATUSES = {
+    ("Optimal", "SearchHasNotBeenStopped"): SolverStatus.OPTIMAL,
+    ("Infeasible", "SearchHasNotBeenStopped"): SolverStatus.INFEASIBLE,
+    ("Feasible", "SearchStoppedByLimit"): SolverStatus.FEASIBLE,
+    ("Unknown", "SearchStoppedByLimit"): SolverStatus.TIMEOUT,
+}
+"""What its solve status and the cause of its stopping mean."""
+
+
+class EngineError(FpbenchError):
+    """CP Optimizer is not there, or did not do its work; the message says what mends it."""
+
+
+class Engine(NamedTuple):
+    """An executable of CP Optimizer."""
+
+    path: str
+    where: str
+    """What led to it."""
+
+    @classmethod
+    def find(cls) -> Engine:
+        """The one that was named, or else the one nearest to this Python.
+
+        Notes
+        -----
+        `FPBENCH_CPOPTIMIZER` names it. Otherwise it is looked for among the scripts of this
+        Python, which is where the `cplex` wheel puts it and which is not on PATH unless the
+        environment is activated; on PATH; and in full installations, newest first.
+
+        Raises
+        ------
+        EngineError
+            If there is none; says how to install it.
+        """
+        if named := os.environ.get(VARIABLE):
+            if found := shutil.which(named):
+                return cls(os.path.abspath(found), VARIABLE)
+            raise EngineError(
+                f"{VARIABLE} names {named!r}, which is not a program: set it to the path of "
+                f"cpoptimizer, or unset it"
+            )
+        for folder, where in _folders():
+            if found := shutil.which("cpoptimizer", path=folder):
+                return cls(os.path.abspath(found), where)
+        raise EngineError(f"CP Optimizer is not installed here: {_INSTALL}")
+
+    def version(self) -> str:
+        """The version that it says it is.
+
+        Raises
+        ------
+        EngineError
+            If it does not answer as CP Optimizer does.
+        """
+        try:
+            done = subprocess.run(
+                [self.path, "-angel"],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                timeout=_START,
+                check=False,
+            )
+        except OSError as error:
+            raise self.failed(str(error)) from None
+        except subprocess.TimeoutExpired:
+            raise self.failed(f"did not answer in {_START:g} s") from None
+        said = re.search(rb'"SolverVersion"\s*:\s*"([^"]*)"', done.stdout)
+        if said is None:
+            output = done.stdout.decode(errors="replace")
+            raise self.failed(f"ended with code {done.returncode} and said {output!r}")
+        return said[1].decode(errors="replace")
+
+    def run(self, model: Any, seconds: float) -> tuple[SolverStatus, Any]:
+        """Solve a model with one worker, no tolerance and no log, the same way every time.
+
+        Parameters
+        ----------
+        model
+            Of `docplex.cp`.
+        seconds
+            Time limit. An engine that does not keep it is killed a little later.
+
+        Returns
+        -------
+        tuple
+            What it says of its answer, and the answer: docplex's `CpoSolveResult`.
+
+        Raises
+        ------
+        EngineError
+            If it crashes, cannot be understood, has no licence, or refuses the model for its size.
+        """
+        result, failure = _attempt(self, model, seconds)
+        if result is None:
+            _drop_start_timer(model)
+            raise self.failed(failure)
+        said = result.get_solve_status(), result.get_stop_cause()
+        if said not in _STATUSES:
+            raise self.failed(f"ended with {said}")
+        return _STATUSES[said], result
+
+    def failed(self, said: str) -> EngineError:
+        """The error that says how it failed, and what mends it."""
+        said = " ".join(said.split()).rstrip(".")
+        name = f"CP Optimizer ({self.path})"
+        if "Community Edition" in said:
+            return EngineError(
+                f"the problem is too large for the Community Edition of {name}, which ends at a "
+                f"search space of 2^1000: {_full_edition()}, or use the corrector 'exact'"
+            )
+        if "licen" in said.lower():
+            return EngineError(
+                f"{name} has no valid licence: {said}; renew it, or use the Community Edition: "
+                f"{_INSTALL}, with {VARIABLE} unset"
+            )
+        return EngineError(
+            f"{name} failed: {said}; `fpbench doctor` tries it, `pip install --force-reinstall "
+            f"cplex` mends that of the extra `cp`, and {VARIABLE} chooses another"
+        )
+
+
+def _folders() -> Iterator[tuple[str, str]]:
+    for scheme in (sysconfig.get_default_scheme(), sysconfig.get_preferred_scheme("user")):
+        yield sysconfig.get_path("scripts", scheme), "scripts of this Python"
+    yield os.environ.get("PATH", ""), "PATH"
+    for folder in _full_installations():
+        yield folder, "full installation"
+
+
+def _full_installations() -> list[str]:
+    """Folders of cpoptimizer in every CPLEX Optimization Studio that can be found, newest first."""
+    named = {
+        value: name for name, value in os.environ.items() if name.startswith("CPLEX_STUDIO_DIR")
+    }
+    usual = {str(path): path.name for root in _STUDIOS for path in Path(root).glob("CPLEX_Studio*")}
+    studios = [*sorted(named, key=lambda path: _release(named[path]), reverse=True),
+               *sorted(usual, key=lambda path: _release(usual[path]), reverse=True)]  # fmt: skip
+    return [str(found) for path in studios for found in Path(path).glob("cpoptimizer/bin/*")]
+
+
+def _release(name: str) -> tuple[int, int]:
+    """Release at the end of a name: 12.10 of CPLEX_STUDIO_DIR1210, 22.1 of CPLEX_Studio221."""
+    digits = re.search(r"(\d{2})(\d*)$", name)
+    return (int(digits[1]), int(digits[2] or 0)) if digits else (0, 0)
+
+
+def _attempt(engine: Engine, model: Any, seconds: float) -> tuple[Any, str]:
+    """The result, or what went wrong in words: docplex's exceptions hold on to the process."""
+    from docplex.cp.solver.solver import CpoSolver
+
+    try:
+        with (
+            CpoSolver(model, execfile=engine.path, TimeLimit=seconds, **_settings()) as solver,
+            _stopped(solver.agent.process, seconds + _GRACE),
+        ):
+            return solver.solve(), ""
+    except Exception as error:
+        return None, str(error)
+
+
+def _settings() -> dict[str, Any]:
+    return {
+        "Workers": 1,
+        "RandomSeed": 0,
+        "OptimalityTolerance": 0,
+        "RelativeOptimalityTolerance": 0,
+        "LogVerbosity": "Quiet",
+        "agent": "local",
+        "process_start_timeout": _START,
+        "log_output": io.StringIO(),  # without one, errors are written to standard output
+        "trace_log": False,
+        "add_log_to_solution": False,
+        "listeners": None,
+        "add_source_location": False,
+    }
+
+
+@contextmanager
+def _stopped(process: subprocess.Popen[bytes], seconds: float) -> Iterator[None]:
+    """Kill a process that takes longer, and in the end: docplex waits for it to read."""
+    late = threading.Event()
+
+    def stop() -> None:
+        late.set()
+        process.kill()
+
+    timer = threading.Timer(min(seconds, threading.TIMEOUT_MAX), stop)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    except Exception:
+        if late.is_set():
+            raise TimeoutError(
+                f"did not stop at its time limit and was killed after {seconds:g} s"
+            ) from None
+        raise
+    finally:
+        timer.cancel()
+        process.kill()
+
+
+def _drop_start_timer(model: Any) -> None:
+    """Stop the timer that docplex leaves running, on the process, if it could not be started."""
+    for thread in threading.enumerate():
+        agent = getattr(getattr(thread, "function", None), "__self__", None)
+        if isinstance(thread, threading.Timer) and getattr(agent, "model", None) is model:
+            thread.cancel()
+
+
+def _full_edition() -> str:
+    """How to use it."""
+    for folder in _full_installations():
+        if found := shutil.which("cpoptimizer", path=folder):
+            return f"set {VARIABLE}={found}, which is installed here"
+    return f"install the full edition (free for academia) and set {VARIABLE} to its cpoptimizer"

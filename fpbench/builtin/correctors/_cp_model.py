@@ -1,0 +1,215 @@
+"""The efficient model of Ferry et al., in docplex.cp: how many people of a class move where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from functools import reduce
+from itertools import combinations, permutations
+from operator import add
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fpbench import (
+    AnyOf,
+    Apart,
+    Condition,
+    Gap,
+    InputError,
+    Occupied,
+    Part,
+    Proportional,
+    Row,
+    Tally,
+    Together,
+)
+
+_MOST = 2**53 - 1
+"""Greatest whole number that CP Optimizer computes with."""
+
+
+class MoveModel:
+    """Numbers of people who move from group to group, class by class, at the least cost.
+
+    Parameters
+    ----------
+    counted
+        A problem whose constraints are about counts, and whose known people do not contradict
+        each other.
+
+    Raises
+    ------
+    InputError
+        If a condition needs whole numbers that CP Optimizer cannot compute with.
+
+    Notes
+    -----
+    2 K (K - 1) integers count moves; `element` on the cheapest people's cumulated costs says what
+    those who leave cost; the rest is arithmetic on whole numbers, so nothing depends on rounding.
+
+    Departs from the paper in that of all moves that lead to the same groups it admits one: nobody
+    enters a group that others leave, which costs more than staying (for two groups too), and
+    moves do not cross, which costs the same. Without that CP Optimizer proves little.
+
+    docplex hashes lists, and keeps them when the model is long gone: none is handed to it.
+    """
+
+    def __init__(self, counted: Tally) -> None:
+        from docplex.cp import modeler
+        from docplex.cp.model import CpoModel
+
+        self._cp, self._counted = modeler, counted
+        self.model = CpoModel(sfile="fpbench")  # it would look for the caller's file
+        shape = classes, groups = counted.counts.shape
+        self._moves = {
+            (j, k, to): self.model.integer_var(0, int(counted.movable[j, k]), f"move_{j}_{k}_{to}")
+            for j in range(classes)
+            for k, to in permutations(range(groups), 2)
+        }
+        self._table, costs = np.empty(shape, dtype=object), []
+        for j, k in np.ndindex(shape):
+            leaving, entering = self._through(j, k)
+            self._table[j, k] = int(counted.counts[j, k]) - leaving + entering
+            costs.append(modeler.element(counted.prefix_costs(j, k), leaving))
+        for j in range(classes):
+            self._forbid_crossing(j)
+        for condition in counted.conditions:
+            self.model.add(self._says(condition))
+        self.model.minimize(reduce(add, costs))
+
+    def counts(self, result: Any) -> NDArray[np.int64]:
+        """(J, K) people of each class in each group, in a solution."""
+        counts = self._counted.counts.copy()
+        for (j, k, to), move in self._moves.items():
+            moved = result[move]
+            counts[j, k] -= moved
+            counts[j, to] += moved
+        return counts
+
+    def _through(self, j: int, k: int) -> tuple[Any, Any]:
+        """Who leaves and who enters a group: nobody does if others do the opposite."""
+        out = [move for (c, source, _), move in self._moves.items() if (c, source) == (j, k)]
+        into = [move for (c, _, sink), move in self._moves.items() if (c, sink) == (j, k)]
+        leaving, entering = reduce(add, out), reduce(add, into)
+        if len(out) > 1:  # one move is within its own bounds
+            self.model.add(leaving <= int(self._counted.movable[j, k]))
+        self.model.add(self._cp.logical_or(leaving == 0, entering == 0))
+        return leaving, entering
+
+    def _forbid_crossing(self, j: int) -> None:
+        """Of two groups that people leave, those of the lower go to the lower group of two."""
+        pairs = combinations(range(self._counted.classes.groups), 2)
+        for sources, sinks in permutations(pairs, 2):
+            if not {*sources} & {*sinks}:
+                up = self._moves[j, sources[0], sinks[1]]
+                down = self._moves[j, sources[1], sinks[0]]
+                self.model.add(self._cp.logical_or(up == 0, down == 0))
+
+    def _says(self, condition: Condition) -> list[Any]:
+        """Expressions that are all true where a condition holds, and nowhere else."""
+        match condition:
+            case Row():
+                return [self._row(condition)]
+            case Occupied():
+                return self._rows(condition)
+            case Proportional(part, group):
+                positives, members = self._tally(part, group)
+                x, m = condition.unit
+                times = self.model.integer_var(0, part.people // max(m, 1))
+                return [positives == x * times, members == m * times]
+            case Together(part):
+                pairs = permutations(range(part.groups), 2)
+                return [*self._rows(condition), *(self._near(condition, *pair) for pair in pairs)]
+            case Gap():
+                return [*self._rows(condition), self._far(condition)]
+            case Apart() | AnyOf():
+                ways = condition.alternatives(self._counted.counts)
+                return [self._any([self._all(way) for way in ways])]
+        raise InputError(f"corrector 'cp' cannot express the condition {condition}")
+
+    def _all(self, conditions: Iterable[Condition]) -> Any:
+        said = [expression for condition in conditions for expression in self._says(condition)]
+        return reduce(self._cp.logical_and, said)
+
+    def _any(self, expressions: list[Any]) -> Any:
+        return reduce(self._cp.logical_or, expressions, self._cp.false())
+
+    def _tally(self, part: Part, group: int) -> tuple[Any, Any]:
+        """Positively predicted people and people of a group."""
+        positives = reduce(add, self._table[list(part.positive), group])
+        negatives = reduce(add, self._table[list(part.negative), group])
+        return positives, positives + negatives
+
+    def _rows(self, condition: Condition) -> list[Any]:
+        return [self._row(row) for row in condition.rows()]
+
+    def _row(self, row: Row) -> Any:
+        sizes = self._counted.classes.sizes
+        row = _in_small_numbers(row, sizes)
+        _check(abs(row.most) + sum(abs(a) * sizes[j] for j, _, a in row.terms))
+        return reduce(add, [a * self._table[j, k] for j, k, a in row.terms]) <= row.most
+
+    def _near(self, condition: Together, high: int, low: int) -> Any:
+        """The rate of one group is at most so far above that of another, if both have one."""
+        products = _products(condition.part)
+        e, q = floor_fraction(condition.tolerance, products).as_integer_ratio()
+        _check(q * products)
+        (x, m), (y, n) = (self._tally(condition.part, group) for group in (high, low))
+        if condition.ratio:
+            return (q - e) * (x * n) <= q * (y * m)
+        return q * (x * n - y * m) <= e * (m * n)
+
+    def _far(self, condition: Gap) -> Any:
+        """The rate of one group is at least so far above that of another; both have one."""
+        products = _products(condition.part)
+        e, q = (1 - floor_fraction(1 - condition.tolerance, products)).as_integer_ratio()
+        _check(q * products)
+        pair = condition.high, condition.low
+        (x, m), (y, n) = (self._tally(condition.part, group) for group in pair)
+        if condition.ratio:
+            return q * (y * m) <= (q - e) * (x * n)
+        return q * (x * n - y * m) >= e * (m * n)
+
+
+def _products(part: Part) -> int:
+    """Greatest product of counts of two groups: a denominator of differences of their rates."""
+    return max(part.people**2 // 4, 1)
+
+
+def _check(largest: int) -> None:
+    if largest > _MOST:
+        raise InputError(
+            "corrector 'cp': a constraint needs whole numbers beyond 2^53, where CP Optimizer "
+            "ends: write its tolerance with fewer digits, or use the corrector 'exact'"
+        )
+
+
+def _in_small_numbers(row: Row, sizes: Sequence[int]) -> Row:
+    """The same row for whole counts, without a long denominator if it bounds a quotient.
+
+    p A <= q B, for sums A and B of counts, says A / B <= q / p: fractions between the greatest
+    one that counts can form and q / p make no difference.
+    """
+    coefficients = {a for _, _, a in row.terms}
+    if row.most or len(coefficients) != 2 or min(coefficients) > 0 or max(coefficients) < 0:
+        return row
+    p, q = max(coefficients), -min(coefficients)
+    most_a, most_b = (
+        sum(sizes[j] for j in {j for j, _, a in row.terms if a == own}) for own in (p, -q)
+    )
+    bound = floor_fraction(min(Fraction(q, p), Fraction(most_a)), max(most_b, 1))
+    smaller = {p: bound.denominator, -q: -bound.numerator, 0: 0}
+    return Row.of([[smaller[a] for a in line] for line in row.coefficients], 0)
+
+
+def floor_fraction(value: Fraction, most: int) -> Fraction:
+    """The greatest fraction up to a value, at least 0, whose denominator is at most `most`."""
+    nearest = value.limit_denominator(most)
+    if nearest <= value:
+        return nearest
+    # Its lower neighbour a / b of such denominators has numerator b - denominator a = 1.
+    numerator, denominator = nearest.as_integer_ratio()
+    b = most - (most - pow(numerator, -1, denominator)) % denominator
+    return Fraction((numerator * b - 1) // denominator, b)

@@ -1,0 +1,75 @@
+"""Exactness: rows that floating point can decide, and cuts where it did not."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fpbench import AnyOf, Condition, Row
+
+
+def simplest(row: Row, sizes: tuple[int, ...]) -> Row:
+    """A row with the smallest coefficients that the same counts satisfy.
+
+    A bound on a rate says that of two whole numbers, x times one is at most y times the other.
+    The rates of so few people are few: the greatest of these within the bound says the same in
+    numbers no larger than the people, however many digits the bound was written with.
+
+    Parameters
+    ----------
+    row
+        Any row; one that is not of this form is returned as it is.
+    sizes
+        (J,) people of each class.
+    """
+    groups = {k for _, k, _ in row.terms}
+    coefficients = sorted({a for *_, a in row.terms})
+    if row.most or len(groups) != 1 or len(coefficients) != 2 or not _opposite(*coefficients):
+        return row
+    low, high = coefficients
+    people = {c: sum(sizes[j] for j, _, a in row.terms if a == c) for c in coefficients}
+    bound = _greatest(Fraction(-low, high), people[high], people[low])
+    new = {high: bound.denominator, low: -bound.numerator, 0: 0}
+    return Row.of(([new[a] for a in line] for line in row.coefficients), 0)
+
+
+def way_out(condition: Condition, counts: NDArray[np.int64]) -> AnyOf:
+    """What excludes counts that violate a condition, and nothing that satisfies it."""
+    if not isinstance(condition, AnyOf):
+        return AnyOf(tuple(tuple(way) for way in condition.alternatives(counts)))
+    ways: list[tuple[Condition, ...]] = []
+    for option in condition.options:
+        violated = next(c for c in option if not c.holds(counts))
+        ways += [(*option, *way) for way in violated.alternatives(counts)]
+    return AnyOf(tuple(ways))
+
+
+def _opposite(low: int, high: int) -> bool:
+    return low < 0 < high
+
+
+def _greatest(bound: Fraction, numerator: int, denominator: int) -> Fraction:
+    """The greatest fraction up to a bound with no larger numerator and denominator.
+
+    Down the Stern-Brocot tree, all steps to one side at once.
+    """
+    n, d = bound.as_integer_ratio()
+    (low_n, low_d), (high_n, high_d) = (0, 1), (1, 0)
+    while low_n * d != n * low_d:
+        below, above = n * low_d - d * low_n, d * high_n - n * high_d
+        steps = below // above
+        room = [(numerator - low_n) // high_n]
+        if high_d:
+            room.append((denominator - low_d) // high_d)
+        taken = max(min(steps, *room), 0)
+        low_n, low_d = low_n + taken * high_n, low_d + taken * high_d
+        if taken < steps or low_n * d == n * low_d:
+            break
+        below -= taken * above
+        steps = -(-above // below) - 1
+        high_n, high_d = high_n + steps * low_n, high_d + steps * low_d
+        if low_n + high_n > numerator or low_d + high_d > denominator:
+            break
+    return Fraction(low_n, low_d)

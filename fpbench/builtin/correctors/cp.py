@@ -1,0 +1,98 @@
+"""The efficient correction of Ferry et al., solved by CP Optimizer."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import ClassVar
+
+from pydantic import Field
+
+from fpbench import ON_COUNTS, Correction, OptimalCorrector, Problem, SolverStatus, Tally
+from fpbench.builtin.correctors._cp_engine import Engine, EngineError
+from fpbench.builtin.correctors._cp_model import MoveModel
+
+
+class CP(OptimalCorrector):
+    """The cheapest change of a guess that satisfies what is known, found by CP Optimizer.
+
+    People of one class and guessed group differ only in the cost of changing them, so the model
+    counts how many of them move where: 2 K (K - 1) integers.
+
+    Notes
+    -----
+    The engine is a program of IBM that `pip install 'fpbench[cp]'` brings as Community Edition,
+    for problems whose search space is at most 2^1000. `FPBENCH_CPOPTIMIZER` names another one.
+    For two groups it proves optimality in a second; for five or more it may find the optimum
+    without proving it. It has one worker and no tolerances, and answers the same way every time.
+
+    References
+    ----------
+    Ferry, Aïvodji, Gambs, Huguet, Siala: Exploiting Fairness to Enhance Sensitive Attributes
+    Reconstruction. SaTML 2023, section IV-A.
+    """
+
+    name = "cp"
+    summary = "cheapest correction by the efficient model of Ferry et al., in CP Optimizer"
+    reference = (
+        "Ferry et al., Exploiting Fairness to Enhance Sensitive Attributes Reconstruction, "
+        "SaTML 2023"
+    )
+    expresses: ClassVar[frozenset[str]] = ON_COUNTS
+
+    time_limit: float = Field(
+        600.0, gt=0, allow_inf_nan=False, description="seconds, model building included"
+    )
+
+    @classmethod
+    def unavailable(cls) -> str | None:
+        """Why there is no CP Optimizer here."""
+        try:
+            Engine.find()
+        except EngineError as error:
+            return str(error)
+        return None
+
+    @classmethod
+    def runs_on(cls) -> str:
+        """The CP Optimizer that was found, or the command that installs it."""
+        try:
+            engine = Engine.find()
+            return f"CP Optimizer {engine.version()}, {engine.path} ({engine.where})"
+        except EngineError as error:
+            return str(error)
+
+    def solve(self, problem: Problem) -> Correction:
+        """Find the cheapest correction, and prove it if time allows.
+
+        Raises
+        ------
+        FpbenchError
+            If CP Optimizer is missing, refuses the problem or crashes; says what mends it.
+        InputError
+            If a constraint needs larger whole numbers than CP Optimizer has.
+        """
+        started = time.perf_counter()
+        found = _solve(Tally(problem), started + self.time_limit)
+        return replace(found, seconds=time.perf_counter() - started)
+
+
+def _solve(counted: Tally, deadline: float) -> Correction:
+    engine = Engine.find()
+    if counted.known is None:
+        return Correction(None, SolverStatus.INFEASIBLE)
+    model = MoveModel(counted)
+    seconds = deadline - time.perf_counter()
+    if seconds <= 0:
+        return Correction(None, SolverStatus.TIMEOUT)
+    status, result = engine.run(model.model, seconds)
+    if status not in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE):
+        return Correction(None, status)
+    counts = model.counts(result)
+    if not counted.holds(counts):
+        raise engine.failed("gave counts that do not satisfy what is known")
+    bound = min(counted.base + result.get_objective_bound(), counted.cost(counts))
+    return counted.correction(counts, status, bound)
+
+
+__all__ = ["CP"]

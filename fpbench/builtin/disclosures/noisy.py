@@ -1,0 +1,89 @@
+"""The disclosure of a fairness measured under differential privacy."""
+
+from __future__ import annotations
+
+import numpy as np
+from pydantic import Field
+
+from fpbench import (
+    Claim,
+    Component,
+    Context,
+    Disclosure,
+    Form,
+    InputError,
+    Learner,
+    Mechanism,
+    Metric,
+    RateConstraint,
+    group_counts,
+    unfairness,
+)
+from fpbench.builtin.disclosures._rounding import rounded_up
+
+_SENSITIVITY = 2.0
+"""One person's group is one less in one cell of the histogram and one more in another (L1)."""
+
+
+class Noisy(Disclosure):
+    """The target's unfairness on its training people, from noisy counts: a defence.
+
+    A trusted party counts the people of each group, label and prediction, adds noise so that the
+    counts are differentially private with respect to anyone's group, and publishes the unfairness
+    of the noisy counts, rounded up to a multiple of 0.001. Everything after the noise is
+    post-processing, so the claim is as private as the counts. It may be false, even impossible: a
+    row says whether it is true (`claim_holds`); see `on_infeasible` of the correctors.
+
+    Notes
+    -----
+    Neighbouring data sets differ in one person's group. Negative noisy counts are taken for 0.
+    """
+
+    name = "noisy"
+    summary = "the unfairness of noisy counts, under differential privacy"
+    reference = "Dwork & Roth, The Algorithmic Foundations of Differential Privacy, 2014"
+
+    mechanism: Mechanism = Field(description='adds the noise: { use = "laplace" }')
+    epsilon: float = Field(gt=0, description="privacy parameter of the whole claim")
+    metric: Metric | None = Field(
+        None, description="metric of the claim; by default the one the learner is trained for"
+    )
+    form: Form = Field("to-overall", description="how the claim compares the groups' rates")
+
+    def forms(self) -> tuple[str, ...]:
+        """The form it is told to claim."""
+        return (self.form,)
+
+    def incompatible(self, other: Component) -> str | None:
+        """A learner that aims at no metric leaves open what to claim."""
+        if isinstance(other, Learner) and other.asked() is None and self.metric is None:
+            return (
+                f"learner {other.name!r} is trained for no fairness metric, so disclosure "
+                f'{self.name!r} must say which one it measures: add `metric = "statistical-parity"`'
+            )
+        return None
+
+    def claim(self, context: Context, rng: np.random.Generator) -> Claim:
+        """Count, add noise, and claim what the noisy counts say.
+
+        Raises
+        ------
+        InputError
+            If neither the learner nor the disclosure names a metric.
+        """
+        asked, train = context.asked, context.train
+        metric = self.metric or (asked.metric if asked else None)
+        if metric is None:
+            raise InputError(
+                f"disclosure {self.name!r}: `metric` does not say which one to measure"
+            )
+        k, measured = len(train.groups), []
+        # The slices share nobody, so each may use all of epsilon (parallel composition).
+        for part in RateConstraint(metric).slices(train.labels):
+            members, positives = group_counts(train.sensitive, train.predictions, k, part)
+            counts = np.concatenate([members - positives, positives])
+            noisy = self.mechanism.release(counts, _SENSITIVITY, self.epsilon, rng)
+            others, yes = np.rint(np.maximum(noisy, 0)).astype(np.int64).reshape(2, k)
+            measured.append(unfairness(others + yes, yes, self.form))
+        constraint = RateConstraint(metric, rounded_up(max(measured)), self.form)
+        return Claim(constraint, self.name, notes={"claim_epsilon": self.epsilon})

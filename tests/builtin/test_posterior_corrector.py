@@ -1,0 +1,319 @@
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import oracles
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import expit
+
+import fpbench
+from fpbench import (
+    FORMS,
+    METRICS,
+    Guess,
+    InputError,
+    KnownPeople,
+    KnownUnfairness,
+    LinearConstraint,
+    Problem,
+    RateBounds,
+    RateConstraint,
+    ShareBounds,
+    SolverStatus,
+    calibrated,
+)
+from fpbench.builtin.correctors.posterior import Posterior
+from fpbench.builtin.datasets.adult import Adult
+from fpbench.builtin.disclosures.hidden import Hidden
+from fpbench.builtin.disclosures.published import Published
+
+TOLERANCES = (0.0, 0.05, 0.1, 0.25, 0.5, 1.0)
+
+
+def enumerated(problem: Problem) -> tuple[np.ndarray, float, np.ndarray | None]:
+    """Beliefs before; the probability of what is claimed, and beliefs given it; from all vectors.
+
+    Weights are the log-odds of the guess. Who is known is known, whatever the odds.
+    """
+    odds = oracles.costs(problem)
+    p = expit(np.where(problem.guess == 1, odds, -odds))
+    for constraint in problem.constraints:
+        if isinstance(constraint, KnownPeople):
+            p[list(constraint.rows)] = list(constraint.groups)
+    vectors = oracles.all_vectors(len(p), 2)
+    mass = np.where(vectors == 1, p, 1 - p).prod(axis=1) * oracles.satisfied(problem, vectors)
+    claim = mass.sum()
+    return p, float(claim), (mass @ vectors) / claim if claim > 0 else None
+
+
+def check(problem: Problem, found) -> None:
+    """The answer is that of all vectors, and all it says of itself is true."""
+    prior, claim, posterior = enumerated(problem)
+    if posterior is None:
+        assert found.status is SolverStatus.INFEASIBLE
+        assert (found.values, found.objective, found.moves, found.posterior) == (None,) * 4
+        assert found.measures == {}
+        return
+    assert found.status is None  # nothing was optimised, so nothing is claimed to be optimal
+    np.testing.assert_allclose(found.posterior, posterior, rtol=1e-9, atol=1e-12)
+    assert set(found.measures) == {"claim_bits", "prior_expected_accuracy", "expected_accuracy"}
+    assert 2 ** -found.measures["claim_bits"] == pytest.approx(claim, rel=1e-9)
+    for name, p in (("prior_expected_accuracy", prior), ("expected_accuracy", posterior)):
+        assert found.measures[name] == pytest.approx(np.maximum(p, 1 - p).mean(), rel=1e-9)
+    sure = np.abs(posterior - 0.5) > 1e-9
+    np.testing.assert_array_equal(found.values[sure], posterior[sure] > 0.5)
+    assert found.values.dtype == problem.guess.dtype
+    changed = found.values != problem.guess
+    assert found.objective == pytest.approx(oracles.costs(problem)[changed].sum())
+    moves = np.zeros((2, 2, 2), dtype=int)
+    at = problem.predictions[changed], problem.guess[changed], found.values[changed]
+    np.add.at(moves, at, 1)
+    np.testing.assert_array_equal(found.moves, moves)
+
+
+@st.composite
+def problems(draw) -> Problem:
+    n = draw(st.integers(1, 9))
+
+    def column(values, dtype=int):
+        return np.array(draw(st.lists(values, min_size=n, max_size=n)), dtype=dtype)
+
+    bits, group = st.integers(0, 1), draw(st.integers(0, 1))
+    odds = st.sampled_from([1e-6, 0.5, 0.5, 2.0, 30.0]) | st.floats(1e-3, 10)
+    bounds = st.lists(st.sampled_from(TOLERANCES), min_size=2, max_size=2).map(sorted)
+    metric = draw(st.sampled_from(METRICS))
+    known = [
+        RateConstraint(metric, draw(st.sampled_from(TOLERANCES)), draw(st.sampled_from(FORMS)))
+    ]
+    if metric == "statistical-parity" and draw(st.booleans()):
+        known.append(ShareBounds(group, *draw(bounds)))
+    if draw(st.booleans()):
+        known.append(RateBounds(group, *draw(bounds), metric))
+    if draw(st.booleans()):
+        person = st.tuples(st.integers(0, n - 1), bits)
+        pairs = draw(st.lists(person, max_size=3))
+        known.append(KnownPeople([row for row, _ in pairs], [code for _, code in pairs]))
+    weights = draw(st.sampled_from([None, odds]))
+    return Problem(
+        column(bits), 2, column(bits), column(bits), tuple(draw(st.permutations(known))),
+        None if weights is None else column(weights, float),
+    )  # fmt: skip
+
+
+def correct(problem: Problem):
+    """The same through the public function."""
+    return fpbench.correct(
+        problem.guess, problem.predictions, labels=problem.labels, weights=problem.weights,
+        metric=None, constraints=problem.constraints, groups=problem.groups,
+        corrector="posterior",
+    )  # fmt: skip
+
+
+@settings(deadline=None, max_examples=400)
+@given(problems())
+def test_small_problems_equal_all_vectors(problem):
+    check(problem, correct(problem))
+
+
+def test_the_claim_of_the_documented_arguments():
+    guess, predictions, labels = [0, 0, 1, 1, 1], [1, 0, 1, 1, 0], [0, 1, 0, 1, 1]
+    weights = [0.5, 2.0, 1.0, 0.1, 3.0]
+    for metric in METRICS:
+        for form in FORMS:
+            found = fpbench.correct(
+                guess, predictions, labels=labels, weights=weights, metric=metric, form=form,
+                tolerance=0.4, corrector="posterior",
+            )  # fmt: skip
+            claim = (RateConstraint(metric, 0.4, form),)
+            arrays = map(np.array, (predictions, labels))
+            check(Problem(np.array(guess), 2, *arrays, claim, np.array(weights)), found)
+
+
+def test_what_cannot_be_is_infeasible():
+    for known in (
+        [RateConstraint()],  # one of three is positive
+        [KnownPeople([0, 0], [0, 1])],
+        [ShareBounds(0, 0.6), ShareBounds(1, 0.6)],
+        [RateConstraint(tolerance=1.0), KnownPeople([0, 1, 2], [1, 1, 1])],
+    ):
+        problem = Problem(np.array([0, 1, 1]), 2, np.array([1, 0, 0]), None, tuple(known))
+        found = correct(problem)
+        assert found.status is SolverStatus.INFEASIBLE
+        check(problem, found)
+
+
+def test_the_optimal_correction_is_one_of_the_possible_and_the_posterior_need_not_be():
+    """Where exact finds an answer the posterior has one, and the other way round."""
+    rng = np.random.default_rng(0)
+    differ = 0
+    for _ in range(60):
+        n = int(rng.integers(4, 40))
+        guess, said = rng.integers(0, 2, (2, n))
+        claim = (RateConstraint(tolerance=rng.choice([0.0, 0.01, 0.1])),)
+        problem = Problem(guess, 2, said, None, claim, rng.uniform(0.1, 3, n))
+        exact = fpbench.component("corrector", "exact").correct(problem)
+        found = Posterior().correct(problem)
+        assert (found.values is None) == (exact.values is None)
+        if found.values is not None:
+            differ += not oracles.admissible(problem, found.values)
+            assert found.measures["claim_bits"] >= 0
+    assert differ > 0
+
+
+def test_the_named_groups_are_the_most_accurate_in_expectation():
+    """Truths drawn from the beliefs that satisfy the claim: as accurate as it says."""
+    rng = np.random.default_rng(1)
+    n = 12
+    guess, said = rng.integers(0, 2, n), np.arange(n) % 3 == 0
+    problem = Problem(
+        guess, 2, said.astype(int), None, (RateConstraint(tolerance=0.1),), rng.uniform(0, 2, n)
+    )
+    found = Posterior().correct(problem)
+    exact = fpbench.component("corrector", "exact").correct(problem)
+    p = expit(np.where(guess == 1, problem.weights, -problem.weights))
+    truths = (rng.random((60_000, n)) < p).astype(int)
+    possible = truths[oracles.satisfied(problem, truths)]
+    assert len(possible) / len(truths) == pytest.approx(
+        2 ** -found.measures["claim_bits"], abs=0.01
+    )
+    accuracy = (possible == found.values).mean()
+    assert accuracy == pytest.approx(found.measures["expected_accuracy"], abs=0.005)
+    assert accuracy >= (possible == exact.values).mean() - 1e-12
+    assert (truths == guess).mean() == pytest.approx(
+        found.measures["prior_expected_accuracy"], abs=0.005
+    )
+
+
+def test_at_even_odds_the_guess_stays():
+    # Groups change places without changing the rates: nothing tells one from the other.
+    guess = np.array([0, 1, 1, 0])
+    problem = Problem(
+        guess, 2, np.array([1, 1, 0, 0]), None, (RateConstraint(),), np.full(4, 1e-300)
+    )
+    found = Posterior().correct(problem)
+    np.testing.assert_allclose(found.posterior, 0.5)
+    np.testing.assert_array_equal(found.values, guess)
+    assert found.objective == 0
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        (RateConstraint("equal-opportunity", 0.1), ShareBounds(1, 0.2)),
+        (RateConstraint("equalized-odds", 0.1), RateBounds(0, 0.2)),
+    ],
+)
+def test_what_ties_slices_to_each_other_is_refused(known):
+    problem = Problem(
+        np.array([0, 1, 0, 1]), 2, np.array([0, 1, 1, 0]), np.array([0, 0, 1, 1]), known
+    )
+    with pytest.raises(InputError, match="constraints that leave each slice one region of counts"):
+        correct(problem)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"groups": 3}, "corrector 'posterior' is for two groups, not 3"),
+        ({"constraints": ()}, "corrector 'posterior' needs a claim, and nothing was claimed"),
+        (
+            {"constraints": (KnownUnfairness("statistical-parity", 0.1, 0.2),)},
+            "corrector 'posterior' cannot express the constraint 'unfairness'; it can express: "
+            "between-groups, known, positive-rate, ratio, share, to-overall",
+        ),
+        (
+            {"constraints": (LinearConstraint(0, [1.0, 2, 3]),)},
+            "corrector 'posterior' cannot express the constraint 'linear'; it can express: "
+            "between-groups, known, positive-rate, ratio, share, to-overall",
+        ),
+    ],
+)
+def test_what_it_is_not_for_is_refused(change, message):
+    problem = Problem(np.array([0, 1, 1]), 2, np.array([1, 0, 0]), None, (RateConstraint(),))
+    with pytest.raises(InputError) as error:
+        correct(replace(problem, **change))
+    assert str(error.value) == message
+
+
+def test_what_it_goes_with():
+    assert Posterior().incompatible(Adult(sensitive="sex")) is None
+    assert Posterior().incompatible(Adult(sensitive="race")) == (
+        "corrector 'posterior' is for two groups, and dataset 'adult' has 5"
+    )
+    assert Posterior().incompatible(Published()) is None
+    assert "makes no claim" in Posterior().incompatible(Hidden())
+    share = {"use": "share", "group": "Female"}
+    assert Posterior().incompatible(Hidden(also=[share])) is None
+    linear = {"use": "linear", "group": "Female", "column": "age"}
+    assert "cannot express the constraint 'linear'" in Posterior().incompatible(
+        Hidden(also=[share, linear])
+    )
+
+
+def test_it_weighs_with_calibrated_log_odds():
+    rng = np.random.default_rng(0)
+    values, held_out, truth = rng.integers(0, 2, 30), *rng.integers(0, 2, (2, 200))
+    confidence, sure = rng.random(30), rng.random(200)
+    guess = Guess(values, confidence, np.arange(200), held_out, sure)
+    problem = Problem(held_out, 2, truth, None, (RateConstraint(),))
+    weighing = Posterior().weigh(guess, problem, truth)
+    wanted = calibrated(values, confidence, held_out, sure, truth, 2)
+    np.testing.assert_array_equal(weighing.values, wanted[0])
+    np.testing.assert_array_equal(weighing.weights, wanted[1])
+    assert weighing.measures == {"reconsidered": int((wanted[0] != values).sum())}
+
+
+def test_rows_say_what_the_claim_told(toys, tmp_path):
+    matrix = {
+        "seeds": 4,
+        "dataset": [{"use": "flock", "rows": 240}],
+        "learner": [{"use": "parrot"}],
+        "disclosure": [
+            {"use": "oracle", "label": "tight", "tolerance": 0.01},
+            {"use": "oracle", "label": "loose", "tolerance": 0.2},
+            {"use": "oracle", "label": "nothing", "tolerance": 1.0},
+            {"use": "hidden", "also": [{"use": "known", "share": 0.5}]},
+        ],
+        "adversary": [{"use": "coin"}],
+        "corrector": [{"use": "posterior"}],
+    }
+    frame = fpbench.run(matrix, out=tmp_path / "run").frame()
+    assert set(frame["status"]) == {"done"}
+    by = dict(list(frame.set_index("seed").groupby("disclosure")))
+    bits = {name: rows["claim_bits"] for name, rows in by.items()}
+    assert (bits["tight"] > bits["loose"]).all()
+    assert (bits["loose"] > bits["nothing"]).all()
+    assert bits["nothing"].between(0, 1e-9).all()
+    for rows in by.values():
+        assert rows["expected_accuracy"].between(0.5, 1).all()
+        assert rows["prior_expected_accuracy"].between(0.5, 1).all()
+        assert (rows["reconsidered"] >= 0).all()
+        assert rows["proven"].isna().all()
+    # Being told who half of the people are is no chance, so it has no bits; but it helps.
+    known = by["hidden"]
+    assert bits["hidden"].between(0, 1e-12).all()
+    assert (known["prior_expected_accuracy"] > by["nothing"]["prior_expected_accuracy"]).all()
+    assert (known["corrected_accuracy"] > known["initial_accuracy"]).all()
+
+
+def test_an_infeasible_claim_has_a_row(toys, tmp_path):
+    matrix = {
+        "seeds": 12,
+        "dataset": [{"use": "flock", "rows": 36}],
+        "learner": [{"use": "parrot"}],
+        "disclosure": [{"use": "oracle", "tolerance": 0.0}],
+        "adversary": [{"use": "coin"}],
+        "corrector": [{"use": "posterior"}, {"use": "exact"}],
+    }
+    frame = fpbench.run(matrix, out=tmp_path / "run").frame().set_index(["corrector", "seed"])
+    assert set(frame["status"]) == {"done"}
+    infeasible = frame["solver_status"] == "infeasible"
+    assert set(infeasible) == {True, False}
+    assert (infeasible.loc["posterior"] == infeasible.loc["exact"]).all()
+    assert frame[infeasible]["corrected_accuracy"].isna().all()
+    assert frame.loc["posterior"][infeasible.loc["posterior"]]["claim_bits"].isna().all()
+    assert math.isfinite(frame.loc["posterior"]["claim_bits"].max())

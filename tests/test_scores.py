@@ -1,0 +1,123 @@
+"""Measures of a cell, from the results of its steps."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fpbench import (
+    FORMS,
+    METRICS,
+    Claim,
+    Correction,
+    Guess,
+    Predictions,
+    RateConstraint,
+    Sample,
+    ShareBounds,
+    SolverStatus,
+    Split,
+)
+from fpbench.scores import MEASURES, attack_measures
+
+CLAIMED = ("claim_metric", "claim_form", "claim_tolerance", "claim_holds")
+NONE = np.array([], dtype=int)
+
+
+def people(sensitive, labels):
+    return Sample(("a", "b"), sensitive=np.array(sensitive), labels=np.array(labels))
+
+
+UNSOLVED = Correction(None, None)
+
+
+def measured(claim, correction=UNSOLVED, asked=None, guess=(0, 0, 1, 1)):
+    """Of four people, two in each group; positive rates 1 and 1/2."""
+    train = people([0, 0, 1, 1], [0, 1, 0, 1])
+    said = np.array([1, 1, 0, 1])
+    predictions = Predictions(said, said, said, asked)
+    guessed = Guess(np.array(guess), np.ones(4), NONE, NONE, NONE.astype(float))
+    return attack_measures(Split(train, train, train), predictions, guessed, claim, correction)
+
+
+def test_what_every_cell_has_is_there():
+    for claim in (None, Claim(None, "x"), Claim(RateConstraint(), "x")):
+        # The time is taken by the step that corrects.
+        assert {*measured(claim), "correct_seconds"} == {*MEASURES}
+
+
+def test_no_claim_is_no_claim():
+    for claim in (None, Claim(None, "x", (ShareBounds(0, 0.5),))):
+        found = measured(claim)
+        assert [found[name] for name in CLAIMED] == [None] * 4
+        assert found["train_unfairness"] == 0.25  # of statistical parity, to overall
+        asked = RateConstraint("equal-opportunity", 0.1, "between-groups")
+        assert measured(claim, asked=asked)["train_unfairness"] == 0
+        asked = RateConstraint("predictive-equality", 0.1, "between-groups")
+        assert measured(claim, asked=asked)["train_unfairness"] == 1
+
+
+@given(
+    st.sampled_from(METRICS), st.sampled_from(FORMS), st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0])
+)
+def test_a_claim_is_said_in_full_and_whether_it_is_true(metric, form, tolerance):
+    constraint = RateConstraint(metric, tolerance, form)
+    found = measured(Claim(constraint, "x"))
+    unfairness = {
+        ("statistical-parity", "to-overall"): 0.25, ("equal-opportunity", "to-overall"): 0,
+        ("statistical-parity", "between-groups"): 0.5, ("equal-opportunity", "between-groups"): 0,
+        ("statistical-parity", "ratio"): 0.5, ("equal-opportunity", "ratio"): 0,
+    }.get((metric, form), 0.5 if form == "to-overall" else 1)  # fmt: skip
+    assert [found[name] for name in CLAIMED] == [metric, form, tolerance, tolerance >= unfairness]
+    assert found["train_unfairness"] == found["test_unfairness"] == unfairness
+
+
+def test_whether_a_claim_holds_is_decided_exactly():
+    sample = people([0, 0, 0, 1], [0] * 4)
+    said = np.array([1, 0, 0, 1])
+    predictions = Predictions(said, said, said, None)
+    guess = Guess(np.zeros(4, int), np.ones(4), NONE, NONE, NONE.astype(float))
+    split = Split(sample, sample, sample)
+    for tolerance, holds in (
+        (0.6666666666666666, 0),
+        (Fraction(2, 3), 1),
+        (0.66666666666666674, 1),
+    ):
+        claim = Claim(RateConstraint(tolerance=tolerance, form="between-groups"), "x")
+        found = attack_measures(split, predictions, guess, claim, UNSOLVED)
+        assert found["claim_holds"] == holds
+        assert found["claim_tolerance"] == float(tolerance)
+
+
+def test_notes_of_a_disclosure_are_shown():
+    claim = Claim(RateConstraint(), "x", notes={"metric_right": 0})
+    assert measured(claim)["metric_right"] == 0
+    assert "metric_right" not in measured(replace(claim, notes={}))
+
+
+@pytest.mark.parametrize(
+    ("status", "proven"),
+    [(None, None), *((s, int(s in ("optimal", "infeasible"))) for s in SolverStatus)],
+)
+def test_what_was_proven(status, proven):
+    assert measured(None, Correction(None, status))["proven"] == proven
+
+
+def test_accuracies_and_changes():
+    correction = Correction(np.array([0, 1, 1, 0]), SolverStatus.OPTIMAL, objective=2.0, bound=1.5)
+    found = measured(None, correction, guess=(1, 1, 1, 1))
+    assert found["majority_accuracy"] == found["initial_accuracy"] == 0.5
+    assert found["corrected_accuracy"] == 0.5
+    assert found["gain"] == 0
+    assert found["changes"] == 2
+    assert found["change_precision"] == 0.5
+    assert found["solver_gap"] == 0.25
+    infeasible = measured(None, Correction(None, SolverStatus.INFEASIBLE), guess=(1, 1, 1, 1))
+    unknown = ("corrected_accuracy", "gain", "changes", "change_precision", "objective")
+    assert [infeasible[name] for name in unknown] == [None] * 5
+    assert infeasible["initial_accuracy"] == 0.5
+    unchanged = measured(None, Correction(np.array([0, 0, 1, 1]), SolverStatus.OPTIMAL, 0.0, 0.0))
+    assert (unchanged["changes"], unchanged["change_precision"], unchanged["gain"]) == (0, None, 0)
