@@ -140,7 +140,7 @@ class TestAgreement:
         found = IP(model=model).correct(given_problem)
         agrees(found, oracles.brute_force(given_problem), given_problem)
 
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=100, deadline=None)
     @given(given_problem=problems(most=60, groups=4))
     def test_with_the_exact_solver(self, given_problem):
         exact = solve_exact(given_problem)
