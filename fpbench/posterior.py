@@ -63,13 +63,14 @@ class Posterior:
     """The same after it; None if the claim has probability 0."""
 
 
-def given_problem(beliefs: ArrayLike, problem: Problem) -> Posterior:
+def given_problem(log_odds: ArrayLike, problem: Problem) -> Posterior:
     """Beliefs given all that is known in a problem.
 
     Parameters
     ----------
-    beliefs
-        (n,) independent probabilities of belonging to group 1; 0 and 1 are certainties.
+    log_odds
+        (n,) log(p / (1 - p)) of independent probabilities p of group 1, infinite if certain;
+        probabilities themselves would lose all digits near 1.
     problem
         Two groups; its guess and weights are not looked at. People outside the slices that its
         constraints look at keep their beliefs.
@@ -77,19 +78,17 @@ def given_problem(beliefs: ArrayLike, problem: Problem) -> Posterior:
     Raises
     ------
     InputError
-        If beliefs are not probabilities, or constraints tie slices to each other.
+        If log-odds are not (n,) numbers, or constraints tie slices to each other.
     """
-    counted, prior = Tally(problem), np.array(beliefs, dtype=np.float64)
-    if prior.shape != problem.guess.shape or len(prior) == 0:
-        raise InputError(f"beliefs must be {problem.guess.shape}, not {prior.shape}")
-    if not ((prior >= 0) & (prior <= 1)).all():
-        raise InputError("beliefs must be probabilities, between 0 and 1")
+    counted, prior = Tally(problem), np.array(log_odds, dtype=np.float64)
+    if prior.shape != problem.guess.shape or len(prior) == 0 or np.isnan(prior).any():
+        raise InputError(f"log-odds must be {problem.guess.shape} numbers, not {prior.shape}")
     ways = regions(counted.conditions, counted.classes)
     if ways is None or len(ways) != 1:
         raise InputError("a posterior needs constraints that leave each slice one region of counts")
     if counted.known is None:
-        return Posterior(None, math.inf, _expected_accuracy(prior), None)
-    prior[list(counted.known)] = list(counted.known.values())
+        return Posterior(None, math.inf, _expected_accuracy(_logistic(prior)), None)
+    prior[list(counted.known)] = np.where(list(counted.known.values()), np.inf, -np.inf)
     everyone = np.ones(len(prior), dtype=bool)
     masks = [(counted.inside(label), region.interval) for label, region in ways[0].parts]
     slices = [(everyone if mask is None else mask, interval) for mask, interval in masks]
@@ -107,7 +106,7 @@ def given_regions(
     Parameters
     ----------
     prior, predictions
-        (n,) probabilities of belonging to group 1, and predictions in {0, 1}.
+        (n,) log-odds of belonging to group 1, and predictions in {0, 1}.
     allowed
         For each slice, its mask (n,) and the sizes that group 1 may have in it. The slices share
         nobody. A region may have any shape; it is quick if it is convex up to rounding.
@@ -120,18 +119,20 @@ def given_regions(
         for chosen in product(*events)
         if not (occupied and set.intersection(*(event.empty for event in chosen)))
     ]
-    before = _expected_accuracy(prior)
+    before = _expected_accuracy(posterior := _logistic(prior))
     if not together:
         return Posterior(None, math.inf, before, None)
     log_claim = np.logaddexp.reduce([log for log, _ in together])
-    posterior = prior.copy()
     for which, (mask, _) in enumerate(allowed):
         shares = (np.exp(log - log_claim) * chosen[which].posterior for log, chosen in together)
         posterior[mask] = sum(shares)
-    # Rounding of the sums may leave a probability a little above 1.
-    posterior = np.clip(posterior, 0, 1)
+    posterior = np.clip(posterior, 0, 1)  # rounding of the sums may leave a little more than 1
     bits = float(max(0.0, -log_claim / math.log(2)))
     return Posterior(posterior, bits, before, _expected_accuracy(posterior))
+
+
+def _logistic(log_odds: _Floats) -> NDArray[np.float64]:
+    return np.asarray(np.exp(-np.logaddexp(0, -log_odds)))
 
 
 def _expected_accuracy(p: _Floats) -> float:
@@ -148,28 +149,27 @@ class _Event(NamedTuple):
     """The groups that have nobody in the slice."""
 
 
-def _events(p: _Floats, positive: _Mask, sizes: Interval) -> Iterator[_Event]:
+def _events(prior: _Floats, positive: _Mask, sizes: Interval) -> Iterator[_Event]:
     """All ways in which a slice satisfies its claim, apart from negligible ones.
 
     A group may be empty in one slice but not in all: these events are told apart, not subtracted.
     """
-    n = len(p)
+    n = len(prior)
     low, high = sizes(np.arange(np.count_nonzero(positive) + 1))
-    with np.errstate(divide="ignore"):
-        nobody, everybody = np.log1p(-p).sum(), np.log(p).sum()
+    nobody, everybody = -np.logaddexp(0, prior).sum(), -np.logaddexp(0, -prior).sum()
     if low[0] <= 0 <= high[0] and nobody > -np.inf:
         yield _Event(float(nobody), np.zeros(n), empty={1} if n else {0, 1})
     if n and low[-1] <= n <= high[-1] and everybody > -np.inf:
         yield _Event(float(everybody), np.ones(n), empty={0})
-    x, y = _Side(p, positive), _Side(p, ~positive)
+    x, y = _Side(prior, positive), _Side(prior, ~positive)
     sure = np.arange(x.free + 1) + x.certain + y.certain
     low, high = (ends[x.certain : x.certain + x.free + 1] for ends in (low, high))
     least = np.maximum(np.maximum(low, 1) - sure, 0)
     most = np.minimum(np.minimum(high, n - 1) - sure, y.free)
-    yield from _mixed(p, x, y, least, most)
+    yield from _mixed(prior, x, y, least, most)
 
 
-def _mixed(p: _Floats, x: _Side, y: _Side, least: _Counts, most: _Counts) -> Iterator[_Event]:
+def _mixed(prior: _Floats, x: _Side, y: _Side, least: _Counts, most: _Counts) -> Iterator[_Event]:
     """The pairs with least[x] <= y <= most[x]: one event, or a few.
 
     Both distributions are log-concave. If the region is convex as well, taking back the tilt of
@@ -187,7 +187,7 @@ def _mixed(p: _Floats, x: _Side, y: _Side, least: _Counts, most: _Counts) -> Ite
         left &= ~these
         x_weights, y_weights = _weights(one, other, np.where(these, least, y.free + 1), most)
         log_probability = one.log_scale + other.log_scale + math.log(one.distribution @ x_weights)
-        posterior = p.copy()
+        posterior = (prior > 0).astype(np.float64)  # of those who are certain
         posterior[x.rows] = one.posterior(x_weights)
         posterior[y.rows] = other.posterior(y_weights)
         yield _Event(log_probability, posterior, empty=set())
@@ -214,11 +214,11 @@ def _weights(x: _Tilted, y: _Tilted, least: _Counts, most: _Counts) -> tuple[_Fl
 class _Side:
     """The people of a slice with one prediction: how many of them are of group 1, roughly."""
 
-    def __init__(self, p: _Floats, mask: _Mask) -> None:
-        self.certain = int(np.count_nonzero(mask & (p == 1)))
-        self.rows = np.flatnonzero(mask & (p > 0) & (p < 1))
+    def __init__(self, log_odds: _Floats, mask: _Mask) -> None:
+        self.certain = int(np.count_nonzero(mask & (log_odds == np.inf)))
+        self.rows = np.flatnonzero(mask & np.isfinite(log_odds))
         self.free = len(self.rows)
-        self.log_odds = np.log(p[self.rows]) - np.log1p(-p[self.rows])
+        self.log_odds = log_odds[self.rows]
 
     @cached_property
     def height(self) -> _Floats:

@@ -8,7 +8,7 @@ import oracles
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.special import expit
+from scipy.special import expit, logsumexp
 
 import fpbench
 from fpbench import (
@@ -35,19 +35,22 @@ TOLERANCES = (0.0, 0.05, 0.1, 0.25, 0.5, 1.0)
 
 
 def enumerated(problem: Problem) -> tuple[np.ndarray, float, np.ndarray | None]:
-    """Beliefs before; the probability of what is claimed, and beliefs given it; from all vectors.
+    """Beliefs before; the log-probability of what is claimed, and beliefs given it.
 
-    Weights are the log-odds of the guess. Who is known is known, whatever the odds.
+    From all vectors. Weights are the log-odds of the guess. Who is known is known, whatever the odds.
     """
     odds = oracles.costs(problem)
-    p = expit(np.where(problem.guess == 1, odds, -odds))
+    odds = np.where(problem.guess == 1, odds, -odds)
     for constraint in problem.constraints:
         if isinstance(constraint, KnownPeople):
-            p[list(constraint.rows)] = list(constraint.groups)
-    vectors = oracles.all_vectors(len(p), 2)
-    mass = np.where(vectors == 1, p, 1 - p).prod(axis=1) * oracles.satisfied(problem, vectors)
-    claim = mass.sum()
-    return p, float(claim), (mass @ vectors) / claim if claim > 0 else None
+            odds[list(constraint.rows)] = np.where(constraint.groups, np.inf, -np.inf)
+    vectors = oracles.all_vectors(len(odds), 2)
+    vectors = vectors[oracles.satisfied(problem, vectors)]
+    logs = -np.logaddexp(0, np.where(vectors == 1, -odds, odds)).sum(axis=1)
+    if not len(vectors) or logs.max() == -np.inf:
+        return expit(odds), -np.inf, None
+    claim = logsumexp(logs)
+    return expit(odds), float(claim), np.exp(logs - claim) @ vectors
 
 
 def check(problem: Problem, found) -> None:
@@ -61,7 +64,8 @@ def check(problem: Problem, found) -> None:
     assert found.status is None  # nothing was optimised, so nothing is claimed to be optimal
     np.testing.assert_allclose(found.posterior, posterior, rtol=1e-9, atol=1e-12)
     assert set(found.measures) == {"claim_bits", "prior_expected_accuracy", "expected_accuracy"}
-    assert 2 ** -found.measures["claim_bits"] == pytest.approx(claim, rel=1e-9)
+    bits = -claim / math.log(2)
+    assert found.measures["claim_bits"] == pytest.approx(bits, rel=1e-9, abs=1e-9)
     for name, p in (("prior_expected_accuracy", prior), ("expected_accuracy", posterior)):
         assert found.measures[name] == pytest.approx(np.maximum(p, 1 - p).mean(), rel=1e-9)
     sure = np.abs(posterior - 0.5) > 1e-9
@@ -83,7 +87,7 @@ def problems(draw) -> Problem:
         return np.array(draw(st.lists(values, min_size=n, max_size=n)), dtype=dtype)
 
     bits, group = st.integers(0, 1), draw(st.integers(0, 1))
-    odds = st.sampled_from([1e-6, 0.5, 0.5, 2.0, 30.0]) | st.floats(1e-3, 10)
+    odds = st.sampled_from([1e-6, 0.5, 0.5, 2.0, 30.0, 40.0, 900.0]) | st.floats(1e-3, 10)
     bounds = st.lists(st.sampled_from(TOLERANCES), min_size=2, max_size=2).map(sorted)
     metric = draw(st.sampled_from(METRICS))
     known = [
@@ -131,6 +135,18 @@ def test_the_claim_of_the_documented_arguments():
             claim = (RateConstraint(metric, 0.4, form),)
             arrays = map(np.array, (predictions, labels))
             check(Problem(np.array(guess), 2, *arrays, claim, np.array(weights)), found)
+
+
+def test_what_is_very_improbable_is_not_impossible():
+    """Costs too large for their probabilities to differ from 1: still the guess may be wrong."""
+    guess, predictions = np.array([0, 0, 1, 1]), np.array([1, 1, 0, 0])
+    for cost in (30.0, 40.0, 1e4):
+        weights = np.array([cost, 3 * cost, cost, 3 * cost])
+        problem = Problem(guess, 2, predictions, None, (RateConstraint(),), weights)
+        found = correct(problem)
+        check(problem, found)
+        assert found.values.tolist() == [1, 0, 0, 1]
+        assert found.measures["claim_bits"] == pytest.approx(2 * cost / math.log(2))
 
 
 def test_what_cannot_be_is_infeasible():

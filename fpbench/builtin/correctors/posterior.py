@@ -72,8 +72,7 @@ class Posterior(Corrector):
         if problem.groups != 2:
             raise InputError(f"corrector {self.name!r} is for two groups, not {problem.groups}")
         odds = np.ones(len(problem.guess)) if problem.weights is None else problem.weights
-        sure = 1 / (1 + np.exp(-odds))
-        found = given_problem(np.where(problem.guess == 1, sure, 1 - sure), problem)
+        found = given_problem(np.where(problem.guess == 1, odds, -odds), problem)
         if found.probabilities is None:
             return Correction(None, SolverStatus.INFEASIBLE)
         # At even odds the guess stays.
