@@ -397,21 +397,22 @@ class TestRefusals:
             fpbench.component("corrector", "ip", **wrong)
 
     @pytest.mark.parametrize(
-        "wrong",
+        ("wrong", "message"),
         [
-            {"weights": [1, -1, 1]},
-            {"weights": [1, 0, 1]},
-            {"weights": [1, np.nan, 1]},
-            {"weights": [1, np.inf, 1]},
-            {"predictions": [0, 2, 1]},
-            {"guess": [0, 3, 1], "groups": 2},
-            {"tolerance": -0.1},
-            {"tolerance": 1.1},
+            ({"weights": [1, -1, 1]}, "weights: must be positive"),
+            ({"weights": [1, 0, 1]}, "weights: must be positive"),
+            ({"weights": [1, np.nan, 1]}, "weights: must be positive"),
+            ({"weights": [1, np.inf, 1]}, "weights: must be positive"),
+            ({"predictions": [0, 2, 1]}, r"predictions: must be in 0\.\.1"),
+            ({"guess": [0, 3, 1], "groups": 2}, r"guess: must be in 0\.\.1"),
+            ({"tolerance": -0.1}, "tolerance must be between 0 and 1"),
+            ({"tolerance": 1.1}, "tolerance must be between 0 and 1"),
+            ({"metric": "equal-opportunity"}, "labels"),
         ],
     )
-    def test_wrong_problems(self, wrong):
+    def test_wrong_problems(self, wrong, message):
         right = {"guess": [0, 1, 1], "predictions": [0, 1, 1], "tolerance": 0.1}
-        with pytest.raises(InputError):
+        with pytest.raises(InputError, match=message):
             fpbench.correct(**{**right, **wrong}, corrector="ip")
 
 
