@@ -226,13 +226,14 @@ def _columns(board: Leaderboard) -> list[str]:
 
 
 def _tells(board: Leaderboard, name: str) -> bool:
+    """Whether a measure tells lines apart; a proof or a true claim is no news."""
+    found = [line.measures[name].mean for line in board.lines if name in line.measures]
     if name == "correct_seconds":  # of several solvers
-        solvers = {
-            line.labels.get("corrector") for line in board.lines if "proven" in line.measures
-        }
-        return len(solvers) > 1
-    return len({line.measures[name].mean if name in line.measures else None
-                for line in board.lines}) > 1  # fmt: skip
+        lines = [line for line in board.lines if "proven" in line.measures]
+        return len({line.labels.get("corrector") for line in lines}) > 1
+    if name in ("proven", "claim_holds"):
+        return any(share < 1 for share in found)
+    return len(set(found)) + (0 < len(found) < len(board.lines)) > 1
 
 
 def _varying(board: Leaderboard) -> list[str]:
