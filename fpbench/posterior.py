@@ -17,7 +17,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import product
 from typing import Any, NamedTuple, TypeAlias
 
@@ -25,6 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fpbench.errors import InputError
+from fpbench.poisson_binomial import Side, Tilted
 from fpbench.records import Codes, Problem
 from fpbench.regions import regions
 from fpbench.tally import Tally
@@ -37,14 +37,10 @@ Interval: TypeAlias = Callable[[_Counts], tuple[_Counts, _Counts]]
 """From numbers of positively predicted people of group 1 to the least and greatest size of group 1
 that a claim allows in a slice; least above greatest if none is allowed."""
 
-_TRIM = 1e-40
-"""A count this much less probable than the likeliest one is left out of a distribution."""
 _TAKEN_BACK = 10.0
-"""Greatest log-factor by which taking back a tilt may raise a pair; far less than 1 / _TRIM."""
+"""Greatest log-factor by which taking back a tilt may raise a pair; far less than 1 / TRIM."""
 _NEGLIGIBLE = 60.0
 """Pairs whose log-probability lies this far below the likeliest one's do not count."""
-_WIDE = 96
-"""Length from which convolving one pair of arrays at a time is quicker than all pairs at once."""
 _BLOCK = 256
 """Rows of the table of pairs that are in memory at once."""
 
@@ -161,7 +157,7 @@ def _events(prior: _Floats, positive: _Mask, sizes: Interval) -> Iterator[_Event
         yield _Event(float(nobody), np.zeros(n), empty={1} if n else {0, 1})
     if n and low[-1] <= n <= high[-1] and everybody > -np.inf:
         yield _Event(float(everybody), np.ones(n), empty={0})
-    x, y = _Side(prior, positive), _Side(prior, ~positive)
+    x, y = Side(prior, positive), Side(prior, ~positive)
     sure = np.arange(x.free + 1) + x.certain + y.certain
     low, high = (ends[x.certain : x.certain + x.free + 1] for ends in (low, high))
     least = np.maximum(np.maximum(low, 1) - sure, 0)
@@ -169,7 +165,7 @@ def _events(prior: _Floats, positive: _Mask, sizes: Interval) -> Iterator[_Event
     yield from _mixed(prior, x, y, least, most)
 
 
-def _mixed(prior: _Floats, x: _Side, y: _Side, least: _Counts, most: _Counts) -> Iterator[_Event]:
+def _mixed(prior: _Floats, x: Side, y: Side, least: _Counts, most: _Counts) -> Iterator[_Event]:
     """The pairs with least[x] <= y <= most[x]: one event, or a few.
 
     Both distributions are log-concave. If the region is convex as well, taking back the tilt of
@@ -181,7 +177,7 @@ def _mixed(prior: _Floats, x: _Side, y: _Side, least: _Counts, most: _Counts) ->
     left = height > height.max() - _NEGLIGIBLE
     while left.any():
         x0 = int(np.argmax(np.where(left, height, -np.inf)))
-        one, other = _Tilted(x, x0), _Tilted(y, int(likeliest[x0]))
+        one, other = Tilted(x, x0), Tilted(y, int(likeliest[x0]))
         raised = one.taken_back(np.arange(x.free + 1)) + other.taken_back(likeliest)
         these = left & (raised <= _TAKEN_BACK)
         left &= ~these
@@ -193,7 +189,7 @@ def _mixed(prior: _Floats, x: _Side, y: _Side, least: _Counts, most: _Counts) ->
         yield _Event(log_probability, posterior, empty=set())
 
 
-def _weights(x: _Tilted, y: _Tilted, least: _Counts, most: _Counts) -> tuple[_Floats, _Floats]:
+def _weights(x: Tilted, y: Tilted, least: _Counts, most: _Counts) -> tuple[_Floats, _Floats]:
     """For each x, the sum over the y of the region, the tilts taken back; and the other way round.
 
     Pair by pair: differences of running sums would lose digits.
@@ -209,112 +205,3 @@ def _weights(x: _Tilted, y: _Tilted, least: _Counts, most: _Counts) -> tuple[_Fl
         x_weights[block] = table @ y.distribution[columns]
         y_weights[columns] += x.distribution[block] @ table
     return x_weights, y_weights
-
-
-class _Side:
-    """The people of a slice with one prediction: how many of them are of group 1, roughly."""
-
-    def __init__(self, log_odds: _Floats, mask: _Mask) -> None:
-        self.certain = int(np.count_nonzero(mask & (log_odds == np.inf)))
-        self.rows = np.flatnonzero(mask & np.isfinite(log_odds))
-        self.free = len(self.rows)
-        self.log_odds = log_odds[self.rows]
-
-    @cached_property
-    def height(self) -> _Floats:
-        """(free + 1,) log-probability of each count, up to a constant and a rough one."""
-        return np.concatenate([[0.0], -np.cumsum(self._ties)])
-
-    def tilt(self, count: int) -> float:
-        """The smallest shift of all log-odds that makes a count the likeliest, roughly."""
-        least = self._ties[count - 1] if count > 0 else -np.inf
-        most = self._ties[count] if count < self.free else np.inf
-        return float(min(max(least, 0), most))
-
-    @cached_property
-    def _ties(self) -> _Floats:
-        """(free,) tilts that make each count and the next about equally likely.
-
-        Those that make what lies between the two the expected count, interpolated: were all
-        beliefs equal, a tilt would be linear in the log-odds of the expected share.
-        """
-        from scipy.special import expit
-
-        if self.free == 0:
-            return np.empty(0)
-        spread = np.quantile(self.log_odds, np.linspace(0, 1, 16), method="nearest")
-        around = math.log(4 * self.free) * np.linspace(-1, 1, 7)
-        tilts = np.unique(np.subtract.outer(around, spread))
-        ones = np.array([expit(self.log_odds + tilt).sum() for tilt in tilts])
-        zeros = np.array([expit(-self.log_odds - tilt).sum() for tilt in tilts])
-        between = np.arange(self.free) + 0.5
-        wanted = np.log(between) - np.log(self.free - between)
-        return np.asarray(np.interp(wanted, np.log(ones) - np.log(zeros), tilts))
-
-
-class _Tilted:
-    """Tilted distribution of how many people of a side are of group 1, as a tree of convolutions.
-
-    A level is an array (counts, nodes). Sorted people are dealt out in turn: the nodes of a level
-    look alike, and one window of counts fits all.
-    """
-
-    def __init__(self, side: _Side, centre: int) -> None:
-        from scipy.special import expit
-
-        self._centre, self._tilt = centre, side.tilt(centre)
-        log_odds = side.log_odds + self._tilt
-        grown = np.logaddexp(0, log_odds) - np.logaddexp(0, side.log_odds)
-        self.log_scale = float(grown.sum()) - self._tilt * centre
-        """Log of the ratio of the probability of the centre to its tilted probability."""
-        self._order = np.argsort(log_odds, kind="stable")
-        # Those who only fill up the last level are certainly not of group 1.
-        leaves: _Floats = np.zeros((2, 1 << max(side.free - 1, 1).bit_length()))
-        leaves[0] = 1.0
-        leaves[:, : side.free] = expit([-log_odds[self._order], log_odds[self._order]])
-        first, self._levels, self._cuts = 0, [leaves], [0]
-        while (level := self._levels[-1]).shape[1] > 1:
-            parents = _convolve(*np.hsplit(level, 2))
-            kept = np.flatnonzero((parents >= _TRIM * parents.max(axis=0)).any(axis=1))
-            first = 2 * first + int(kept[0])
-            self._levels.append(parents[kept[0] : kept[-1] + 1])
-            self._cuts.append(int(kept[0]))
-        self.distribution: _Floats = self._levels[-1][:, 0]
-        self.counts = np.arange(first, first + len(self.distribution))
-
-    def taken_back(self, counts: _Counts) -> _Floats:
-        """Log of what multiplies the tilted probabilities of counts, but for the scale."""
-        return -self._tilt * (counts - self._centre)
-
-    def posterior(self, weights: _Floats) -> _Floats:
-        """P(group 1) of each person given something whose likelihood by count is `weights`."""
-        # The expected weight is linear in every node: its derivatives go down from the root.
-        slopes = weights[:, None]
-        for level, cut in zip(self._levels[-2::-1], self._cuts[:0:-1], strict=True):
-            whole = np.zeros((2 * len(level) - 1, slopes.shape[1]))
-            whole[cut : cut + len(slopes)] = slopes
-            one, other = np.hsplit(level, 2)
-            slopes = np.hstack([_correlate(whole, other), _correlate(whole, one)])
-        zero, one = (self._levels[0] * slopes)[:, : len(self._order)]
-        posterior: _Floats = np.empty(len(self._order))
-        posterior[self._order] = one / (zero + one)
-        return posterior
-
-
-def _convolve(a: _Floats, b: _Floats) -> _Floats:
-    """Convolution of each column of one array with that of another: (w, m) twice, (2 w - 1, m)."""
-    width, count = a.shape
-    if width >= _WIDE:
-        return np.stack([np.convolve(*pair) for pair in zip(a.T, b.T, strict=True)], axis=1)
-    result = np.zeros((2 * width - 1, count))
-    for shift in range(width):
-        result[shift : shift + width] += a[shift] * b
-    return result
-
-
-def _correlate(whole: _Floats, b: _Floats) -> _Floats:
-    """Transpose of the convolution with b: (2 w - 1, m) and (w, m), giving (w, m)."""
-    width = len(b)
-    if width >= _WIDE:
-        return np.stack([np.correlate(*pair) for pair in zip(whole.T, b.T, strict=True)], axis=1)
-    return np.stack([(whole[shift : shift + width] * b).sum(axis=0) for shift in range(width)])

@@ -17,7 +17,7 @@ BUILTINS = sorted((PACKAGE / "builtin").rglob("*.py"))
 # A module imports only from floors below its own.
 FLOORS = [
     ["errors", "kinds"],
-    ["counts", "points", "pieces", "highs", "beliefs", "home", "hookspecs"],
+    ["counts", "points", "pieces", "highs", "beliefs", "poisson_binomial", "home", "hookspecs"],
     ["conditions", "lattice"],
     ["rates", "regions"],
     ["constraints", "records"],
