@@ -39,6 +39,8 @@ that a claim allows in a slice; least above greatest if none is allowed."""
 
 _TAKEN_BACK = 10.0
 """Greatest log-factor by which taking back a tilt may raise a pair; far less than 1 / TRIM."""
+_MOST = 700.0
+"""Greatest log-odds: beyond them, probabilities near 0 underflow."""
 _NEGLIGIBLE = 60.0
 """Pairs whose log-probability lies this far below the likeliest one's do not count."""
 _BLOCK = 256
@@ -74,11 +76,13 @@ def given_problem(log_odds: ArrayLike, problem: Problem) -> Posterior:
     Raises
     ------
     InputError
-        If log-odds are not (n,) numbers, or constraints tie slices to each other.
+        If log-odds are not (n,) numbers up to 700, or constraints tie slices to each other.
     """
     counted, prior = Tally(problem), np.array(log_odds, dtype=np.float64)
     if prior.shape != problem.guess.shape or len(prior) == 0 or np.isnan(prior).any():
         raise InputError(f"log-odds must be {problem.guess.shape} numbers, not {prior.shape}")
+    if (most := np.abs(prior, where=np.isfinite(prior), out=np.zeros_like(prior)).max()) > _MOST:
+        raise InputError(f"log-odds must be at most {_MOST:g}, or infinite, not {most:g}")
     ways = regions(counted.conditions, counted.classes)
     if ways is None or len(ways) != 1:
         raise InputError("a posterior needs constraints that leave each slice one region of counts")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq
-from scipy.special import expit, logit, logsumexp
+from scipy.special import expit, gammaln, logit, logsumexp
 from scipy.stats import binom
 
 from fpbench import (
@@ -272,6 +272,52 @@ def test_equal_beliefs_are_binomial(n, beliefs, tolerance, least_bits):
     expected = np.exp(log_rows - claim) @ rows / positives
     np.testing.assert_allclose(found.probabilities[:positives], expected, rtol=1e-8)
     assert np.ptp(found.probabilities[positives:]) < 1e-12
+
+
+def log_binomial(n, log_odds):
+    """Log-probabilities of 0..n of n people who are all equally likely."""
+    k = np.arange(n + 1)
+    ways = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
+    return ways - k * np.logaddexp(0, -log_odds) - (n - k) * np.logaddexp(0, log_odds)
+
+
+def log_sum_of_two(one, other):
+    """Log-distribution of the sum of two independent counts."""
+    total = np.full(len(one) + len(other) - 1, -np.inf)
+    for count, log in enumerate(one):
+        here = slice(count, count + len(other))
+        total[here] = np.logaddexp(total[here], log + other)
+    return total
+
+
+@pytest.mark.parametrize("tolerance", [0.0, 0.002])
+@pytest.mark.parametrize("strength", [1.0, 5.0, 8.0, 10.0, 30.0, 100.0, 700.0])
+@pytest.mark.parametrize("n", [600, 15_000])
+def test_equal_confidence_in_either_group_is_two_binomials(n, strength, tolerance):
+    """Beliefs of two values only: between them hardly any count is likely under any tilt."""
+    rng = np.random.default_rng(n)
+    guess = rng.random(n) < 0.5
+    predictions = rng.random(n) < 0.3 + 0.1 * guess
+    predictions[np.flatnonzero(predictions)[: int(predictions.sum()) % 100]] = False
+    problem = problem_of(predictions, None, RateConstraint(tolerance=tolerance))
+    found = given_problem(np.where(guess, strength, -strength), problem)
+    x, y = (
+        log_sum_of_two(
+            log_binomial(int((said & guess).sum()), strength),
+            log_binomial(int((said & ~guess).sum()), -strength),
+        )
+        for said in (predictions, ~predictions)
+    )
+    low, high = sizes(problem.constraints[0], len(x) - 1, n)
+    ones = np.arange(len(x))
+    low, high = np.maximum(np.maximum(low, 1) - ones, 0), np.minimum(high, n - 1) - ones + 1
+    rows = [r for r in ones if low[r] < min(high[r], len(y))]
+    logs = np.array([x[r] + logsumexp(y[low[r] : high[r]]) for r in rows])
+    claim = logsumexp(logs)
+    assert len(rows) > 0
+    assert found.claim_bits * math.log(2) == pytest.approx(-claim, rel=1e-11, abs=1e-9)
+    expected = np.exp(logs - claim) @ rows
+    assert found.probabilities[predictions].sum() == pytest.approx(expected, rel=1e-8)
 
 
 def test_pairs_far_apart_are_all_counted():

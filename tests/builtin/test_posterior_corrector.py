@@ -87,7 +87,7 @@ def problems(draw) -> Problem:
         return np.array(draw(st.lists(values, min_size=n, max_size=n)), dtype=dtype)
 
     bits, group = st.integers(0, 1), draw(st.integers(0, 1))
-    odds = st.sampled_from([1e-6, 0.5, 0.5, 2.0, 30.0, 40.0, 900.0]) | st.floats(1e-3, 10)
+    odds = st.sampled_from([1e-6, 0.5, 0.5, 2.0, 30.0, 40.0, 700.0]) | st.floats(1e-3, 10)
     bounds = st.lists(st.sampled_from(TOLERANCES), min_size=2, max_size=2).map(sorted)
     metric = draw(st.sampled_from(METRICS))
     known = [
@@ -140,13 +140,21 @@ def test_the_claim_of_the_documented_arguments():
 def test_what_is_very_improbable_is_not_impossible():
     """Costs too large for their probabilities to differ from 1: still the guess may be wrong."""
     guess, predictions = np.array([0, 0, 1, 1]), np.array([1, 1, 0, 0])
-    for cost in (30.0, 40.0, 1e4):
+    for cost in (30.0, 40.0, 233.0):
         weights = np.array([cost, 3 * cost, cost, 3 * cost])
         problem = Problem(guess, 2, predictions, None, (RateConstraint(),), weights)
         found = correct(problem)
         check(problem, found)
         assert found.values.tolist() == [1, 0, 0, 1]
         assert found.measures["claim_bits"] == pytest.approx(2 * cost / math.log(2))
+
+
+def test_weights_that_are_no_log_odds_are_refused():
+    problem = Problem(np.array([0, 1]), 2, np.array([1, 1]), None, (RateConstraint(),))
+    assert correct(replace(problem, weights=np.array([1.0, 700.0]))).values.tolist() == [0, 1]
+    with pytest.raises(InputError) as error:
+        correct(replace(problem, weights=np.array([1.0, 2.0**50])))
+    assert str(error.value) == "log-odds must be at most 700, or infinite, not 1.1259e+15"
 
 
 def test_what_cannot_be_is_infeasible():

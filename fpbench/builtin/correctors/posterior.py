@@ -66,7 +66,8 @@ class Posterior(Corrector):
         Raises
         ------
         InputError
-            If there are not two groups, nothing is known, or constraints tie slices together.
+            If there are not two groups, nothing is known, constraints tie slices together, or a
+            weight is no log-odds: above 700.
         """
         self.check(problem)
         if problem.groups != 2:
