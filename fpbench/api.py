@@ -9,19 +9,22 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
+from fpbench.comparisons import compared
 from fpbench.components import Component, Corrector, Dataset
 from fpbench.conditions import Constraint
 from fpbench.engines import open_engine
 from fpbench.environment import describe_environment
-from fpbench.errors import PluginError, StoreError
+from fpbench.errors import DataError, PluginError, StoreError
 from fpbench.home import DataHome
 from fpbench.leaderboard import Leaderboard, rank
 from fpbench.matrix import Matrix, read
-from fpbench.plan import Plan, make_plan
+from fpbench.plan import Plan
+from fpbench.planner import make_plan
 from fpbench.plugins import discover
 from fpbench.problems import check_problem
 from fpbench.rates import Form, Metric, RateConstraint
@@ -159,12 +162,16 @@ class Run:
     finished: tuple[Finished, ...] = ()
     """The cells that this session ran; empty for a run that was only loaded."""
 
+    def rows(self) -> list[dict[str, Any]]:
+        """The rows, one dictionary a cell, each beside the strongest adversary of the run."""
+        with Store(self.path) as store:
+            return compared(store.rows())
+
     def frame(self) -> DataFrame:
         """The rows: labels, seed, status, reason, seconds, and one column a measure."""
         import pandas as pd
 
-        with Store(self.path) as store:
-            return pd.DataFrame(list(store.rows()))
+        return pd.DataFrame(self.rows())
 
     def leaderboard(self, rank_by: str | None = None) -> Leaderboard:
         """The ranking of the attacks; of the audits if there are no attacks.
@@ -182,7 +189,7 @@ class Run:
     def leaderboards(self, rank_by: str | None = None) -> list[Leaderboard]:
         """The rankings of attacks and of audits, as far as there are any."""
         with Store(self.path) as store:
-            return rank(store.rows(), rank_by or store.rank_by, store.title)
+            return rank(compared(store.rows()), rank_by or store.rank_by, store.title)
 
 
 def load(run_dir: str | Path) -> Run:
@@ -200,10 +207,14 @@ def load(run_dir: str | Path) -> Run:
 def run(
     matrix: str | Path | Mapping[str, Any] | Matrix,
     *,
+    profile: str | None = None,
+    seeds: int | None = None,
+    tables: Mapping[str, Table] = MappingProxyType({}),
     out: str | Path | None = None,
     jobs: int = 1,
     engine: str | None = None,
     fresh: bool = False,
+    skip_all: bool = False,
     on_plan: Callable[[Plan, set[str]], None] | None = None,
     on_cell: Callable[[Finished], None] | None = None,
 ) -> Run:
@@ -213,6 +224,12 @@ def run(
     ----------
     matrix
         A TOML file, or the same as a mapping.
+    profile
+        Name of a `[profile.NAME]` of the matrix, whose keys replace the matrix's own.
+    seeds
+        How many seeds, instead of what the matrix says; a run may be continued with more.
+    tables
+        Tables in memory, for `use = "table"` with `name`.
     out
         The run directory; by default `runs/` and the name of the file.
     jobs
@@ -221,6 +238,8 @@ def run(
         `inline` or `loky`; by default the first for one job and the second for more.
     fresh
         Start anew; a run that is there is moved aside, never deleted.
+    skip_all
+        Whether it is fine that no dataset of the matrix is here: all cells are skipped then.
     on_plan, on_cell
         Called with the plan and the keys of the cells that are already done, before anything is
         run; and with every cell after it has been committed.
@@ -228,12 +247,15 @@ def run(
     Raises
     ------
     InputError
-        If the matrix cannot be run as it stands, or the directory holds another matrix's run.
+        If the matrix cannot be run as it stands, or the directory holds another matrix's run;
+        `DataError` if none of its data is here.
     """
     if not isinstance(matrix, Matrix):
-        matrix = read(matrix)
-    catalog = discover()
-    plan = make_plan(matrix, catalog)
+        matrix = read(matrix, profile, seeds)
+    catalog, home = discover(), replace(DataHome.default(), tables=dict(tables))
+    plan = make_plan(matrix, catalog, home)
+    if plan.lacking and not skip_all:
+        raise DataError(plan.lacking)
     directory = Path(out) if out is not None else default_directory(matrix)
     if fresh:
         _move_aside(directory)
@@ -259,13 +281,14 @@ def run(
             on_plan(plan, store.done())
         # Twice as many steps as workers, so that none waits for the next to be sent.
         at_once = 1 if jobs == 1 else 2 * jobs
-        Runner(plan, store, session, executor, at_once, report).run()
+        Runner(plan, store, session, executor, at_once, home, report).run()
     return Run(directory, tuple(finished))
 
 
 def default_directory(matrix: Matrix) -> Path:
-    """Where a matrix is run if nobody says where: `runs/NAME`."""
-    return Path("runs") / Path(matrix.origin).stem
+    """Where a matrix is run if nobody says where: `runs/NAME`, or `runs/NAME-PROFILE`."""
+    name = Path(matrix.origin).stem
+    return Path("runs") / (f"{name}-{matrix.profile}" if matrix.profile else name)
 
 
 def _check_same(store: Store, matrix: Matrix) -> None:

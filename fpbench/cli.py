@@ -6,60 +6,32 @@ Commands import what they need when they are called, so that `--help` shows at o
 import io
 import shlex
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer.core import TyperCommand, TyperGroup
 
-from fpbench import console
-from fpbench.errors import FpbenchError
+from fpbench import console, data_cli
+from fpbench.commands import Command, group
+from fpbench.errors import DataError, FpbenchError
 from fpbench.kinds import KINDS, Status
 
-
-class _Light:
-    """A command whose `--help` has a value when it is not given.
-
-    typer (0.29) loads pydantic to convert a missing one, which costs more than all the rest.
-    """
-
-    def get_help_option(self, ctx: Any) -> Any:
-        option = super().get_help_option(ctx)  # type: ignore[misc]
-        if option is not None:
-            option.default = False
-        return option
+if TYPE_CHECKING:
+    from fpbench.api import Run
 
 
-class _Command(_Light, TyperCommand):
-    pass
-
-
-class _Group(_Light, TyperGroup):
-    pass
-
-
-def _typer(name: str, text: str) -> typer.Typer:
-    """A group of commands that starts light: plain help, no completion options to convert."""
-    return typer.Typer(
-        name=name,
-        help=text,
-        cls=_Group,
-        no_args_is_help=True,
-        add_completion=False,
-        pretty_exceptions_enable=False,
-        rich_markup_mode=None,
-        context_settings={"help_option_names": ["-h", "--help"]},
-    )
-
-
-app = _typer("fpbench", "Measure what fair machine-learning models give away about people.")
-data_app = _typer("data", "Data files: where they are looked for, fetched, verified.")
-app.add_typer(data_app)
+app = group("fpbench", "Measure what fair machine-learning models give away about people.")
+app.add_typer(data_cli.app)
 
 MatrixFile = Annotated[Path, typer.Argument(help="Matrix file (TOML).", metavar="MATRIX")]
 RunDirectory = Annotated[Path, typer.Argument(help="Run directory.", metavar="RUN")]
 Out = Annotated[Path | None, typer.Option(help="Run directory; runs/NAME if not given.")]
+Profile = Annotated[str | None, typer.Option(help="Profile of the matrix, `quick` for instance.")]
+Seeds = Annotated[int | None, typer.Option(help="How many seeds, instead of the matrix's.")]
+Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Worker processes.")]
 
 
 class Format(StrEnum):
@@ -108,11 +80,13 @@ def _root(
     pass
 
 
-@app.command(cls=_Command)
+@app.command(cls=Command)
 def run(
     matrix: MatrixFile,
+    profile: Profile = None,
+    seeds: Seeds = None,
     out: Out = None,
-    jobs: Annotated[int, typer.Option("--jobs", "-j", help="Worker processes.")] = 1,
+    jobs: Jobs = 1,
     engine: Annotated[
         str | None, typer.Option(help="inline or loky; by default as the jobs need.")
     ] = None,
@@ -127,47 +101,64 @@ def run(
     from fpbench import api
     from fpbench.matrix import read
 
-    checked = read(matrix)
-    directory = out or api.default_directory(checked)
+    checked = read(matrix, profile, seeds)
+    words = ["run", str(matrix)]
+    with _resumable(words, profile, seeds, out), console.RunProgress() as progress:
+        made = api.run(
+            checked, out=out, jobs=jobs, engine=engine, fresh=fresh,
+            on_plan=progress.planned, on_cell=progress.finished,
+        )  # fmt: skip
+    _show(made)
+    _end(made, progress)
+
+
+@contextmanager
+def _resumable(
+    words: list[str], profile: str | None, seeds: int | None, out: Path | None
+) -> Iterator[None]:
+    """Say how an interrupted run goes on."""
     try:
-        with console.RunProgress() as progress:
-            made = api.run(
-                checked, out=directory, jobs=jobs, engine=engine, fresh=fresh,
-                on_plan=progress.planned, on_cell=progress.finished,
-            )  # fmt: skip
+        yield
     except KeyboardInterrupt:
-        again = shlex.join(["fpbench", "run", str(matrix), *(["--out", str(out)] if out else [])])
+        said = {"--profile": profile, "--seeds": seeds, "--out": out}
+        options = [str(v) for k, value in said.items() if value is not None for v in (k, value)]
+        again = shlex.join(["fpbench", *words, *options])
         console.error(f"interrupted; what is done is kept, and this goes on: {again}")
         sys.exit(130)
-    _show(made)
+
+
+def _end(made: "Run", progress: console.RunProgress) -> None:
+    """Say what was skipped and where the rows are, and end with the exit code of a run."""
     console.show_skipped(progress.skipped)
-    typer.echo(f"run directory: {directory}")
+    typer.echo(f"run directory: {made.path}")
     failed = [cell for cell in made.finished if cell.status is Status.FAILED]
     if failed:
         console.error(f"{len(failed)} of {len(made.finished)} cells failed")
         raise typer.Exit(2 if any(cell.bad_input for cell in failed) else 1)
 
 
-def _show(made: object, rank_by: str | None = None) -> None:
-    from fpbench.api import Run
+def _show(made: "Run", rank_by: str | None = None) -> None:
+    from fpbench import boards
 
-    assert isinstance(made, Run)
     for board in made.leaderboards(rank_by):
-        console.show_leaderboard(board)
+        boards.show_leaderboard(board)
 
 
-@app.command(cls=_Command)
-def plan(matrix: MatrixFile, out: Out = None) -> None:
+@app.command(cls=Command)
+def plan(matrix: MatrixFile, profile: Profile = None, seeds: Seeds = None, out: Out = None) -> None:
     """Show what would run: cells, unique steps, skips with reasons, rough time."""
     from fpbench import api
+    from fpbench.home import DataHome
     from fpbench.matrix import read
-    from fpbench.plan import make_plan
+    from fpbench.planner import make_plan
     from fpbench.plugins import discover
     from fpbench.runner import remaining
     from fpbench.store import Store
 
-    checked = read(matrix)
-    planned = make_plan(checked, discover())
+    checked = read(matrix, profile, seeds)
+    planned = make_plan(checked, discover(), DataHome.default())
+    if planned.lacking:
+        raise DataError(planned.lacking)
     directory = out or api.default_directory(checked)
     done: set[str] = set()
     seconds = None
@@ -175,13 +166,44 @@ def plan(matrix: MatrixFile, out: Out = None) -> None:
         with Store(directory) as store:
             done = store.done() & {cell.key for cell in planned.runnable}
             means = store.timings()
-        names = [(s.action, s.spec.use if s.spec else "") for s in remaining(planned, done)]
+        names = [step.name for step in remaining(planned, done)]
         if all(name in means for name in names):
             seconds = sum(means[name] for name in names)
     console.show_plan(planned, seconds, len(done))
 
 
-@app.command(cls=_Command)
+@app.command(cls=Command)
+def reproduce(
+    name: Annotated[
+        str | None, typer.Argument(help="What to reproduce; a list if not given.", metavar="NAME")
+    ] = None,
+    profile: Annotated[
+        str | None, typer.Option(help="`full`, or a profile of the matrix; quick by default.")
+    ] = None,
+    seeds: Seeds = None,
+    out: Out = None,
+    jobs: Jobs = 1,
+) -> None:
+    """Run a paper's matrix, and print its statements beside our numbers.
+
+    NAME may also be a matrix file that says what it expects. Exit codes as of `run`.
+    """
+    from fpbench import boards, reproduce
+
+    if name is None:
+        console.listing(reproduce.known().items())
+        return
+    matrix = reproduce.find(name, profile, seeds)
+    words = ["reproduce", name]
+    with _resumable(words, profile, seeds, out), console.RunProgress() as progress:
+        made = reproduce.reproduce(
+            matrix, out=out, jobs=jobs, on_plan=progress.planned, on_cell=progress.finished
+        )
+    boards.show_reproduction(made, matrix.title)
+    _end(made.run, progress)
+
+
+@app.command(cls=Command)
 def leaderboard(
     run: RunDirectory,
     by: Annotated[str | None, typer.Option(help="Measure to rank by.")] = None,
@@ -194,7 +216,7 @@ def leaderboard(
     _show(made, by)
 
 
-@app.command(cls=_Command)
+@app.command(cls=Command)
 def export(
     run: RunDirectory,
     format: Annotated[Format, typer.Option(help="File format.")] = Format.CSV,
@@ -210,7 +232,7 @@ def export(
     write(api.load(run).frame(), format.value, output, long=long)
 
 
-@app.command(cls=_Command)
+@app.command(cls=Command)
 def plugins(
     long: Annotated[
         bool, typer.Option("--long", help="Import every component and show its summary.")
@@ -228,7 +250,7 @@ def plugins(
     listings.show_broken(catalog, trace=trace)
 
 
-@app.command(cls=_Command)
+@app.command(cls=Command)
 def describe(
     kind: Annotated[str, typer.Argument(help=f"One of {', '.join(KINDS)}.", metavar="KIND")],
     name: Annotated[str, typer.Argument(metavar="NAME")],
@@ -240,50 +262,10 @@ def describe(
     listings.show_component(discover(), kind, name)
 
 
-@app.command(cls=_Command)
+@app.command(cls=Command)
 def doctor() -> None:
     """Show what works here, and how to get what does not."""
     from fpbench import listings
     from fpbench.plugins import discover
 
     listings.show_health(discover())
-
-
-Names = Annotated[list[str] | None, typer.Argument(help="Datasets; all if not given.")]
-
-
-@data_app.command("list", cls=_Command)
-def data_list() -> None:
-    """List the files of every dataset, and which are here."""
-    from fpbench import listings
-    from fpbench.plugins import discover
-
-    listings.show_data(discover())
-
-
-@data_app.command(cls=_Command)
-def fetch(names: Annotated[list[str], typer.Argument(help="Datasets.", metavar="NAME...")]) -> None:
-    """Download what is missing of datasets, or is not the known original."""
-    from fpbench import listings
-    from fpbench.plugins import discover
-
-    listings.fetch(discover(), names)
-
-
-@data_app.command(cls=_Command)
-def verify(names: Names = None) -> None:
-    """Compare files with the known originals; exit code 1 if one differs."""
-    from fpbench import listings
-    from fpbench.plugins import discover
-
-    if not listings.verify(discover(), names or []):
-        raise typer.Exit(1)
-
-
-@data_app.command(cls=_Command)
-def path() -> None:
-    """Show the directories in which data is looked for, first match wins."""
-    from fpbench.home import DataHome
-
-    for directory in DataHome.default().directories:
-        typer.echo(str(directory))

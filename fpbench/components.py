@@ -8,8 +8,10 @@ it is handed, and heavy libraries are imported inside the method that needs them
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +19,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from fpbench.errors import InputError
 from fpbench.facts import Fact
+from fpbench.home import sha256
+from fpbench.protocols import Classifier, Context
 from fpbench.rates import FORMS, RateConstraint
 from fpbench.records import (
     Claim,
@@ -30,12 +34,10 @@ from fpbench.records import (
     View,
     Weighing,
 )
-from fpbench.tables import Table
+from fpbench.tables import About, Table
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
-
-    from fpbench.home import DataHome, RemoteFile
+    from fpbench.home import DataFile, DataHome
 
 
 class Component(BaseModel, ABC):
@@ -77,13 +79,40 @@ class Dataset(Component):
     """People with features, a label and a sensitive attribute."""
 
     kind = "dataset"
-    files: ClassVar[tuple[RemoteFile, ...]] = ()
-    """Files it reads from the data directories, and where they come from."""
+    about: ClassVar[About | None] = None
+    """What is known of its original; None if that depends on the parameters."""
+
+    @property
+    def files(self) -> tuple[DataFile, ...]:
+        """Files it reads from the data directories, and where they come from."""
+        return ()
 
     @property
     def n_groups(self) -> int | None:
         """Number of groups K, if it is known before loading."""
         return None
+
+    def absent(self, home: DataHome) -> str | None:
+        """Why it cannot be loaded here, with what mends it; None if it can."""
+        missing = home.missing(self.files)
+        if not missing:
+            return None
+        names = " and ".join(file.name for file in missing)
+        return f"data of {self.name!r} not found ({names}): fpbench data fetch {self.name}"
+
+    def checksums(self, home: DataHome) -> dict[str, Callable[[], str]]:
+        """How to compute the checksum of everything that it reads, by name."""
+        return {file.name: partial(sha256, home.find(file)) for file in self.files}
+
+    def fetch(self, home: DataHome) -> list[Path]:
+        """Download the files that are missing, or are not the known originals.
+
+        Raises
+        ------
+        DataError
+            If a file cannot be downloaded, or what comes is not the known original.
+        """
+        return [home.fetch(file) for file in self.files]
 
     @abstractmethod
     def load(self, home: DataHome) -> Table:
@@ -101,25 +130,16 @@ class Dataset(Component):
         """
 
 
-@runtime_checkable
-class Classifier(Protocol):
-    """What a learner gives back.
-
-    It may also have `predict_proba(features, rng)`, `rules`, `guarantee` and `baseline`.
-    """
-
-    def predict(
-        self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
-    ) -> Codes:
-        """Predict labels (n,) in {0, 1}; `sensitive` only if the learner says it needs it."""
-
-
 class Learner(Component):
     """Trains the model that is attacked or audited."""
 
     kind = "learner"
+    needs: ClassVar[frozenset[str]] = frozenset({"features", "labels", "sensitive"})
+    """Columns of the training people that it is shown to train."""
     predicts_with_sensitive: ClassVar[bool] = False
-    """Whether the model must be told people's groups to predict."""
+    """Whether the model must be told people's groups to predict, and so cannot be queried."""
+    gives_scores: ClassVar[bool] = False
+    """Whether its models have `predict_proba`."""
 
     def asked(self) -> RateConstraint | None:
         """The fairness it is trained for; None if it aims at none in particular."""
@@ -127,26 +147,10 @@ class Learner(Component):
 
     @abstractmethod
     def fit(self, sample: Sample, rng: np.random.Generator) -> Classifier:
-        """Train on a sample with features, labels and sensitive attribute.
+        """Train on a sample that has the columns it `needs`.
 
         A model may have a `notes` dictionary of measures about its training; a row shows them.
         """
-
-
-class Context(Protocol):
-    """What a disclosure is handed: samples with labels, groups and predictions."""
-
-    @property
-    def asked(self) -> RateConstraint | None:
-        """The fairness that the learner was trained for."""
-
-    @property
-    def train(self) -> Sample:
-        """The people it was trained on."""
-
-    @property
-    def attack(self) -> Sample:
-        """The attack set."""
 
 
 class Disclosure(Component):
@@ -178,7 +182,25 @@ class Adversary(Component):
     kind = "adversary"
     sees: ClassVar[frozenset[str]]
     """Columns of the target's training people it is shown: of `features`, `labels`,
-    `predictions`. Of the attack set it is shown the same, and the sensitive attribute."""
+    `predictions`, `scores`. Of the attack set it is shown the same, and the sensitive attribute."""
+
+    @property
+    def tunes_once(self) -> bool:
+        """Whether it is tuned once for a dataset, in a step that all learners and seeds share."""
+        return False
+
+    def incompatible(self, other: Component) -> str | None:
+        """Scores must be given by the learner."""
+        if isinstance(other, Learner) and "scores" in self.sees and not other.gives_scores:
+            return f"adversary {self.name!r} sees scores, and learner {other.name!r} gives none"
+        return None
+
+    def tune(self, known: Sample, rng: np.random.Generator) -> Adversary:
+        """The adversary that guesses in its place, tuned on people whose groups are known.
+
+        `known` is an attack set with the sensitive attribute, and what is seen without a model.
+        """
+        return self
 
     @abstractmethod
     def guess(self, view: View, rng: np.random.Generator) -> Guess:

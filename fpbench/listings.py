@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fpbench import console
-from fpbench.errors import DataError, InputError, PluginError
+from fpbench.errors import PluginError
 from fpbench.kinds import KINDS
 from fpbench.plugins import Catalog, Entry
-
-if TYPE_CHECKING:
-    from fpbench.components import Dataset
 
 
 def show_catalog(catalog: Catalog, *, long: bool) -> None:
@@ -59,6 +56,8 @@ def show_component(catalog: Catalog, kind: str, name: str) -> None:
     """Summary, documentation, source and parameters of one component."""
     import inspect
 
+    from fpbench.data_listings import show_about
+
     cls = catalog.component(kind, name)
     console.heading(f"{kind} {name}  ({catalog.entry(kind, name).source})")
     console.listing([(line,) for line in (inspect.getdoc(cls) or cls.summary).splitlines()])
@@ -71,6 +70,7 @@ def show_component(catalog: Catalog, kind: str, name: str) -> None:
     if words := getattr(cls, "expresses", None):
         console.heading("constraints it can express")
         console.listing([(", ".join(sorted(words)),)])
+    show_about(cls)
     console.heading("parameters")
     schema = cls.model_json_schema()
     rows = [_parameter(n, p, n in schema.get("required", ())) for n, p in
@@ -81,8 +81,17 @@ def show_component(catalog: Catalog, kind: str, name: str) -> None:
 def _parameter(name: str, said: dict[str, Any], required: bool) -> tuple[str, str, str]:
     options = said.get("anyOf", [said])
     kinds = " or ".join(dict.fromkeys(_type(option) for option in options))
-    default = "required" if required else f"= {said.get('default')!r}"
+    default = "required" if required else f"= {_written(said.get('default'))}"
     return name, default, f"{kinds}. {said.get('description', '')}".strip()
+
+
+def _written(value: Any) -> str:
+    """A default; tables and lists as a matrix has them."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {_written(v)}" for key, v in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_written, value)) + "]"
+    return repr(value)
 
 
 _LIMITS = {"minimum": ">=", "exclusiveMinimum": ">", "maximum": "<=", "exclusiveMaximum": "<"}
@@ -93,12 +102,15 @@ def _type(option: dict[str, Any]) -> str:
         return " | ".join(map(str, option["enum"]))
     if "const" in option:
         return str(option["const"])
+    if "$ref" in option:
+        return "table"
     limits = [f"{sign} {option[key]:g}" for key, sign in _LIMITS.items() if key in option]
     return " ".join([str(option.get("type", "any")), ", ".join(limits)]).strip()
 
 
 def show_health(catalog: Catalog) -> None:
     """What works here: components, engines, extras, data."""
+    from fpbench.data_listings import show_data
     from fpbench.engines import ENGINES
     from fpbench.environment import extras
 
@@ -118,65 +130,3 @@ def show_health(catalog: Catalog) -> None:
     console.listing(extras())
     console.heading("data")
     show_data(catalog)
-
-
-def show_data(catalog: Catalog) -> None:
-    """Every dataset's files, and where they are."""
-    home, rows = _home(), []
-    for dataset in _datasets(catalog, []):
-        for file in dataset.files:
-            found = "missing" if home.missing([file]) else str(home.find(file.name))
-            hint = f": fpbench data fetch {dataset.name}" if found == "missing" else ""
-            rows.append((dataset.name, file.name, found + hint))
-        if not dataset.files:
-            rows.append((dataset.name, "-", "needs no files"))
-    console.listing(rows)
-
-
-def fetch(catalog: Catalog, names: list[str]) -> None:
-    """Download what is missing of datasets, or is not the known original."""
-    home = _home()
-    for dataset in _datasets(catalog, names):
-        for file in dataset.files:
-            console.listing([(file.name, str(home.fetch(file)))])
-        if not dataset.files:
-            console.listing([(dataset.name, "needs no files")])
-
-
-def verify(catalog: Catalog, names: list[str]) -> bool:
-    """Compare the files that are here with the known originals; whether all are the same."""
-    from fpbench.home import sha256
-
-    home, rows, good = _home(), [], True
-    for dataset in _datasets(catalog, names):
-        for file in dataset.files:
-            try:
-                found = home.find(file.name)
-            except DataError:
-                rows.append((dataset.name, file.name, "missing"))
-                good = good and not names
-                continue
-            same = sha256(found) == file.sha256
-            good = good and same
-            verdict = "as published" if same else f"DIFFERS from the known original: {found}"
-            rows.append((dataset.name, file.name, verdict))
-    console.listing(rows or [("these datasets need no files",)])
-    return good
-
-
-def _home() -> Any:
-    from fpbench.home import DataHome
-
-    return DataHome.default()
-
-
-def _datasets(catalog: Catalog, names: list[str]) -> list[type[Dataset]]:
-    from fpbench.components import Dataset
-
-    found = []
-    for name in names or [entry.name for entry in catalog.of_kind("dataset")]:
-        cls = catalog.component("dataset", name)
-        if not issubclass(cls, Dataset):
-            raise InputError(f"{name!r} is not a dataset")
-        found.append(cls)
-    return found

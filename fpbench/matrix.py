@@ -9,12 +9,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from fpbench.errors import MatrixError, nearest
+from fpbench.expectations import Expectation, parse
 from fpbench.kinds import ATTACK, AUDIT, KINDS
+from fpbench.validation import validated
 
 
 class _Table(BaseModel):
@@ -47,6 +49,7 @@ _FIELDS: dict[str, Any] = {
     "split": (Shares, Shares()),
     "exclude": (list[dict[str, str]], []),
     "leaderboard": (Ranking, Ranking()),
+    "expect": (list[dict[str, Any]], []),
     **dict.fromkeys(KINDS, (_Choices | None, None)),
 }
 _File: type[BaseModel] = create_model("_File", __base__=_Table, **_FIELDS)
@@ -75,6 +78,12 @@ class Matrix:
     """Choices of every kind; empty where the matrix names none."""
     exclude: tuple[dict[str, str], ...]
     rank_by: str
+    expect: tuple[Expectation, ...]
+    """What is expected of the results."""
+    profile: str | None
+    """The profile that was chosen."""
+    profiles: tuple[str, ...]
+    """Those that there are to choose from."""
     origin: str
     """The file it was read from, for messages."""
     text: str
@@ -83,17 +92,32 @@ class Matrix:
     """What a run directory calls its copy."""
 
     def canonical(self) -> str:
-        """JSON of all that decides which cells there are; titles and ranking do not."""
+        """JSON of all that decides which cells there are, but for the seeds.
+
+        A run may be continued with more seeds, or shown with fewer; titles and ranking decide
+        nothing.
+        """
         axes = {
             kind: [[c.use, c.label, c.parameters] for c in choices]
             for kind, choices in self.axes.items()
         }
-        said = [list(self.seeds), self.shares.model_dump(), axes, list(self.exclude)]
+        said = [self.shares.model_dump(), axes, list(self.exclude)]
         return json.dumps(said, sort_keys=True, default=str)
 
 
-def read(source: str | Path | Mapping[str, Any]) -> Matrix:
+def read(
+    source: str | Path | Mapping[str, Any], profile: str | None = None, seeds: int | None = None
+) -> Matrix:
     """Read a matrix from a TOML file, or from the same as a mapping.
+
+    Parameters
+    ----------
+    source
+        The file, or the mapping.
+    profile
+        The profile whose keys replace those of the matrix.
+    seeds
+        How many seeds, instead of what the matrix says.
 
     Raises
     ------
@@ -103,11 +127,11 @@ def read(source: str | Path | Mapping[str, Any]) -> Matrix:
     """
     if isinstance(source, Mapping):
         text = json.dumps(source, default=str, indent=2)
-        return _matrix(dict(source), "matrix", text, "matrix.json")
+        return _matrix(dict(source), "matrix", text, "matrix.json", profile, seeds)
     path = Path(source)
     try:
         text = path.read_text(encoding="utf-8-sig")
-        return _matrix(tomllib.loads(text), str(path), text, "matrix.toml")
+        return _matrix(tomllib.loads(text), str(path), text, "matrix.toml", profile, seeds)
     except OSError as error:
         raise MatrixError(f"{path}: cannot be read: {error.strerror or error}") from error
     # Besides TOMLDecodeError: numbers of too many digits, other encodings, nesting without end.
@@ -117,27 +141,55 @@ def read(source: str | Path | Mapping[str, Any]) -> Matrix:
         raise MatrixError(f"{path}: not valid TOML: {error}") from error
 
 
-def _matrix(data: dict[str, Any], origin: str, text: str, file_name: str) -> Matrix:
-    file: Any = validated(_File, data, origin)
+def _profiles(data: dict[str, Any], origin: str) -> dict[str, dict[str, Any]]:
+    """The profiles of a matrix by name."""
+    profiles: Any = data.get("profile", {})
+    if not (isinstance(profiles, dict) and all(isinstance(p, dict) for p in profiles.values())):
+        raise MatrixError(f"{origin}: profile: must be tables, [profile.NAME]")
+    for name, keys in profiles.items():
+        if "profile" in keys:
+            raise MatrixError(f"{origin}: [profile.{name}]: a profile cannot hold another")
+    return profiles
+
+
+def _matrix(
+    data: dict[str, Any],
+    origin: str,
+    text: str,
+    file_name: str,
+    profile: str | None,
+    seeds: int | None,
+) -> Matrix:
+    profiles = _profiles(data, origin)
+    if profile is not None and profile not in profiles:
+        hint = nearest(profile, profiles) if profiles else "the matrix has none"
+        raise MatrixError(f"{origin}: no profile {profile!r}; {hint}")
+    # Whole keys are replaced, none is merged.
+    said = {**data, **profiles.get(profile or "", {})}
+    said.pop("profile", None)
+    file: Any = validated(_File, said if seeds is None else {**said, "seeds": seeds}, origin)
     shares = file.split
     if shares.train + shares.test + shares.attack > 1 + 1e-9:
         raise MatrixError(f"{origin}: [split]: train, test and attack sum to more than 1")
-    seeds = file.seeds if isinstance(file.seeds, list) else range(file.seeds)
-    if len(set(seeds)) < len(seeds):
+    chosen = file.seeds if isinstance(file.seeds, list) else range(file.seeds)
+    if len(set(chosen)) < len(chosen):
         raise MatrixError(f"{origin}: seeds: the same seed is named twice")
     axes = {kind: tuple(_expanded(kind, getattr(file, kind) or [], origin)) for kind in KINDS}
     _check_axes(axes, origin)
     _check_exclude(file.exclude, axes, origin)
     attacks = math.prod(len(axes[kind]) for kind in ATTACK)
     audits = math.prod(len(axes[kind]) or 1 for kind in AUDIT) if axes["auditor"] else 0
-    _check_size((attacks + audits) * len(seeds), f"{origin}: is")
+    _check_size((attacks + audits) * len(chosen), f"{origin}: is")
     return Matrix(
         title=file.title,
-        seeds=tuple(seeds),
+        seeds=tuple(chosen),
         shares=shares,
         axes=axes,
         exclude=tuple(file.exclude),
         rank_by=file.leaderboard.rank_by,
+        expect=parse(file.expect, origin),
+        profile=profile,
+        profiles=tuple(profiles),
         origin=origin,
         text=text,
         file_name=file_name,
@@ -249,70 +301,3 @@ def _check_exclude(
                 raise MatrixError(
                     f"{where}: {kind}: no {kind} {name!r} in this matrix; {nearest(name, names)}"
                 )
-
-
-def validated(model: type[BaseModel], data: dict[str, Any], where: str) -> Any:
-    """An instance of a pydantic model, or one clear error about the first thing wrong.
-
-    Raises
-    ------
-    MatrixError
-        Says where, which key, which value, and the nearest valid name.
-    """
-    try:
-        return model.model_validate(data)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-    key, tags = _key(first["loc"], data, missing=first["type"] == "missing")
-    said, message, hint = first["input"], first["msg"].removeprefix("Value error, "), ""
-    match first["type"]:
-        case "extra_forbidden":
-            valid = nearest(key.rpartition(".")[2], _keys(model, key, tags))
-            raise MatrixError(f"{where}: unknown key {key!r}; {valid}")
-        case "missing":
-            raise MatrixError(f"{where}: needs a value for {key!r}")
-        case "union_tag_not_found":
-            raise MatrixError(f'{where}: {key}: needs use = "NAME"')
-        case "union_tag_invalid":
-            use, uses = first["ctx"]["tag"], _literals(first["ctx"]["expected_tags"])
-            raise MatrixError(f"{where}: {key}: unknown use {use!r}; {nearest(use, uses)}")
-        case "model_attributes_type":
-            message = "must be a table"
-        case "literal_error" if isinstance(said, str):
-            hint = "; " + nearest(said, _literals(first["ctx"]["expected"]))
-    unlike = "" if isinstance(said, dict) else f", not {said!r}"
-    raise MatrixError(f"{where}: {key}: {message[:1].lower()}{message[1:]}{unlike}{hint}")
-
-
-def _key(path: tuple[int | str, ...], data: Any, *, missing: bool) -> tuple[str, list[str]]:
-    """The key that a path of pydantic's leads to, and the types of unions that it names."""
-    key, tags = [], []
-    for part in path:
-        if isinstance(part, int) or (isinstance(data, dict) and part in data):
-            data = data[part]
-            key.append(str(part))
-        else:
-            tags.append(part)
-    return ".".join([*key, tags.pop()] if missing else key), tags
-
-
-def _keys(model: type[BaseModel], key: str, tags: list[str]) -> list[str]:
-    """The keys that are valid where an unknown one stands."""
-    outer, _, inner = key.partition(".")
-    if not (inner and outer in model.model_fields):
-        return [*model.model_fields, *(() if model is _File else ("use", "label"))]
-    models = {m: m.model_fields.get("use") for m in _models(model.model_fields[outer].annotation)}
-    told = (m for m, use in models.items() if use is None or {*get_args(use.annotation)} & {*tags})
-    return [name for m in told for name in m.model_fields]
-
-
-def _models(annotation: Any) -> Iterator[type[BaseModel]]:
-    """The models that a value may be, or hold."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield annotation
-    for inner in get_args(annotation):
-        yield from _models(inner)
-
-
-def _literals(expected: str) -> list[str]:
-    return [name.strip(" '") for name in expected.replace(" or ", ", ").split(", ")]

@@ -47,13 +47,15 @@ class Sample:
         DataFrame of n rows: numeric columns, and pandas categoricals.
     labels, predictions
         Arrays (n,) in {0, 1}.
+    scores
+        Array (n,) in [0, 1]: the target model's probability of label 1.
     sensitive
         Array (n,) of group codes in 0..K-1.
     """
 
     __slots__ = ("_columns", "groups")
 
-    COLUMNS = ("features", "labels", "sensitive", "predictions")
+    COLUMNS = ("features", "labels", "sensitive", "predictions", "scores")
 
     def __init__(
         self,
@@ -63,9 +65,10 @@ class Sample:
         labels: Codes | None = None,
         sensitive: Codes | None = None,
         predictions: Codes | None = None,
+        scores: NDArray[np.float64] | None = None,
     ) -> None:
         self.groups = groups
-        given = zip(self.COLUMNS, (features, labels, sensitive, predictions), strict=True)
+        given = zip(self.COLUMNS, (features, labels, sensitive, predictions, scores), strict=True)
         self._columns: dict[str, Any] = {name: value for name, value in given if value is not None}
 
     @property
@@ -90,6 +93,12 @@ class Sample:
     def predictions(self) -> Codes:
         """The target model's predictions, (n,) in {0, 1}."""
         value: Codes = self._column("predictions")
+        return value
+
+    @property
+    def scores(self) -> NDArray[np.float64]:
+        """The target model's probability of label 1, (n,) in [0, 1]."""
+        value: NDArray[np.float64] = self._column("scores")
         return value
 
     @property
@@ -155,6 +164,14 @@ class Predictions:
 
 
 @dataclass(frozen=True)
+class Scores:
+    """The target model's probabilities of label 1, for adversaries that see them."""
+
+    train: NDArray[np.float64]
+    attack: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
 class Claim:
     """What is disclosed of the target, or believed: it holds on the training predictions."""
 
@@ -195,6 +212,8 @@ class Guess:
     """(m,) rows of the attack set that were kept from training the attack."""
     held_out_values: Codes
     held_out_confidence: NDArray[np.float64]
+    notes: Measures = field(default_factory=dict)
+    """What a row should say of how it was made."""
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from concurrent.futures.process import BrokenProcessPool
 from graphlib import TopologicalSorter
 from typing import NamedTuple
 
+from fpbench.home import DataHome
 from fpbench.kinds import Status
 from fpbench.plan import Cell, Plan, needed
 from fpbench.steps import Failure, Result, Step, execute
@@ -40,6 +41,8 @@ class Runner:
         Executes the steps.
     at_once
         How many steps are submitted at a time.
+    home
+        Where data sets are loaded from.
     on_cell
         Called with every cell after its result has been committed.
     """
@@ -51,9 +54,11 @@ class Runner:
         session: int,
         executor: Executor,
         at_once: int,
+        home: DataHome,
         on_cell: Callable[[Finished], None],
     ) -> None:
         self._plan, self._store, self._session = plan, store, session
+        self._home = home
         self._executor, self._at_once, self._on_cell = executor, at_once, on_cell
         done = store.done()
         # Seed by seed: what the cells of a seed share can be let go when the next one begins.
@@ -109,12 +114,14 @@ class Runner:
             future: Future[Result] = Future()
             future.set_result(Result(failed.value, 0.0))
             return future
-        return self._executor.submit(execute, step, tuple(p.value for p in parents))
+        values = tuple(p.value for p in parents)
+        # Data is all that comes from outside the graph, and is handed over like a parent.
+        given = (self._home,) if step.action == "load" else values
+        return self._executor.submit(execute, step, given)
 
     def _finish(self, step: Step, result: Result) -> None:
-        name = (step.action, step.spec.use if step.spec else "")
-        count, seconds = self._timings.get(name, (0, 0.0))
-        self._timings[name] = (count + 1, seconds + result.seconds)
+        count, seconds = self._timings.get(step.name, (0, 0.0))
+        self._timings[step.name] = (count + 1, seconds + result.seconds)
         if self._uses[step.key]:
             self._results[step.key] = result
             self._seconds[step.key] = result.seconds

@@ -18,7 +18,8 @@ from fpbench.records import (
 )
 
 MEASURES = (
-    "majority_accuracy", "initial_accuracy", "corrected_accuracy", "gain", "changes",
+    "people", "majority_accuracy", "prior_accuracy", "initial_accuracy", "corrected_accuracy", "gain",
+    "best_initial_accuracy", "gain_over_best", "asked_metric", "asked_tolerance", "changes",
     "change_precision", "objective", "solver_status", "solver_gap", "proven", "correct_seconds",
     "claim_metric", "claim_form", "claim_tolerance", "claim_holds", "train_accuracy",
     "test_accuracy", "train_unfairness", "test_unfairness",
@@ -37,22 +38,28 @@ def attack_measures(
 ) -> Measures:
     """Measures of an attack cell.
 
-    Accuracies are shares of the target's training people whose group is right:
-    `majority_accuracy` of calling everyone a member of the largest group, `initial_accuracy` of
+    `people` is how many the target was trained on. Accuracies are shares of them whose group is
+    right: `majority_accuracy` of calling everyone a member of the largest group, `prior_accuracy`
+    (expected) of drawing everyone's group from the shares of the attack set, `initial_accuracy` of
     the guess, `corrected_accuracy` of the correction; `gain` is the difference of the last two.
+    `asked_metric` and `asked_tolerance` are what the learner was trained for.
     `changes` counts changed guesses, `change_precision` is the share of them that are now right.
     Whatever rests on a correction is None where there is none. `proven` is 1 if the solver proved
     its answer, be it that nothing satisfies the claim, and 0 if not. `claim_holds` is 1 if the
     claim about rates is true of the training people, 0 if not: an estimated or noisy one may not
     be.
     """
-    truth = split.train.sensitive
+    truth, asked = split.train.sensitive, predictions.asked
     initial = _accuracy(guess.values, truth)
     measures: Measures = {
+        "people": len(truth),
         "majority_accuracy": float(np.bincount(truth).max() / len(truth)),
+        "prior_accuracy": _prior_accuracy(split),
         "initial_accuracy": initial,
         "corrected_accuracy": None,
         "gain": None,
+        "asked_metric": asked.metric if asked else None,
+        "asked_tolerance": float(asked.tolerance) if asked else None,
         "changes": None,
         "change_precision": None,
         "objective": correction.objective,
@@ -104,6 +111,12 @@ def model_measures(split: Split, predictions: Predictions, claim: Claim | None) 
         "train_unfairness": _unfairness(constraint, split.train, predictions.train),
         "test_unfairness": _unfairness(constraint, split.test, predictions.test),
     }
+
+
+def _prior_accuracy(split: Split) -> float:
+    k = len(split.train.groups)
+    shares = [np.bincount(p.sensitive, minlength=k) / len(p) for p in (split.train, split.attack)]
+    return float(shares[0] @ shares[1])
 
 
 def _accuracy(values: Codes, truth: Codes) -> float:

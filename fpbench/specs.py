@@ -15,8 +15,8 @@ from typing import Any, Union, get_args, get_origin
 
 from fpbench.components import BASES, Component
 from fpbench.errors import MatrixError
-from fpbench.matrix import validated
 from fpbench.plugins import Catalog
+from fpbench.validation import validated
 
 
 @dataclass(frozen=True)
@@ -30,10 +30,17 @@ class Spec:
     slots: dict[str, Spec] = field(default_factory=dict)
     """Components that it holds, by field."""
 
+    chosen: dict[str, Any] = field(default_factory=dict)
+    """The parameters that differ from their defaults."""
+
     def identity(self) -> str:
-        """Canonical JSON: the same for the same component with the same parameters."""
+        """Canonical JSON: the same for the same component with the same parameters.
+
+        Defaults are left out: a parameter that a component gets later changes nothing of what is
+        drawn for it. (Its code does change, and with it the keys of its steps.)
+        """
         slots = {name: spec.identity() for name, spec in self.slots.items()}
-        return json.dumps([self.kind, self.use, self.parameters, slots], sort_keys=True)
+        return json.dumps([self.kind, self.use, self.chosen, slots], sort_keys=True)
 
 
 def specify(
@@ -76,9 +83,11 @@ def specify(
             raise MatrixError(
                 f'{where}: takes a {slot_kind}: {named} with {name} = {{ use = "NAME" }}'
             )
-    component = validated(cls, {**plain, **held}, where)
-    dumped = component.model_dump(mode="json", exclude=set(slot_kinds(cls)))
-    return component, Spec(kind, use, dumped, specs)
+    component = validated(cls, {**plain, **held}, where, ("use", "label"))
+    slotted = set(slot_kinds(cls))
+    dumped = component.model_dump(mode="json", exclude=slotted)
+    chosen = component.model_dump(mode="json", exclude=slotted, exclude_defaults=True)
+    return component, Spec(kind, use, dumped, specs, chosen)
 
 
 def build(spec: Spec, catalog: Catalog) -> Component:

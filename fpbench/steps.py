@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fpbench.components import (
     Adversary,
     Auditor,
-    Classifier,
     Corrector,
     Dataset,
     Disclosure,
@@ -26,6 +26,7 @@ from fpbench.components import (
 from fpbench.errors import HiddenError, InputError, PluginError
 from fpbench.home import DataHome
 from fpbench.plugins import Catalog
+from fpbench.protocols import Classifier
 from fpbench.rates import RateConstraint
 from fpbench.records import (
     Claim,
@@ -35,6 +36,7 @@ from fpbench.records import (
     Predictions,
     Problem,
     Sample,
+    Scores,
     Split,
     Subject,
     View,
@@ -57,6 +59,11 @@ class Step:
     parents: tuple[str, ...]
     """Keys of the steps whose results it is given, in order."""
     options: tuple[float, ...] = ()
+
+    @property
+    def name(self) -> tuple[str, str]:
+        """Its action and its component, as plans and timings name it."""
+        return self.action, self.spec.use if self.spec else ""
 
     def rng(self) -> np.random.Generator:
         """Its own stream of randomness."""
@@ -122,8 +129,8 @@ class _Context:
     attack: Sample
 
 
-def _load(dataset: Dataset, parents: tuple[()], step: Step) -> Table:
-    return dataset.load(DataHome.default())
+def _load(dataset: Dataset, parents: tuple[DataHome], step: Step) -> Table:
+    return dataset.load(parents[0])
 
 
 def _split(_: None, parents: tuple[Table], step: Step) -> Split:
@@ -147,7 +154,7 @@ def _part(table: Table, everyone: Sample, name: str, rows: Any) -> Sample:
 
 
 def _train(learner: Learner, parents: tuple[Split], step: Step) -> Classifier:
-    return learner.fit(parents[0].train, step.rng())
+    return learner.fit(parents[0].train.only(learner.needs), step.rng())
 
 
 def _predict(learner: Learner, parents: tuple[Classifier, Split], step: Step) -> Predictions:
@@ -164,6 +171,20 @@ def _predict(learner: Learner, parents: tuple[Classifier, Split], step: Step) ->
     train, test, attack = said(split.train), said(split.test), said(split.attack)
     notes = dict(getattr(model, "notes", {}))
     return Predictions(train, test, attack, learner.asked(), notes)
+
+
+def _reveal(learner: Learner, parents: tuple[Any, Split], step: Step) -> Scores:
+    model, split = parents
+    rng = step.rng()
+
+    def said(part: Sample) -> NDArray[np.float64]:
+        sensitive = part.sensitive if learner.predicts_with_sensitive else None
+        answer = np.asarray(model.predict_proba(part.features, rng, sensitive))
+        if answer.shape != (len(part), 2) or not ((answer >= 0) & (answer <= 1)).all():
+            raise PluginError(f"predicted probabilities must be ({len(part)}, 2) values in [0, 1]")
+        return answer[:, 1]
+
+    return Scores(said(split.train), said(split.attack))
 
 
 def _disclose(
@@ -183,20 +204,37 @@ def _disclose(
     return replace(claim or Claim(None, disclosure.name), also=also)
 
 
-def view_for(adversary: Adversary, split: Split, predictions: Predictions | None) -> View:
+def view_for(
+    adversary: Adversary,
+    split: Split,
+    predictions: Predictions | None = None,
+    scores: Scores | None = None,
+) -> View:
     """All that an adversary is handed: what it declares, and never the training part's groups."""
     target, attack = split.train, split.attack
     if predictions is not None:
         target = target.having(predictions=predictions.train)
         attack = attack.having(predictions=predictions.attack)
+    if scores is not None:
+        target, attack = target.having(scores=scores.train), attack.having(scores=scores.attack)
     sees = adversary.sees - {"sensitive"}
     return View(target.only(sees), attack.only(sees | {"sensitive"}))
 
 
+def _tune(adversary: Adversary, parents: tuple[Split], step: Step) -> Adversary:
+    view = view_for(adversary, parents[0])
+    tuned = adversary.tune(view.attack, step.rng())
+    if not isinstance(tuned, type(adversary)):
+        raise PluginError(f"tuning must give a {type(adversary).__name__}, not {tuned!r}")
+    return tuned
+
+
 def _guess(adversary: Adversary, parents: tuple[Any, ...], step: Step) -> Guess:
-    split: Split = parents[0]
-    predictions: Predictions | None = parents[1] if len(parents) > 1 else None
-    guess = adversary.guess(view_for(adversary, split, predictions), step.rng())
+    split, *others = parents
+    seen: dict[type, Any] = {type(other): other for other in others}
+    view = view_for(adversary, split, seen.get(Predictions), seen.get(Scores))
+    tuned: Adversary = seen.get(type(adversary), adversary)
+    guess = tuned.guess(view, step.rng())
     k, n, m = len(split.train.groups), len(split.train), len(guess.held_out)
     for what, values, confidence, size in (
         ("the guess", guess.values, guess.confidence, n),
@@ -240,7 +278,7 @@ def _correct(corrector: Corrector, parents: tuple[Any, ...], step: Step) -> Any:
 def _score(_: None, parents: tuple[Any, ...], step: Step) -> Measures:
     split, predictions, guess, claim, (correction, extra) = parents
     measured = attack_measures(split, predictions, guess, claim, correction)
-    return {**measured, **extra, **predictions.notes}
+    return {**measured, **extra, **guess.notes, **predictions.notes}
 
 
 def _audit(auditor: Auditor, parents: tuple[Any, ...], step: Step) -> Measures:
@@ -258,6 +296,8 @@ ACTIONS: dict[str, Callable[[Any, Any, Step], Any]] = {
     "train": _train,
     "predict": _predict,
     "disclose": _disclose,
+    "reveal": _reveal,
+    "tune": _tune,
     "guess": _guess,
     "correct": _correct,
     "score": _score,

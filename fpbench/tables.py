@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -12,10 +13,29 @@ from fpbench.errors import DataError
 from fpbench.records import Codes, Sample
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
+    from pandas import DataFrame, Series
 
 
 @dataclass(frozen=True)
+class About:
+    """What is known of a data set's original, for its default parameters."""
+
+    rows: int
+    """People that are left of the original."""
+    features: int
+    """Columns of features."""
+    label: str
+    """What label 1 stands for."""
+    label_rate: float
+    """Share of label 1."""
+    groups: tuple[str, ...]
+    source: str
+    licence: str
+    dropped: str
+    """What of the original is left out, and why."""
+
+
+@dataclass(frozen=True, eq=False)
 class Table:
     """A data set: everyone's features, label and group.
 
@@ -54,7 +74,7 @@ class Table:
         for frame in (self.features, self.sensitive):
             for column in frame.columns[frame.isna().any()]:
                 raise DataError(f"data set {self.name!r}: column {column!r} has missing values")
-        codes, groups = _cross(self.sensitive)
+        codes, groups = _cross(self.sensitive, self.name)
         if len(groups) < 2:
             raise DataError(
                 f"data set {self.name!r}: the sensitive attribute "
@@ -68,20 +88,54 @@ class Table:
     def __len__(self) -> int:
         return len(self.labels)
 
+    def digest(self) -> str:
+        """SHA-256 checksum of all that it holds: values, names and types."""
+        digest = hashlib.sha256(repr((self.name, self.positive)).encode())
+        digest.update(self.labels.tobytes())
+        for frame in (self.features, self.sensitive):
+            digest.update(repr((frame.shape, list(map(str, frame.columns)))).encode())
+            for _, column in frame.items():
+                digest.update(_content(column))
+        return digest.hexdigest()
+
     def sample(self) -> Sample:
         """Everything known of everyone."""
         return Sample(self.groups, features=self.features, labels=self.labels, sensitive=self.codes)
 
 
-def _cross(columns: DataFrame) -> tuple[Codes, tuple[str, ...]]:
+_MOST_GROUPS = 127
+"""As many as one byte with a sign can number."""
+
+
+def _content(column: Series) -> bytes:
+    """What a column holds and of which type, the same in every process."""
+    values = column.array
+    if hasattr(values, "categories"):
+        names = [str(category) for category in values.categories]
+        codes = np.asarray(values.codes, dtype="<i4")
+        return repr(("categories", names, bool(values.ordered))).encode() + codes.tobytes()
+    numbers = column.to_numpy()
+    if numbers.dtype == object:  # its bytes would be addresses
+        return repr(("objects", numbers.tolist())).encode()
+    order = numbers.dtype.newbyteorder("<")
+    return order.str.encode() + numbers.astype(order, copy=False).tobytes()
+
+
+def _cross(columns: DataFrame, name: str) -> tuple[Codes, tuple[str, ...]]:
     """Group codes and names of the combinations of categories that have members."""
-    codes: NDArray[np.intp] = np.zeros(len(columns), dtype=np.int16)
+    codes: NDArray[np.int64] = np.zeros(len(columns), dtype=np.int64)
     names = [""]
     for _, column in columns.items():
         categories = column.cat.categories
         codes = codes * len(categories) + column.cat.codes.to_numpy()
-        names = [f"{name} x {c}" if name else str(c) for name in names for c in categories]
-    members = np.bincount(codes, minlength=len(names)) > 0
-    renumbered = np.cumsum(members) - 1
-    kept = tuple(name for name, any_member in zip(names, members, strict=True) if any_member)
-    return renumbered.astype(np.int8)[codes], kept
+        names = [f"{group} x {c}" if group else str(c) for group in names for c in categories]
+        # Those that nobody is in are left out at once: many columns have more than memory holds.
+        members, codes = np.unique(codes, return_inverse=True)
+        names = [names[member] for member in members]
+    if len(names) > _MOST_GROUPS:
+        crossed = " x ".join(map(str, columns.columns))
+        raise DataError(
+            f"data set {name!r}: the sensitive attribute {crossed} has {len(names)} groups, more "
+            f"than {_MOST_GROUPS}"
+        )
+    return codes.astype(np.int8), tuple(names)

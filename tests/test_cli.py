@@ -85,7 +85,7 @@ def test_the_leaderboard_is_what_a_person_reads(command, toy_matrix):
 def test_a_plan_says_what_would_run(command, toy_matrix):
     shown = fine(command("plan", toy_matrix())).stdout
     assert "4 cells to run, 0 skipped" in shown
-    assert re.search(r"^train +2 +4 *$", shown, re.MULTILINE)
+    assert re.search(r"^train parrot +2 +4 *$", shown, re.MULTILINE)
     assert re.search(r"^all +19 +32 *$", shown, re.MULTILINE)
     assert "rough time: not known" in shown
     fine(command("run", "toy.toml"))
@@ -226,7 +226,9 @@ def test_bad_options(command, toy_matrix):
     bad(command("export", "nowhere"), "nowhere: not a run directory")
     fine(command("run", matrix))
     bad(command("leaderboard", "runs/toy", "--by", "gian"), "did you mean 'gain'?")
-    toy_matrix(TOY.replace("seeds = 2", "seeds = 3"))
+    fine(command("run", matrix, "--seeds", "3"))
+    assert "3 seeds" in fine(command("leaderboard", "runs/toy")).stdout
+    toy_matrix(TOY + "[split]\ntrain = 0.4\ntest = 0.2\n")
     bad(command("run", matrix), "made by another matrix", "--out", "--fresh")
     fine(command("run", matrix, "--fresh"))
     assert "flip" in fine(command("leaderboard", "runs/toy.1")).stdout
@@ -250,7 +252,7 @@ def test_an_interruption_says_how_to_go_on(command, install, toys, tmp_path):
 def test_plugins_are_listed_with_their_distribution(command, install, toys):
     install("bad-plugin", "bad", "1 / 0")
     shown = fine(command("plugins")).stdout
-    assert re.search(rf"^dataset +adult +fpbench {re.escape(fpbench.__version__)}$", shown, re.M)
+    assert re.search(rf"^ +adult +fpbench {re.escape(fpbench.__version__)}$", shown, re.M)
     assert re.search(r"^ +flock +fpbench-toys 1\.0$", shown, re.MULTILINE)
     assert "broken: bad of bad-plugin 1.0: ZeroDivisionError: division by zero" in shown
     assert "Traceback" not in shown
@@ -274,24 +276,6 @@ def test_the_doctor_says_what_works(command, tmp_path):
     shown = fine(command("doctor", FPBENCH_DATA=str(tmp_path), XDG_DATA_HOME=str(tmp_path))).stdout
     for words in ("components", "engines", "loky", "extras", "fpbench data fetch adult"):
         assert words in shown
-
-
-def test_data_commands(command, tmp_path):
-    env = {"FPBENCH_DATA": str(tmp_path / "data"), "XDG_DATA_HOME": str(tmp_path / "home")}
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "adult.test").write_text("not the original")
-    shown = fine(command("data", "list", **env)).stdout
-    assert re.search(r"adult +adult\.data +missing: fpbench data fetch adult", shown)
-    assert re.search(rf"adult +adult\.test +{re.escape(str(tmp_path))}", shown)
-    verified = fine(command("data", "verify", **env), code=1).stdout
-    assert "DIFFERS from the known original" in verified
-    assert fine(command("data", "path", **env)).stdout.splitlines()[0] == env["FPBENCH_DATA"]
-    bad(command("data", "verify", "adlut", **env), "did you mean 'adult'?")
-    fine(command("data", "verify", "census-synthetic", **env))
-
-
-def test_real_data_verifies(command, adult_home):
-    assert fine(command("data", "verify", "adult")).stdout.count("as published") == 2
 
 
 def test_versions_and_help(command):
@@ -344,7 +328,7 @@ def test_other_data_makes_other_cells_and_a_warning(command, adult_home, tmp_pat
     lines = adult_home.find("adult.data").read_bytes().splitlines(keepends=True)
     matrix = (
         '[[dataset]]\nuse = "adult"\n[[learner]]\nuse = "plain"\n[[disclosure]]\nuse = "hidden"\n'
-        '[[adversary]]\nuse = "a1"\nn_estimators = 3\n[[corrector]]\nuse = "none"\n'
+        '[[adversary]]\nuse = "a1"\nparameters = { n_estimators = 3 }\n[[corrector]]\nuse = "none"\n'
     )
     (tmp_path / "work" / "adult.toml").write_text(matrix)
     cells = []

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fpbench import console
+from fpbench import boards, console
 from fpbench.kinds import KINDS
 from fpbench.leaderboard import rank
 
@@ -25,7 +25,7 @@ def shown(capsys, monkeypatch):
     def show(rows, columns=80):
         monkeypatch.setenv("COLUMNS", str(columns))
         for board in rank(rows, "gain", "A [title] of [red]ours[/]"):
-            console.show_leaderboard(board)
+            boards.show_leaderboard(board)
         return "\n".join(line.rstrip() for line in capsys.readouterr().out.splitlines())
 
     return show

@@ -1,6 +1,7 @@
 """Reading a matrix: what it means, and one clear error for whatever it may not say."""
 
 import tomllib
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -107,11 +108,12 @@ def test_two_tables_that_differ_in_a_label_are_two_choices():
     assert labels(read(tomllib.loads(text)), "corrector") == ["flip", "none", "other"]
 
 
-def test_titles_and_ranking_do_not_make_another_matrix():
+def test_titles_ranking_and_seeds_do_not_make_another_matrix():
     one = read(tomllib.loads(GOOD))
     other = read(tomllib.loads(GOOD.replace("toy", "t") + '[leaderboard]\nrank_by = "changes"\n'))
     third = read(tomllib.loads(GOOD.replace("seeds = 2", "seeds = 3")))
-    assert one.canonical() == other.canonical() != third.canonical()
+    fourth = read(tomllib.loads(GOOD.replace('use = "flock"', 'use = "flock"\nrows = 90')))
+    assert one.canonical() == other.canonical() == third.canonical() != fourth.canonical()
 
 
 BAD = {
@@ -217,3 +219,50 @@ def test_no_mapping_gives_anything_but_a_matrix_or_a_clear_error(data):
         read(data)
     except MatrixError as error:
         assert str(error).startswith("matrix: ")  # noqa: PT017
+
+
+PROFILES = (
+    GOOD
+    + """
+[profile.quick]
+seeds = 1
+[[profile.quick.dataset]]
+use = "flock"
+rows = 30
+[profile.other]
+title = "other"
+"""
+)
+
+
+def test_a_profile_replaces_whole_keys():
+    full, quick = (read(tomllib.loads(PROFILES), profile) for profile in (None, "quick"))
+    assert full == replace(read(tomllib.loads(GOOD)), text=full.text, profiles=("quick", "other"))
+    assert (quick.seeds, quick.profile) == ((0,), "quick")
+    assert [choice.parameters for choice in quick.axes["dataset"]] == [{"rows": 30}]
+    assert quick.axes["learner"] == full.axes["learner"]
+    assert quick.canonical() != full.canonical()
+    assert read(tomllib.loads(PROFILES), "other").title == "other"
+
+
+def test_seeds_that_are_asked_for_go_before_all_others():
+    for profile in (None, "quick"):
+        assert read(tomllib.loads(PROFILES), profile, 4).seeds == (0, 1, 2, 3)
+    with pytest.raises(MatrixError, match="seeds: "):
+        read(tomllib.loads(PROFILES), seeds=0)
+
+
+@pytest.mark.parametrize(
+    ("text", "profile", "message"),
+    [
+        (PROFILES, "quik", "no profile 'quik'; did you mean 'quick'?"),
+        (GOOD, "quick", "no profile 'quick'; the matrix has none"),
+        (GOOD + "[profile]\nquick = 1\n", None, "profile: must be tables, [profile.NAME]"),
+        (GOOD + "[profile.a.profile.b]\n", None, "[profile.a]: a profile cannot hold another"),
+        (GOOD + "[profile.a]\nseed = 1\n", "a", "unknown key 'seed'; did you mean 'seeds'?"),
+    ],
+)
+def test_profiles_that_say_nothing_sensible_are_refused(text, profile, message):
+    with pytest.raises(MatrixError) as error:
+        read(tomllib.loads(text), profile)
+    assert message in str(error.value)

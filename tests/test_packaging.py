@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from fpbench import discover
+from fpbench import DataHome, discover
 from fpbench.matrix import read
-from fpbench.plan import make_plan
+from fpbench.planner import make_plan
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -46,7 +46,7 @@ def test_matrices_in_the_documentation_can_be_planned(path, tmp_path, monkeypatc
         (tmp_path / name).touch()
     monkeypatch.setenv("FPBENCH_DATA", str(tmp_path))
     (text,) = re.findall(r"^```toml\n(.*?)^```", (ROOT / path).read_text(), re.M | re.S)
-    assert make_plan(read(tomllib.loads(text)), discover()).runnable
+    assert make_plan(read(tomllib.loads(text)), discover(), DataHome.default()).runnable
 
 
 def test_the_changelog_knows_this_version():

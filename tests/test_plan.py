@@ -3,14 +3,16 @@
 import importlib
 import sys
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from fpbench import discover
+from fpbench import DataHome, discover, run
 from fpbench.errors import DataError, MatrixError
 from fpbench.matrix import read
-from fpbench.plan import make_plan, needed
+from fpbench.plan import needed
+from fpbench.planner import make_plan
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
@@ -47,8 +49,16 @@ use = "clamp"
 """
 
 
+def by_action(counts):
+    """Numbers of steps, whatever their component."""
+    total = Counter()
+    for (action, _), count in counts.items():
+        total[action] += count
+    return dict(total)
+
+
 def plan_of(text):
-    return make_plan(read(tomllib.loads(text)), discover())
+    return make_plan(read(tomllib.loads(text)), discover(), DataHome.default())
 
 
 @pytest.fixture(autouse=True)
@@ -59,7 +69,7 @@ def _toys(toys):
 def test_every_combination_is_a_cell_and_every_shared_step_is_one():
     plan = plan_of(ATTACK)
     assert len(plan.cells) == 2 * 3 * 2 * 2
-    assert plan.count_steps() == {
+    assert by_action(plan.count_steps()) == {
         "load": 1,  # of all seeds
         "split": 2,  # a seed
         "train": 6,  # a learner and seed
@@ -69,16 +79,18 @@ def test_every_combination_is_a_cell_and_every_shared_step_is_one():
         "correct": 24,
         "score": 24,
     }
-    assert plan.count_alone() == dict.fromkeys(plan.count_steps(), 24)
+    assert by_action(plan.count_alone()) == dict.fromkeys(by_action(plan.count_steps()), 24)
+    assert plan.count_steps()["guess", "coin"] == 2
+    assert plan.count_alone()["guess", "coin"] == 12
 
 
 def test_the_quick_adult_matrix_runs_each_unique_step_once(monkeypatch, tmp_path):
     for name in ("adult.data", "adult.test"):
         (tmp_path / name).touch()
     monkeypatch.setenv("FPBENCH_DATA", str(tmp_path))
-    plan = make_plan(read(BENCHMARKS / "ferry-adult-quick.toml"), discover())
+    plan = make_plan(read(BENCHMARKS / "ferry-adult-quick.toml"), discover(), DataHome.default())
     assert len(plan.cells) == 3 * 16 * 2 * 2
-    assert plan.count_steps() == {
+    assert by_action(plan.count_steps()) == {
         "load": 1,
         "split": 3,
         "train": 48,
@@ -95,8 +107,46 @@ def test_every_matrix_of_ours_can_be_planned(path, monkeypatch, tmp_path):
     for name in ("adult.data", "adult.test"):
         (tmp_path / name).touch()
     monkeypatch.setenv("FPBENCH_DATA", str(tmp_path))
-    plan = make_plan(read(path), discover())
-    assert plan.runnable
+    plan = make_plan(read(path), discover(), DataHome.default())
+    assert plan.cells
+    there = {"adult", "census-synthetic"} & {choice.use for choice in read(path).axes["dataset"]}
+    assert bool(plan.runnable) == bool(there) == (plan.lacking is None)
+
+
+KEEN = ATTACK.replace('use = "peek"', 'use = "keen"')
+
+
+def test_an_adversary_that_is_tuned_once_is_tuned_on_the_attack_set_of_the_first_seed():
+    plan = plan_of(KEEN.replace("seeds = 2", "seeds = [7, 8]"))
+    assert plan.count_steps()["tune", "keen"] == 1  # for all learners and seeds
+    (tune,) = (step for step in plan.steps.values() if step.action == "tune")
+    assert plan.steps[tune.parents[0]].action == "split"
+    assert plan.count_steps()["split", ""] == 3  # seed 0's too
+    assert keys(KEEN.replace("seeds = 2", "seeds = [1]")).items() <= keys(KEEN).items()
+
+
+def test_scores_are_revealed_only_to_adversaries_that_see_them():
+    counts = plan_of(KEEN).count_steps()
+    assert (counts["reveal", "parrot"], counts["guess", "keen"]) == (6, 6)
+    assert ("reveal", "parrot") not in plan_of(ATTACK).count_steps()
+
+
+def test_scores_that_a_learner_does_not_give_are_refused(monkeypatch):
+    monkeypatch.setattr(discover().component("learner", "parrot"), "gives_scores", False)
+    (reason,) = plan_of(KEEN).count_skipped()
+    assert reason == "adversary 'keen' sees scores, and learner 'parrot' gives none"
+
+
+def test_the_plan_says_when_black_box_access_is_impossible():
+    assert plan_of(ATTACK).remarks == []
+    closed = ATTACK.replace('use = "parrot"', 'use = "threshold-optimizer"')
+    closed = closed.replace("number = { sweep = [0, 1, 2] }", "")
+    (remark,) = plan_of(closed).remarks
+    assert remark == (
+        "learner 'threshold-optimizer' must be told people's groups to predict, so black-box "
+        "access to it is impossible without knowing them; predictions are given to adversaries (peek)"
+    )
+    assert plan_of(closed.replace('[[adversary]]\nuse = "peek"\n', "")).remarks == []
 
 
 def test_a_step_needs_no_more_than_its_parents_before_it():
@@ -113,7 +163,7 @@ def test_audits_cross_the_mechanisms_and_policies_they_take():
     plan = plan_of(AUDIT)
     assert [cell.labels["mechanism"] for cell in plan.cells] == ["hiss scale=1.0", "hiss scale=2.0"]
     assert {cell.labels["policy"] for cell in plan.cells} == {"clamp"}
-    assert plan.count_steps()["audit"] == 2
+    assert plan.count_steps()["audit", "counter"] == 2
 
 
 def test_a_component_given_inline_is_not_crossed():
@@ -221,7 +271,7 @@ def test_facts_are_part_of_what_a_disclosure_is():
     plain, fact = (plan_of(known(*facts)) for facts in ((), (SHARE,)))
     assert not {c.key for c in plain.runnable} & {c.key for c in fact.runnable}
     swept = known().replace("also = []", f"also = {{ sweep = [[], [{SHARE}]] }}")
-    assert plan_of(swept).count_steps()["disclose"] == 12
+    assert plan_of(swept).count_steps()["disclose", "oracle"] == 12
 
 
 def test_excluded_cells_are_not_there():
@@ -291,8 +341,18 @@ def test_data_that_is_not_here_is_skipped_with_the_command_that_fetches_it(monke
     (reason,) = plan.count_skipped()
     assert "adult.data" in reason
     assert "fpbench data fetch adult" in reason
-    with pytest.raises(DataError, match="nothing to run: .* fpbench data fetch adult"):
-        plan_of(ATTACK.replace('use = "flock"', 'use = "adult"'))
+    assert plan.lacking is None
+
+
+def test_if_no_data_is_here_that_is_an_error_unless_it_is_expected(monkeypatch, tmp_path):
+    monkeypatch.setenv("FPBENCH_DATA", str(tmp_path))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    matrix = tomllib.loads(ATTACK.replace('use = "flock"', 'use = "adult"'))
+    with pytest.raises(DataError, match=r"nothing to run: .* fpbench data fetch adult"):
+        run(matrix, out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    rows = run(matrix, out=tmp_path / "run", skip_all=True).rows()
+    assert {row["status"] for row in rows} == {"skipped"}
 
 
 BAD = {

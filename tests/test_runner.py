@@ -81,7 +81,10 @@ def test_real_components_give_the_same_in_parallel(tmp_path):
             {"use": "threshold-optimizer"},
         ],
         "disclosure": [{"use": "published", "metric": "statistical-parity"}],
-        "adversary": [{"use": "a1", "n_estimators": 5}, {"use": "a2", "n_estimators": 5}],
+        "adversary": [
+            {"use": "a1", "parameters": {"n_estimators": 5}},
+            {"use": "a2", "parameters": {"n_estimators": 5}},
+        ],
         "corrector": [{"use": "exact"}],
     }
     serial = fpbench.run(matrix, out=tmp_path / "serial")

@@ -13,6 +13,9 @@ from fpbench.specs import _code_hash, build, specify
 NEEDED = {
     "counter": {"mechanism": {"use": "hiss"}},
     "noisy": {"mechanism": {"use": "laplace"}, "epsilon": 1.0},
+    "csv": {"path": "people.csv", "label_column": "y", "sensitive": "s"},
+    "parquet": {"path": "people.parquet", "label_column": "y", "sensitive": "s"},
+    "table": {"name": "people"},
 }
 
 
@@ -75,7 +78,7 @@ def test_the_code_hash_follows_base_classes_and_private_modules_of_the_kind(monk
     parsed = specs._parsed
     monkeypatch.setattr(specs, "_parsed", lambda name: read.append(name) or parsed(name))
     _code_hash.__wrapped__(discover().component("adversary", "a2"))
-    assert "fpbench.builtin.adversaries._forest" in read
+    assert "fpbench.builtin.adversaries._learned" in read
     read.clear()
     _code_hash.__wrapped__(discover().component("learner", "plain"))
     assert {"fpbench.builtin.learners._fitted", "fpbench.estimators", "fpbench.components"} <= {

@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 import fpbench
-from fpbench import HiddenError, Predictions, Sample, discover
+from fpbench import DataHome, HiddenError, PluginError, Predictions, Sample, discover
 from fpbench.matrix import read
-from fpbench.plan import make_plan
+from fpbench.planner import make_plan
 from fpbench.steps import ACTIONS, Step, execute, view_for
 
 SECRET = 23  # rows of the training part, where the truth is a pattern that is nowhere else
@@ -26,9 +26,9 @@ def split(toys):
             "auditor": [{"use": "counter", "mechanism": {"use": "hiss"}}],
         }
     )
-    plan = make_plan(matrix, discover())
+    plan = make_plan(matrix, discover(), DataHome.default())
     load, cut = list(plan.steps.values())[:2]
-    table = execute(load, ()).value
+    table = execute(load, (DataHome.default(),)).value
     return execute(cut, (table,)).value
 
 
@@ -254,3 +254,50 @@ def test_facts_are_disclosed_besides_whatever_is_claimed(split, name):
     np.testing.assert_array_equal(split.train.sensitive[rows], groups)
     again = disclosed(facts).also[1].pairs()  # the same people: the stream of the step is seeded
     np.testing.assert_array_equal(rows, again[0])
+
+
+ATTACK = {
+    "dataset": [{"use": "flock"}],
+    "learner": [{"use": "parrot"}],
+    "disclosure": [{"use": "oracle"}],
+    "adversary": [{"use": "keen"}],
+    "corrector": [{"use": "none"}],
+}
+
+
+def test_an_adversary_that_is_tuned_once_guesses_as_it_was_tuned(tmp_path, toys, monkeypatch):
+    monkeypatch.setenv("TOY_TRACE", str(tmp_path / "trace"))
+    run = fpbench.run(ATTACK | {"seeds": [3, 4]}, out=tmp_path / "run")
+    assert run.frame()["tuned_on"].tolist() == [20, 20]  # a third of 60
+    done = (tmp_path / "trace").read_text().split("\n")
+    assert (done.count("tune keen"), done.count("guess keen")) == (1, 2)
+
+
+def test_rows_say_what_the_learner_was_asked_and_what_floors_reach(tmp_path, toys):
+    (row,) = fpbench.run(ATTACK, out=tmp_path / "run").rows()
+    assert (row["asked_metric"], row["asked_tolerance"]) == ("statistical-parity", 0.1)
+    assert 0.45 < row["prior_accuracy"] <= row["majority_accuracy"] < 0.6
+    assert row["best_initial_accuracy"] == row["initial_accuracy"]
+
+
+def test_tuning_must_give_an_adversary_of_the_same_kind(split):
+    adversary = discover().component("adversary", "keen")
+
+    class Odd(adversary):
+        def tune(self, known, rng):
+            return fpbench.component("adversary", "coin")
+
+    step = Step("", "", "tune", None, ())
+    with pytest.raises(PluginError, match="tuning must give a Odd"):
+        ACTIONS["tune"](Odd(), (split,), step)
+
+
+@pytest.mark.parametrize("wrong", [np.zeros(23), np.full((23, 2), 1.5), np.full((23, 2), np.nan)])
+def test_scores_that_are_no_probabilities_are_the_learners_error(split, wrong):
+    class Model:
+        def predict_proba(self, features, rng, sensitive=None):
+            return wrong
+
+    step = Step("", "", "reveal", None, ())
+    with pytest.raises(PluginError, match=r"must be \(23, 2\) values in \[0, 1\]"):
+        ACTIONS["reveal"](fpbench.component("learner", "parrot"), (Model(), split), step)

@@ -138,8 +138,19 @@ def test_a_run_directory_says_what_it_ran_on(tmp_path, toys):
 def test_a_run_directory_of_another_matrix_is_left_alone(tmp_path, toys):
     first = fpbench.run(MATRIX, out=tmp_path / "run").frame()
     with pytest.raises(StoreError, match=r"made by another matrix \('toy'\).* --out, .* --fresh"):
-        fpbench.run(MATRIX | {"seeds": 2}, out=tmp_path / "run")
+        fpbench.run(MATRIX | {"split": {"train": 0.4, "test": 0.2}}, out=tmp_path / "run")
     assert fpbench.load(tmp_path / "run").frame().equals(first)
+
+
+def test_a_run_goes_on_with_more_seeds_and_is_shown_with_fewer(tmp_path, toys):
+    first = fpbench.run(MATRIX, out=tmp_path / "run")
+    more = fpbench.run(MATRIX, out=tmp_path / "run", seeds=3)
+    assert len(first.finished) == 1
+    assert [cell.cell.seed for cell in more.finished] == [1, 2]
+    assert more.frame()["seed"].tolist() == [0, 1, 2]
+    again = fpbench.run(MATRIX, out=tmp_path / "run", seeds=2)
+    assert again.finished == ()
+    assert again.frame()["seed"].tolist() == [0, 1]
 
 
 def test_a_fresh_run_moves_the_old_one_aside(tmp_path, toys):

@@ -13,7 +13,21 @@ def _here(kind: str, **classes: str) -> list[Lazy]:
 
 @hookimpl
 def fpbench_datasets() -> list[Lazy]:
-    return _here("datasets", adult="Adult", census_synthetic="CensusSynthetic")
+    return _here(
+        "datasets",
+        acs_income="ACSIncome",
+        acs_public_coverage="ACSPublicCoverage",
+        adult="Adult",
+        bank="Bank",
+        census_synthetic="CensusSynthetic",
+        compas="Compas",
+        credit_card="CreditCard",
+        csv="CSV",
+        german="German",
+        parkinsons="Parkinsons",
+        parquet="Parquet",
+        table="GivenTable",
+    )
 
 
 @hookimpl
@@ -24,6 +38,7 @@ def fpbench_learners() -> list[Lazy]:
         exponentiated_gradient="ExponentiatedGradient",
         threshold_optimizer="ThresholdOptimizer",
         correlation_remover="CorrelationRemover",
+        grid_search="GridSearch",
     )
 
 
@@ -40,7 +55,14 @@ def fpbench_disclosures() -> list[Lazy]:
 
 @hookimpl
 def fpbench_adversaries() -> list[Lazy]:
-    return _here("adversaries", a1="A1", a2="A2")
+    return _here(
+        "adversaries",
+        a1="A1",
+        a2="A2",
+        a2_proba="A2Proba",
+        majority="Majority",
+        prior="Prior",
+    )
 
 
 @hookimpl

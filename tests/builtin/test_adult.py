@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from fpbench import DataError, DataHome, Table, encode
+from fpbench import Attribute, DataError, DataHome, Table, encode
 from fpbench.builtin.datasets.adult import Adult
 from fpbench.home import sha256
 
@@ -77,7 +77,7 @@ def test_other_sensitive_attributes(adult_home: DataHome, sensitive: Any, smalle
 
 
 def test_checksums_are_those_of_the_files(adult_home: DataHome) -> None:
-    for file in Adult.files:
+    for file in Adult().files:
         assert sha256(adult_home.find(file.name)) == file.sha256
         assert file.url.endswith(file.name)
 
@@ -91,11 +91,32 @@ def test_parameters_in_every_spelling() -> None:
     assert [Adult(sensitive=s).n_groups for s in ("sex", "race", ["sex", "race"])] == [2, 5, 10]
 
 
-@pytest.mark.parametrize("sensitive", ["age", [], ["sex", "sex"], ["sex", "age"], 3, None])
+@pytest.mark.parametrize("sensitive", ["agee", [], ["sex", "sex"], ["sex", "income"], 3, None])
 def test_other_parameters_are_refused_once(sensitive: Any) -> None:
     with pytest.raises(ValidationError) as error:
         Adult(sensitive=sensitive)
     assert error.value.error_count() == 1
+
+
+def test_any_column_may_be_sensitive(adult_home: DataHome) -> None:
+    table = Adult(sensitive={"column": "age", "cuts": [25, 45]}, drop="relationship").load(
+        adult_home
+    )
+    assert table.groups == ("age < 25", "25 <= age < 45", "age >= 45")
+    assert not {"age", "relationship"} & set(table.features)
+    assert {"sex", "race"} < set(table.features)
+    assert Adult(sensitive="age").n_groups is None
+    with pytest.raises(DataError, match=r"'age' holds 74 different numbers.*cuts = \[37\]"):
+        Adult(sensitive="age").load(adult_home)
+
+
+def test_what_is_known_of_values_is_true(adult_home: DataHome) -> None:
+    for name, count in Adult.n_values.items():
+        dataset = Adult(sensitive=name)
+        assert dataset.n_groups == count
+        assert len(dataset.load(adult_home).groups) == count
+    crossed = Adult(sensitive=["sex", Attribute(column="age", quantile=0.5)])
+    assert crossed.n_groups == 4
 
 
 def test_a_small_pair_of_files(tmp_path: Path) -> None:

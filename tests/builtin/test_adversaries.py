@@ -1,27 +1,60 @@
+import json
+import logging
+import pickle
+
 import numpy as np
 import pytest
 from pydantic import ValidationError
 from sklearn.ensemble import RandomForestClassifier
+from threadpoolctl import threadpool_limits
 
-from fpbench import DataError, HiddenError, View
+import fpbench
+from fpbench import FAMILIES, DataError, HiddenError, InputError, View
+from fpbench.builtin.adversaries import _search
+from fpbench.builtin.adversaries._space import SPACES, Range
 from fpbench.builtin.adversaries.a1 import A1
 from fpbench.builtin.adversaries.a2 import A2
+from fpbench.builtin.adversaries.a2_proba import A2Proba
+from fpbench.builtin.adversaries.majority import Majority
+from fpbench.builtin.adversaries.prior import Prior
 
-FAST = {"n_estimators": 8}
+LEARNED = [A1, A2, A2Proba]
+FLOORS = [Majority, Prior]
+FAST = {"parameters": {"n_estimators": 8}}
+TREE = {"family": "decision-tree"}
+HGB = "hist-gradient-boosting"
+EXTRA = "sklearn.ensemble:ExtraTreesClassifier"
+BAYES = "sklearn.naive_bayes:GaussianNB"
+SMALL = {
+    "random-forest": {"n_estimators": 8},
+    HGB: {"max_iter": 8, "min_samples_leaf": 5},
+    EXTRA: {"n_estimators": 8, "max_depth": 5},
+}
+FAMILY = [*FAMILIES, EXTRA, BAYES]
+
+
+@pytest.fixture(autouse=True)
+def _one_thread(request):
+    """As in a run; threads that wait for each other take long on a busy machine."""
+    with threadpool_limits(None if request.function is test_threads_do_not_matter else 1):
+        yield
 
 
 @pytest.fixture
 def make_view(make_people):
-    """Makes what an adversary is handed; predictions that give the group away, if asked for."""
+    """Makes what A2Proba is handed; predictions that give the group away, if asked for."""
 
     def make(n=120, m=200, k=2, predictions=True):
         target, attack = make_people(n, k, seed=1), make_people(m, k, seed=2)
         if predictions:
             target, attack = (
-                part.having(predictions=(part.sensitive > 0).astype(np.int8))
+                part.having(
+                    predictions=(part.sensitive > 0).astype(np.int8),
+                    scores=part.sensitive / (2 * k) + np.linspace(0, 0.5, len(part)),
+                )
                 for part in (target, attack)
             )
-        return View(target.only(frozenset({"features", "labels", "predictions"})), attack)
+        return View(target.only(A2Proba.sees), attack)
 
     return make
 
@@ -39,9 +72,18 @@ def same(one, other):
     )
 
 
-@pytest.mark.parametrize("adversary", [A1(**FAST), A2(**FAST)])
-@pytest.mark.parametrize("k", [2, 4])
-def test_shapes_and_bounds(adversary, k, make_view, rng):
+def guess_of(adversary, view, seed=0):
+    return adversary.guess(view, np.random.default_rng(seed))
+
+
+def seen_without_model(view):
+    return view.attack.only(frozenset({"features", "labels", "sensitive"}))
+
+
+@pytest.mark.parametrize("kind", [*LEARNED, *FLOORS])
+@pytest.mark.parametrize("k", [2, 5])
+def test_shapes_and_bounds(kind, k, make_view, rng):
+    adversary = kind(**FAST) if kind in LEARNED else kind()
     guess = adversary.guess(make_view(k=k), rng)
     assert guess.values.shape == guess.confidence.shape == (120,)
     assert guess.held_out.shape == guess.held_out_values.shape == (60,)
@@ -52,37 +94,76 @@ def test_shapes_and_bounds(adversary, k, make_view, rng):
     assert (np.diff(guess.held_out) > 0).all()
     assert 0 <= guess.held_out[0] <= guess.held_out[-1] < 200
     for confidence in (guess.confidence, guess.held_out_confidence):
-        assert ((confidence >= 1 / k) & (confidence <= 1)).all()
+        least = 0 if kind is Prior else 1 / k
+        assert ((confidence >= least) & (confidence <= 1)).all()
+    assert guess.notes == {}
 
 
-@pytest.mark.parametrize("kind", [A1, A2])
-def test_the_seed_decides(kind, make_view):
-    view, adversary = make_view(), kind(**FAST)
-    one, same_seed, other = (adversary.guess(view, np.random.default_rng(s)) for s in (1, 1, 2))
-    assert same(one, same_seed)
+@pytest.mark.parametrize("kind", [*LEARNED, *FLOORS])
+def test_the_seed_decides_and_a_pickled_adversary_says_the_same(kind, make_view):
+    view = make_view()
+    adversary = kind(trials=3, **FAST) if kind in LEARNED else kind()
+    one, other = guess_of(adversary, view, 1), guess_of(adversary, view, 2)
+    assert same(one, guess_of(pickle.loads(pickle.dumps(adversary)), view, 1))
     assert not np.array_equal(one.held_out, other.held_out)
 
 
-def test_it_guesses_well_where_it_did_not_train(make_view, rng):
+@pytest.mark.parametrize("encoding", ["one-hot", "ordinal"])
+@pytest.mark.parametrize("class_weight", ["balanced", "none"])
+@pytest.mark.parametrize("family", FAMILY)
+def test_it_guesses_well_where_it_did_not_train(
+    family, class_weight, encoding, make_people, make_view
+):
+    adversary = A1(
+        family=family,
+        class_weight=class_weight,
+        encoding=encoding,
+        parameters=SMALL.get(family, {}),
+    )
     view = make_view(m=400)
-    guess = A1().guess(view, rng)
-    truth = view.attack.sensitive[guess.held_out]
-    assert np.mean(guess.held_out_values == truth) > 0.7
+    guess = guess_of(adversary, view)
+    assert np.mean(guess.held_out_values == view.attack.sensitive[guess.held_out]) > 0.7
+    assert np.mean(guess.values == make_people(120, 2, seed=1).sensitive) > 0.7
 
 
-def test_predictions_help_a2_only(make_view):
+@pytest.mark.parametrize("family", FAMILY)
+def test_threads_do_not_matter(family, make_view):
+    view = make_view(m=600, k=3)
+    small = {**SMALL, HGB: {"max_iter": 2}}  # two threads that wait for each other take long
+    adversary = A2(family=family, parameters=small.get(family, {}))
+    with threadpool_limits(1):
+        one = guess_of(adversary, view)
+    assert same(one, guess_of(adversary, view))
+
+
+def test_predictions_help_those_who_see_them(make_view):
     with_them, without = make_view(), make_view(predictions=False)
     a1 = A1(**FAST)
-    assert same(
-        a1.guess(with_them, np.random.default_rng(0)), a1.guess(without, np.random.default_rng(0))
-    )
-    guess = A2(**FAST).guess(with_them, np.random.default_rng(0))
+    assert same(guess_of(a1, with_them), guess_of(a1, without))
+    guess = guess_of(A2(**FAST), with_them)
     assert np.array_equal(guess.values, with_them.target.predictions)
 
 
-def test_a2_needs_predictions(make_view, rng):
-    with pytest.raises(HiddenError, match="predictions"):
-        A2(**FAST).guess(make_view(predictions=False), rng)
+def test_scores_help_those_who_see_them(make_people):
+    """Predictions say nothing here, and scores all."""
+    target, attack = (
+        part.having(
+            predictions=np.zeros(len(part), dtype=np.int8), scores=0.1 + 0.2 * part.sensitive
+        )
+        for part in (make_people(120, 3, seed=1), make_people(200, 3, seed=2))
+    )
+    view = View(target.only(A2Proba.sees), attack)
+    truth = target.sensitive
+    assert np.array_equal(guess_of(A2Proba(**TREE), view).values, truth)
+    assert not np.array_equal(guess_of(A2(**TREE), view).values, truth)
+
+
+@pytest.mark.parametrize(("kind", "lacks"), [(A2, "predictions"), (A2Proba, "scores")])
+def test_what_is_seen_is_needed(kind, lacks, make_view, rng):
+    view = make_view()
+    hidden = View(view.target.only(kind.sees - {lacks}), view.attack)
+    with pytest.raises(HiddenError, match=lacks):
+        kind(**FAST).guess(hidden, rng)
 
 
 def test_confidence_is_the_greatest_probability(make_view, monkeypatch):
@@ -93,75 +174,400 @@ def test_confidence_is_the_greatest_probability(make_view, monkeypatch):
         "predict_proba",
         lambda *args: answers.append(ask(*args)) or answers[-1],
     )
-    guess = A1(**FAST).guess(make_view(k=3), np.random.default_rng(0))
+    guess = guess_of(A1(**FAST), make_view(k=3))
     found = {len(answer): answer for answer in answers}
     np.testing.assert_array_equal(guess.confidence, found[120].max(axis=1))
     np.testing.assert_array_equal(guess.values, found[120].argmax(axis=1))
     np.testing.assert_array_equal(guess.held_out_confidence, found[60].max(axis=1))
 
 
-def test_a_group_that_is_not_in_the_attack_set(make_view, rng):
+@pytest.mark.parametrize("trials", [0, 3])
+@pytest.mark.parametrize("family", FAMILY)
+def test_a_group_that_is_not_in_the_attack_set(family, trials, make_view, rng):
     view = make_view(k=3)
     here = view.attack.take(np.flatnonzero(view.attack.sensitive != 1))
-    guess = A1(**FAST).guess(View(view.target, here), rng)
+    space = {} if family in FAMILIES else {"max_features": [1]} if family == EXTRA else None
+    if space is None:
+        space = {"var_smoothing": {"low": 1e-9, "high": 0.1, "log": True}}
+    small = SMALL.get(family, {})
+    adversary = A1(family=family, trials=trials, space=space, parameters=small)
+    guess = adversary.guess(View(view.target, here), rng)
     assert set(guess.values) == {0, 2}
+    assert set(guess.held_out_values) == {0, 2}
 
 
-def test_one_group_alone(make_view, rng):
+@pytest.mark.parametrize("adversary", [A1(family=f) for f in FAMILIES] + [Majority(), Prior()])
+def test_one_group_alone(adversary, make_view, rng):
     view = make_view()
     here = view.attack.take(np.flatnonzero(view.attack.sensitive == 1))
-    guess = A1(**FAST).guess(View(view.target, here), rng)
+    guess = adversary.guess(View(view.target, here), rng)
     assert (guess.values == 1).all()
     assert (guess.confidence == 1).all()
 
 
+@pytest.mark.parametrize("kind", [A1, Majority, Prior])
 @pytest.mark.parametrize(
     ("held_out", "people", "kept"), [(0.3, 2, 1), (0.001, 50, 1), (0.999, 50, 49), (0.5, 50, 25)]
 )
-def test_how_many_are_held_out(held_out, people, kept, make_view, rng):
+def test_how_many_are_held_out(kind, held_out, people, kept, make_view, rng):
     view = make_view(m=people)
-    guess = A1(n_estimators=2, held_out=held_out).guess(view, rng)
-    assert len(guess.held_out) == kept
+    assert len(kind(held_out=held_out).guess(view, rng).held_out) == kept
 
 
-def test_one_person_is_too_few(make_view, rng):
+@pytest.mark.parametrize("kind", [A1, Majority, Prior])
+def test_one_person_is_too_few(kind, make_view, rng):
     with pytest.raises(DataError, match="has 1 people"):
-        A1(**FAST).guess(make_view(m=1), rng)
+        kind().guess(make_view(m=1), rng)
 
 
-def test_parameters_reach_the_forest(rng):
-    forest = A1(
-        n_estimators=3,
-        max_depth=17,
-        min_samples_split=4,
-        min_samples_leaf=5,
-        class_weight="none",
-    )._forest(rng)
-    got = forest.get_params()
-    assert got["n_estimators"] == 3
-    assert got["max_depth"] == 17
-    assert got["min_samples_split"] == 4
-    assert got["min_samples_leaf"] == 5
-    assert got["class_weight"] is None
-    defaults = A2()._forest(rng).get_params()
-    assert defaults["class_weight"] == "balanced"
-    assert (defaults["n_estimators"], defaults["max_depth"]) == (100, 6)
-    assert defaults["min_samples_split"] == 10
+def test_one_person_is_too_few_to_search_with(make_view, rng):
+    view = make_view(m=2)
+    A1(**TREE).guess(view, rng)
+    with pytest.raises(DataError, match="training part of the attack set has 1 people"):
+        A1(**TREE, trials=2).guess(view, rng)
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"n_estimators": 0},
-        {"max_depth": 0},
-        {"min_samples_split": 1},
-        {"min_samples_leaf": 0},
-        {"class_weight": None},
-        {"held_out": 0.0},
-        {"held_out": 1.0},
-        {"trees": 10},
-    ],
-)
-def test_wrong_parameters_are_refused(wrong):
-    with pytest.raises(ValidationError):
-        A1(**wrong)
+class TestParameters:
+    def test_they_reach_the_classifier(self):
+        given = {"n_estimators": 3, "max_depth": "none", "min_samples_leaf": 5}
+        got = A1(parameters=given, class_weight="none").recipe.defaults()
+        assert (got["n_estimators"], got["min_samples_leaf"]) == (3, 5)
+        assert got["max_depth"] is None
+        assert got["class_weight"] is None
+        assert got["n_jobs"] == 1
+
+    @pytest.mark.parametrize("kind", LEARNED)
+    def test_the_default_is_the_forest_of_the_authors(self, kind):
+        defaults = kind().recipe.defaults()
+        assert kind().family == "random-forest"
+        assert defaults["class_weight"] == "balanced"
+        assert (defaults["n_estimators"], defaults["max_depth"]) == (100, 6)
+        assert defaults["min_samples_split"] == 10
+        assert kind().held_out == 0.3
+        assert kind().trials == 0
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            {"parameters": {"n_estimators": 0}},
+            {"parameters": {"trees": 10}},
+            {"parameters": {"random_state": 1}},
+            {"parameters": {"class_weight": "balanced"}},
+            {"parameters": {"max_depth": {1, 2}}},
+            {"n_estimators": 3},
+            {"family": "forest"},
+            {"family": "os:system"},
+            {"family": "subprocess:Popen"},
+            {"family": "no_such_module:X"},
+            {"family": "sklearn.ensemble:RandomForestRegressor"},
+            {"family": "sklearn.linear_model:Perceptron"},
+            {"family": "sklearn.neighbors:KNeighborsClassifier"},
+            {"family": EXTRA, "trials": 1},
+            {"family": EXTRA, "space": {"depth": [1, 2]}},
+            {"space": {"max_depth": []}},
+            {"space": {"max_depth": {"low": 3}}},
+            {"space": {"max_depth": {"low": 3, "high": 3}}},
+            {"space": {"max_depth": {"low": 0, "high": 3, "log": True}}},
+            {"space": {"max_depth": {"low": 1, "high": 3, "step": 2}}},
+            {"space": {"ccp_alpha": {"low": 0.0, "high": float("inf")}}},
+            {"space": {"n_jobs": [1, 2]}},
+            {"space": {"class_weight": ["balanced", "none"]}},
+            {"trials": -1},
+            {"scope": "matrix"},
+            {"access": "given"},
+            {"encoding": "hashed"},
+            {"class_weight": None},
+            {"held_out": 0.0},
+            {"held_out": 1.0},
+        ],
+    )
+    def test_wrong_ones_are_refused(self, wrong):
+        with pytest.raises(ValidationError):
+            A1(**wrong)
+        with pytest.raises(InputError, match="adversary 'a1': "):
+            fpbench.component("adversary", "a1", **wrong)
+
+    def test_who_cannot_balance_says_what_to_do(self):
+        neighbors = "sklearn.neighbors:KNeighborsClassifier"
+        with pytest.raises(
+            InputError, match='neither .* nor sample_weight; class_weight = "none" '
+        ):
+            fpbench.component("adversary", "a1", family=neighbors)
+        assert A1(family=neighbors, class_weight="none").recipe.balanced is False
+
+    def test_they_are_data(self):
+        from fpbench.plugins import discover
+        from fpbench.specs import build, specify
+
+        given = {
+            "family": EXTRA,
+            "parameters": {"max_depth": 3},
+            "trials": 2,
+            "space": {"max_depth": {"low": 1, "high": 4}, "criterion": ["gini", "entropy"]},
+        }
+        component, spec = specify(discover(), "adversary", "a2", given, "here")
+        assert build(spec, discover()) == component
+        assert json.loads(json.dumps(spec.parameters)) == spec.parameters
+
+
+class TestSearch:
+    @pytest.mark.parametrize("family", FAMILIES)
+    def test_usual_spaces_are_valid(self, family):
+        assert A1(family=family, trials=1, space=SPACES[family]).space == SPACES[family]
+        for where in SPACES[family].values():
+            for choice in where if isinstance(where, list) else [where.low, where.high]:
+                assert choice is not None
+
+    @pytest.mark.parametrize("family", [*FAMILIES])
+    def test_never_worse_than_no_search(self, family, make_view):
+        view = make_view(m=150, k=3)
+        small = SMALL.get(family, {})
+        guess = guess_of(A2(family=family, trials=6, parameters=small), view)
+        notes = guess.notes
+        assert notes["attack_trials"] == 6
+        assert notes["attack_validation_accuracy"] >= notes["attack_validation_untuned"]
+        assert set(json.loads(notes["attack_parameters"])) == set(SPACES[family])
+
+    def test_one_trial_is_no_search(self, make_view):
+        view = make_view()
+        searched = guess_of(A1(**TREE, trials=1), view)
+        assert same(searched, guess_of(A1(**TREE), view))
+        notes = searched.notes
+        assert notes["attack_validation_accuracy"] == notes["attack_validation_untuned"]
+        assert json.loads(notes["attack_parameters"])["max_depth"] == 8
+
+    def test_it_finds_what_helps_and_trains_again_with_it(self, make_view):
+        view = make_view(m=400)
+        bad, space = {"max_depth": 1, "max_features": 1}, {"max_depth": [1, 5], "max_features": [4]}
+        searched = guess_of(A2(**TREE, parameters=bad, trials=8, space=space), view)
+        assert json.loads(searched.notes["attack_parameters"]) == {
+            "max_depth": 5,
+            "max_features": 4,
+        }
+        best = guess_of(A2(**TREE, parameters={"max_depth": 5, "max_features": 4}), view)
+        assert same(searched, best)
+        assert best.notes == {}
+
+    def test_the_held_out_people_have_no_part_in_it(self, make_view, rng):
+        view = make_view(m=300)
+        adversary = A2(**TREE, trials=8)
+        guess = guess_of(adversary, view)
+        truth = view.attack.sensitive.copy()
+        truth[guess.held_out] = 1 - truth[guess.held_out]
+        other = guess_of(adversary, View(view.target, view.attack.having(sensitive=truth)))
+        assert same(guess, other)
+        assert guess.notes == other.notes
+
+    def test_the_sample_it_trains_on_does(self, make_view):
+        view = make_view(m=300)
+        adversary = A1(**TREE, trials=8)
+        truth = 1 - view.attack.sensitive
+        other = guess_of(adversary, View(view.target, view.attack.having(sensitive=truth)))
+        assert not same(guess_of(adversary, view), other)
+
+    def test_validation_people_are_not_trained_on(self, make_view, monkeypatch):
+        sizes = []
+        train = _search.train
+        monkeypatch.setattr(
+            _search, "train", lambda r, m, t, s: sizes.append(len(m)) or train(r, m, t, s)
+        )
+        guess_of(A1(**TREE, trials=5), make_view(m=200))
+        assert set(sizes) == {112}  # of 200 people 140 are trained on, and 28 of them validate
+
+    def test_ranges_and_choices_are_kept(self, make_view, monkeypatch):
+        tried = []
+        train = _search.train
+        monkeypatch.setattr(
+            _search, "train", lambda r, *args: tried.append(r.parameters) or train(r, *args)
+        )
+        space = {
+            "max_depth": {"low": 2, "high": 4},
+            "ccp_alpha": {"low": 0.001, "high": 0.1, "log": True},
+            "max_features": ["none", "sqrt", 2],
+        }
+        found = guess_of(A1(**TREE, trials=40, space=space), make_view())
+        first, *others = tried
+        assert first == {}
+        assert {t["max_depth"] for t in others} == {2, 3, 4}
+        assert all(type(t["max_depth"]) is int for t in others)
+        assert all(0.001 <= t["ccp_alpha"] <= 0.1 for t in others)
+        assert {t["max_features"] for t in others} == {None, "sqrt", 2}
+        assert json.loads(found.notes["attack_parameters"]).keys() == space.keys()
+
+    @pytest.mark.parametrize(
+        ("parameters", "known"), [({}, 1), ({"max_depth": 3}, 1), ({"max_depth": 50}, 0)]
+    )
+    def test_the_study_knows_the_first_trial_if_it_can(self, parameters, known, monkeypatch):
+        study, distributions = _search._study(SPACES["decision-tree"], 0)
+        began = A1(**TREE, parameters=parameters).recipe.defaults()
+        space = SPACES["decision-tree"]
+        _search._tell(study, distributions, space, {n: began[n] for n in space}, 0.75)
+        assert [trial.value for trial in study.trials] == [0.75] * known
+
+    def test_a_class_that_refuses_a_choice(self, make_view, rng):
+        adversary = A1(**TREE, trials=5, space={"criterion": ["guess"]})
+        with pytest.raises(InputError, match="decision-tree cannot be made: .*'criterion'"):
+            adversary.guess(make_view(), rng)
+
+    def test_it_says_nothing_and_leaves_logging_as_it_was(self, make_view, rng, capfd):
+        import optuna
+
+        before = optuna.logging.get_verbosity()
+        A1(**TREE, trials=3).guess(make_view(), rng)
+        assert optuna.logging.get_verbosity() == before
+        assert logging.getLogger("optuna").level == before
+        assert capfd.readouterr() == ("", "")
+
+    @pytest.mark.parametrize(
+        ("where", "value", "inside"),
+        [
+            (Range(low=1, high=3), 1, True),
+            (Range(low=1, high=3), 3, True),
+            (Range(low=1, high=3), 4, False),
+            (Range(low=1, high=3), 2.0, False),
+            (Range(low=1.0, high=3), 2, True),
+            (Range(low=0, high=3), True, False),
+            (Range(low=0.0, high=3), None, False),
+            (Range(low=0.0, high=3), "sqrt", False),
+            (Range(low=0.0, high=3), float("nan"), False),
+        ],
+    )
+    def test_what_is_in_a_range(self, where, value, inside):
+        assert (value in where) is inside
+
+
+class TestTuning:
+    @pytest.mark.parametrize("kind", LEARNED)
+    def test_who_is_tuned_once(self, kind, make_view, rng):
+        assert kind(trials=2, scope="dataset").tunes_once
+        for other in (kind(), kind(scope="dataset"), kind(trials=2)):
+            assert not other.tunes_once
+            assert other.tune(seen_without_model(make_view()), rng) is other
+
+    @pytest.mark.parametrize("kind", LEARNED)
+    def test_it_sees_nothing_of_the_model(self, kind, make_view):
+        adversary = kind(**TREE, trials=6, scope="dataset")
+        view = make_view()
+        one = adversary.tune(seen_without_model(view), np.random.default_rng(3))
+        other = adversary.tune(view.attack, np.random.default_rng(3))
+        assert one == other
+        assert one.recipe == other.recipe
+
+    @pytest.mark.parametrize("kind", LEARNED)
+    def test_the_tuned_one_does_not_search(self, kind, make_view, rng, monkeypatch):
+        view = make_view(m=400, k=4)
+        given = {"max_depth": 1, "min_samples_leaf": 3}
+        adversary = kind(**TREE, parameters=given, trials=10, scope="dataset")
+        tuned = adversary.tune(seen_without_model(view), rng)
+        tuned = pickle.loads(pickle.dumps(tuned))
+        assert isinstance(tuned, kind)
+        assert (tuned.trials, tuned.tunes_once) == (0, False)
+        assert tuned.parameters["max_depth"] > 1
+        monkeypatch.setattr(_search, "search", None)
+        monkeypatch.setattr("fpbench.builtin.adversaries._learned.search", None)
+        guess = guess_of(tuned, view)
+        assert guess.notes["attack_trials"] == 10
+        assert json.loads(guess.notes["attack_parameters"])["max_depth"] > 1
+        plain = kind(**TREE, parameters=tuned.parameters)
+        assert same(guess, guess_of(plain, view))
+        assert adversary.parameters == given  # and the one that was tuned is what it was
+
+    def test_one_that_nobody_tuned_does_so_itself(self, make_view):
+        view, adversary = make_view(), A2(**TREE, trials=4, scope="dataset")
+        rng = np.random.default_rng(0)
+        expected = adversary.tune(seen_without_model(view), rng).guess(view, rng)
+        found = guess_of(adversary, view)
+        assert same(found, expected)
+        assert found.notes == expected.notes
+
+
+class TestAccess:
+    @pytest.mark.parametrize("kind", [A2, A2Proba])
+    def test_nobody_asks_a_model_that_must_be_told_groups(self, kind):
+        told = fpbench.component("learner", "threshold-optimizer")
+        free = fpbench.component("learner", "plain")
+        asks = kind(access="query")
+        assert asks.incompatible(free) is None
+        assert asks.incompatible(told) == (
+            f"adversary '{kind.name}' asks the model about people, and that of learner "
+            "'threshold-optimizer' must be told their groups to answer"
+        )
+        for learner in (told, free):
+            assert kind().incompatible(learner) is None
+
+    def test_scores_must_be_given(self):
+        class Silent(fpbench.Learner):
+            name = "silent"
+            summary = "gives labels only"
+
+            def fit(self, sample, rng):
+                raise NotImplementedError
+
+        for access in ("given", "query"):
+            assert "gives none" in A2Proba(access=access).incompatible(Silent())
+            assert A2(access=access).incompatible(Silent()) is None
+
+
+class TestFloors:
+    def test_majority(self, make_people):
+        attack = make_people(500, 3)
+        rare = np.where(attack.sensitive == 2, 1, attack.sensitive).astype(np.int8)
+        attack = attack.having(sensitive=rare)
+        guess = guess_of(Majority(), View(make_people(70, 3).only(Majority.sees), attack))
+        others = np.setdiff1d(np.arange(500), guess.held_out)
+        assert (guess.values == 1).all()
+        assert (guess.held_out_values == 1).all()
+        share = np.mean(rare[others] == 1)
+        assert (guess.confidence == share).all()
+        assert (guess.held_out_confidence == share).all()
+
+    def test_prior(self, make_people):
+        attack = make_people(500, 3)
+        target = make_people(20_000, 3, seed=4).only(Prior.sees)
+        guess = guess_of(Prior(), View(target, attack))
+        others = np.setdiff1d(np.arange(500), guess.held_out)
+        shares = np.bincount(attack.sensitive[others]) / len(others)
+        drawn = np.bincount(guess.values) / len(guess.values)
+        np.testing.assert_allclose(drawn, shares, atol=0.02)
+        np.testing.assert_allclose(guess.confidence, shares[guess.values])
+        np.testing.assert_allclose(guess.held_out_confidence, shares[guess.held_out_values])
+
+
+@pytest.fixture(scope="module")
+def adult(adult_home):
+    """Adult, sex: the people attacked, and their groups, with what a fair model says of them."""
+    table = fpbench.dataset("adult", sensitive="sex")
+    everyone = table.sample()
+    parts = np.array_split(np.random.default_rng(0).permutation(len(table)), 3)
+    train, attack = everyone.take(parts[0]), everyone.take(parts[2])
+    learner = fpbench.component("learner", "exponentiated-gradient", tolerance=0.0)
+    model = learner.fit(train, np.random.default_rng(1))
+    rng = np.random.default_rng(2)
+    train, attack = (
+        part.having(predictions=model.predict(part.features, rng)) for part in (train, attack)
+    )
+    return View(train.only(A2.sees), attack.only(A2.sees | {"sensitive"})), train.sensitive
+
+
+class TestAdult:
+    def accuracy(self, adult, **given):
+        view, truth = adult
+        return np.mean(guess_of(A2(**given), view, 3).values == truth)
+
+    def test_how_strong_they_are(self, adult):
+        forest = self.accuracy(adult)
+        ordinal = self.accuracy(adult, encoding="ordinal")
+        boosted = self.accuracy(adult, family=HGB, class_weight="none")
+        floor = np.mean(guess_of(Majority(), adult[0]).values == adult[1])
+        assert 0.66 < floor < 0.69
+        assert floor + 0.08 < ordinal < forest < boosted - 0.04
+        assert boosted == pytest.approx(0.851, abs=0.006)
+        # The authors' script prints .7655 for its own split.
+        assert ordinal == pytest.approx(0.7655, abs=0.015)
+
+    def test_tuning_does_no_harm(self, adult):
+        given = {"family": "decision-tree", "class_weight": "none"}
+        assert self.accuracy(adult, trials=8, **given) > self.accuracy(adult, **given) - 0.005
+        space = {"max_depth": [12], "max_features": [0.3]}
+        tuned = self.accuracy(adult, trials=2, space=space, parameters={"n_estimators": 30})
+        assert tuned > self.accuracy(adult, parameters={"n_estimators": 30}) + 0.02

@@ -1,28 +1,53 @@
 import pickle
+import re
 from io import BytesIO
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
 import pytest
 from pydantic import ValidationError
 from scipy import optimize
+from sklearn.ensemble import HistGradientBoostingClassifier
+from threadpoolctl import threadpool_limits
 
+import fpbench
 from fpbench import (
     METRICS,
     Classifier,
     DataError,
+    Dataset,
     FpbenchError,
+    HiddenError,
     InputError,
     RateConstraint,
     encode,
 )
 from fpbench.builtin.learners.correlation_remover import CorrelationRemover
 from fpbench.builtin.learners.exponentiated_gradient import ExponentiatedGradient
+from fpbench.builtin.learners.grid_search import GridSearch
 from fpbench.builtin.learners.plain import Plain
 from fpbench.builtin.learners.threshold_optimizer import ThresholdOptimizer
 
-ALL = [Plain, ExponentiatedGradient, ThresholdOptimizer, CorrelationRemover]
-WITH_METRIC = [ExponentiatedGradient, ThresholdOptimizer]
+RANDOMISED = [ExponentiatedGradient, ThresholdOptimizer]
+WITH_METRIC = [*RANDOMISED, GridSearch]
+ALL = [Plain, CorrelationRemover, *WITH_METRIC]
+REDUCTIONS = [ExponentiatedGradient, GridSearch]
+FAST = {
+    "decision-tree": {"max_depth": 3},
+    "random-forest": {"n_estimators": 5, "max_depth": 3},
+    "hist-gradient-boosting": {"max_iter": 5},
+    "logistic-regression": {},
+    "sklearn.ensemble:ExtraTreesClassifier": {"n_estimators": 5, "max_depth": 4},
+    "sklearn.naive_bayes:GaussianNB": {},
+}
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    """As in a run; threads that wait for each other take long on a busy machine."""
+    with threadpool_limits(1):
+        yield
 
 
 def groups_for(learner, sample):
@@ -62,21 +87,80 @@ def check(learner, sample):
 @pytest.mark.parametrize("kind", WITH_METRIC)
 @pytest.mark.parametrize("k", [2, 3])
 def test_every_metric_fits_and_predicts(kind, metric, k, make_people):
-    learner = kind(metric=metric, max_depth=3)
+    learner = kind(metric=metric, base_parameters={"max_depth": 3})
     assert learner.asked().metric == metric
     check(learner, make_people(300, k))
 
 
-@pytest.mark.parametrize("base", ["decision-tree", "random-forest", "logistic-regression"])
+@pytest.mark.parametrize("encoding", ["one-hot", "ordinal"])
+@pytest.mark.parametrize("base", FAST)
 @pytest.mark.parametrize("kind", ALL)
-def test_every_base_model_fits_and_predicts(kind, base, make_people):
-    more = {"max_iter": 3} if kind is ExponentiatedGradient else {}
-    check(kind(base=base, max_depth=3, **more), make_people(150))
+def test_every_base_model_fits_and_predicts(kind, base, encoding, make_people):
+    more = {ExponentiatedGradient: {"max_iter": 3}, GridSearch: {"grid_size": 5}}.get(kind, {})
+    learner = kind(base=base, base_parameters=FAST[base], encoding=encoding, **more)
+    check(learner, make_people(150))
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_a_learner_needs_what_it_says(kind, make_people, rng):
+    sample, learner = make_people(100), kind(base_parameters={"max_depth": 2})
+    model = learner.fit(sample.only(learner.needs), rng)
+    assert learner.gives_scores
+    assert proba(learner, model, sample).shape == (100, 2)
+    for column in learner.needs:
+        with pytest.raises(HiddenError, match=column):
+            learner.fit(sample.only(learner.needs - {column}), rng)
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_parameters_and_encoding_reach_the_base(kind, make_people, rng):
+    given = {"max_depth": 2, "min_samples_leaf": 7}
+    tree = kind(base_parameters=given).estimator(rng).get_params()
+    assert (tree["max_depth"], tree["min_samples_leaf"]) == (2, 7)
+    assert kind().estimator(rng).get_params()["max_depth"] == 8
+    boosted = kind(base="hist-gradient-boosting").estimator(rng)
+    assert isinstance(boosted, HistGradientBoostingClassifier)
+    endless = kind(base_parameters={"max_depth": "none"}).estimator(rng)
+    assert endless.get_params()["max_depth"] is None
+    one_hot, ordinal = (kind(encoding=e) for e in ("one-hot", "ordinal"))
+    sample = make_people(50, 3)
+    assert one_hot.encode(sample.features).shape == (50, 5)
+    assert ordinal.encode(sample.features).shape == (50, 3)
+
+
+def test_a_base_without_probabilities(make_people, rng):
+    """It trains where labels are enough, and is refused where they are not."""
+    base, sample = "sklearn.linear_model:Perceptron", make_people(200)
+    scores, labels = (fpbench.component("adversary", name, trials=0) for name in ("a2-proba", "a2"))
+    for kind in (Plain, CorrelationRemover, GridSearch, ExponentiatedGradient):
+        learner = kind(base=base)
+        model = learner.fit(sample, rng)
+        assert set(predict(learner, model, sample)) == {0, 1}
+        assert learner.incompatible(labels) is None
+        if kind is ExponentiatedGradient:  # whose probabilities are those of its mixture
+            assert proba(learner, model, sample).shape == (200, 2)
+            assert learner.incompatible(scores) is None
+        else:
+            with pytest.raises(InputError, match="Perceptron gives no probabilities"):
+                proba(learner, model, sample)
+            assert "gives no probabilities" in learner.incompatible(scores)
+    for kind in ALL:
+        assert kind().incompatible(scores) is None
+    with pytest.raises(ValidationError, match="Perceptron gives no probabilities"):
+        ThresholdOptimizer(base=base)
+
+
+@pytest.mark.parametrize("kind", REDUCTIONS)
+def test_a_reduction_needs_weights_of_people(kind):
+    base = "sklearn.neighbors:KNeighborsClassifier"
+    with pytest.raises(ValidationError, match="cannot weigh people"):
+        kind(base=base)
+    assert Plain(base=base).base == base
 
 
 @pytest.mark.parametrize("kind", ALL)
 def test_the_seed_decides_and_a_pickled_model_says_the_same(kind, make_people):
-    sample, learner = make_people(300), kind(max_depth=3)
+    sample, learner = make_people(300), kind(base_parameters={"max_depth": 3})
     model, again = (learner.fit(sample, np.random.default_rng(5)) for _ in range(2))
     travelled = pickle.loads(pickle.dumps(model))
     expected = predict(learner, model, sample)
@@ -85,9 +169,9 @@ def test_the_seed_decides_and_a_pickled_model_says_the_same(kind, make_people):
     np.testing.assert_array_equal(proba(learner, travelled, sample), proba(learner, model, sample))
 
 
-@pytest.mark.parametrize("kind", WITH_METRIC)
+@pytest.mark.parametrize("kind", RANDOMISED)
 def test_randomised_predictions_use_the_generator(kind, make_people):
-    sample, learner = make_people(300), kind(max_depth=3)
+    sample, learner = make_people(300), kind(base_parameters={"max_depth": 3})
     model = learner.fit(sample, np.random.default_rng(5))
     drawn = np.mean([predict(learner, model, sample, seed) for seed in range(300)], axis=0)
     np.testing.assert_allclose(drawn, proba(learner, model, sample)[:, 1], atol=0.15)
@@ -105,7 +189,9 @@ def test_the_model_keeps_nothing_of_the_people(kind, make_people):
                 lengths.extend(np.shape(item))
             return NotImplemented
 
-    Walk(BytesIO()).dump(kind(max_depth=3).fit(make_people(n), np.random.default_rng(0)))
+    Walk(BytesIO()).dump(
+        kind(base_parameters={"max_depth": 3}).fit(make_people(n), np.random.default_rng(0))
+    )
     assert lengths
     assert n not in lengths
 
@@ -124,8 +210,9 @@ def test_what_is_asked():
     assert ExponentiatedGradient().asked() == RateConstraint("statistical-parity", 0.01)
     asked = ExponentiatedGradient(metric="equalized-odds", tolerance=0.2).asked()
     assert asked == RateConstraint("equalized-odds", 0.2)
-    asked = ThresholdOptimizer(metric="equal-opportunity").asked()
-    assert asked == RateConstraint("equal-opportunity", 0.0)
+    for kind in (ThresholdOptimizer, GridSearch):
+        asked = kind(metric="equal-opportunity").asked()
+        assert asked == RateConstraint("equal-opportunity", 0.0)
 
 
 @pytest.mark.parametrize(
@@ -133,6 +220,16 @@ def test_what_is_asked():
     [
         (Plain, {"metric": "statistical-parity"}),
         (Plain, {"base": "tree"}),
+        (Plain, {"base": "os:system"}),
+        (Plain, {"base": "sklearn.tree:DecisionTreeRegressor"}),
+        (Plain, {"base_parameters": {"depth": 3}}),
+        (Plain, {"base_parameters": {"max_depth": -3}}),
+        (Plain, {"base_parameters": {"random_state": 1}}),
+        (Plain, {"max_depth": 3}),
+        (Plain, {"encoding": "hashed"}),
+        (GridSearch, {"grid_size": 1}),
+        (GridSearch, {"grid_limit": 0.0}),
+        (GridSearch, {"constraint_weight": 1.1}),
         (ExponentiatedGradient, {"tolerance": 1.1}),
         (ExponentiatedGradient, {"tolerance": float("nan")}),
         (ExponentiatedGradient, {"max_iter": 0}),
@@ -158,8 +255,10 @@ class TestExponentiatedGradient:
                 sample.sensitive, predictions, sample.labels, 2
             )
 
-        plain = unfairness(Plain(max_depth=4))
-        fair = unfairness(ExponentiatedGradient(metric=metric, tolerance=0.0, max_depth=4))
+        plain = unfairness(Plain(base_parameters={"max_depth": 4}))
+        fair = unfairness(
+            ExponentiatedGradient(metric=metric, tolerance=0.0, base_parameters={"max_depth": 4})
+        )
         assert plain > 0.05
         assert fair < plain / 2
 
@@ -168,21 +267,25 @@ class TestExponentiatedGradient:
         from fairlearn.reductions import ExponentiatedGradient as Theirs
         from sklearn.tree import DecisionTreeClassifier
 
-        from fpbench.builtin.learners.exponentiated_gradient import _without_known_warnings
+        from fpbench.builtin.learners._fitted import without_known_warnings
 
         sample = make_people(300)
-        model = ExponentiatedGradient(max_depth=3).fit(sample, np.random.default_rng(1))
+        model = ExponentiatedGradient(base_parameters={"max_depth": 3}).fit(
+            sample, np.random.default_rng(1)
+        )
         seed = int(np.random.default_rng(1).integers(2**31 - 1))
         tree = DecisionTreeClassifier(max_depth=3, random_state=seed)
         theirs = Theirs(tree, DemographicParity(difference_bound=0.01))
-        with _without_known_warnings():
+        with without_known_warnings():
             theirs.fit(encode(sample.features), sample.labels, sensitive_features=sample.sensitive)
         expected = theirs._pmf_predict(encode(sample.features))
         ours = model.predict_proba(sample.features, np.random.default_rng(0))
         np.testing.assert_allclose(ours, expected, atol=1e-12)
 
     def test_notes_of_a_fit_that_succeeds(self, make_people, rng):
-        model = ExponentiatedGradient(max_depth=2, tolerance=0.05).fit(make_people(200), rng)
+        model = ExponentiatedGradient(base_parameters={"max_depth": 2}, tolerance=0.05).fit(
+            make_people(200), rng
+        )
         assert model.notes == {"fit_tolerance": 0.05, "fit_retries": 0}
 
     @pytest.mark.parametrize(
@@ -191,7 +294,7 @@ class TestExponentiatedGradient:
     def test_the_known_failure_is_retried(self, failures, used, make_people, rng, monkeypatch):
         # Two linear programs are solved at a time; the first fails alone, or both do.
         fail_linprog(monkeypatch, {1: [0], 2: [1], 3: [0, 1], 5: [0, 2, 3]}[failures])
-        learner = ExponentiatedGradient(max_depth=2, tolerance=0.05)
+        learner = ExponentiatedGradient(base_parameters={"max_depth": 2}, tolerance=0.05)
         model = learner.fit(make_people(200), rng)
         assert model.notes["fit_tolerance"] == used
         assert model.notes["fit_retries"] == {0.0501: 1, 0.0503: 2, 0.0507: 3}[used]
@@ -200,12 +303,16 @@ class TestExponentiatedGradient:
     def test_a_tolerance_never_passes_1(self, make_people, rng, monkeypatch):
         fail_linprog(monkeypatch, range(10_000))
         with pytest.raises(FpbenchError, match=r"tolerances tried, 0.9999 to 1$"):
-            ExponentiatedGradient(max_depth=2, tolerance=0.9999).fit(make_people(100), rng)
+            ExponentiatedGradient(base_parameters={"max_depth": 2}, tolerance=0.9999).fit(
+                make_people(100), rng
+            )
 
     def test_it_gives_up(self, make_people, rng, monkeypatch):
         fail_linprog(monkeypatch, range(10_000))
         with pytest.raises(FpbenchError, match=r"tolerances tried, 0 to 0.0063$") as caught:
-            ExponentiatedGradient(max_depth=2, tolerance=0.0).fit(make_people(100), rng)
+            ExponentiatedGradient(base_parameters={"max_depth": 2}, tolerance=0.0).fit(
+                make_people(100), rng
+            )
         assert isinstance(caught.value.__cause__, TypeError)
 
     @pytest.mark.parametrize("error", [TypeError, RuntimeError, ValueError])
@@ -223,7 +330,7 @@ class TestExponentiatedGradient:
 
         monkeypatch.setattr(DecisionTreeClassifier, "fit", fail_later)
         with pytest.raises(error, match="something else") as caught:
-            ExponentiatedGradient(max_depth=2).fit(make_people(100), rng)
+            ExponentiatedGradient(base_parameters={"max_depth": 2}).fit(make_people(100), rng)
         assert "solve_linprog" in {entry.name for entry in caught.traceback}
         assert len(fits) == 8
 
@@ -233,7 +340,7 @@ class TestExponentiatedGradient:
 
         monkeypatch.setattr(optimize, "linprog", fail)
         with pytest.raises(TypeError, match="wrong argument"):
-            ExponentiatedGradient(max_depth=2).fit(make_people(100), rng)
+            ExponentiatedGradient(base_parameters={"max_depth": 2}).fit(make_people(100), rng)
 
 
 def fail_linprog(monkeypatch, failing):
@@ -252,7 +359,7 @@ def fail_linprog(monkeypatch, failing):
 
 class TestThresholdOptimizer:
     def test_rates_are_equal_in_expectation(self, make_people, rng):
-        sample, learner = make_people(400, 3), ThresholdOptimizer(max_depth=3)
+        sample, learner = make_people(400, 3), ThresholdOptimizer(base_parameters={"max_depth": 3})
         positive = proba(learner, learner.fit(sample, rng), sample)[:, 1]
         rates = [positive[sample.sensitive == group].mean() for group in range(3)]
         np.testing.assert_allclose(rates, rates[0], atol=1e-9)
@@ -266,7 +373,7 @@ class TestThresholdOptimizer:
     def test_a_group_that_was_not_there(self, make_people, rng):
         sample = make_people(200, 3)
         here = sample.take(np.flatnonzero(sample.sensitive != 1))
-        model = ThresholdOptimizer(max_depth=2).fit(here, rng)
+        model = ThresholdOptimizer(base_parameters={"max_depth": 2}).fit(here, rng)
         assert model.predict(here.features, rng, here.sensitive).shape == (len(here),)
         with pytest.raises(DataError, match=r"thresholds for group 0, group 2$"):
             model.predict(sample.features, rng, sample.sensitive)
@@ -303,7 +410,96 @@ class TestCorrelationRemover:
 @pytest.mark.parametrize("kind", [ThresholdOptimizer, CorrelationRemover])
 def test_groups_are_needed_to_predict(kind, make_people, rng):
     sample = make_people(100)
-    model = kind(max_depth=2).fit(sample, rng)
+    model = kind(base_parameters={"max_depth": 2}).fit(sample, rng)
     for method in (model.predict, model.predict_proba):
         with pytest.raises(InputError, match=f"{kind.name}' needs everyone's group"):
             method(sample.features, rng)
+
+
+class TestGridSearch:
+    @pytest.mark.parametrize("metric", METRICS)
+    def test_it_is_fairer_than_plain(self, metric, make_people):
+        sample = make_people(800)
+
+        def unfairness(learner):
+            predictions = predict(learner, learner.fit(sample, np.random.default_rng(1)), sample)
+            return RateConstraint(metric).unfairness(
+                sample.sensitive, predictions, sample.labels, 2
+            )
+
+        small = {"base_parameters": {"max_depth": 4}}
+        plain = unfairness(Plain(**small))
+        fair = unfairness(GridSearch(metric=metric, grid_size=61, **small))
+        assert fair < 0.7 * plain
+
+    @pytest.mark.parametrize("metric", METRICS)
+    @pytest.mark.parametrize(("k", "size"), [(2, 4), (2, 20), (3, 16)])
+    def test_a_whole_grid_has_the_opposite_of_every_point(
+        self, metric, k, size, make_people, rng, monkeypatch
+    ):
+        from fairlearn import reductions
+
+        searches = []
+        fit = reductions.GridSearch.fit
+        monkeypatch.setattr(
+            reductions.GridSearch,
+            "fit",
+            lambda search, *a, **k: searches.append(search) or fit(search, *a, **k),
+        )
+        GridSearch(metric=metric, grid_size=size, base_parameters={"max_depth": 1}).fit(
+            make_people(300, k), rng
+        )
+        (search,) = searches
+        grid = search.lambda_vecs_.to_numpy()
+        assert grid.shape[1] >= size
+        up, down = np.vsplit(grid, 2)  # prices of rates that are too high, and too low
+        points, opposite = (
+            {tuple(point) for point in np.round(np.vstack(halves).T, 9)}
+            for halves in ((up, down), (down, up))
+        )
+        assert points == opposite
+        assert len(points) == grid.shape[1]
+
+    def test_it_is_fairlearns_and_draws_nothing(self, make_people):
+        from fairlearn.reductions import DemographicParity
+        from fairlearn.reductions import GridSearch as Theirs
+
+        from fpbench.builtin.learners._fitted import without_known_warnings
+
+        sample, learner = make_people(300, 3), GridSearch(grid_size=13, constraint_weight=0.8)
+        model = learner.fit(sample, np.random.default_rng(1))
+        tree = learner.estimator(np.random.default_rng(1))
+        theirs = Theirs(tree, DemographicParity(), grid_size=13, constraint_weight=0.8)
+        with without_known_warnings():
+            theirs.fit(encode(sample.features), sample.labels, sensitive_features=sample.sensitive)
+        expected = theirs.predict(encode(sample.features))
+        for seed in (0, 1):
+            np.testing.assert_array_equal(predict(learner, model, sample, seed), expected)
+
+    @pytest.mark.parametrize(
+        ("given", "k", "said"),
+        [
+            ({"grid_size": 15}, 5, "5 groups .* 4 dimensions, which needs at least 16 points, not"),
+            ({}, 6, "6 groups and statistical-parity make a grid of 5 dimensions, more than 4"),
+            ({"metric": "equalized-odds"}, 4, "equalized-odds make a grid of 6 dimensions"),
+            ({}, 5, None),
+            ({"metric": "equalized-odds"}, 3, None),
+        ],
+    )
+    def test_too_many_groups(self, given, k, said, make_people, rng):
+        class People(Dataset):
+            name = "people"
+            summary = "people of k groups"
+            n_groups: ClassVar = k
+
+            def load(self, home):
+                raise NotImplementedError
+
+        learner = GridSearch(base_parameters={"max_depth": 3}, **given)
+        if said is None:
+            assert learner.incompatible(People()) is None
+            check(learner, make_people(400, k))
+        else:
+            assert re.search(said, learner.incompatible(People()))
+            with pytest.raises(InputError, match=said):
+                learner.fit(make_people(400, k), rng)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -72,12 +73,17 @@ class Model:
     def predict(self, features, rng, sensitive=None):
         return rng.integers(0, 2, len(features)).astype(np.int8)
 
+    def predict_proba(self, features, rng, sensitive=None):
+        return np.tile([0.25, 0.75], (len(features), 1))
+
 
 class Parrot(Learner):
     """Trains nothing."""
 
     name = "parrot"
     summary = "predicts by tossing a coin"
+    needs = frozenset({"features", "labels"})
+    gives_scores = True
     number: int = Field(0, ge=0, description="tells one parrot from another")
     fails: Literal["never", "raises", "input"] = Field("never", description="how training ends")
 
@@ -86,6 +92,7 @@ class Parrot(Learner):
 
     def fit(self, sample, rng):
         trace(f"train {self.number}")
+        assert sample.seen == {"features", "labels"}
         if self.fails == "raises":
             raise RuntimeError("the parrot\n bit")
         if self.fails == "input":
@@ -135,6 +142,30 @@ class Peek(Coin):
         trace("guess peek")
         n, m = view.target.predictions.astype(int), view.attack.predictions.astype(int)
         return Guess(n, np.ones(len(n)), np.arange(len(m)), m, np.ones(len(m)))
+
+
+class Keen(Coin):
+    """Looks at scores, and is tuned once."""
+
+    name = "keen"
+    summary = "is tuned once"
+    sees = frozenset({"features", "predictions", "scores"})
+    tuned: int = Field(0, ge=0, description="people it was tuned on")
+
+    @property
+    def tunes_once(self):
+        return self.tuned == 0
+
+    def tune(self, known, rng):
+        trace("tune keen")
+        assert known.seen == {"features", "sensitive"}
+        return self.model_copy(update={"tuned": len(known)})
+
+    def guess(self, view, rng):
+        trace("guess keen")
+        assert (view.target.scores == 0.75).all()
+        assert (view.attack.scores == 0.75).all()
+        return replace(super().guess(view, rng), notes={"tuned_on": self.tuned})
 
 
 class Flip(Corrector):
@@ -212,7 +243,7 @@ def fpbench_disclosures():
 
 @hookimpl
 def fpbench_adversaries():
-    return [Coin, Peek]
+    return [Coin, Peek, Keen]
 
 
 @hookimpl

@@ -1,13 +1,13 @@
 """The adversary that has no access to the target model."""
 
-from fpbench.builtin.adversaries._forest import ForestAdversary
+from fpbench.builtin.adversaries._learned import LearnedAdversary
 
 
-class A1(ForestAdversary):
+class A1(LearnedAdversary):
     """Guesses the group from features and label: what the data gives away without the model.
 
-    Parameters that the authors tuned for each data set (HyperOpt-Sklearn, 100 evaluations) are
-    fixed here, with the values of their script as defaults.
+    With its defaults it is the forest of the authors' script. They searched its parameters for
+    each data set (HyperOpt-Sklearn, 100 evaluations): `trials = 100` does so too.
 
     References
     ----------
@@ -16,7 +16,7 @@ class A1(ForestAdversary):
     """
 
     name = "a1"
-    summary = "random forest on features and label; does not see the target model"
+    summary = "classifier on features and label; does not see the target model"
     reference = (
         "Ferry et al., Exploiting Fairness to Enhance Sensitive Attributes Reconstruction, "
         "SaTML 2023, section IV-A"

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench import Codes, InputError, encode
+from fpbench import Codes, Encoding, InputError, encode
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -19,18 +22,25 @@ class Fitted:
     """A trained scikit-learn classifier that takes encoded features."""
 
     estimator: Any
+    encoding: Encoding
 
     def predict(
         self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
     ) -> Codes:
         """Predict labels (n,) in {0, 1}."""
-        return as_labels(self.estimator.predict(encode(features)))
+        return as_labels(self.estimator.predict(encode(features, self.encoding)))
 
     def predict_proba(
         self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
     ) -> NDArray[np.float64]:
-        """Probabilities (n, 2) of label 0 and label 1."""
-        return probabilities(self.estimator, encode(features))
+        """Probabilities (n, 2) of label 0 and label 1.
+
+        Raises
+        ------
+        InputError
+            If the classifier gives none.
+        """
+        return probabilities(self.estimator, encode(features, self.encoding))
 
 
 def as_labels(predicted: NDArray[Any]) -> Codes:
@@ -44,10 +54,19 @@ def both_labels(positive: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def probabilities(estimator: Any, matrix: NDArray[Any]) -> NDArray[np.float64]:
-    """Probabilities (n, 2) of label 0 and label 1, also of a classifier that met one label only."""
+    """Probabilities (n, 2) of label 0 and label 1, also of a classifier that met one label only.
+
+    Raises
+    ------
+    InputError
+        If the classifier gives none.
+    """
+    if not hasattr(estimator, "predict_proba"):
+        raise InputError(f"the base {type(estimator).__name__} gives no probabilities")
     found = np.zeros((len(matrix), 2))
     found[:, np.asarray(estimator.classes_, dtype=np.intp)] = estimator.predict_proba(matrix)
-    return found
+    # Of single precision, they may add up to a little more than 1.
+    return both_labels(np.clip(found[:, 1], 0.0, 1.0))
 
 
 def groups_of(sensitive: Codes | None, learner: str) -> Codes:
@@ -61,3 +80,41 @@ def groups_of(sensitive: Codes | None, learner: str) -> Codes:
     if sensitive is None:
         raise InputError(f"learner {learner!r} needs everyone's group to predict: give `sensitive`")
     return sensitive
+
+
+def apart(estimator: Any) -> tuple[Any | None, Any]:
+    """What comes before the classifier, if anything, and the classifier.
+
+    fairlearn hands sample weights to the base model, and to a dummy in its place, under one name.
+    A pipeline and a dummy want different names, so only the classifier goes to fairlearn.
+    """
+    from sklearn.pipeline import Pipeline
+
+    if isinstance(estimator, Pipeline):
+        return estimator[:-1], estimator[-1]
+    return None, estimator
+
+
+@contextmanager
+def without_known_warnings() -> Iterator[None]:
+    """Hide the warnings that fairlearn is known to cause in pandas, and no others.
+
+    fairlearn (up to 0.15 at least) grows pandas Series in ways that pandas 2 and 3 deprecate. The
+    results are right, and nobody who uses a learner can do anything about it.
+    """
+    with warnings.catch_warnings():
+        for message in (
+            "Setting a value on a Series via .at with a key that does not exist",
+            "Setting an item of incompatible dtype",
+        ):
+            warnings.filterwarnings("ignore", message, module=r"fairlearn\.")
+        yield
+
+
+MOMENTS = {
+    "statistical-parity": "DemographicParity",
+    "predictive-equality": "FalsePositiveRateParity",
+    "equal-opportunity": "TruePositiveRateParity",
+    "equalized-odds": "EqualizedOdds",
+}
+"""fairlearn's name of each metric, for its reductions."""

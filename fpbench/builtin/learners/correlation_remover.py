@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from fpbench import Classifier, Codes, Sample, SklearnLearner, encode
+from fpbench import Classifier, Codes, Encoding, Sample, SklearnLearner, encode
 from fpbench.builtin.learners._fitted import as_labels, groups_of, probabilities
 
 if TYPE_CHECKING:
@@ -44,13 +44,14 @@ class CorrelationRemover(SklearnLearner):
         from fairlearn import preprocessing
 
         shares = _members(sample.sensitive, len(sample.groups) - 1).mean(axis=0)
-        matrix = _with_groups(sample.features, sample.sensitive, shares)
+        matrix = _with_groups(self.encode(sample.features), sample.sensitive, shares)
         columns = range(matrix.shape[1] - len(shares), matrix.shape[1])
         remover = preprocessing.CorrelationRemover(
             sensitive_feature_ids=list(columns), alpha=self.alpha
         )
         residuals = remover.fit_transform(matrix)
-        return Uncorrelated(remover, self.estimator(rng).fit(residuals, sample.labels), shares)
+        model = self.estimator(rng).fit(residuals, sample.labels)
+        return Uncorrelated(remover, model, shares, self.encoding)
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,7 @@ class Uncorrelated:
     estimator: Any
     shares: NDArray[np.float64]
     """(k - 1,) share of each group but the first in training."""
+    encoding: Encoding
 
     def predict(
         self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
@@ -82,7 +84,8 @@ class Uncorrelated:
 
     def _residuals(self, features: DataFrame, sensitive: Codes | None) -> Any:
         codes = groups_of(sensitive, CorrelationRemover.name)
-        return self.remover.transform(_with_groups(features, codes, self.shares))
+        matrix = encode(features, self.encoding)
+        return self.remover.transform(_with_groups(matrix, codes, self.shares))
 
 
 def _members(codes: Codes, others: int) -> NDArray[np.bool_]:
@@ -91,7 +94,7 @@ def _members(codes: Codes, others: int) -> NDArray[np.bool_]:
 
 
 def _with_groups(
-    features: DataFrame, codes: Codes, shares: NDArray[np.float64]
+    matrix: NDArray[Any], codes: Codes, shares: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Encoded features, then membership less the group's share in training.
 
@@ -100,4 +103,4 @@ def _with_groups(
     keep some of its correlation.
     """
     groups = _members(codes, len(shares)) - shares
-    return np.hstack([encode(features), groups], dtype=np.float64)
+    return np.hstack([matrix, groups], dtype=np.float64)

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import traceback
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +13,7 @@ from pydantic import Field
 from fpbench import (
     Classifier,
     Codes,
+    Encoding,
     FpbenchError,
     Measures,
     Metric,
@@ -24,28 +22,20 @@ from fpbench import (
     SklearnLearner,
     encode,
 )
-from fpbench.builtin.learners._fitted import as_labels, both_labels
+from fpbench.builtin.learners._fitted import (
+    MOMENTS,
+    apart,
+    as_labels,
+    both_labels,
+    without_known_warnings,
+)
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-_MOMENTS = {
-    "statistical-parity": "DemographicParity",
-    "predictive-equality": "FalsePositiveRateParity",
-    "equal-opportunity": "TruePositiveRateParity",
-    "equalized-odds": "EqualizedOdds",
-}
-
 _RETRIES = 6
 _FIRST_STEP = 1e-4
 """How much larger the tolerance of the first retry is; every further step is twice as large."""
-
-# fairlearn (up to 0.15 at least) grows pandas Series in ways that pandas 2 and 3 deprecate. The
-# results are right, and nobody who uses a learner can do anything about it.
-_KNOWN_WARNINGS = (
-    "Setting a value on a Series via .at with a key that does not exist",
-    "Setting an item of incompatible dtype",
-)
 
 
 class ExponentiatedGradient(SklearnLearner):
@@ -73,6 +63,9 @@ class ExponentiatedGradient(SklearnLearner):
     summary = "fair by reduction: a mixture of classifiers within a tolerance (fairlearn)"
     reference = "Agarwal et al., A Reductions Approach to Fair Classification, ICML 2018"
 
+    base_needs: ClassVar[frozenset[str]] = frozenset({"sample_weight"})
+    scores_of_base = False
+
     metric: Metric = Field("statistical-parity", description="fairness metric it trains for")
     tolerance: float = Field(
         0.01, ge=0, le=1, description="greatest distance of a group's rate from the overall rate"
@@ -91,8 +84,8 @@ class ExponentiatedGradient(SklearnLearner):
         FpbenchError
             If fairlearn's linear program fails at every tolerance that is tried.
         """
-        scaler, base = _parts(self.estimator(rng))
-        matrix = encode(sample.features)
+        scaler, base = apart(self.estimator(rng))
+        matrix = self.encode(sample.features)
         if scaler is not None:
             matrix = scaler.fit_transform(matrix)
         tolerances = _tolerances(self.tolerance)
@@ -104,7 +97,8 @@ class ExponentiatedGradient(SklearnLearner):
                     raise
                 failure = error
                 continue
-            return _mixture(scaler, fitted, {"fit_tolerance": tolerance, "fit_retries": retries})
+            notes: Measures = {"fit_tolerance": tolerance, "fit_retries": retries}
+            return Mixture(self.encoding, scaler, *_mixed(fitted), notes)
         raise FpbenchError(
             f"learner {self.name!r}: fairlearn's linear program has no solution at any of the "
             f"tolerances tried, {tolerances[0]:g} to {tolerances[-1]:g}"
@@ -114,9 +108,9 @@ class ExponentiatedGradient(SklearnLearner):
         """One run of fairlearn's algorithm."""
         from fairlearn import reductions
 
-        moment = getattr(reductions, _MOMENTS[self.metric])(difference_bound=tolerance)
+        moment = getattr(reductions, MOMENTS[self.metric])(difference_bound=tolerance)
         algorithm = reductions.ExponentiatedGradient(base, moment, max_iter=self.max_iter)
-        with _without_known_warnings():
+        with without_known_warnings():
             return algorithm.fit(matrix, sample.labels, sensitive_features=sample.sensitive)
 
 
@@ -124,6 +118,7 @@ class ExponentiatedGradient(SklearnLearner):
 class Mixture:
     """Base models, and the probability with which each decides about a person."""
 
+    encoding: Encoding
     scaler: Any | None
     predictors: tuple[Any, ...]
     weights: NDArray[np.float64]
@@ -144,7 +139,7 @@ class Mixture:
         return both_labels(self._positive(features))
 
     def _positive(self, features: DataFrame) -> NDArray[np.float64]:
-        matrix = encode(features)
+        matrix = encode(features, self.encoding)
         if self.scaler is not None:
             matrix = self.scaler.transform(matrix)
         positive = np.zeros(len(matrix))
@@ -153,25 +148,12 @@ class Mixture:
         return np.minimum(positive, 1.0)
 
 
-def _mixture(scaler: Any | None, fitted: Any, notes: Measures) -> Mixture:
+def _mixed(fitted: Any) -> tuple[tuple[Any, ...], NDArray[np.float64]]:
     """What prediction needs of a fitted algorithm, which itself keeps all its training data."""
     weights = fitted.weights_[fitted.weights_ > 0]
     predictors = tuple(fitted.predictors_[index] for index in weights.index)
     shares = weights.to_numpy(np.float64)
-    return Mixture(scaler, predictors, shares / shares.sum(), notes)
-
-
-def _parts(estimator: Any) -> tuple[Any | None, Any]:
-    """What comes before the classifier, if anything, and the classifier.
-
-    fairlearn hands sample weights to the base model, and to a dummy in its place, under one name.
-    A pipeline and a dummy want different names, so only the classifier goes to fairlearn.
-    """
-    from sklearn.pipeline import Pipeline
-
-    if isinstance(estimator, Pipeline):
-        return estimator[:-1], estimator[-1]
-    return None, estimator
+    return predictors, shares / shares.sum()
 
 
 def _tolerances(asked: float) -> list[float]:
@@ -196,12 +178,3 @@ def _linear_program_failed(error: Exception) -> bool:
         and "eval_gap" not in names[names.index("solve_linprog") :]
         and frames[-1].filename.endswith("_lagrangian.py")
     )
-
-
-@contextmanager
-def _without_known_warnings() -> Iterator[None]:
-    """Hide the warnings that fairlearn is known to cause in pandas, and no others."""
-    with warnings.catch_warnings():
-        for message in _KNOWN_WARNINGS:
-            warnings.filterwarnings("ignore", message, module=r"fairlearn\.")
-        yield

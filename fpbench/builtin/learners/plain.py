@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fpbench import Classifier, Sample, SklearnLearner, encode
+from fpbench import Classifier, Sample, SklearnLearner
 from fpbench.builtin.learners._fitted import Fitted
 
 
@@ -16,7 +16,9 @@ class Plain(SklearnLearner):
 
     name = "plain"
     summary = "scikit-learn classifier without any fairness"
+    needs = frozenset({"features", "labels"})
 
     def fit(self, sample: Sample, rng: np.random.Generator) -> Classifier:
-        """Train on features and labels; the sensitive attribute is not used."""
-        return Fitted(self.estimator(rng).fit(encode(sample.features), sample.labels))
+        """Train on features and labels."""
+        model = self.estimator(rng).fit(self.encode(sample.features), sample.labels)
+        return Fitted(model, self.encoding)

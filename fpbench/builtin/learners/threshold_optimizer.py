@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from fpbench import (
     Classifier,
     Codes,
     DataError,
+    Encoding,
     Metric,
     RateConstraint,
     Sample,
@@ -49,6 +50,7 @@ class ThresholdOptimizer(SklearnLearner):
     summary = "fair by thresholds that differ between groups, chosen after training (fairlearn)"
     reference = "Hardt et al., Equality of Opportunity in Supervised Learning, NeurIPS 2016"
     predicts_with_sensitive = True
+    base_needs: ClassVar[frozenset[str]] = frozenset({"predict_proba"})
 
     metric: Metric = Field("statistical-parity", description="fairness metric it makes equal")
 
@@ -72,8 +74,9 @@ class ThresholdOptimizer(SklearnLearner):
             constraints=_CONSTRAINTS[self.metric],
             predict_method="predict_proba",
         )
-        optimizer.fit(_matrix(sample.features), sample.labels, sensitive_features=sample.sensitive)
-        return Thresholds(optimizer.interpolated_thresholder_, groups)
+        matrix = _matrix(sample.features, self.encoding)
+        optimizer.fit(matrix, sample.labels, sensitive_features=sample.sensitive)
+        return Thresholds(optimizer.interpolated_thresholder_, groups, self.encoding)
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,7 @@ class Thresholds:
     thresholder: Any
     groups: dict[int, str]
     """Codes and names of the groups that have thresholds."""
+    encoding: Encoding
 
     def predict(
         self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
@@ -113,17 +117,18 @@ class Thresholds:
                 f"learner {ThresholdOptimizer.name!r} is asked about a group that has nobody in "
                 f"the training part; it has thresholds for {', '.join(self.groups.values())}"
             )
+        matrix = _matrix(features, self.encoding)
         # What fairlearn's own `predict` draws from; drawing here spends the generator handed in.
-        found = self.thresholder._pmf_predict(_matrix(features), sensitive_features=codes)
+        found = self.thresholder._pmf_predict(matrix, sensitive_features=codes)
         return np.asarray(found, dtype=np.float64)[:, 1]
 
 
-def _matrix(features: DataFrame) -> NDArray[np.float64]:
+def _matrix(features: DataFrame, encoding: Encoding) -> NDArray[np.float64]:
     """Encoded features in double precision, and so the scores that a base model makes of them.
 
     fairlearn puts its probabilities into the array of scores, which pandas 3 refuses in single.
     """
-    return encode(features).astype(np.float64)
+    return encode(features, encoding).astype(np.float64)
 
 
 def _checked_groups(sample: Sample) -> dict[int, str]:

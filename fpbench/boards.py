@@ -1,0 +1,237 @@
+"""Tables of results: leaderboards, a paper's table from our rows, and verdicts on a paper."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from fpbench import console
+from fpbench.kinds import Status
+
+if TYPE_CHECKING:
+    from fpbench.leaderboard import Leaderboard, Line
+    from fpbench.reproduce import Reproduction
+    from fpbench.summary import SummaryLine
+    from fpbench.verdicts import Verdict
+
+_LABEL_WIDTH = 14
+"""Columns a label gets at least, so that a table still fits a terminal of 80."""
+
+_AUDIT_COLUMNS = 7
+
+_SHOWN = {"initial_accuracy": "guess", "corrected_accuracy": "corrected", "gain": "gain"}
+"""Measures with a column of their own on an attack leaderboard, and its heading."""
+_TELLING = {
+    "claim_holds": "claim true",
+    "metric_right": "metric right",
+    "proven": "proven",
+    "relaxed_tolerance": "relaxed to",
+    "gain_over_best": "over best",
+    "claim_bits": "bits",
+    "reconsidered_accuracy": "recalibrated",
+    "correct_seconds": "solve s",
+}
+"""Measures that have one where they tell something: where not every line has the same."""
+
+
+def show_leaderboard(board: Leaderboard) -> None:
+    """A leaderboard as a table; what all its lines share is said once, above."""
+    from rich import box
+    from rich.markup import escape
+    from rich.table import Table
+
+    out = console.terminal()
+    varying = _varying(board)
+    shared = [f"{k} {board.lines[0].labels[k]}" for k in board.kinds if k not in varying]
+    counts = [_counts(line) for line in board.lines]
+    alike = len(set(counts)) == 1 and not board.lines[0].failed
+    if alike:
+        shared.append(f"{counts[0]} seed" + "s" * (counts[0] != "1"))
+    if board.title:
+        out.print(escape(board.title), style="bold")
+    out.print(escape(" · ".join(shared)), style="dim")
+    table = Table(header_style="bold", box=box.SIMPLE_HEAD, show_edge=False, padding=0)
+    table.add_column("#", justify="right")
+    for kind in varying:
+        words = [w for line in board.lines for w in line.labels[kind].split()]
+        widest = max(map(len, [kind, *words]))
+        table.add_column(kind, overflow="fold", min_width=min(widest, _LABEL_WIDTH))
+    names = _columns(board)
+    numeric = [{**_SHOWN, **_TELLING}.get(name, name) for name in names]
+    columns = [*numeric, *(("sd", "95 %") if names else ()), *(("seeds",) if not alike else ())]
+    for name in columns:
+        table.add_column(name, justify="right", no_wrap=True)
+    for line, count in zip(board.lines, counts, strict=True):
+        labels = [escape(line.labels[kind]) for kind in varying]
+        row = [str(line.rank or "-"), *labels, *_values(line, names), count]
+        table.add_row(*row[: len(table.columns)])
+    out.print(table)
+    if any(line.done == 1 for line in board.lines):
+        out.print("One seed gives no interval: run more seeds.", style="dim")
+    for reason in dict.fromkeys(reason for line in board.lines for reason in line.reasons):
+        text = f"failed: {reason}"
+        out.print(text, style=console.COLOURS[Status.FAILED], markup=False, soft_wrap=True)
+
+
+def _columns(board: Leaderboard) -> list[str]:
+    """Measures to show, the one that is ranked by last: it is the one with an interval."""
+    measured = dict.fromkeys(name for line in board.lines for name in line.measures)
+    if "auditor" in board.kinds:
+        wanted = list(measured)[:_AUDIT_COLUMNS]
+    else:
+        wanted = [*(name for name in _TELLING if _tells(board, name)), *_SHOWN]
+    last = board.rank_by if board.rank_by in measured else next(reversed(measured), "")
+    return [name for name in wanted if name in measured and name != last] + [last] * bool(last)
+
+
+def _tells(board: Leaderboard, name: str) -> bool:
+    """Whether a measure tells lines apart; a proof or a true claim is no news."""
+    found = [line.measures[name].mean for line in board.lines if name in line.measures]
+    if name == "correct_seconds":  # of several solvers
+        lines = [line for line in board.lines if "proven" in line.measures]
+        return len({line.labels.get("corrector") for line in lines}) > 1
+    if name == "gain_over_best":  # which only another adversary makes differ from the gain
+        return len({line.labels.get("adversary") for line in board.lines}) > 1
+    if name in ("proven", "claim_holds"):
+        return any(share < 1 for share in found)
+    return len(set(found)) + (0 < len(found) < len(board.lines)) > 1
+
+
+def _varying(board: Leaderboard) -> list[str]:
+    """The kinds whose labels differ."""
+    return [k for k in board.kinds if len({line.labels[k] for line in board.lines}) > 1]
+
+
+def _values(line: Line, names: list[str]) -> list[str]:
+    """Means of the measures, then standard deviation and interval of the last."""
+    found = [line.measures.get(name) for name in names]
+    values = [short(value.mean) if value else "-" for value in found]
+    if not found:
+        return values
+    last = found[-1]
+    if last is None or last.low is None or last.high is None:
+        return [*values, "-", "-"]
+    return [*values, short(last.deviation), f"{short(last.low)} to {short(last.high)}"]
+
+
+def short(number: float | None) -> str:
+    """Four decimals; no zero before the point, as is usual for shares."""
+    if number is None:
+        return "-"
+    text = f"{number:.4f}" if abs(number) < 100 else f"{number:,.0f}"
+    return text.replace("0.", ".", 1) if text.startswith(("0.", "-0.")) else text
+
+
+def _counts(line: Line) -> str:
+    return f"{line.done}" + (f" [red]({line.failed} failed)[/]" if line.failed else "")
+
+
+_SUMMARY = {
+    "train_accuracy": "acc",
+    "test_accuracy": "test acc",
+    "train_unfairness": "unf",
+    "test_unfairness": "test unf",
+    "claim_tolerance": "claimed",
+    "metric_right": "named",
+    "initial_accuracy": "guess",
+    "corrected_accuracy": "corrected",
+    "gain_over_best": "over best",
+    "gain": "gain",
+}
+"""Measures of a paper's table, and their headings."""
+
+
+def show_reproduction(made: Reproduction, title: str) -> None:
+    """A paper's table and statements beside our numbers; then against the strongest adversary."""
+    for heading, table, verdicts in (
+        (title, made.table, made.verdicts),
+        ("Beside it: the same, of the strongest adversary of the run", made.table_of_strongest,
+         made.verdicts_on_strongest),
+    ):  # fmt: skip
+        show_summary(table, heading)
+        show_verdicts(verdicts)
+    for name, verdicts in (
+        ("as stated", made.verdicts), ("strongest adversary", made.verdicts_on_strongest)
+    ):  # fmt: skip
+        counts = Counter(str(verdict.outcome) for verdict in verdicts)
+        said = ", ".join(f"{counts[word]} {word}" for word in _VERDICTS if counts[word])
+        console.listing([(name, said)], indent=0)
+
+
+def show_summary(lines: Sequence[SummaryLine], title: str) -> None:
+    """A paper's table from our rows; what all its lines share is said once, above."""
+    from rich import box
+    from rich.markup import escape
+    from rich.table import Table
+
+    out = console.terminal()
+    out.print(escape(title), style="bold")
+    if not lines:
+        out.print("nothing has been run", style="dim")
+        return
+    kinds = ("dataset", "disclosure", "adversary", "corrector")
+    varying = [kind for kind in kinds if len({line.labels[kind] for line in lines}) > 1]
+    shared = [f"{kind} {lines[0].labels[kind]}" for kind in kinds if kind not in varying]
+    shared.append(f"means over {max(line.seeds for line in lines)} seeds")
+    out.print(escape(" · ".join(shared)), style="dim")
+    names = [name for name in _SUMMARY if _says_something(lines, name)]
+    asked = ["metric", *(["tolerance"] if any(line.tolerance for line in lines) else [])]
+    table = Table(header_style="bold", box=box.SIMPLE_HEAD, show_edge=False, padding=0)
+    table.add_column(asked[0], no_wrap=True)
+    for word in (*asked[1:], *varying):
+        widest = max([len(word), *(len(line.labels.get(word, "")) for line in lines)])
+        table.add_column(word, overflow="fold", min_width=min(widest, _LABEL_WIDTH))
+    for heading in (*(_SUMMARY[name] for name in names), "sd"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for line in lines:
+        target = [line.metric or "none", "" if line.tolerance is None else f"{line.tolerance:g}"]
+        found = [line.measures.get(name) for name in names]
+        values = [short(value.mean) if value else "-" for value in found]
+        deviation = line.measures["gain"].deviation if "gain" in line.measures else None
+        labels = [escape(line.labels[kind]) for kind in varying]
+        table.add_row(*target[: len(asked)], *labels, *values, short(deviation))
+    out.print(table)
+
+
+def _says_something(lines: Sequence[SummaryLine], name: str) -> bool:
+    """Whether a measure is there; claims that all name the right metric are no news."""
+    found = [line.measures[name].mean for line in lines if name in line.measures]
+    return any(value < 1 for value in found) if name == "metric_right" else bool(found)
+
+
+_VERDICTS = {"matched": "green", "deviates": "red", "undecided": "yellow", "not run": "dim"}
+
+
+def show_verdicts(verdicts: Sequence[Verdict]) -> None:
+    """What was stated beside ours, and whether they agree."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    out = console.terminal()
+    for said, mine in groupby(verdicts, key=lambda verdict: verdict.expectation):
+        out.print()
+        out.print(f"[bold]{escape(said.says)}[/] [dim]({escape(said.source)})[/]")
+        tolerance = f", tolerance {said.tolerance:g}" if said.tolerance else ""
+        stated = said.stated if isinstance(said.stated, str) else short(said.stated)
+        out.print(escape(f"{said.quantity}; stated: {stated}{tolerance}"), style="dim")
+        table = Table.grid(padding=(0, 2, 0, 0))
+        for verdict in mine:
+            colour = _VERDICTS[verdict.outcome]
+            place = ", ".join(str(value) for value in verdict.per.values())
+            table.add_row(
+                f"  [{colour}]{verdict.outcome}[/]", escape(place), *_ours(verdict),
+                f"[dim]{escape(verdict.note)}[/]",
+            )  # fmt: skip
+        out.print(table)
+    out.print()
+
+
+def _ours(verdict: Verdict) -> tuple[str, str, str]:
+    """Our number, its interval and its seeds."""
+    ours = verdict.ours
+    if ours is None:
+        return "", "", ""
+    spread = "" if ours.low is None else f"{short(ours.low)} to {short(ours.high)}"
+    return short(ours.mean), spread, f"{ours.count} seed" + "s" * (ours.count != 1)

@@ -1,0 +1,222 @@
+"""What the data sets of the American Community Survey share: their files, and the checks."""
+
+from __future__ import annotations
+
+import shutil
+from abc import abstractmethod
+from collections.abc import Mapping
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from importlib.util import find_spec
+from io import StringIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from fpbench import DataError, DataFile, DataHome, Labelled, TabularDataset
+from fpbench.builtin.datasets._kinds import Code, Codes, Kind, Whole
+from fpbench.builtin.datasets._reader import Layout, read
+
+if TYPE_CHECKING:
+    from pandas import DataFrame, Series
+
+State = Literal[
+    "AL", "AK", "AZ", "AR", "CA", "CO", "CT", "DE", "FL", "GA", "HI", "ID", "IL", "IN", "IA", "KS",
+    "KY", "LA", "ME", "MD", "MA", "MI", "MN", "MS", "MO", "MT", "NE", "NV", "NH", "NJ", "NM", "NY",
+    "NC", "ND", "OH", "OK", "OR", "PA", "RI", "SC", "SD", "TN", "TX", "UT", "VT", "VA", "WA", "WV",
+    "WI", "WY", "PR",
+]  # fmt: skip
+_FIPS = (
+    "AL01 AK02 AZ04 AR05 CA06 CO08 CT09 DE10 FL12 GA13 HI15 ID16 IL17 IN18 IA19 KS20 KY21 LA22 "
+    "ME23 MD24 MA25 MI26 MN27 MS28 MO29 MT30 NE31 NV32 NH33 NJ34 NM35 NY36 NC37 ND38 OH39 OK40 "
+    "OR41 PA42 RI44 SC45 SD46 TN47 TX48 UT49 VT50 VA51 WA53 WV54 WI55 WY56 PR72"
+)
+STATES: dict[str, str] = {entry[:2]: entry[2:] for entry in _FIPS.split()}
+"""Numbers of the states."""
+
+NUMBERS = ("AGEP", "SCHL", "WKHP", "PINCP")
+"""Columns that count or are in order; all others are codes."""
+_SEX = {"1": "Male", "2": "Female"}
+_RACE = {
+    "1": "White", "2": "Black", "3": "American Indian", "4": "Alaska Native",
+    "5": "American Indian or Alaska Native", "6": "Asian", "7": "Pacific Islander",
+    "8": "Other", "9": "Two or more",
+}  # fmt: skip
+_MISSING = -1
+_EXTRA = "pip install 'fpbench[acs]'"
+_URL = "https://www2.census.gov/programs-surveys/acs/data/pums"
+
+
+@dataclass(frozen=True)
+class _OfState:
+    """The number of one state, the same in every row."""
+
+    state: str
+
+    @property
+    def says(self) -> str:
+        return f"{STATES[self.state]}, the number of {self.state}"
+
+    def parse(self, text: str) -> int:
+        if not text.isdecimal() or int(text) != int(STATES[self.state]):
+            raise ValueError
+        return int(text)
+
+    def column(self, values: list[Any]) -> Any:
+        return Code().column(values)
+
+
+@dataclass(frozen=True)
+class _OfYears:
+    """Serial numbers, the longer of which begin with the year."""
+
+    first: int
+    last: int
+
+    @property
+    def says(self) -> str:
+        years = f"{self.first} to {self.last}" if self.first < self.last else f"{self.last}"
+        return f"a serial number of {years}"
+
+    def parse(self, text: str) -> int:
+        if not text:
+            raise ValueError
+        if len(text) < 13:  # of one year's file before 2017: it does not say the year
+            return self.last
+        year = int(text[:4]) if text[:4].isdecimal() else 0
+        if not self.first <= year <= self.last:
+            raise ValueError
+        return year
+
+    def column(self, values: list[Any]) -> Any:
+        return np.array(values, np.int16)
+
+
+class Survey(TabularDataset):
+    """People of one state in the American Community Survey's public use microdata."""
+
+    asked: ClassVar[tuple[str, ...]]
+    """Features, in the order of folktables; RELP is RELSHIPP from 2019 on."""
+    also: ClassVar[tuple[str, ...]]
+    """Further columns, for the label and the filter."""
+    n_values: ClassVar[Mapping[str, int]] = {"SEX": 2, "RAC1P": 9}
+
+    state: State = Field("TX", description="state, by its two letters")
+    year: int = Field(2018, ge=2014, le=2100, description="year of the survey")
+    horizon: Literal["1-Year", "5-Year"] = Field("1-Year", description="years that a file holds")
+
+    @property
+    def files(self) -> tuple[DataFile, ...]:
+        """The state's file of people, named as the Census Bureau and folktables name it."""
+        lower = self.state.lower()
+        old = f"ss{self.year % 100}p{lower}.csv"
+        name = f"psam_p{STATES[self.state]}.csv" if self.year >= 2017 else old
+        url = f"{_URL}/{self.year}/{self.horizon}/csv_p{lower}.zip"
+        return (DataFile(f"{self.year}/{self.horizon}/{name}", url, other_names=(name,)),)
+
+    def absent(self, home: DataHome) -> str | None:
+        """Why it cannot be loaded here, with the command that mends it."""
+        if not home.missing(self.files):
+            return None
+        extra = "" if find_spec("folktables") else f", after {_EXTRA}"
+        return f"data of {self.name!r} not found ({self.files[0].name}): {self._command()}{extra}"
+
+    def _command(self) -> str:
+        fields = type(self).model_fields
+        said = [
+            f" --set {name}={getattr(self, name)}"
+            for name in ("state", "year", "horizon")
+            if getattr(self, name) != fields[name].default
+        ]
+        return f"fpbench data fetch {self.name}{''.join(said)}"
+
+    def fetch(self, home: DataHome) -> list[Path]:
+        """Have folktables download the file to a temporary place, check it, and keep it.
+
+        Raises
+        ------
+        DataError
+            If folktables is not installed, the file cannot be downloaded, or is not what was asked.
+        """
+        (file,) = self.files
+        return [home.keep(file, self._download, check=self._read)]
+
+    def _download(self, path: Path) -> None:
+        try:
+            from folktables.load_acs import initialize_and_download
+        except ImportError as error:
+            raise DataError(
+                f"folktables, which downloads it, is not installed: {_EXTRA}"
+            ) from error
+        said = StringIO()
+        with TemporaryDirectory(dir=path.parent) as place:
+            with redirect_stdout(said):
+                arguments = (place, self.state, str(self.year), self.horizon, "person")
+                made = Path(initialize_and_download(*arguments, download=True))
+            # It prints what went wrong, and goes on; what is there then may be half a file.
+            wrong = said.getvalue().partition("Exception:")[2].strip()
+            if wrong or not made.is_file():
+                raise DataError(wrong or "folktables downloaded nothing")
+            shutil.move(made, path)
+
+    def read(self, home: DataHome) -> Labelled:
+        """Read the columns that are needed, and filter the rows.
+
+        Raises
+        ------
+        DataError
+            If the file is missing, of another state or year, or holds something unexpected.
+        """
+        if (why := self.absent(home)) is not None:
+            raise DataError(why)
+        path = home.find(self.files[0])
+        frame = self._read(path)
+        frame = frame[self.kept(frame)].reset_index(drop=True)
+        if not len(frame):
+            raise DataError(f"{path}: nobody is left by the filter of {self.name!r}")
+        labels, positive = self.label(frame)
+        columns = frame[list(self._features())].copy()
+        for name in columns:
+            if name in NUMBERS:
+                columns[name] = columns[name].fillna(_MISSING).astype(np.int32)
+            else:
+                columns[name] = columns[name].cat.remove_unused_categories()
+        return Labelled(columns, labels.to_numpy().astype(np.int8), positive)
+
+    @abstractmethod
+    def kept(self, frame: DataFrame) -> Series:
+        """Who is not filtered out, (n,)."""
+
+    @abstractmethod
+    def label(self, frame: DataFrame) -> tuple[Series, str]:
+        """Label of everyone, and what label 1 stands for."""
+
+    def _features(self) -> tuple[str, ...]:
+        said = {"RELP": "RELSHIPP"} if self.year >= 2019 else {}
+        return tuple(said.get(name, name) for name in self.asked)
+
+    def _read(self, path: Path) -> DataFrame:
+        first = self.year - 4 if self.horizon == "5-Year" else self.year
+        kinds: dict[str, Kind] = {
+            "SERIALNO": _OfYears(first, self.year),
+            "ST": _OfState(self.state),
+        }
+        for name in (*self._features(), *self.also):
+            kinds.setdefault(name, _kind(name))
+        layout = Layout(
+            what="the first line",
+            columns=kinds,
+            check=f"is it the {self.horizon} file of {self.state} of {self.year}?",
+            other_names={"ST": ("STATE",)},  # so called from 2023 on
+        )
+        frame: DataFrame = read([path], layout)
+        return frame
+
+
+def _kind(name: str) -> Kind:
+    if name in NUMBERS or name == "PWGTP":
+        return Whole(optional=True, loose=True)
+    return {"SEX": Codes(_SEX), "RAC1P": Codes(_RACE)}.get(name) or Code()

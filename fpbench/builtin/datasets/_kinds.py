@@ -1,0 +1,189 @@
+"""What the columns of published files hold."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+import numpy as np
+
+_WHOLE = re.compile(r"[+-]?[0-9]{1,9}", re.ASCII)  # nine digits fit the 32 bits of a column
+NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?", re.ASCII)
+"""How a number may be written."""
+
+
+class Kind(Protocol):
+    """What a column of a file holds."""
+
+    @property
+    def says(self) -> str:
+        """What a bad value is not."""
+
+    def parse(self, text: str) -> Any:
+        """The value of a field.
+
+        Raises
+        ------
+        ValueError
+            If it is none.
+        """
+
+    def column(self, values: list[Any]) -> Any:
+        """Values as a column of a data frame."""
+
+
+@dataclass(frozen=True)
+class Whole:
+    """Whole numbers."""
+
+    optional: bool = False
+    """Whether an empty field is a missing value: the column is then of floats."""
+    loose: bool = False
+    """Whether they may be written as spreadsheets do: 1.00E+05, 20000.0."""
+    says = "a whole number"
+
+    def parse(self, text: str) -> float:
+        """One of up to nine digits."""
+        if self.optional and not text:
+            return float("nan")
+        if _WHOLE.fullmatch(text):
+            return int(text)
+        value = float(text) if self.loose and NUMBER.fullmatch(text) else float("nan")
+        if abs(value) < 10**9 and value.is_integer():
+            return int(value)
+        raise ValueError
+
+    def column(self, values: list[Any]) -> Any:
+        """Integers, or floats if some may be missing."""
+        return np.array(values, np.float64 if self.optional else np.int32)
+
+
+@dataclass(frozen=True)
+class Number:
+    """Numbers."""
+
+    says = "a number"
+
+    def parse(self, text: str) -> float:
+        """A finite one."""
+        if not NUMBER.fullmatch(text) or not np.isfinite(value := float(text)):
+            raise ValueError
+        return value
+
+    def column(self, values: list[Any]) -> Any:
+        """Floats."""
+        return np.array(values, np.float64)
+
+
+@dataclass(frozen=True)
+class Words:
+    """Any words: a categorical whose categories are those of the whole table, sorted."""
+
+    says = "a word"
+
+    def parse(self, text: str) -> str:
+        """One that is not empty."""
+        if not text:
+            raise ValueError
+        return text
+
+    def column(self, values: list[Any]) -> Any:
+        """A categorical."""
+        return categorical(values, sorted(set(values)))
+
+
+@dataclass(frozen=True)
+class Codes:
+    """Codes and the names they stand for: a categorical whose categories are in that order."""
+
+    names: Mapping[str, str]
+
+    @property
+    def says(self) -> str:
+        """The codes."""
+        return " or ".join(map(repr, self.names))
+
+    def parse(self, text: str) -> str:
+        """The name of a code."""
+        if text not in self.names:
+            raise ValueError
+        return self.names[text]
+
+    def column(self, values: list[Any]) -> Any:
+        """A categorical without categories that nobody has."""
+        held = set(values)
+        return categorical(values, [n for n in dict.fromkeys(self.names.values()) if n in held])
+
+
+@dataclass(frozen=True)
+class Label:
+    """Words for 0 and 1."""
+
+    values: Mapping[str, int]
+
+    @property
+    def says(self) -> str:
+        """The words."""
+        return " or ".join(map(repr, self.values))
+
+    def parse(self, text: str) -> int:
+        """0 or 1."""
+        if text not in self.values:
+            raise ValueError
+        return self.values[text]
+
+    def column(self, values: list[Any]) -> Any:
+        """Labels."""
+        return np.array(values, np.int8)
+
+
+@dataclass(frozen=True)
+class Code:
+    """Numeric codes without names: a categorical of whole numbers, in their order; -1 if empty."""
+
+    says = "a code"
+
+    def parse(self, text: str) -> int:
+        """A number of up to nine digits; leading zeros do not count."""
+        if not text:
+            return -1
+        if not _WHOLE.fullmatch(text):
+            raise ValueError
+        return int(text)
+
+    def column(self, values: list[Any]) -> Any:
+        """A categorical of strings."""
+        order = [str(value) for value in sorted(set(values))]
+        return categorical([str(value) for value in values], order)
+
+
+@dataclass(frozen=True)
+class Day:
+    """Times, of which the day counts; an empty one is missing."""
+
+    says = "a time like 2013-08-13 06:03:42"
+
+    def parse(self, text: str) -> np.datetime64:
+        """A day."""
+        if not text:
+            return np.datetime64("NaT")
+        return np.datetime64(datetime.strptime(text, "%Y-%m-%d %H:%M:%S").date())
+
+    def column(self, values: list[Any]) -> Any:
+        """Days."""
+        return np.array(values, "datetime64[D]").astype("datetime64[s]")
+
+
+def words(text: str) -> Codes:
+    """Words that stand for themselves, separated by blanks."""
+    return Codes({word: word for word in text.split()})
+
+
+def categorical(values: Sequence[Any], categories: Sequence[str]) -> Any:
+    """Make a categorical of strings."""
+    import pandas as pd
+
+    return pd.Categorical(values, categories=list(categories))

@@ -1,0 +1,105 @@
+"""What the data sets of a user's own files share."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field
+
+from fpbench import (
+    DataError,
+    DataFile,
+    DataHome,
+    Dataset,
+    Dropped,
+    Sensitive,
+    Table,
+    sensitive_field,
+    table,
+)
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+class OwnFile(Dataset):
+    """A file of the user's own; `fpbench.table` says how its columns are taken."""
+
+    path: str = Field(
+        min_length=1,
+        description="the file: absolute, or below the working or a data directory",
+    )
+    label_column: str = Field(description="column of the labels")
+    sensitive: Sensitive = sensitive_field()
+    positive: str | bool | int | float | None = Field(
+        None, description="label that counts as 1; without it, labels must be 0 or 1, or booleans"
+    )
+    drop: Dropped = Field((), description="columns that are not to be features")
+    missing: Literal["error", "drop"] = Field(
+        "error", description="what to do about missing values in columns that are used"
+    )
+
+    @property
+    def files(self) -> tuple[DataFile, ...]:
+        """The file; in the working directory, if it is there."""
+        path = Path(self.path).expanduser()
+        return (DataFile(str(path.resolve()) if path.is_file() else str(path)),)
+
+    @property
+    def n_groups(self) -> int | None:
+        """Number of groups, if the rules say it."""
+        if any(isinstance(item, str) for item in self.sensitive):
+            return None
+        return math.prod(len(item.groups) for item in self.sensitive if not isinstance(item, str))
+
+    def absent(self, home: DataHome) -> str | None:
+        """Why it cannot be loaded here; None if it can."""
+        if not home.missing(self.files):
+            return None
+        return f"{self.name}: no file {self.path!r} in the working directory or in {home}"
+
+    def fetch(self, home: DataHome) -> list[Path]:
+        """Refuse: the file is the user's.
+
+        Raises
+        ------
+        DataError
+            If it is not here.
+        """
+        if (why := self.absent(home)) is not None:
+            raise DataError(why)
+        return [home.find(file) for file in self.files]
+
+    def load(self, home: DataHome) -> Table:
+        """Read the file.
+
+        Raises
+        ------
+        InputError
+            If a column or a value that is named is not there.
+        DataError
+            If the file cannot be read, or is not as `fpbench.table` wants it.
+        """
+        (path,) = self.fetch(home)
+        return table(
+            self.frame(path),
+            label=self.label_column,
+            sensitive=self.sensitive,
+            positive=self.positive,
+            drop=self.drop,
+            missing=self.missing,
+            name=path.name,
+        )
+
+    @abstractmethod
+    def frame(self, path: Path) -> DataFrame:
+        """Everything in the file.
+
+        Raises
+        ------
+        DataError
+            If it cannot be read.
+        """

@@ -1,0 +1,225 @@
+"""The strict reader of published files: a row that is not as expected is an error with its line.
+
+Not pandas: that fills a short row with missing values, which would then be dropped in silence.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from io import StringIO
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fpbench import DataError, DataHome, Dataset, nearest
+from fpbench.builtin.datasets._kinds import NUMBER, Kind, Words
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a file is written."""
+
+    what: str
+    """What it should be, for messages."""
+    columns: Mapping[str, Kind]
+    """The columns to read; all of them, in their order, if there is no header."""
+    check: str = ""
+    """How to find out what is wrong with it, for messages."""
+    header: bool = True
+    separator: str = ","
+    comment: str = ""
+    """Start of lines to be skipped."""
+    missing: str | None = None
+    """Field for a missing value: a row that has one is dropped."""
+    other_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Other names that a column may have in the header."""
+
+
+class Content(NamedTuple):
+    """What a file would hold."""
+
+    name: str
+    text: str
+
+    def open(self, **_: Any) -> StringIO:
+        """Read it as a file is read."""
+        return StringIO(self.text, newline="")
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def paths(dataset: Dataset, home: DataHome) -> list[Path]:
+    """Where the files of a data set are.
+
+    Raises
+    ------
+    DataError
+        If one is missing; says how to get it.
+    """
+    try:
+        return [home.find(file) for file in dataset.files]
+    except DataError as error:
+        fetch = f"`fpbench data fetch {dataset.name}` downloads it"
+        raise DataError(f"{error}; {fetch}") from None
+
+
+def read(paths: Sequence[Path | Content], layout: Layout) -> Any:
+    """Read files as one data frame, one after the other.
+
+    Raises
+    ------
+    DataError
+        Names the file and the line, and if there is one the column and the value, that is not as
+        expected.
+    """
+    import pandas as pd
+
+    rows: list[list[str]] = []
+    origins: list[tuple[Path | Content, list[int]]] = []
+    for path in paths:
+        lines = []
+        for line, row in _rows(path, layout):
+            rows.append(row)
+            lines.append(line)
+        if not lines:
+            raise DataError(_said(str(path), "holds no complete row", layout))
+        origins.append((path, lines))
+    columns = {}
+    for number, (name, kind) in enumerate(layout.columns.items()):
+        columns[name] = _column(name, kind, [row[number] for row in rows], origins, layout)
+    return pd.DataFrame(columns)
+
+
+def _column(
+    name: str,
+    kind: Kind,
+    texts: list[str],
+    origins: list[tuple[Path | Content, list[int]]],
+    layout: Layout,
+) -> Any:
+    parsed = {}
+    for text in dict.fromkeys(texts):
+        try:
+            parsed[text] = kind.parse(text)
+        except ValueError:
+            place = _place(texts.index(text), origins)
+            said = f"{name} is {text!r}, not {kind.says}"
+            raise DataError(_said(place, said, layout)) from None
+    return kind.column([parsed[text] for text in texts])
+
+
+def _place(row: int, origins: list[tuple[Path | Content, list[int]]]) -> str:
+    for path, lines in origins:
+        if row < len(lines):
+            return f"{path}, line {lines[row]}"
+        row -= len(lines)
+    raise IndexError(row)
+
+
+def _rows(path: Path | Content, layout: Layout) -> Iterator[tuple[int, list[str]]]:
+    """Line numbers and the wanted fields of the rows in which nothing is missing."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            lines = (line for line in file) if not layout.comment else _without(file, layout)
+            yield from _parsed(path, lines, layout)
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise DataError(_said(str(path), f"cannot be read: {error}", layout)) from error
+
+
+def _without(file: Iterator[str], layout: Layout) -> Iterator[str]:
+    """Lines, blank where they are comments, so that they still count."""
+    return ("\n" if line.startswith(layout.comment) else line for line in file)
+
+
+def _parsed(
+    path: Path | Content, lines: Iterator[str], layout: Layout
+) -> Iterator[tuple[int, list[str]]]:
+    reader = csv.reader(lines, delimiter=layout.separator, skipinitialspace=True, strict=True)
+    names, header = list(layout.columns), list(layout.columns)
+    places = list(range(len(names)))
+    if layout.header:
+        header = [field.strip() for field in next(reader, [])]
+        places = [_find(name, header, path, layout) for name in names]
+    known: dict[str, str] = {}
+    for fields in reader:
+        if len(fields) < 2 and not "".join(fields).strip():
+            continue
+        if len(fields) != len(header):
+            said = f"{len(fields)} columns where {layout.what} has {len(header)}"
+            raise DataError(_said(f"{path}, line {reader.line_num}", said, layout))
+        row = [fields[place].strip() for place in places]
+        if layout.missing is None or layout.missing not in row:
+            # Most values occur often: one string for all of them is a tenth of the memory.
+            yield reader.line_num, [known.setdefault(text, text) for text in row]
+
+
+def _find(name: str, header: list[str], path: Path | Content, layout: Layout) -> int:
+    """Where a column is; the first of several of its name."""
+    for candidate in (name, *layout.other_names.get(name, ())):
+        if candidate in header:
+            return header.index(candidate)
+    said = f"has no column {name!r}; {nearest(name, header)}"
+    raise DataError(_said(f"{path}, line 1", said, layout))
+
+
+def _said(where: str, what: str, layout: Layout) -> str:
+    return f"{where}: {what}" + (f"; {layout.check}" if layout.check else "")
+
+
+_INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
+_CODE = re.compile(r"0[0-9]+", re.ASCII)  # a number would lose its leading zero
+_EMPTY = {"", "?", "NA", "N/A", "NaN", "nan", "null", "NULL"}
+
+
+def read_any(path: Path, separator: str) -> Any:
+    """Read a file whose columns are not known: numbers where all values are, else strings.
+
+    Raises
+    ------
+    DataError
+        If it cannot be read, has no row, a name twice, or a row of another length.
+    """
+    import pandas as pd
+
+    header = _header(path, separator)
+    layout = Layout("the first line", {name: Words() for name in header}, separator=separator)
+    rows = [row for _, row in _rows(path, layout)]
+    if not rows:
+        raise DataError(f"{path}: holds no row")
+    columns = zip(*rows, strict=True)
+    return pd.DataFrame(
+        {name: _guessed(values) for name, values in zip(header, columns, strict=True)}
+    )
+
+
+def _header(path: Path, separator: str) -> list[str]:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.reader(file, delimiter=separator, skipinitialspace=True, strict=True)
+            header = [name.strip() for name in next(reader, [])]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise DataError(f"{path}: cannot be read: {error}") from error
+    for name in header:
+        if not name:
+            raise DataError(f"{path}, line 1: a column has no name")
+        if header.count(name) > 1:
+            raise DataError(f"{path}, line 1: there are {header.count(name)} columns {name!r}")
+    if not header:
+        raise DataError(f"{path}: is empty")
+    return header
+
+
+def _guessed(texts: Sequence[str]) -> Any:
+    """A column as numbers if all that is not missing is, else as strings."""
+    held = {text for text in texts if text not in _EMPTY}
+    codes = any(_CODE.fullmatch(text) for text in held)
+    if held and not codes and all(NUMBER.fullmatch(text) for text in held):
+        if held == set(texts) and all(_INTEGER.fullmatch(text) for text in held):
+            return np.array([int(text) for text in texts], np.int64)
+        return np.array([float("nan") if text in _EMPTY else float(text) for text in texts])
+    return np.array([None if text in _EMPTY else text for text in texts], object)

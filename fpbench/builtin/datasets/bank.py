@@ -1,0 +1,115 @@
+"""UCI Bank marketing: who takes up a deposit after a telephone call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from fpbench import (
+    About,
+    Attribute,
+    DataFile,
+    DataHome,
+    Labelled,
+    Sensitive,
+    TabularDataset,
+    sensitive_field,
+)
+from fpbench.builtin.datasets._kinds import Kind, Label, Whole, words
+from fpbench.builtin.datasets._reader import Layout, paths, read
+
+_KINDS: dict[str, Kind] = {
+    "age": Whole(),
+    "job": words(
+        "admin. blue-collar entrepreneur housemaid management retired self-employed services "
+        "student technician unemployed unknown"
+    ),
+    "marital": words("single married divorced"),
+    "education": words("primary secondary tertiary unknown"),
+    "default": words("no yes"),
+    "balance": Whole(),
+    "housing": words("no yes"),
+    "loan": words("no yes"),
+    "contact": words("cellular telephone unknown"),
+    "day": Whole(),
+    "month": words("jan feb mar apr may jun jul aug sep oct nov dec"),
+    "duration": Whole(),
+    "campaign": Whole(),
+    "pdays": Whole(),
+    "previous": Whole(),
+    "poutcome": words("failure success other unknown"),
+}
+_FILES = (
+    DataFile(
+        "bank-full.csv",
+        "https://archive.ics.uci.edu/ml/machine-learning-databases/00222/bank.zip",
+        "d1513ec63b385506f7cfce9f2c5caa9fe99e7ba4e8c3fa264b3aaf0f849ed32d",
+        member="bank-full.csv",
+    ),
+)
+_LAYOUT = Layout(
+    what="Bank marketing",
+    columns={**_KINDS, "y": Label({"no": 0, "yes": 1})},
+    check="`fpbench data verify bank` compares it with the original",
+    separator=";",
+)
+
+
+class Bank(TabularDataset):
+    """UCI Bank marketing: 45,211 clients of a Portuguese bank who were called, 2008 to 2010.
+
+    Label 1 is a client who took up the term deposit (11.7 %). No row and no column is dropped; the
+    16 columns but the sensitive ones are features, whole numbers or categoricals. "unknown" is a
+    value like any other; `pdays` is -1 for people who were never called before.
+
+    By default, groups are people below 60 years (96.1 %) and of 60 or more.
+
+    Note that `duration`, the length of the call in seconds, is known only once the answer is, too:
+    `drop = ["duration"]` leaves it out.
+
+    References
+    ----------
+    Sérgio Moro, Paulo Cortez, Paulo Rita, A data-driven approach to predict the success of bank
+    telemarketing, Decision Support Systems 62, 2014. https://doi.org/10.24432/C5K306
+    """
+
+    name = "bank"
+    summary = "UCI Bank marketing: 45,211 clients, who takes up a deposit; groups by age"
+    reference = (
+        "Sérgio Moro, Paulo Cortez, Paulo Rita. A data-driven approach to predict the success of "
+        "bank telemarketing. Decision Support Systems 62, 2014. https://doi.org/10.24432/C5K306"
+    )
+    about = About(
+        rows=45_211,
+        features=15,
+        label="took up the deposit",
+        label_rate=0.1170,
+        groups=("age < 60", "age >= 60"),
+        source="UCI Machine Learning Repository, https://doi.org/10.24432/C5K306 (bank-full.csv)",
+        licence="CC BY 4.0",
+        dropped="nothing",
+    )
+    columns = tuple(_KINDS)
+    n_values: ClassVar[Mapping[str, int]] = {
+        "job": 12, "marital": 3, "education": 4, "default": 2, "housing": 2, "loan": 2,
+        "contact": 3, "month": 12, "poutcome": 4,
+    }  # fmt: skip
+
+    sensitive: Sensitive = sensitive_field(Attribute(column="age", cuts=(60,)))
+
+    @property
+    def files(self) -> tuple[DataFile, ...]:
+        """The full file of UCI's archive."""
+        return _FILES
+
+    def read(self, home: DataHome) -> Labelled:
+        """Read the file.
+
+        Raises
+        ------
+        DataError
+            If the file is missing, or holds a row that is not of Bank marketing.
+        """
+        frame = read(paths(self, home), _LAYOUT)
+        labels = frame.pop("y").to_numpy()
+        return Labelled(frame, labels, "took up the deposit")

@@ -1,0 +1,185 @@
+"""COMPAS: ProPublica's data of people who were scored for the risk of reoffending."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from fpbench import (
+    About,
+    Attribute,
+    DataError,
+    DataFile,
+    DataHome,
+    Labelled,
+    Sensitive,
+    TabularDataset,
+    sensitive_field,
+)
+from fpbench.builtin.datasets._kinds import Codes, Day, Kind, Label, Whole, words
+from fpbench.builtin.datasets._reader import Content, Layout, paths, read
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+_RACES = ("African-American", "Asian", "Caucasian", "Hispanic", "Native American", "Other")
+_NAMING = ("name", "first", "last", "dob", "c_case_number", "r_case_number", "vr_case_number")
+"""Columns that name people: they are never written to disk."""
+_ROWS, _FILTERED = 7_214, 6_172
+_DAYS = 30
+_FEATURES: dict[str, Kind] = {
+    "age": Whole(),
+    "sex": words("Female Male"),
+    "race": Codes({race: race for race in _RACES}),
+    "juv_fel_count": Whole(),
+    "juv_misd_count": Whole(),
+    "juv_other_count": Whole(),
+    "priors_count": Whole(),
+    "c_charge_degree": Codes({"F": "felony", "M": "misdemeanor", "O": "ordinary traffic offence"}),
+    "days_b_screening_arrest": Whole(optional=True),
+}
+_JAIL = "days_in_jail"
+_FILE = DataFile(
+    "compas-scores-two-years.csv",
+    "https://raw.githubusercontent.com/propublica/compas-analysis/master/"
+    "compas-scores-two-years.csv",
+    "873148a4dbb099b891ddd96d8f78cd63587d04256c3a74be4efa14a8ac78fcac",
+)
+_LAYOUT = Layout(
+    what="ProPublica's file",
+    columns={
+        **_FEATURES,
+        "c_jail_in": Day(),
+        "c_jail_out": Day(),
+        "is_recid": words("0 1 -1"),
+        "score_text": words("Low Medium High N/A"),
+        "two_year_recid": Label({"0": 1, "1": 0}),
+    },
+    check="`fpbench data verify compas` compares it with the known one",
+)
+
+
+class Compas(TabularDataset):
+    """COMPAS: 6,172 people arrested in Broward County, Florida, 2013 and 2014.
+
+    ProPublica's filters leave 6,172 of 7,214 rows: the arrest at most 30 days before or after the
+    screening, a known outcome (`is_recid` not -1), no ordinary traffic offence, and a score.
+
+    Label 1 is the favourable outcome, no new offence within two years (54.5 %). Features are age,
+    sex, race, the counts of juvenile felonies, misdemeanors and other offences and of priors, the
+    degree of the charge, the days between screening and arrest, and the days spent in jail (from
+    the day in to the day out, as ProPublica counts them); without the sensitive columns. The COMPAS
+    scores are no features, nor is anything that was known later.
+
+    By default, groups are African-Americans (51.4 %) and others.
+
+    A download loses its names, dates of birth and case numbers before it is written to disk.
+
+    References
+    ----------
+    Jeff Larson, Surya Mattu, Lauren Kirchner, Julia Angwin, How we analyzed the COMPAS recidivism
+    algorithm, ProPublica, 2016.
+    """
+
+    name = "compas"
+    summary = "COMPAS: 6,172 people, no new offence in two years; groups by race, sex or age"
+    reference = (
+        "Jeff Larson, Surya Mattu, Lauren Kirchner, Julia Angwin. How we analyzed the COMPAS "
+        "recidivism algorithm. ProPublica, 2016. https://github.com/propublica/compas-analysis"
+    )
+    about = About(
+        rows=_FILTERED,
+        features=9,
+        label="no new offence within two years",
+        label_rate=0.5449,
+        groups=("African-American", "others"),
+        source="https://github.com/propublica/compas-analysis (compas-scores-two-years.csv)",
+        licence="none stated; public records, published for others to analyse",
+        dropped=(
+            "1,042 rows by ProPublica's filters; names, dates of birth and case numbers; the "
+            "COMPAS scores; all that was known only later"
+        ),
+    )
+    columns = (*_FEATURES, _JAIL)
+    n_values: ClassVar[Mapping[str, int]] = {"sex": 2, "race": 6, "c_charge_degree": 2}
+
+    sensitive: Sensitive = sensitive_field(Attribute(column="race", one_of=("African-American",)))
+
+    @property
+    def files(self) -> tuple[DataFile, ...]:
+        """ProPublica's file, without what names people."""
+        return (_FILE,)
+
+    def fetch(self, home: DataHome) -> list[Path]:
+        """Download the file if it is not here; what names people is never written to disk.
+
+        ProPublica's own bytes are not known to us: the file is accepted if it holds what it should.
+
+        Raises
+        ------
+        DataError
+            If it cannot be downloaded, or does not hold what it should.
+        """
+        return [home.fetch(_FILE, accept=_anonymous)]
+
+    def read(self, home: DataHome) -> Labelled:
+        """Read the file and filter its rows.
+
+        Raises
+        ------
+        DataError
+            If the file is missing, or holds a row that is not as ProPublica's.
+        """
+        (path,) = paths(self, home)
+        frame = _filtered(read([path], _LAYOUT))
+        if not len(frame):
+            raise DataError(f"{path}: ProPublica's filters leave no row")
+        stay = frame["c_jail_out"] - frame["c_jail_in"]
+        if stay.isna().any():
+            raise DataError(f"{path}: holds people without days in jail; {_LAYOUT.check}")
+        labels = frame["two_year_recid"].to_numpy()
+        columns = frame[list(_FEATURES)].assign(**{_JAIL: stay.dt.days.astype(np.int32)})
+        columns["days_b_screening_arrest"] = columns["days_b_screening_arrest"].astype(np.int32)
+        columns["c_charge_degree"] = columns["c_charge_degree"].cat.remove_unused_categories()
+        return Labelled(columns.reset_index(drop=True), labels, "no new offence within two years")
+
+
+def _filtered(frame: DataFrame) -> DataFrame:
+    """The rows that ProPublica analysed."""
+    return frame[
+        frame["days_b_screening_arrest"].between(-_DAYS, _DAYS)
+        & (frame["is_recid"] != "-1")
+        & (frame["c_charge_degree"] != "ordinary traffic offence")
+        & (frame["score_text"] != "N/A")
+    ]
+
+
+def _anonymous(content: bytes) -> bytes:
+    """The file without what names people, if it holds what it should."""
+    try:
+        rows = list(csv.reader(io.StringIO(content.decode("utf-8-sig"), newline="")))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise DataError(f"what came is not ProPublica's file: {error}") from error
+    header = rows[0] if rows else []
+    for name in _NAMING:
+        if name not in header:
+            raise DataError(f"what came is not ProPublica's file: it has no column {name!r}")
+    blank = {place for place, name in enumerate(header) if name in _NAMING}
+    kept = [header] + [
+        ["" if place in blank else field for place, field in enumerate(row)] for row in rows[1:]
+    ]
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator="\n").writerows(kept)
+    frame = read([Content("what came", text.getvalue())], _LAYOUT)
+    counts = len(frame), len(_filtered(frame))
+    if counts != (_ROWS, _FILTERED):
+        raise DataError(
+            f"what came holds {counts[0]:,} rows, {counts[1]:,} after the filters, where "
+            f"ProPublica's file has {_ROWS:,} and {_FILTERED:,}"
+        )
+    return text.getvalue().encode()

@@ -1,0 +1,106 @@
+"""UCI Parkinsons telemonitoring: voice recordings of people with Parkinson's disease."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import numpy as np
+
+from fpbench import About, DataFile, DataHome, Labelled, Sensitive, TabularDataset, sensitive_field
+from fpbench.builtin.datasets._kinds import Codes, Kind, Number, Whole
+from fpbench.builtin.datasets._reader import Layout, paths, read
+
+_SCORE = "total_UPDRS"
+_DROPPED: dict[str, Kind] = {"subject#": Whole(), "motor_UPDRS": Number(), _SCORE: Number()}
+_KINDS: dict[str, Kind] = {
+    "age": Whole(),
+    "sex": Codes({"0": "male", "1": "female"}),
+    **{
+        name: Number()
+        for name in (
+            *("test_time", "Jitter(%)", "Jitter(Abs)", "Jitter:RAP", "Jitter:PPQ5", "Jitter:DDP"),
+            *("Shimmer", "Shimmer(dB)", "Shimmer:APQ3", "Shimmer:APQ5", "Shimmer:APQ11"),
+            *("Shimmer:DDA", "NHR", "HNR", "RPDE", "DFA", "PPE"),
+        )
+    },
+}
+_FILES = (
+    DataFile(
+        "parkinsons_updrs.data",
+        "https://archive.ics.uci.edu/ml/machine-learning-databases/parkinsons/telemonitoring/"
+        "parkinsons_updrs.data",
+        "f2c7d5025dec4e92e7feae367a5f7ccf58789a10ac6b54bdf15976c599f9dd39",
+    ),
+)
+_LAYOUT = Layout(
+    what="Parkinsons telemonitoring",
+    columns={**_KINDS, **_DROPPED},
+    check="`fpbench data verify parkinsons` compares it with the original",
+)
+
+
+class Parkinsons(TabularDataset):
+    """UCI Parkinsons telemonitoring: 5,875 voice recordings of 42 people, at home over six months.
+
+    Label 1 is a total UPDRS (a score of the severity of the disease) above its median over the
+    recordings, 27.576 (49.9 %). `subject#` and both scores (`motor_UPDRS`, `total_UPDRS`) are
+    dropped: the one names people, the others are what is predicted. Features are age, the days
+    since a person began, and 16 measures of the voice, all of them numbers.
+
+    Groups: male (68.2 %) and female.
+
+    **Rows are not people.** About 140 rows are of the same person, whose age and sex they share,
+    and they are not independent. Privacy for one record does not protect a person who has 140 of
+    them, and a random split puts the same person into the training part and the attack set.
+
+    References
+    ----------
+    Athanasios Tsanas, Max Little, Patrick McSharry, Lorraine Ramig, Accurate telemonitoring of
+    Parkinson's disease progression by noninvasive speech tests, IEEE Transactions on Biomedical
+    Engineering 57, 2010. https://doi.org/10.24432/C5ZS3N
+    """
+
+    name = "parkinsons"
+    summary = "Parkinsons telemonitoring: 5,875 recordings of 42 people, severity; groups by sex"
+    reference = (
+        "Athanasios Tsanas, Max Little, Patrick McSharry, Lorraine Ramig. Accurate telemonitoring "
+        "of Parkinson's disease progression by noninvasive speech tests. IEEE Transactions on "
+        "Biomedical Engineering 57, 2010. https://doi.org/10.24432/C5ZS3N"
+    )
+    about = About(
+        rows=5_875,
+        features=18,
+        label="total UPDRS above its median",
+        label_rate=0.4994,
+        groups=("male", "female"),
+        source="UCI Machine Learning Repository, https://doi.org/10.24432/C5ZS3N",
+        licence="CC BY 4.0",
+        dropped=(
+            "subject#, which names people, and both scores, which are what is predicted; note that "
+            "rows are recordings, about 140 of each of 42 people, and so not independent: privacy "
+            "for one record does not protect a person"
+        ),
+    )
+    columns = tuple(_KINDS)
+    n_values: ClassVar[Mapping[str, int]] = {"sex": 2}
+
+    sensitive: Sensitive = sensitive_field("sex")
+
+    @property
+    def files(self) -> tuple[DataFile, ...]:
+        """UCI's file."""
+        return _FILES
+
+    def read(self, home: DataHome) -> Labelled:
+        """Read the file, and cut the score at its median.
+
+        Raises
+        ------
+        DataError
+            If the file is missing, or holds a row that is not of Parkinsons telemonitoring.
+        """
+        frame = read(paths(self, home), _LAYOUT)
+        score = frame[_SCORE].to_numpy()
+        labels = (score > np.median(score)).astype(np.int8)
+        return Labelled(frame.drop(columns=list(_DROPPED)), labels, "total UPDRS above its median")

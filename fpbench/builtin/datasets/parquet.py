@@ -1,0 +1,52 @@
+"""A user's own table as a parquet file."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fpbench import DataError
+from fpbench.builtin.datasets._own import OwnFile
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+class Parquet(OwnFile):
+    """A parquet file of your own, one row a person.
+
+    Numbers stay numbers; strings, booleans and categoricals become categoricals; other types
+    (dates, lists) are refused with the name of the column, which may be dropped.
+
+    Labels must be 0 or 1 or booleans, or `positive` says which value counts as 1.
+
+    A feature that is the same for everyone, or names everyone (words that are all different, or
+    numbers that merely count rows), is refused with the `drop` that leaves it out.
+    """
+
+    name = "parquet"
+    summary = "your own table: a parquet file with a label and sensitive columns"
+
+    @classmethod
+    def unavailable(cls) -> str | None:
+        """Needs pyarrow."""
+        return None if find_spec("pyarrow") else "needs pyarrow: pip install 'fpbench[parquet]'"
+
+    def frame(self, path: Path) -> DataFrame:
+        """Everything in the file.
+
+        Raises
+        ------
+        DataError
+            If it cannot be read.
+        """
+        import pandas as pd
+
+        if why := self.unavailable():
+            raise DataError(f"{path}: {why}")
+        try:
+            return pd.read_parquet(path).reset_index(drop=True)
+        except (OSError, ValueError) as error:  # pyarrow's errors are of both kinds
+            said = " ".join(str(error).split())
+            raise DataError(f"{path}: cannot be read as parquet: {said}") from error

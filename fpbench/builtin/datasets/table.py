@@ -1,0 +1,52 @@
+"""A table that was handed over from Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pydantic import Field
+
+from fpbench import DataError, DataHome, Dataset, Table, nearest
+
+
+class GivenTable(Dataset):
+    """A table of your own, made in Python and handed over with the matrix.
+
+    In the matrix, `use = "table"` and `table = "people"`; in Python::
+
+        people = fpbench.table(frame, label="paid", sensitive="sex")
+        fpbench.run("matrix.toml", tables={"people": people})
+
+    Results are kept by what the table holds: another table of the same name makes other cells.
+    """
+
+    name = "table"
+    summary = "your own table, handed over from Python: fpbench.run(..., tables={...})"
+
+    table: str = Field(min_length=1, description="name under which it is handed over")
+
+    def absent(self, home: DataHome) -> str | None:
+        """Why it cannot be loaded here; None if it can."""
+        if self.table in home.tables:
+            return None
+        known = f"; {nearest(self.table, home.tables)}" if home.tables else ""
+        return (
+            f"no table {self.table!r} was handed over: fpbench.run(..., "
+            f'tables={{"{self.table}": ...}}) does it, in Python{known}'
+        )
+
+    def checksums(self, home: DataHome) -> dict[str, Callable[[], str]]:
+        """How to compute the checksum of what the table holds."""
+        return {f"table {self.table}": home.tables[self.table].digest}
+
+    def load(self, home: DataHome) -> Table:
+        """Give the table.
+
+        Raises
+        ------
+        DataError
+            If no table of the name was handed over.
+        """
+        if (why := self.absent(home)) is not None:
+            raise DataError(why)
+        return home.tables[self.table]

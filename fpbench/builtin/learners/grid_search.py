@@ -1,0 +1,149 @@
+"""Fairness while training: the grid search reduction of Agarwal et al."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+from math import comb
+from typing import Any, ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from fpbench import (
+    Classifier,
+    Component,
+    Dataset,
+    InputError,
+    Metric,
+    RateConstraint,
+    Sample,
+    SklearnLearner,
+)
+from fpbench.builtin.learners._fitted import MOMENTS, Fitted, apart, without_known_warnings
+
+_MOST_DIMENSIONS = 4
+"""fairlearn recommends no grid of more."""
+
+
+class GridSearch(SklearnLearner):
+    """fairlearn's `GridSearch`: one base model, the best of a grid of weighings of people.
+
+    Every point of the grid is a price for each group's distance from the overall rate; people are
+    weighed and relabelled by these prices, and a base model is trained. Of all the models, that
+    with the least weighted sum of error and unfairness on the training part is taken. It is one
+    model and not a mixture, so its predictions are not drawn. It aims at the least unfairness for
+    the error that this costs, not at a tolerance: what it asks for is tolerance 0, and how far it
+    stays from that is measured.
+
+    Asked for a number of points, fairlearn cuts the last corner off a larger grid. Here the grid
+    is filled up: to an odd number of points in one dimension, to 5, 13, 25, 41, ... in two.
+
+    The grid has one dimension less than there are groups, twice that for equalized odds. fairlearn
+    recommends at most 4 dimensions, and 2 points for each to the power of their number: anything
+    else is refused here.
+
+    References
+    ----------
+    Agarwal, Beygelzimer, Dudík, Langford, Wallach: A Reductions Approach to Fair Classification.
+    ICML 2018, section 3.4.
+    """
+
+    name = "grid-search"
+    summary = "fair by reduction: the best classifier of a grid of weighings (fairlearn)"
+    reference = "Agarwal et al., A Reductions Approach to Fair Classification, ICML 2018"
+    base_needs: ClassVar[frozenset[str]] = frozenset({"sample_weight"})
+
+    metric: Metric = Field("statistical-parity", description="fairness metric it trains for")
+    grid_size: int = Field(
+        21, ge=2, le=10_000, description="least number of points, one model each"
+    )
+    grid_limit: float = Field(
+        2.0, gt=0, allow_inf_nan=False, description="greatest price of unfairness in the grid"
+    )
+    constraint_weight: float = Field(
+        0.5, ge=0, le=1, description="weight of unfairness in the choice; that of error is the rest"
+    )
+
+    def asked(self) -> RateConstraint:
+        """The metric at tolerance 0, to overall."""
+        return RateConstraint(self.metric, 0.0)
+
+    def incompatible(self, other: Component) -> str | None:
+        """The number of groups decides how large a grid must be."""
+        if isinstance(other, Dataset) and other.n_groups is not None:
+            too_many = self._too_many(other.n_groups)
+            if too_many:
+                return too_many
+        return super().incompatible(other)
+
+    def fit(self, sample: Sample, rng: np.random.Generator) -> Classifier:
+        """Train on features, labels and groups.
+
+        Raises
+        ------
+        InputError
+            If there are too many groups for a grid of this size, or for any.
+        """
+        from fairlearn import reductions
+
+        groups = len(np.unique(sample.sensitive))
+        too_many = self._too_many(groups)
+        if too_many:
+            raise InputError(too_many)
+        scaler, base = apart(self.estimator(rng))
+        matrix: Any = self.encode(sample.features)
+        if scaler is not None:
+            matrix = scaler.fit_transform(matrix)
+        search = reductions.GridSearch(
+            base,
+            getattr(reductions, MOMENTS[self.metric])(),
+            constraint_weight=self.constraint_weight,
+            grid_size=_filled(self.grid_size, self._dimensions(groups)),
+            grid_limit=self.grid_limit,
+        )
+        with without_known_warnings():
+            search.fit(matrix, sample.labels, sensitive_features=sample.sensitive)
+        # The search itself keeps all its training data.
+        best = search.predictors_[search.best_idx_]
+        return Fitted(best if scaler is None else _joined(scaler, best), self.encoding)
+
+    def _dimensions(self, groups: int) -> int:
+        """Prices that can be chosen on their own."""
+        return (groups - 1) * (2 if self.metric == "equalized-odds" else 1)
+
+    def _too_many(self, groups: int) -> str | None:
+        """Why there is no good grid for so many groups; None if there is."""
+        dimensions = self._dimensions(groups)
+        about = (
+            f"learner {self.name!r}: {groups} groups and {self.metric} make a grid of "
+            f"{dimensions} dimensions"
+        )
+        if dimensions > _MOST_DIMENSIONS:
+            return (
+                f"{about}, more than {_MOST_DIMENSIONS}, too many to be searched; use "
+                "exponentiated-gradient"
+            )
+        if self.grid_size < 2**dimensions:
+            return f"{about}, which needs at least {2**dimensions} points, not {self.grid_size}"
+        return None
+
+
+def _filled(points: int, dimensions: int) -> int:
+    """The least number of points, `points` or more, of a whole grid.
+
+    A grid is all whole vectors whose absolute values sum to at most n: of those,
+    2^k C(dimensions, k) C(n, k) have k values that are not 0.
+    """
+    wholes: Iterator[int] = (
+        sum(2**k * comb(dimensions, k) * comb(n, k) for k in range(dimensions + 1))
+        for n in count(1)
+    )
+    return next(whole for whole in wholes if whole >= points)
+
+
+def _joined(scaler: Any, classifier: Any) -> Any:
+    """A pipeline of two fitted parts."""
+    from sklearn.pipeline import make_pipeline
+
+    return make_pipeline(*(step for _, step in scaler.steps), classifier)

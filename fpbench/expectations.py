@@ -1,0 +1,319 @@
+"""What somebody states about results, as data: the `[[expect]]` tables of a matrix.
+
+Each check reduces rows to a number, and says in which region it lies if the statement is true.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from fpbench.errors import MatrixError, nearest
+from fpbench.validation import validated
+
+Scalar: TypeAlias = str | bool | int | float
+"""What a column of a row may hold."""
+
+_SLACK = 1e-9
+"""Rounding of floats: a mean of numbers that are all 0.83 is not always 0.83."""
+
+_Text = Annotated[str, Field(min_length=1)]
+_Number = Annotated[float, Field(allow_inf_nan=False)]
+_ShareOfRows = Annotated[float, Field(ge=0, le=1)]
+_Tolerance = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+@dataclass(frozen=True)
+class Region:
+    """Where a number lies if a statement about it is true.
+
+    Parameters
+    ----------
+    low, high
+        The ends; infinite for none.
+    strict
+        Whether the ends themselves lie outside.
+    """
+
+    low: float = -math.inf
+    high: float = math.inf
+    strict: bool = False
+
+    def holds(self, value: float) -> bool:
+        """Whether a value lies inside."""
+        if self.strict:
+            return self.low < value < self.high
+        return self.low - _SLACK <= value <= self.high + _SLACK
+
+    def misses(self, low: float, high: float) -> bool:
+        """Whether all of an interval lies outside."""
+        if self.strict:
+            return high <= self.low or low >= self.high
+        return high < self.low - _SLACK or low > self.high + _SLACK
+
+
+class Expectation(BaseModel):
+    """A statement about results, and which rows it is about.
+
+    It is checked for every combination of the values of `dataset` and of the columns named in
+    `per`: one verdict each.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    words: ClassVar[str]
+    check: str
+    says: _Text = Field(description="the statement, in words")
+    source: _Text = Field(description="where it stands: a section, a figure, a table")
+    where: dict[str, Scalar | Annotated[list[Scalar], Field(min_length=1)]] = Field(
+        {}, description="columns and the value, or the values, that rows must have there"
+    )
+    per: list[_Text] = Field([], description="columns: one verdict for each of their values")
+    tolerance: _Tolerance = Field(0.0, description="how far off still counts as true")
+    strongest: bool = Field(True, description="whether to check it on the strongest adversary too")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns whose values the check reads, apart from those of `where` and `per`."""
+        names = (getattr(self, field, None) for field in ("measure", "parameter", "of"))
+        return tuple(name for name in names if name is not None)
+
+    @property
+    def region(self) -> Region:
+        """Where the number lies if the statement is true."""
+        raise NotImplementedError
+
+    @property
+    def quantity(self) -> str:
+        """What the number is, in words."""
+        return self.words.format_map(dict(self))
+
+    @property
+    def stated(self) -> float | str:
+        """What is stated, without the tolerance: a number, or a condition in words."""
+        region = self.region
+        if math.isinf(region.low):
+            return f"{'<' if region.strict else '<='} {region.high - self.tolerance:g}"
+        return f"{'>' if region.strict else '>='} {region.low + self.tolerance:g}"
+
+
+class Value(Expectation):
+    """`value`: the mean of a measure is a number, within a tolerance.
+
+    One number a seed: the mean of the measure over its rows. The tolerance should cover how far
+    the stated number itself may be off: its rounding, and the runs it is the mean of.
+    """
+
+    words = "mean {measure}"
+    check: Literal["value"]
+    measure: _Text = Field(description="the measure")
+    expected: _Number = Field(description="its mean, as stated")
+
+    @property
+    def region(self) -> Region:
+        """Within the tolerance of the stated number."""
+        return Region(self.expected - self.tolerance, self.expected + self.tolerance)
+
+    @property
+    def stated(self) -> float:
+        """The number."""
+        return self.expected
+
+
+class Share(Expectation):
+    """`share`: a share of the rows has a value in a column.
+
+    One number a seed: the share of its rows. As most seeds have one row, and shares of 0 and 1
+    have no spread, the interval is Wilson's (1927), with as many trials as seeds. `expected` 0 or
+    1 (or `at_least` 1) with tolerance 0 says "never" or "always": one row against it refutes it,
+    and no interval is needed.
+    """
+
+    words = "share of {measure} = {equals}"
+    check: Literal["share"]
+    measure: _Text = Field(description="the column")
+    equals: Scalar = Field(description="the value that is counted")
+    expected: _ShareOfRows | None = Field(None, description="the share, as stated")
+    at_least: _ShareOfRows | None = Field(None, description="or the least share, as stated")
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> Self:
+        if (self.expected is None) == (self.at_least is None):
+            raise ValueError("a share needs either expected or at_least")
+        return self
+
+    @property
+    def region(self) -> Region:
+        """Within the tolerance of the share, or not below it."""
+        if self.expected is None:
+            assert self.at_least is not None
+            return Region(low=self.at_least - self.tolerance)
+        return Region(self.expected - self.tolerance, self.expected + self.tolerance)
+
+    @property
+    def every(self) -> bool:
+        """Whether it speaks of all rows: never, or always."""
+        return self.tolerance == 0 and (self.expected in (0, 1) or self.at_least == 1)
+
+    @property
+    def stated(self) -> float | str:
+        """The share, or the least share in words."""
+        return super().stated if self.expected is None else self.expected
+
+
+class Bound(Expectation):
+    """`at-least`, `at-most`: a measure is not below, or not above, another measure or a number.
+
+    One number a seed: the mean over its rows of the measure, less the other measure of the same
+    row if there is one. True if it is at least, or at most, the bound give or take the tolerance.
+    """
+
+    check: Literal["at-least", "at-most"]
+    measure: _Text = Field(description="the measure")
+    than: _Number | _Text = Field(description="another measure of the same row, or a number")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The measure, and the other one if there is one."""
+        return (self.measure, self.than) if isinstance(self.than, str) else (self.measure,)
+
+    @property
+    def region(self) -> Region:
+        """On the right side of the bound."""
+        bound = 0.0 if isinstance(self.than, str) else float(self.than)
+        if self.check == "at-least":
+            return Region(low=bound - self.tolerance)
+        return Region(high=bound + self.tolerance)
+
+    @property
+    def quantity(self) -> str:
+        """The measure, or the difference of the two."""
+        other = f" - {self.than}" if isinstance(self.than, str) else ""
+        return f"mean {self.measure}{other}"
+
+
+class _Sided(Expectation):
+    """A statement that a number is below 0, or above it."""
+
+    @property
+    def region(self) -> Region:
+        """Numbers of one sign, give or take the tolerance."""
+        if self.check in ("falls-with", "least"):
+            return Region(high=self.tolerance, strict=True)
+        return Region(low=0 - self.tolerance, strict=True)  # never -0
+
+
+class Trend(_Sided):
+    """`falls-with`, `rises-with`: a measure falls, or rises, as a parameter grows.
+
+    One number a seed: Spearman's rank correlation of the parameter with the mean of the measure
+    at each of its values; 0 if the measure does not change. True if it is below 0 (above 0),
+    give or take the tolerance.
+    """
+
+    words = "rank correlation of {measure} with {parameter}"
+    check: Literal["falls-with", "rises-with"]
+    measure: _Text = Field(description="the measure")
+    parameter: _Text = Field(description="a column of numbers")
+
+
+class Steady(Expectation):
+    """`steady`: a measure hardly changes with a parameter.
+
+    One number a seed: the standard deviation (n - 1), over the values of the parameter, of the
+    mean of the measure at each. True if it is at most the tolerance.
+    """
+
+    words = "deviation of {measure} over {parameter}"
+    check: Literal["steady"]
+    measure: _Text = Field(description="the measure")
+    parameter: _Text = Field(description="a column of numbers")
+    tolerance: _Tolerance = Field(description="greatest standard deviation")
+
+    @property
+    def region(self) -> Region:
+        """At most the tolerance."""
+        return Region(high=self.tolerance)
+
+    @property
+    def stated(self) -> str:
+        """The tolerance is all that is stated."""
+        return f"<= {self.tolerance:g}"
+
+
+class Extreme(_Sided):
+    """`least`, `most`: of the values of a column, one has the least, or greatest, measure.
+
+    One number a seed: the mean of the measure over its rows with that value, less the mean over
+    its rows with the next best value, which is the best of the others over all seeds. True if it
+    is below 0 (above 0), give or take the tolerance; equal is not least.
+    """
+
+    words = "mean {measure} of {value} less the next best"
+    check: Literal["least", "most"]
+    measure: _Text = Field(description="the measure")
+    of: _Text = Field(description="the column whose values are compared")
+    value: Scalar = Field(description="the value with the least, or greatest, measure")
+
+
+class VariesMore(_Sided):
+    """`varies-more`: a measure varies more over the seeds with one value of a column than another.
+
+    The statistic: the standard deviation over seeds (n - 1), averaged over combinations of
+    components, of rows with `value` less that of rows with `than`. Its interval is the percentile
+    bootstrap over seeds, the same seeds for both. True if it is above 0, give or take the
+    tolerance; fewer than five seeds decide nothing.
+    """
+
+    words = "deviation of {measure} over seeds, {value} less {than}"
+    check: Literal["varies-more"]
+    measure: _Text = Field(description="the measure")
+    of: _Text = Field(description="the column whose values are compared")
+    value: Scalar = Field(description="the value with the greater spread")
+    than: Scalar = Field(description="the value with the smaller spread")
+
+
+CHECKS: dict[str, type[Expectation]] = {
+    "value": Value,
+    "share": Share,
+    "at-least": Bound,
+    "at-most": Bound,
+    "falls-with": Trend,
+    "rises-with": Trend,
+    "steady": Steady,
+    "least": Extreme,
+    "most": Extreme,
+    "varies-more": VariesMore,
+}
+"""Models of the tables, by what `check` says."""
+
+
+def parse(tables: Iterable[Mapping[str, Any]], origin: str) -> tuple[Expectation, ...]:
+    """The expectations that `[[expect]]` tables write down.
+
+    Parameters
+    ----------
+    tables
+        The tables, as `Matrix.expect` holds them.
+    origin
+        The file they stand in, for messages.
+
+    Raises
+    ------
+    MatrixError
+        If one of them says something it may not say; names table, key, value and the nearest
+        valid name.
+    """
+    found = []
+    for number, table in enumerate(tables, 1):
+        where, check = f"{origin}: [[expect]] no. {number}", table.get("check")
+        if not isinstance(check, str):
+            raise MatrixError(f'{where}: needs check = "NAME"; {nearest("", CHECKS)}')
+        if check not in CHECKS:
+            raise MatrixError(f"{where}: unknown check {check!r}; {nearest(check, CHECKS)}")
+        found.append(validated(CHECKS[check], dict(table), f"{where} ({check})"))
+    return tuple(found)

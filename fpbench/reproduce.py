@@ -1,0 +1,110 @@
+"""Runs a matrix that states what is expected of it, and compares."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from fpbench.api import Run, default_directory, run
+from fpbench.errors import InputError, nearest
+from fpbench.matrix import Matrix, read
+from fpbench.plan import Plan
+from fpbench.runner import Finished
+from fpbench.summary import SummaryLine, summary
+from fpbench.verdicts import Verdict, evaluate, evaluate_strongest, strongest
+
+FULL = "full"
+"""The profile that is no profile: the matrix as it stands."""
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """A run beside what was stated of it."""
+
+    run: Run
+    table: list[SummaryLine]
+    """The paper's table, from our rows."""
+    verdicts: list[Verdict]
+    """What is stated, one by one."""
+    table_of_strongest: list[SummaryLine]
+    """What the paper does not show: the same table, of the strongest adversaries of the run."""
+    verdicts_on_strongest: list[Verdict]
+
+
+def known() -> dict[str, str]:
+    """Titles of the matrices that state what is expected of them, by name."""
+    found = {}
+    for path in sorted(_folder().glob("*.toml")):
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        if "expect" in data:
+            found[path.stem] = str(data.get("title", ""))
+    return found
+
+
+def find(name: str, profile: str | None = None, seeds: int | None = None) -> Matrix:
+    """The matrix of that name, or in a file.
+
+    Parameters
+    ----------
+    name
+        A key of `known()`, or the path of a matrix file.
+    profile
+        A profile of the matrix; `full` for the matrix as it stands; by default `quick`, if it has
+        that.
+    seeds
+        How many seeds, instead of what the matrix says.
+
+    Raises
+    ------
+    InputError
+        If there is no such matrix or profile, or nothing is expected of it.
+    """
+    path = Path(name)
+    if path.suffix != ".toml":
+        names = known()
+        if name not in names:
+            raise InputError(f"nothing to reproduce named {name!r}; {nearest(name, names)}")
+        path = _folder() / f"{name}.toml"
+    quick = "quick" if "quick" in read(path).profiles else FULL
+    chosen = profile or quick
+    matrix = read(path, None if chosen == FULL else chosen, seeds)
+    if not matrix.expect:
+        raise InputError(f"{path}: states nothing to compare with: it has no [[expect]]")
+    return matrix
+
+
+def reproduce(
+    matrix: Matrix,
+    *,
+    out: Path | None = None,
+    jobs: int = 1,
+    on_plan: Callable[[Plan, set[str]], None] | None = None,
+    on_cell: Callable[[Finished], None] | None = None,
+) -> Reproduction:
+    """Run what is not yet done of a matrix, and compare the rows with what it states.
+
+    Parameters are those of `fpbench.run`.
+    """
+    made = run(
+        matrix, out=out or default_directory(matrix), jobs=jobs, skip_all=True, on_plan=on_plan,
+        on_cell=on_cell,
+    )  # fmt: skip
+    rows = made.rows()
+    return Reproduction(
+        made,
+        summary(rows),
+        evaluate(matrix.expect, rows),
+        summary(strongest(rows)),
+        evaluate_strongest(matrix.expect, rows),
+    )
+
+
+def _folder() -> Path:
+    """Where the matrices are: in the package, or beside it in a checkout."""
+    inside = Path(__file__).parent / "benchmarks"
+    return inside if inside.is_dir() else Path(__file__).parents[1] / "benchmarks"
+
+
+__all__ = ["FULL", "Reproduction", "find", "known", "reproduce"]

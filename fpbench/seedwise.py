@@ -1,0 +1,279 @@
+"""What rows say about an expectation: one number a seed, and how sure their mean is."""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fpbench.expectations import (
+    Bound,
+    Expectation,
+    Extreme,
+    Share,
+    Steady,
+    Trend,
+    Value,
+    VariesMore,
+)
+from fpbench.kinds import KINDS
+from fpbench.leaderboard import RESAMPLES, Interval, interval
+
+Row: TypeAlias = Mapping[str, Any]
+_Floats: TypeAlias = NDArray[np.float64]
+
+LEAST_SEEDS = 5
+"""Over fewer seeds a standard deviation decides nothing, and a mean is told to rest on few."""
+_NORMAL = 1.959963984540054
+"""Two-sided 95 % of a normal distribution."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What the rows gave."""
+
+    ours: Interval | None
+    """None if they gave nothing."""
+    note: str = ""
+    """Why they gave nothing, or what to know of the number."""
+    decisive: bool = True
+    """Whether it may decide."""
+
+
+def number(row: Row, name: str) -> float | None:
+    """A finite number in a column of a row; None if there is none."""
+    value = row.get(name)
+    if isinstance(value, (bool, int, float)) and math.isfinite(value):
+        return float(value)
+    return None
+
+
+def finding(expectation: Expectation, rows: Sequence[Row]) -> Finding:
+    """The number that an expectation is about, from rows that all have its columns.
+
+    Parameters
+    ----------
+    expectation
+        What is stated.
+    rows
+        Rows of one combination. Their order does not matter.
+    """
+    match expectation:
+        case Share():
+            found = _share(expectation, rows)
+        case Trend():
+            found = _along(expectation, expectation.parameter, rows, _rank_correlation)
+        case Steady():
+            found = _along(expectation, expectation.parameter, rows, _deviation)
+        case Extreme():
+            found = _extreme(expectation, rows)
+        case VariesMore():
+            found = _varies_more(expectation, rows)
+        case Bound():
+            found = _of_seeds(expectation, _by_seed(rows, _excess(expectation)))
+        case Value():
+            found = _of_seeds(expectation, _by_seed(rows, _mean_of(expectation.measure)))
+        case _:
+            raise TypeError(f"no statistic for the check {expectation.check!r}")
+    return found
+
+
+def complete(expectation: Expectation, rows: Iterable[Row]) -> list[Row]:
+    """The rows that have a value in every column that the check reads."""
+    columns = expectation.columns
+    numeric = () if isinstance(expectation, Share) else ("measure", "parameter", "than")
+    named = {getattr(expectation, name, None) for name in numeric}
+    numbers = [column for column in columns if column in named]
+    others = [column for column in columns if column not in numbers]
+    return [
+        row
+        for row in rows
+        if all(number(row, column) is not None for column in numbers)
+        and all(row.get(column) is not None for column in others)
+    ]
+
+
+def _grouped(rows: Iterable[Row], key: Callable[[Row], Hashable]) -> dict[Any, list[Row]]:
+    groups: dict[Any, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(key(row), []).append(row)
+    return groups
+
+
+def _by_seed(rows: Sequence[Row], value: Callable[[Sequence[Row]], float]) -> dict[Any, float]:
+    """A value of the rows of each seed, in the order of the seeds."""
+    groups = _grouped(rows, lambda row: row["seed"])
+    return {seed: value(groups[seed]) for seed in sorted(groups)}
+
+
+def _mean(values: Iterable[float]) -> float:
+    """A mean that does not depend on the order, as sums of floats otherwise do."""
+    numbers = list(values)
+    return math.fsum(numbers) / len(numbers)
+
+
+def _mean_of(name: str) -> Callable[[Sequence[Row]], float]:
+    return lambda rows: _mean(cast(float, number(row, name)) for row in rows)
+
+
+def _excess(expectation: Bound) -> Callable[[Sequence[Row]], float]:
+    """How far a measure is above another of the same row, or the measure itself."""
+    measure, than = expectation.measure, expectation.than
+    if not isinstance(than, str):
+        return _mean_of(measure)
+    return lambda rows: _mean(
+        cast(float, number(row, measure)) - cast(float, number(row, than)) for row in rows
+    )
+
+
+def _of_seeds(expectation: Expectation, values: Mapping[Any, float], lack: str = "") -> Finding:
+    if not values:
+        return Finding(None, lack)
+    array = np.array(list(values.values()), dtype=np.float64)
+    few = f"only {len(array)} seeds" if len(array) < LEAST_SEEDS else ""
+    note = "one seed: its value decides" if len(array) == 1 else few
+    return Finding(interval(array, expectation.quantity), note)
+
+
+def _share(expectation: Share, rows: Sequence[Row]) -> Finding:
+    def share(mine: Sequence[Row]) -> float:
+        return _mean(float(row[expectation.measure] == expectation.equals) for row in mine)
+
+    values = np.array(list(_by_seed(rows, share).values()), dtype=np.float64)
+    count, mean = len(values), float(values.mean())
+    deviation = float(values.std(ddof=1)) if count > 1 else None
+    if expectation.every:
+        against = sum(_contradicts(expectation, row) for row in rows)
+        note = f"{against} of {len(rows)} rows are against it" if against else ""
+        return Finding(Interval(mean, deviation, None, None, count), note)
+    low, high = _wilson(mean, count)
+    return Finding(Interval(mean, deviation, low, high, count))
+
+
+def _contradicts(expectation: Share, row: Row) -> bool:
+    never = expectation.expected == 0
+    return (row[expectation.measure] == expectation.equals) is never
+
+
+def _wilson(share: float, trials: int) -> tuple[float, float]:
+    """Wilson's 95 % interval of a share (Probable inference, JASA 22, 1927)."""
+    shrunk = _NORMAL**2 / trials
+    middle = (share + shrunk / 2) / (1 + shrunk)
+    spread = share * (1 - share) / trials + shrunk / (4 * trials)
+    half = _NORMAL * math.sqrt(max(spread, 0.0)) / (1 + shrunk)
+    # Of shares of 0 and 1 the last digit of a bound may be on the wrong side.
+    return max(min(middle - half, share), 0.0), min(max(middle + half, share), 1.0)
+
+
+def _along(
+    expectation: Trend | Steady,
+    parameter: str,
+    rows: Sequence[Row],
+    statistic: Callable[[_Floats, _Floats], float],
+) -> Finding:
+    """A statistic of the curve of each seed: the mean measure at each value of a parameter."""
+
+    def of_curve(mine: Sequence[Row]) -> float:
+        points = _grouped(mine, lambda row: number(row, parameter))
+        values = sorted(points)
+        if len(values) < 2:
+            return math.nan
+        means = [_mean_of(expectation.measure)(points[value]) for value in values]
+        return statistic(np.array(values), np.array(means))
+
+    found = {seed: v for seed, v in _by_seed(rows, of_curve).items() if not math.isnan(v)}
+    lack = f"no seed has two values of {parameter}"
+    return _of_seeds(expectation, found, lack)
+
+
+def _rank_correlation(parameter: _Floats, measure: _Floats) -> float:
+    """Spearman's; 0 if the measure does not change."""
+    from scipy.stats import spearmanr
+
+    if np.ptp(measure) == 0:
+        return 0.0
+    return float(spearmanr(parameter, measure).statistic)
+
+
+def _deviation(parameter: _Floats, measure: _Floats) -> float:
+    return float(measure.std(ddof=1))
+
+
+def _extreme(expectation: Extreme, rows: Sequence[Row]) -> Finding:
+    groups = _grouped(rows, lambda row: row[expectation.of])
+    means = {value: _by_seed(mine, _mean_of(expectation.measure)) for value, mine in groups.items()}
+    named = means.pop(expectation.value, None)
+    if named is None:
+        return Finding(None, f"no row with {expectation.of} = {expectation.value!r} has a value")
+    # The rival is the best over all seeds: the best of each seed would owe its place to noise.
+    sign = 1 if expectation.check == "least" else -1
+    order = sorted(means, key=lambda value: (sign * _mean(means[value].values()), str(value)))
+    shared = [value for value in order if means[value].keys() & named.keys()]
+    if not shared:
+        return Finding(None, f"no seed has another {expectation.of} to compare with")
+    rival = means[shared[0]]
+    differences = {seed: named[seed] - rival[seed] for seed in named if seed in rival}
+    result = _of_seeds(expectation, differences)
+    note = "; ".join(filter(None, (f"next best: {shared[0]}", result.note)))
+    return Finding(result.ours, note)
+
+
+def _varies_more(expectation: VariesMore, rows: Sequence[Row]) -> Finding:
+    chosen = {
+        value: [row for row in rows if row[expectation.of] == value]
+        for value in (expectation.value, expectation.than)
+    }
+    lacking = [value for value, mine in chosen.items() if not mine]
+    if lacking:
+        return Finding(None, f"no row with {expectation.of} = {lacking[0]!r} has a value")
+    seeds = sorted({row["seed"] for row in rows})
+    rng = np.random.default_rng(zlib.crc32(expectation.quantity.encode()))
+    drawn = rng.integers(len(seeds), size=(RESAMPLES, len(seeds)))
+    # How often each seed was drawn; the first line is the seeds as they are.
+    times = np.vstack([np.ones(len(seeds)), [np.bincount(d, minlength=len(seeds)) for d in drawn]])
+    more, less = (_mean_spread(mine, expectation.measure, seeds, times) for mine in chosen.values())
+    if np.isnan(more[0]) or np.isnan(less[0]):
+        return Finding(None, "a standard deviation over seeds needs two of them")
+    resampled = (more - less)[1:]
+    low, high = np.quantile(resampled[~np.isnan(resampled)], (0.025, 0.975))
+    found = Interval(float(more[0] - less[0]), None, float(low), float(high), len(seeds))
+    few = len(seeds) < LEAST_SEEDS
+    return Finding(found, f"fewer than {LEAST_SEEDS} seeds" if few else "", decisive=not few)
+
+
+def _mean_spread(
+    rows: Sequence[Row], measure: str, seeds: Sequence[Any], times: _Floats
+) -> _Floats:
+    """Standard deviations over seeds, averaged over combinations of components.
+
+    Parameters
+    ----------
+    rows, measure, seeds
+        What is measured, where, and the seeds there are.
+    times
+        (resamples, seeds) how often each seed counts.
+
+    Returns
+    -------
+    ndarray
+        (resamples,); NaN where no combination has two seeds.
+    """
+    total, counted = np.zeros(len(times)), np.zeros(len(times))
+    at = {seed: i for i, seed in enumerate(seeds)}
+    settings = _grouped(rows, lambda row: tuple(str(row.get(kind, "")) for kind in KINDS))
+    for key in sorted(settings):
+        values, here = np.zeros(len(seeds)), np.zeros(len(seeds))
+        for seed, mean in _by_seed(settings[key], _mean_of(measure)).items():
+            values[at[seed]], here[at[seed]] = mean, 1
+        values -= here * (values.sum() / here.sum())  # against cancellation
+        n, sums, squares = times @ here, times @ values, times @ values**2
+        enough = n > 1
+        variance = (squares - sums**2 / np.maximum(n, 1)) / np.maximum(n - 1, 1)
+        total += np.where(enough, np.sqrt(np.maximum(variance, 0)), 0)
+        counted += enough
+    return np.where(counted > 0, total / np.maximum(counted, 1), np.nan)

@@ -1,0 +1,98 @@
+"""The table of a paper, from our rows: targets, guesses and corrections, averaged over seeds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fpbench.kinds import ATTACK, Status
+from fpbench.leaderboard import Interval, interval
+from fpbench.seedwise import Row, number
+
+SUMMARISED = (
+    "train_accuracy", "test_accuracy", "train_unfairness", "test_unfairness", "initial_accuracy",
+    "corrected_accuracy", "gain", "gain_over_best", "metric_right", "claim_tolerance",
+)  # fmt: skip
+"""Measures of a line, where its rows have them."""
+
+
+@dataclass(frozen=True)
+class SummaryLine:
+    """One combination of components, over all seeds."""
+
+    labels: Mapping[str, str]
+    """Dataset, learner, disclosure, adversary and corrector."""
+    metric: str | None
+    """What the learner was trained for; None for nothing."""
+    tolerance: float | None
+    """The tolerance that it was asked for."""
+    measures: Mapping[str, Interval]
+    """Those of `SUMMARISED` that rows have, with deviations over seeds."""
+    claimed: Mapping[str, float]
+    """Metrics of the claims, each with its share of the rows that have one."""
+    seeds: int
+    """Seeds that are done."""
+
+
+def summary(rows: Iterable[Row], tolerances: int = 3) -> list[SummaryLine]:
+    """The lines of a paper's table.
+
+    Parameters
+    ----------
+    rows
+        Rows as `Store.rows` gives them; those of attacks that are done count.
+    tolerances
+        Where learners of a dataset and metric have more tolerances than this: how many to keep,
+        from the tightest to the loosest, evenly spaced in their order.
+
+    Returns
+    -------
+    list of SummaryLine
+        In the order of the plan, by dataset and metric; a metric's tolerances ascend.
+    """
+    done = [row for row in rows if row["status"] == Status.DONE and row["adversary"]]
+    asked: dict[tuple[Any, Any], set[float]] = {}
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row in done:
+        target, tolerance = _target(row), number(row, "asked_tolerance")
+        here = asked.setdefault(target, set())
+        if tolerance is not None:
+            here.add(tolerance)
+        groups.setdefault((target, tolerance, *(row[kind] for kind in ATTACK)), []).append(row)
+    place = {target: i for i, target in enumerate(asked)}
+    kept = {target: _spread(sorted(found), tolerances) for target, found in asked.items()}
+    order = sorted(groups, key=lambda key: (place[key[0]], -1 if key[1] is None else key[1]))
+    return [_line(groups[key]) for key in order if key[1] is None or key[1] in kept[key[0]]]
+
+
+def _target(row: Row) -> tuple[Any, Any]:
+    return row["dataset"], row.get("asked_metric")
+
+
+def _spread(values: list[float], count: int) -> set[float]:
+    """So many of some values, the first and the last among them."""
+    if len(values) <= count:
+        return set(values)
+    return {values[round(at)] for at in np.linspace(0, len(values) - 1, count)}
+
+
+def _line(group: list[Row]) -> SummaryLine:
+    group = sorted(group, key=lambda row: row["seed"])  # an interval depends on their order
+    measures = {}
+    for name in SUMMARISED:
+        values = [found for row in group if (found := number(row, name)) is not None]
+        if values:
+            measures[name] = interval(np.array(values), name)
+    claims = Counter(row["claim_metric"] for row in group if row.get("claim_metric"))
+    return SummaryLine(
+        labels={kind: group[0][kind] for kind in ATTACK},
+        metric=group[0].get("asked_metric"),
+        tolerance=number(group[0], "asked_tolerance"),
+        measures=measures,
+        claimed={metric: count / claims.total() for metric, count in claims.most_common()},
+        seeds=len(group),
+    )

@@ -1,0 +1,154 @@
+"""Data sets that are one table of columns: what is sensitive, what is dropped, what is refused."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pydantic import Field, ValidationInfo, field_validator
+
+from fpbench.attributes import Attribute, column_of, groups_of
+from fpbench.columns import Dropped, Sensitive, check_column, check_drop
+from fpbench.components import Dataset
+from fpbench.errors import DataError, InputError
+from fpbench.home import DataHome
+from fpbench.records import Codes
+from fpbench.tables import Table
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+_SENSITIVE = (
+    "sensitive attribute: a column, a table with a rule, or a list of them, which are crossed; "
+    'rules: { column = "C", one_of = [...] }, { column = "C", cuts = [...] }, '
+    '{ column = "C", quantile = 0.25 }'
+)
+
+
+def sensitive_field(*default: str | Attribute) -> Any:
+    """The parameter `sensitive` of a tabular data set, with its default; required without one."""
+    return Field(default, description=_SENSITIVE) if default else Field(description=_SENSITIVE)
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """Everyone's columns and label, before it is said which of the columns are sensitive."""
+
+    columns: DataFrame
+    """n rows; numeric columns and pandas categoricals, without missing values."""
+    labels: Codes
+    """(n,) in {0, 1}."""
+    positive: str
+    """What label 1 stands for."""
+
+
+class TabularDataset(Dataset):
+    """A data set that is one table, any column of which may be the sensitive attribute.
+
+    A subclass gives `read`, and `sensitive` a default with `sensitive_field`. All that its users
+    may say of attributes and features is then the same as for every other tabular data set.
+    """
+
+    columns: ClassVar[tuple[str, ...]] = ()
+    """Names of all columns but the label's; empty if they are not known before loading."""
+    n_values: ClassVar[Mapping[str, int]] = {}
+    """Number of different values of the columns for which it is known."""
+
+    sensitive: Sensitive = sensitive_field()
+    drop: Dropped = Field((), description="columns that are not to be features")
+
+    @field_validator("sensitive")
+    @classmethod
+    def _known(cls, given: tuple[str | Attribute, ...]) -> tuple[str | Attribute, ...]:
+        for item in given if cls.columns else ():
+            check_column(column_of(item), cls.columns)
+        return given
+
+    @field_validator("drop")
+    @classmethod
+    def _can_go(cls, given: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        for name in given if cls.columns else ():
+            check_column(name, cls.columns)
+        check_drop(given, info.data.get("sensitive", ()))
+        return given
+
+    @property
+    def n_groups(self) -> int | None:
+        """Number of groups, where the rules or what is known of the columns say it."""
+        product = 1
+        for item in self.sensitive:
+            count = self.n_values.get(item) if isinstance(item, str) else len(item.groups)
+            if count is None:
+                return None
+            product *= count
+        return product
+
+    @abstractmethod
+    def read(self, home: DataHome) -> Labelled:
+        """Read everyone's columns and labels.
+
+        Raises
+        ------
+        DataError
+            If a file is missing, or does not hold what is expected.
+        """
+
+    def load(self, home: DataHome) -> Table:
+        """Read the table, and set the sensitive columns apart.
+
+        Raises
+        ------
+        DataError
+            If a file is missing, or does not hold what is expected; if a rule does not fit its
+            column.
+        InputError
+            If a column that is named is not there.
+        """
+        return tabulate(self.read(home), self.sensitive, drop=self.drop, name=self.name)
+
+
+def tabulate(
+    people: Labelled,
+    sensitive: Iterable[str | Attribute],
+    *,
+    drop: Iterable[str] = (),
+    name: str = "table",
+) -> Table:
+    """A table of people whose groups are made from some of the columns.
+
+    Parameters
+    ----------
+    people
+        Columns and labels.
+    sensitive
+        Columns or rules; several are crossed. These columns are no features.
+    drop
+        Columns that are no features either.
+    name
+        Name of the data set, for messages and listings.
+
+    Raises
+    ------
+    InputError
+        If a column is not there.
+    DataError
+        If a rule does not fit its column, or fewer than two groups have members.
+    """
+    import pandas as pd
+
+    sensitive, drop, where = tuple(sensitive), tuple(drop), f"data set {name!r}"
+    apart = [column_of(item) for item in sensitive]
+    present = list(people.columns.columns)
+    try:
+        for column in (*apart, *drop):
+            check_column(column, present)
+        check_drop(drop, sensitive)
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
+    features = people.columns.drop(columns=[*apart, *drop])
+    if not features.shape[1]:
+        raise DataError(f"{where}: nothing is left to be a feature")
+    groups = pd.DataFrame(groups_of(sensitive, people.columns, where))
+    return Table(name, features, people.labels, groups, people.positive)

@@ -1,0 +1,80 @@
+import subprocess
+import sys
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fpbench import DataError, Table
+
+MAKE = """
+import numpy as np, pandas as pd
+from fpbench import Table
+def make():
+    rows = np.arange(12)
+    return Table("people",
+        pd.DataFrame({"x": rows * 0.5, "job": pd.Categorical.from_codes(rows % 3, ["a", "b", "c"]),
+                      "note": ["n" * (row + 1) for row in rows]}),
+        rows % 2, pd.DataFrame({"sex": pd.Categorical.from_codes(rows // 6, ["f", "m"])}))
+"""
+_made: dict[str, Callable[[], Table]] = {}
+exec(MAKE, _made)
+make = _made["make"]
+
+
+def test_the_digest_is_the_same_in_every_process() -> None:
+    assert make().digest() == make().digest()
+    script = MAKE + "print(make().digest())"
+    for seed in ("1", "2"):
+        done = subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, check=True,
+            env={"PYTHONHASHSEED": seed},
+        )  # fmt: skip
+        assert done.stdout.strip() == make().digest()
+
+
+@pytest.mark.parametrize("part", ["name", "positive", "label", "value", "type", "column",
+                                  "category", "order", "ordered", "group"])  # fmt: skip
+def test_the_digest_tells_every_change(part: str) -> None:
+    table = make()
+    name, positive, labels = table.name, table.positive, table.labels.copy()
+    features, sensitive = table.features.copy(), table.sensitive.copy()
+    if part == "name":
+        name = "others"
+    elif part == "positive":
+        positive = "paid"
+    elif part == "label":
+        labels[0] = 1 - labels[0]
+    elif part == "value":
+        features.loc[3, "x"] = 99.0
+    elif part == "type":
+        features["x"] = features["x"].astype(np.float32)
+    elif part == "column":
+        features = features.rename(columns={"x": "y"})
+    elif part == "category":
+        features["job"] = features["job"].cat.rename_categories({"a": "A"})
+    elif part == "order":
+        features = features[["job", "x", "note"]]
+    elif part == "ordered":
+        features["job"] = features["job"].cat.as_ordered()
+    else:
+        sensitive.loc[0, "sex"] = "m"
+    changed = Table(name, features, labels, sensitive, positive)
+    assert changed.digest() != table.digest()
+
+
+def test_groups_that_nobody_is_in_are_left_out_of_any_number() -> None:
+    rows = np.arange(64)
+    columns = {
+        f"c{bit}": pd.Categorical.from_codes((rows >> bit) % 2, ["no", "yes"]) for bit in range(6)
+    }
+    few = {f"d{bit}": columns["c0"] for bit in range(60)}  # 2 ** 60 combinations, 2 of them held
+    frame, labels = pd.DataFrame({"x": rows}), rows % 2
+    table = Table("few", frame, labels, pd.DataFrame(few))
+    assert [len(table.groups), *np.bincount(table.codes)] == [2, 32, 32]
+    assert len(Table("all", frame, labels, pd.DataFrame(columns)).groups) == 64
+    frame, labels = pd.DataFrame({"x": np.arange(128)}), np.arange(128) % 2
+    each = pd.DataFrame({"id": pd.Categorical([f"{row:03d}" for row in range(128)])})
+    with pytest.raises(DataError, match="attribute id has 128 groups, more than 127"):
+        Table("many", frame, labels, each)
