@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 from fpbench import console
 from fpbench.errors import PluginError
 from fpbench.kinds import KINDS
 from fpbench.plugins import Catalog, Entry
+
+if TYPE_CHECKING:
+    from fpbench.components import Component
 
 
 def show_catalog(catalog: Catalog, *, long: bool) -> None:
@@ -67,15 +71,30 @@ def show_component(catalog: Catalog, kind: str, name: str) -> None:
     if missing := cls.unavailable():
         console.heading("unavailable here")
         console.listing([(missing,)])
-    if words := getattr(cls, "expresses", None):
-        console.heading("constraints it can express")
-        console.listing([(", ".join(sorted(words)),)])
+    for what, words in _demands(cls):
+        console.heading(what)
+        console.listing([(words,)])
     show_about(cls)
     console.heading("parameters")
     schema = cls.model_json_schema()
     rows = [_parameter(n, p, n in schema.get("required", ())) for n, p in
             schema.get("properties", {}).items()]  # fmt: skip
     console.listing(rows or [("none",)])
+
+
+def _demands(cls: type[Component]) -> Iterator[tuple[str, str]]:
+    """What a component asks for, or can do, besides its parameters."""
+    for attribute, what in (
+        ("needs", "needs, to train"),
+        ("sees", "sees"),
+        ("expresses", "constraints it can express"),
+    ):
+        if words := getattr(cls, attribute, None):
+            yield what, ", ".join(sorted(words))
+    if getattr(cls, "predicts_with_sensitive", None) is not None:
+        closed = cls.predicts_with_sensitive  # type: ignore[attr-defined]
+        told = "people's groups too: nobody can query it who does not know them"
+        yield "needs, to predict", f"features{f', and {told}' if closed else ''}"
 
 
 def _parameter(name: str, said: dict[str, Any], required: bool) -> tuple[str, str, str]:

@@ -18,11 +18,11 @@ from fpbench.records import (
 )
 
 MEASURES = (
-    "people", "majority_accuracy", "prior_accuracy", "initial_accuracy", "corrected_accuracy", "gain",
-    "best_initial_accuracy", "gain_over_best", "asked_metric", "asked_tolerance", "changes",
-    "change_precision", "objective", "solver_status", "solver_gap", "proven", "correct_seconds",
-    "claim_metric", "claim_form", "claim_tolerance", "claim_holds", "train_accuracy",
-    "test_accuracy", "train_unfairness", "test_unfairness",
+    "people", "majority_accuracy", "prior_accuracy", "initial_accuracy", "corrected_accuracy",
+    "gain", "best_initial_accuracy", "gain_over_best", "asked_metric", "asked_tolerance",
+    "changes", "change_precision", "objective", "solver_status", "solver_gap", "proven",
+    "correct_seconds", "claim_metric", "claim_form", "claim_tolerance", "claim_holds",
+    "train_accuracy", "test_accuracy", "train_unfairness", "test_unfairness",
 )  # fmt: skip
 """Names of the measures that every attack cell has."""
 

@@ -123,19 +123,20 @@ def _content(column: Series) -> bytes:
 
 def _cross(columns: DataFrame, name: str) -> tuple[Codes, tuple[str, ...]]:
     """Group codes and names of the combinations of categories that have members."""
-    codes: NDArray[np.int64] = np.zeros(len(columns), dtype=np.int64)
+    codes: Codes = np.zeros(len(columns), dtype=np.int32)
     names = [""]
     for _, column in columns.items():
         categories = column.cat.categories
-        codes = codes * len(categories) + column.cat.codes.to_numpy()
+        codes = codes.astype(np.int32) * len(categories) + column.cat.codes.to_numpy()
         names = [f"{group} x {c}" if group else str(c) for group in names for c in categories]
         # Those that nobody is in are left out at once: many columns have more than memory holds.
-        members, codes = np.unique(codes, return_inverse=True)
-        names = [names[member] for member in members]
-    if len(names) > _MOST_GROUPS:
-        crossed = " x ".join(map(str, columns.columns))
-        raise DataError(
-            f"data set {name!r}: the sensitive attribute {crossed} has {len(names)} groups, more "
-            f"than {_MOST_GROUPS}"
-        )
+        members = np.bincount(codes, minlength=len(names)) > 0
+        names = [group for group, anybody in zip(names, members, strict=True) if anybody]
+        if len(names) > _MOST_GROUPS:  # and another column makes no fewer
+            crossed = " x ".join(map(str, columns.columns))
+            raise DataError(
+                f"data set {name!r}: the sensitive attribute {crossed} has more than "
+                f"{_MOST_GROUPS} groups"
+            )
+        codes = (np.cumsum(members) - 1).astype(np.int8)[codes]
     return codes.astype(np.int8), tuple(names)

@@ -67,7 +67,7 @@ def _key(path: tuple[int | str, ...], data: Any, *, missing: bool) -> tuple[str,
             data = data[part]
             key.append(str(part))
         else:
-            tags.append(part)
+            tags.append(str(part))
     return ".".join([*key, tags.pop()] if missing else key), tags
 
 

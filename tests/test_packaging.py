@@ -49,6 +49,27 @@ def test_matrices_in_the_documentation_can_be_planned(path, tmp_path, monkeypatc
     assert make_plan(read(tomllib.loads(text)), discover(), DataHome.default()).runnable
 
 
+def test_the_frame_of_the_documentation_is_attacked(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (code,) = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs/data.md").read_text(), re.M | re.S)
+    names = {}
+    exec(code, names)
+    (row,) = names["run"].rows()
+    assert (row["status"], row["people"]) == ("done", 40)
+    # The same table, in workers, is the same cell; another table is not.
+    fpbench, people, matrix = names["fpbench"], names["people"], names["matrix"]
+    again = fpbench.run(matrix, tables={"people": people}, out=tmp_path / "two", jobs=2)
+    assert {**row, "seconds": 0, "correct_seconds": 0} == {
+        **again.rows()[0], "seconds": 0, "correct_seconds": 0
+    }  # fmt: skip
+    frame = names["frame"].assign(age=names["frame"]["age"] + 1)
+    older = fpbench.table(frame, label="paid", positive="yes", sensitive="sex")
+    other = fpbench.run(matrix, tables={"people": older}, out=tmp_path / "other")
+    assert other.rows()[0]["cell"] != row["cell"]
+    with pytest.raises(fpbench.DataError, match="no table 'people' was handed over"):
+        fpbench.run(matrix, out=tmp_path / "none")
+
+
 def test_the_changelog_knows_this_version():
     import fpbench
 

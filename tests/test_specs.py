@@ -15,7 +15,7 @@ NEEDED = {
     "noisy": {"mechanism": {"use": "laplace"}, "epsilon": 1.0},
     "csv": {"path": "people.csv", "label_column": "y", "sensitive": "s"},
     "parquet": {"path": "people.parquet", "label_column": "y", "sensitive": "s"},
-    "table": {"name": "people"},
+    "table": {"table": "people"},
 }
 
 

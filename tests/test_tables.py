@@ -76,5 +76,5 @@ def test_groups_that_nobody_is_in_are_left_out_of_any_number() -> None:
     assert len(Table("all", frame, labels, pd.DataFrame(columns)).groups) == 64
     frame, labels = pd.DataFrame({"x": np.arange(128)}), np.arange(128) % 2
     each = pd.DataFrame({"id": pd.Categorical([f"{row:03d}" for row in range(128)])})
-    with pytest.raises(DataError, match="attribute id has 128 groups, more than 127"):
+    with pytest.raises(DataError, match="attribute id has more than 127 groups"):
         Table("many", frame, labels, each)
