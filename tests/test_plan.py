@@ -84,22 +84,29 @@ def test_every_combination_is_a_cell_and_every_shared_step_is_one():
     assert plan.count_alone()["guess", "coin"] == 12
 
 
-def test_the_quick_adult_matrix_runs_each_unique_step_once(monkeypatch, tmp_path):
+def test_a_sweep_of_the_paper_runs_each_unique_step_once(monkeypatch, tmp_path):
     for name in ("adult.data", "adult.test"):
         (tmp_path / name).touch()
     monkeypatch.setenv("FPBENCH_DATA", str(tmp_path))
-    plan = make_plan(read(BENCHMARKS / "ferry-adult-quick.toml"), discover(), DataHome.default())
-    assert len(plan.cells) == 3 * 16 * 2 * 2
-    assert by_action(plan.count_steps()) == {
-        "load": 1,
-        "split": 3,
-        "train": 48,
-        "predict": 48,
-        "disclose": 48,
-        "guess": 3 + 48,
-        "correct": 192,
-        "score": 192,
+    sweep = read(BENCHMARKS / "ferry-fig2.toml", seeds=2)
+    plan = make_plan(sweep, discover(), DataHome.default())
+    learners = 4 * 49
+    assert len(plan.cells) == 2 * learners * 4
+    assert plan.count_steps() == {
+        ("load", "adult"): 1,
+        ("split", ""): 2,
+        ("train", "exponentiated-gradient"): 2 * learners,
+        ("predict", "exponentiated-gradient"): 2 * learners,
+        ("disclose", "published"): 2 * learners,
+        ("tune", "a1"): 1,
+        ("tune", "a2"): 1,
+        ("guess", "a1"): 2,
+        ("guess", "a2"): 2 * learners * 3,
+        ("correct", "exact"): 2 * learners * 4,
+        ("score", ""): 2 * learners * 4,
     }
+    alone = plan.count_alone()
+    assert alone["guess", "a1"] == 2 * learners
 
 
 @pytest.mark.parametrize("path", sorted(BENCHMARKS.glob("*.toml")), ids=lambda path: path.stem)
