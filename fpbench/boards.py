@@ -174,7 +174,8 @@ def show_summary(lines: Sequence[SummaryLine], title: str) -> None:
     kinds = ("dataset", "disclosure", "adversary", "corrector")
     varying = [kind for kind in kinds if len({line.labels[kind] for line in lines}) > 1]
     shared = [f"{kind} {lines[0].labels[kind]}" for kind in kinds if kind not in varying]
-    shared.append(f"means over {max(line.seeds for line in lines)} seeds")
+    seeds = max(line.seeds for line in lines)
+    shared.append("one seed" if seeds == 1 else f"means over {seeds} seeds")
     out.print(escape(" · ".join(shared)), style="dim")
     names = [name for name in _SUMMARY if _says_something(lines, name)]
     asked = ["metric", *(["tolerance"] if any(line.tolerance for line in lines) else [])]
