@@ -94,7 +94,7 @@ class Attribute(BaseModel):
             between = [f"{low} <= {name} < {high}" for low, high in pairwise(cuts)]
             return (f"{name} < {cuts[0]}", *between, f"{name} >= {cuts[-1]}")
         if self.quantile is not None:
-            first = _QUANTILES.get(self.quantile, f"lowest {text_of(100 * self.quantile)} %")
+            first = _QUANTILES.get(self.quantile, f"lowest {100 * self.quantile:.12g} %")
         else:
             first = " or ".join(map(text_of, self.one_of))
         return (first, "others" if first != "others" else "all others")
@@ -168,7 +168,11 @@ def text_of(value: Any) -> str:
     """A value as a name: whole numbers without a point."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    return f"{value:.12g}" if isinstance(value, float) else str(value)
+    if not isinstance(value, float):
+        return str(value)
+    short = f"{value:.12g}"
+    # Values that differ have names that differ.
+    return short if float(short) == value else repr(float(value))
 
 
 def column_of(item: str | Attribute) -> str:

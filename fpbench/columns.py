@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, TypeAlias, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, TypeAdapter, ValidationError
 
 from fpbench.attributes import Attribute, column_of
 from fpbench.errors import InputError, nearest
+
+_Names = TypeVar("_Names", bound=tuple[Any, ...])
 
 
 def _distinct_names(given: tuple[str | Attribute, ...]) -> tuple[str | Attribute, ...]:
@@ -48,7 +50,9 @@ def _attribute(given: Mapping[str, Any]) -> Attribute:
     try:
         return Attribute.model_validate(given)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
+        found = error.errors(include_url=False)
+    # A misspelt key is also one that is missing: the misspelling says more.
+    first = next((said for said in found if said["type"] == "extra_forbidden"), found[0])
     key, message = ".".join(map(str, first["loc"][:1])), first["msg"].removeprefix("Value error, ")
     if first["type"] == "extra_forbidden":
         raise ValueError(f"unknown key {key!r}; {nearest(key, Attribute.model_fields)}")
@@ -62,14 +66,15 @@ Sensitive: TypeAlias = Annotated[
 ]
 """Type of a parameter that names sensitive attributes: one, or several that are crossed."""
 
-_SENSITIVE: TypeAdapter[tuple[str | Attribute, ...]] = TypeAdapter(Sensitive)
-
 Dropped: TypeAlias = Annotated[
     tuple[str, ...],
     AfterValidator(_no_twins),
     BeforeValidator(_names, json_schema_input_type=str | list[str]),
 ]
 """Type of a parameter that names columns to be left out."""
+
+_SENSITIVE: TypeAdapter[tuple[str | Attribute, ...]] = TypeAdapter(Sensitive)
+_DROPPED: TypeAdapter[tuple[str, ...]] = TypeAdapter(Dropped)
 
 
 def parse_sensitive(given: Any) -> tuple[str | Attribute, ...]:
@@ -80,11 +85,27 @@ def parse_sensitive(given: Any) -> tuple[str | Attribute, ...]:
     InputError
         If it names none, or a rule is not one.
     """
+    return _parsed(_SENSITIVE, "sensitive", given)
+
+
+def parse_drop(given: Any) -> tuple[str, ...]:
+    """Columns to be left out in any spelling that a parameter allows.
+
+    Raises
+    ------
+    InputError
+        If it is no name, nor a list of different names.
+    """
+    several = isinstance(given, Iterable) and not isinstance(given, str)
+    return _parsed(_DROPPED, "drop", tuple(given) if several else given)
+
+
+def _parsed(adapter: TypeAdapter[_Names], what: str, given: Any) -> _Names:
     try:
-        return _SENSITIVE.validate_python(given, strict=True)
+        return adapter.validate_python(given, strict=True)
     except ValidationError as error:
         said = error.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")
-        raise InputError(f"sensitive: {said}") from None
+        raise InputError(f"{what}: {said}") from None
 
 
 def check_column(name: str, columns: Iterable[str]) -> None:

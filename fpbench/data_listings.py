@@ -15,6 +15,8 @@ from fpbench.plugins import Catalog
 from fpbench.specs import specify
 
 _UNKNOWN = ("-", "-")
+_OF_MATRICES = ("use", "label")
+"""Keys of a matrix's tables that are no parameters."""
 
 
 def show_data(catalog: Catalog) -> None:
@@ -60,13 +62,15 @@ def parsed(settings: Iterable[str]) -> dict[str, Any]:
     Raises
     ------
     InputError
-        If there is no key.
+        If there is no key, or it is none of a parameter.
     """
     found: dict[str, Any] = {}
     for setting in settings:
         key, equals, text = setting.partition("=")
         if not (key.strip() and equals):
             raise InputError(f"--set {setting!r}: must be KEY=VALUE")
+        if key.strip() in _OF_MATRICES:
+            raise InputError(f"--set {setting!r}: {key.strip()!r} is no parameter of a dataset")
         try:
             value = tomllib.loads(f"value = {text}")["value"]
         except tomllib.TOMLDecodeError:
@@ -96,10 +100,11 @@ def verify(catalog: Catalog, names: list[str]) -> bool:
             found = home.find(file)
             if not file.sha256:
                 verdict = f"no checksum of an original is known: {found}"
-            elif sha256(found) == file.sha256:
+            elif (actual := sha256(found)) == file.sha256:
                 verdict = "as published"
             else:
-                verdict, good = f"DIFFERS from the known original: {found}", False
+                sums = f"its sha256 is {actual}, that of the original {file.sha256}"
+                verdict, good = f"DIFFERS from the known original: {found}; {sums}", False
             rows.append((dataset.name, file.name, verdict))
     console.listing(rows or [("these datasets need no files",)])
     return good

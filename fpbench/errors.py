@@ -27,6 +27,10 @@ class StoreError(InputError):
     """A run directory that cannot be used as asked."""
 
 
+class BudgetError(InputError):
+    """A private answer that would cost more than what is left of the budget."""
+
+
 class HiddenError(FpbenchError, AttributeError):
     """A component asked for something that it does not see."""
 
@@ -42,6 +46,10 @@ def nearest(name: str, valid: Iterable[str]) -> str:
 
     names = sorted(valid)
     close = get_close_matches(name, names, n=1, cutoff=0.5)
+    if not close:  # of another case, a name has few letters in common with itself
+        plain = {known.casefold(): known for known in names}
+        found = get_close_matches(name.casefold(), plain, n=1, cutoff=0.5)
+        close = [plain[word] for word in found]
     if close:
         return f"did you mean {close[0]!r}?"
     return f"valid: {', '.join(names)}" if names else "there is nothing to choose from"

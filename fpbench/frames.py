@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench.attributes import MOST_VALUES, Attribute, column_of, distinct, text_of
-from fpbench.columns import check_column, check_drop, parse_sensitive
+from fpbench.columns import check_column, check_drop, parse_drop, parse_sensitive
 from fpbench.errors import DataError, InputError, nearest
 from fpbench.records import Codes
 from fpbench.tables import Table
@@ -18,7 +18,8 @@ from fpbench.tabular import Labelled, tabulate
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
-_ZERO_ONE = {"0": 0, "1": 1, "False": 0, "True": 1}
+_ZERO_ONE = {"0": 0, "1": 1, "false": 0, "true": 1}
+"""Labels that say themselves what they are, in any case."""
 _MISSING = ("error", "drop")
 _SHOWN = 5
 
@@ -63,7 +64,7 @@ def table(
     Raises
     ------
     InputError
-        If a column or a value that is named is not there.
+        If it is no pandas frame; if a column or a value that is named is not there.
     DataError
         If values are missing; labels are not 0 or 1, or all the same; a column holds neither
         numbers nor words, or is of no use as said above.
@@ -78,8 +79,8 @@ def table(
     """
     where = f"data set {name!r}"
     try:
-        attributes = parse_sensitive(sensitive)
-        dropped = (drop,) if isinstance(drop, str) else tuple(drop)
+        _check_frame(frame)
+        attributes, dropped = parse_sensitive(sensitive), parse_drop(drop)
         _check_names(list(frame.columns), label, attributes, dropped)
         if missing not in _MISSING:
             raise InputError(f"missing: must be 'error' or 'drop', not {missing!r}")
@@ -92,6 +93,13 @@ def table(
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
     return tabulate(Labelled(columns, codes, said), attributes, name=name)
+
+
+def _check_frame(frame: Any) -> None:
+    import pandas as pd
+
+    if not isinstance(frame, pd.DataFrame):
+        raise InputError(f"must be made of a pandas DataFrame, not of a {type(frame).__name__}")
 
 
 def _check_names(
@@ -117,6 +125,8 @@ def _check_names(
 
 def _complete(frame: DataFrame, missing: str) -> DataFrame:
     """The rows in which nothing is missing."""
+    if not len(frame):
+        raise DataError("holds no row")
     holes = frame.isna()
     lacking = holes.sum()
     lacking = lacking[lacking > 0]
@@ -128,7 +138,9 @@ def _complete(frame: DataFrame, missing: str) -> DataFrame:
         )
     kept = frame[~holes.any(axis=1)]
     if not len(kept):
-        raise DataError(f"no row is complete among {len(frame):,}")
+        empty = [name for name, count in lacking.items() if count == len(frame)]
+        hint = f": nobody has a value of {_list(empty)}; drop = [...] drops columns"
+        raise DataError(f"no row is complete among {len(frame):,}{hint if empty else ''}")
     return kept
 
 
@@ -142,15 +154,16 @@ def _labels(column: Series, positive: str | bool | int | float | None) -> tuple[
         raise InputError(
             f"positive: no label in {name!r} is {text_of(positive)!r}; {hint}".rstrip("; ")
         )
-    if positive is None and not known.keys() <= _ZERO_ONE.keys():
+    plain = {text: _ZERO_ONE.get(text.casefold()) for text in known}
+    if positive is None and None in plain.values():
         raise DataError(
             f"label {name!r} must be 0 or 1 and holds {shown}; say which value counts as 1 with "
             "positive"
         )
-    if len(known) < 2:
+    if len(known) < 2 or (positive is None and len(set(plain.values())) < 2):
         raise DataError(f"label {name!r} is {shown} for everyone, so there is nothing to learn")
     if positive is None:
-        ones, said = [known[text] for text in known if _ZERO_ONE[text]], f"{name} = 1"
+        ones, said = [known[text] for text in known if plain[text]], f"{name} = 1"
     else:
         ones, said = [known[text_of(positive)]], f"{name} = {text_of(positive)}"
     return values.isin(ones).to_numpy().astype(np.int8), said
@@ -210,7 +223,13 @@ def _of_objects(column: Series) -> Series:
                 f"column {column.name!r} holds {kind.__name__} values, neither numbers nor words"
             )
     if all(issubclass(kind, int | float | np.number) and kind is not bool for kind in kinds):
-        return _column(pd.Series(np.array(values), name=column.name, index=column.index))
+        numbers = np.array(values)
+        if numbers.dtype == object:
+            raise DataError(
+                f"column {column.name!r} holds whole numbers that 64 bits do not hold; turn it "
+                "into one of floats or words, or drop it"
+            )
+        return _column(pd.Series(numbers, name=column.name, index=column.index))
     return _categorical(column, [text_of(value) for value in values])
 
 

@@ -1,4 +1,5 @@
 import json
+import math
 from typing import Any
 
 import numpy as np
@@ -81,6 +82,13 @@ def test_a_column_without_a_rule_makes_one_group_a_value(values: list[Any]) -> N
     assert list(found.categories) == [str(value) for value in sorted(set(values))]
 
 
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=19))
+def test_numbers_that_differ_are_groups_that_differ(values: list[float]) -> None:
+    values = [*values, math.nextafter(values[0], 0.0)]
+    (found,) = groups_of(["c"], pd.DataFrame({"c": values}), "").values()
+    assert [float(name) for name in found] == values
+
+
 @pytest.mark.parametrize(
     ("rule", "groups"),
     [
@@ -89,6 +97,7 @@ def test_a_column_without_a_rule_makes_one_group_a_value(values: list[Any]) -> N
         ({"one_of": ["A", 2]}, ("A or 2", "others")),
         ({"one_of": ["others"]}, ("others", "all others")),
         ({"one_of": [True]}, ("True", "others")),
+        ({"quantile": 0.07}, ("lowest 7 %", "others")),
         ({"cuts": [60]}, ("age < 60", "age >= 60")),
         ({"cuts": 60.5}, ("age < 60.5", "age >= 60.5")),
         ({"cuts": [25, 45]}, ("age < 25", "25 <= age < 45", "age >= 45")),
@@ -177,6 +186,7 @@ def test_every_spelling_is_the_same_parameter(given: Any) -> None:
         ({"column": "age"}, "needs one rule .* has none"),
         ({**OLD, "quantile": 0.5}, "needs one rule .* has 2"),
         ({"cuts": [3]}, "column: Field required"),
+        ({"colum": "age", "cuts": [3]}, "unknown key 'colum'; did you mean 'column'?"),
         ({"column": "age", "cut": [3]}, "unknown key 'cut'; did you mean 'cuts'?"),
         ({"column": "age", "cuts": [3, 3]}, "cuts must be numbers that increase"),
         ({"column": "age", "cuts": [float("nan")]}, "cuts must be numbers that increase"),

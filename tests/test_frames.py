@@ -63,6 +63,8 @@ def test_rules_and_crossing_are_those_of_every_data_set() -> None:
         ([0, 1], None, "paid = 1"),
         ([0.0, 1.0], None, "paid = 1"),
         ([False, True], None, "paid = 1"),
+        (["false", "true"], None, "paid = 1"),
+        (["FALSE", "1"], None, "paid = 1"),
         (["no", "yes"], "yes", "paid = yes"),
         ([7, 8], 8, "paid = 8"),
         ([False, True], True, "paid = True"),
@@ -156,6 +158,7 @@ def test_what_is_dropped_may_be_missing() -> None:
         ({"paid": range(40)}, {}, "holds '0', '1', '2', '3', '4', ...; say which value counts"),
         ({"paid": 1}, {}, "label 'paid' is '1' for everyone"),
         ({"paid": "yes"}, {"positive": "yes"}, "label 'paid' is 'yes' for everyone"),
+        ({"paid": [1, "true"] * 20}, {}, "label 'paid' is '1', 'true' for everyone"),
         ({"sex": "male"}, {}, "has one group, male"),
         ({"height": np.inf}, {}, "column 'height' holds infinite values"),
         ({"city": pd.Timestamp("2020-01-01")}, {}, "column 'city' holds datetime64"),
@@ -165,7 +168,12 @@ def test_what_is_dropped_may_be_missing() -> None:
         ({"city": [f"town {n}" for n in range(40)]}, {}, r'different for everyone.*"city"'),
         ({"age": range(7, 47)}, {"drop": "city"}, r'different.*drop = \["city", "age"\]'),
         ({3: 4}, {}, "columns must be named by strings, not 3"),
-        (dict.fromkeys(("sex", "age")), {"missing": "drop"}, "no row is complete"),
+        (dict.fromkeys(("sex", "age")), {"missing": "drop"}, "among 40: nobody has a value of "
+         r"'sex', 'age'; drop = \[...\] drops columns"),
+        ({"age": [2**70 + n for n in range(40)]}, {}, "'age' holds whole numbers that 64 bits"),
+        ({}, {"drop": 3}, "drop: must be a column, or a list of columns"),
+        ({}, {"drop": None}, "drop: must be a column, or a list of columns"),
+        ({}, {"drop": ["age", "age"]}, "drop: names column 'age' twice"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_used_is_one_error(
@@ -177,6 +185,23 @@ def test_what_cannot_be_used_is_one_error(
     with pytest.raises(InputError, match=says) as error:
         _table(frame, **parameters)
     assert str(error.value).startswith("data set 'table': ")
+
+
+@pytest.mark.parametrize("frame", [None, "people.csv", [1, 2], {"sex": ["f"]}, pd.Series([1])])
+def test_what_is_no_frame_is_one_error(frame: Any) -> None:
+    with pytest.raises(InputError, match=f"a pandas DataFrame, not of a {type(frame).__name__}$"):
+        _table(frame)
+
+
+def test_a_frame_of_nobody_is_one_error() -> None:
+    with pytest.raises(DataError, match="data set 'table': holds no row"):
+        _table(_people().iloc[:0])
+
+
+def test_columns_to_drop_may_be_any_iterable() -> None:
+    kept = _table(_people(), drop=["age", "city"]).digest()
+    assert _table(_people(), drop=iter(["age", "city"])).digest() == kept
+    assert _table(_people(), drop=pd.Index(["age", "city"])).digest() == kept
 
 
 def test_two_columns_of_a_name_are_one_error() -> None:

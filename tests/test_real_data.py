@@ -21,7 +21,8 @@ def test_the_authors_output_is_reproduced_and_a_strong_adversary_needs_no_claim(
     outcomes = {v.expectation.says: str(v.outcome) for v in made.verdicts}
     assert len(outcomes) == 5
     assert "deviates" not in outcomes.values()
-    assert list(outcomes.values()).count("matched") >= 3
+    (gain,) = (v.ours for v in made.verdicts if "improvement" in v.expectation.says)
+    assert gain.low > 0.05
     beside = {v.expectation.says: v for v in made.verdicts_on_strongest}
     assert {str(v.outcome) for v in beside.values()} == {"deviates"}
     (gain,) = (v.ours for says, v in beside.items() if "improvement" in says)

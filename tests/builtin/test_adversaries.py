@@ -270,6 +270,10 @@ class TestParameters:
             {"space": {"max_depth": {"low": 0, "high": 3, "log": True}}},
             {"space": {"max_depth": {"low": 1, "high": 3, "step": 2}}},
             {"space": {"ccp_alpha": {"low": 0.0, "high": float("inf")}}},
+            {"space": {"max_depth": 3}},
+            {"space": {"max_depth": [3, "deep"]}},
+            {"space": {"max_depth": {"low": 0, "high": 3}}},
+            {"space": {"max_depth": {"low": 1.5, "high": 3}}},
             {"space": {"n_jobs": [1, 2]}},
             {"space": {"class_weight": ["balanced", "none"]}},
             {"trials": -1},
@@ -335,6 +339,17 @@ class TestSearch:
         notes = searched.notes
         assert notes["attack_validation_accuracy"] == notes["attack_validation_untuned"]
         assert json.loads(notes["attack_parameters"])["max_depth"] == 8
+
+    def test_what_is_no_better_changes_nothing(self, make_view):
+        view = make_view()
+        space = {"ccp_alpha": {"low": 0.0, "high": 1e-12}}  # all as good as the default
+        searched = guess_of(A1(**TREE, trials=6, space=space), view)
+        assert json.loads(searched.notes["attack_parameters"]) == {"ccp_alpha": 0.0}
+        assert same(searched, guess_of(A1(**TREE), view))
+
+    def test_the_sampler_is_that_of_parzen_estimators(self):
+        study, _ = _search._study(SPACES["decision-tree"], 0)
+        assert type(study.sampler).__name__ == "TPESampler"
 
     def test_it_finds_what_helps_and_trains_again_with_it(self, make_view):
         view = make_view(m=400)
@@ -405,9 +420,22 @@ class TestSearch:
         assert [trial.value for trial in study.trials] == [0.75] * known
 
     def test_a_class_that_refuses_a_choice(self, make_view, rng):
-        adversary = A1(**TREE, trials=5, space={"criterion": ["guess"]})
+        adversary = A1(**TREE, trials=5, space={"criterion": ["gini"]})
+        adversary = adversary.model_copy(update={"space": {"criterion": ["guess"]}})
         with pytest.raises(InputError, match="decision-tree cannot be made: .*'criterion'"):
             adversary.guess(make_view(), rng)
+
+    @pytest.mark.parametrize(
+        ("where", "says"),
+        [
+            (["gini", "guess"], "decision-tree cannot be made: .*'criterion'.*'guess'"),
+            ([], "criterion: must be a list of choices, or a table of low, high and log"),
+            ("gini", "criterion: must be a list of choices, or a table of low, high and log"),
+        ],
+    )
+    def test_what_cannot_be_searched_is_known_before(self, where, says):
+        with pytest.raises(InputError, match=f"space.*{says}"):
+            fpbench.component("adversary", "a1", **TREE, trials=5, space={"criterion": where})
 
     def test_it_says_nothing_and_leaves_logging_as_it_was(self, make_view, rng, capfd):
         import optuna

@@ -117,6 +117,7 @@ def test_where_a_file_is_looked_for(
         ("sex,age,paid\n", "people.csv: holds no row"),
         ("sex,,paid\nf,1,no\n", "line 1: a column has no name"),
         ("sex,age,age,paid\n", "line 1: there are 2 columns 'age'"),
+        ("sex;age;paid\nf;1;no\n", "one column alone, 'sex;age;paid', if ',' is between two"),
         ("sex,age,paid\nf,1\n", "line 2: 2 columns where the first line has 3"),
         ("sex,age,paid\nf,1,no\n\nf,1,no,2\n", "line 4: 4 columns where the first line has 3"),
         ('sex,age,paid\n"f,1,no\n', "cannot be read: unexpected end of data"),
@@ -136,9 +137,16 @@ def test_a_bad_file_is_one_error(tmp_path: Path, content: str, says: str) -> Non
 
 def test_bytes_that_are_no_text_are_one_error(tmp_path: Path) -> None:
     path = tmp_path / "people.csv"
-    path.write_bytes(b"sex,age,paid\n\xff\xfe,1,no\n")
-    with pytest.raises(DataError, match="people.csv: cannot be read: 'utf-8' codec"):
-        _csv(path).load(NOWHERE)
+    for content in ("sex,age,paid\ncafé,1,no\n", "sex,âge,paid\nf,1,no\n"):
+        path.write_bytes(content.encode("latin-1"))
+        with pytest.raises(DataError, match=r"people.csv: is not UTF-8 text \(.*0xe.*; save it as"):
+            _csv(path).load(NOWHERE)
+
+
+def test_a_directory_is_said_to_be_one(tmp_path: Path) -> None:
+    assert _csv(tmp_path).absent(NOWHERE) == f"csv: {str(tmp_path)!r} is a directory, not a file"
+    with pytest.raises(DataError, match="is a directory"):
+        _csv(tmp_path).load(NOWHERE)
 
 
 @pytest.mark.parametrize("empty", ["", "?", "NA", "N/A", "NaN", "null", "  "])
@@ -171,7 +179,10 @@ def test_a_column_that_names_people_is_refused_with_what_leaves_it_out(tmp_path:
 
 @pytest.mark.parametrize(
     "parameters",
-    [{"separator": "::"}, {"separator": ""}, {"missing": "keep"}, {"label_column": None}, {"drop": "sex"}],
+    [
+        *({"separator": wrong} for wrong in ("::", "", '"', "\n", "\r")),
+        {"missing": "keep"}, {"label_column": None}, {"drop": "sex"},
+    ],
 )  # fmt: skip
 def test_other_parameters_are_refused(file: Path, parameters: dict[str, Any]) -> None:
     if "drop" in parameters:
@@ -208,6 +219,30 @@ def test_a_parquet_file_is_the_same_table_as_its_frame(tmp_path: Path) -> None:
     assert table.digest() == expected.digest()
 
 
+def test_an_index_with_a_name_is_a_column_of_a_parquet_file(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "people.parquet"
+    said = {"path": str(path), "label_column": "paid", "positive": "yes"}
+    _people().to_parquet(path)
+    table = Parquet(**said, sensitive="sex").load(NOWHERE)
+    _people().set_index("sex").to_parquet(path)
+    assert Parquet(**said, sensitive="sex").load(NOWHERE).digest() == table.digest()
+    _people().set_index(np.arange(40)[::-1]).to_parquet(path)
+    assert Parquet(**said, sensitive="sex").load(NOWHERE).digest() == table.digest()
+
+
+def test_a_parquet_file_of_which_pandas_wrote_nonsense_is_one_error(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    from pyarrow import Table, parquet
+
+    path = tmp_path / "people.parquet"
+    table = Table.from_pandas(_people())
+    nonsense = {b"pandas": b'{"columns": [{}], "index_columns": []}'}
+    parquet.write_table(table.replace_schema_metadata(nonsense), path)
+    with pytest.raises(DataError, match="people.parquet: cannot be read as parquet: "):
+        Parquet(path=str(path), label_column="paid", sensitive="sex").load(NOWHERE)
+
+
 def test_a_file_that_is_no_parquet_is_one_error(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     path = tmp_path / "people.parquet"
@@ -241,6 +276,13 @@ def test_a_table_is_handed_over() -> None:
     assert {name: compute() for name, compute in given.checksums(home).items()} == {
         "table people": table.digest()
     }
+
+
+def test_a_frame_that_was_handed_over_is_one_error() -> None:
+    people: Any = _people()
+    home = DataHome((Path("/nowhere"),), {"people": people})
+    with pytest.raises(DataError, match=r"'people' is a DataFrame: .* fpbench\.table\(frame"):
+        GivenTable(table="people").load(home)
 
 
 def test_a_table_that_was_not_handed_over_is_one_error() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from pydantic import ValidationError
 
 import fpbench
 from fpbench import DataError, DataHome, Dataset, Table, TabularDataset
@@ -102,6 +103,30 @@ def test_compas_has_the_rows_that_propublica_counted() -> None:
     assert table.sensitive["sex"].value_counts().to_dict() == {"Male": 4997, "Female": 1175}
     assert int((table.labels == 0).sum()) == 2809
     assert table.features["days_in_jail"].min() == 0
+
+
+def test_compas_may_know_the_years_of_jail_instead_of_its_days() -> None:
+    days, years = _real(Compas()), _load(Compas(jail="years"))
+    with DataHome.default().find("compas-scores-two-years.csv").open(newline="") as file:
+        rows = [
+            row
+            for row in csv.DictReader(file)
+            if row["days_b_screening_arrest"]
+            and abs(int(row["days_b_screening_arrest"])) <= 30
+            and row["is_recid"] != "-1"
+            and row["c_charge_degree"] != "O"
+            and row["score_text"] != "N/A"
+        ]
+    for way in ("in", "out"):
+        assert years.features[f"jail_{way}_year"].tolist() == [
+            int(row[f"c_jail_{way}"][:4]) for row in rows
+        ]
+    shared = [name for name in days.features if name != "days_in_jail"]
+    assert [*years.features] == [*shared, "jail_in_year", "jail_out_year"]
+    assert years.features[shared].equals(days.features[shared])
+    assert (years.labels == days.labels).all()
+    with pytest.raises(ValidationError, match="jail"):
+        Compas(jail="months")  # type: ignore[arg-type]
 
 
 def test_compas_knows_nothing_of_scores_and_the_future() -> None:

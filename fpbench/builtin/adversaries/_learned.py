@@ -27,7 +27,7 @@ from fpbench import (
 from fpbench.builtin.adversaries._cut import HoldingOut, cut
 from fpbench.builtin.adversaries._model import train
 from fpbench.builtin.adversaries._search import search
-from fpbench.builtin.adversaries._space import SPACES, Space
+from fpbench.builtin.adversaries._space import SPACES, Space, ends
 
 _OF_MODEL = frozenset({"predictions", "scores"})
 
@@ -43,7 +43,8 @@ class LearnedAdversary(HoldingOut):
     people it may train on, and that which guesses most groups of the other 20 % is trained again
     on all of them. People who are held out have no part in it. With scope `dataset` the search
     sees neither the target nor what it says, and is made once, for all learners and seeds: on
-    the attack set of the first seed, some of whose people other seeds hold out, or attack.
+    the whole attack set of seed 0, some of whose people that seed holds out, and other seeds hold
+    out or attack.
     """
 
     family: str = Field("random-forest", description=f"classifier that is trained: {CHOICE}")
@@ -105,8 +106,11 @@ class LearnedAdversary(HoldingOut):
             family = info.data["family"]
             if not space and info.data["trials"] and family not in SPACES:
                 raise InputError(f"{family} has no usual space to be searched: give one")
-            balanced = info.data["class_weight"] == "balanced"
-            Recipe(family, info.data["parameters"], balanced).check(names=space)
+            balanced, given = info.data["class_weight"] == "balanced", info.data["parameters"]
+            Recipe(family, given, balanced).check(names=space)
+            for name, where in space.items():  # or a trial, hours from now, would be the first
+                for value in ends(where):
+                    Recipe(family, {**given, name: value}, balanced).check()
         return space
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
 
 from fpbench import InputError
 
@@ -40,9 +40,21 @@ class Range(BaseModel):
         return bool(self.low <= value <= self.high)  # type: ignore[operator]
 
 
-Choices: TypeAlias = Annotated[list[JsonValue], Field(min_length=1)]
+def _of_a_kind(given: Any) -> Any:
+    """Refuse here what is neither: of two kinds, pydantic would name the one that was not meant."""
+    if isinstance(given, Range | Mapping) or (isinstance(given, list) and given):
+        return given
+    raise InputError("must be a list of choices, or a table of low, high and log")
 
-Space: TypeAlias = dict[str, Range | Choices]
+
+def ends(where: Range | list[JsonValue]) -> list[JsonValue]:
+    """Every choice, or both ends of the numbers."""
+    return [where.low, where.high] if isinstance(where, Range) else where
+
+
+Choices: TypeAlias = list[JsonValue]
+
+Space: TypeAlias = dict[str, Annotated[Range | Choices, BeforeValidator(_of_a_kind)]]
 """For each parameter its numbers, or its choices."""
 
 

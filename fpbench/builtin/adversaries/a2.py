@@ -6,8 +6,9 @@ from fpbench.builtin.adversaries._learned import AskingAdversary
 class A2(AskingAdversary):
     """Guesses the group from features, label and the target model's prediction.
 
-    With its defaults it is the forest of the authors' script. They searched its parameters for
-    each data set (HyperOpt-Sklearn, 100 evaluations): `trials = 100` does so too.
+    With its defaults it is the forest of the authors' script, on one-hot columns: the script reads
+    codes of categories (`encoding = "ordinal"`). They searched its parameters for each data set
+    (HyperOpt-Sklearn, 100 evaluations): `trials = 100` does so too.
 
     References
     ----------

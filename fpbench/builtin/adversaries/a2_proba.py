@@ -7,10 +7,7 @@ class A2Proba(AskingAdversary):
     """Guesses the group from features, label, the target's prediction and its score.
 
     The score is the model's probability of label 1. The adversaries of Ferry et al. see
-    predictions only.
-
-    With its defaults it is the forest of the authors' script. They searched its parameters for
-    each data set (HyperOpt-Sklearn, 100 evaluations): `trials = 100` does so too.
+    predictions only; in all else it is `a2`.
 
     References
     ----------

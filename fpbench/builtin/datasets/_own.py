@@ -59,6 +59,8 @@ class OwnFile(Dataset):
         """Why it cannot be loaded here; None if it can."""
         if not home.missing(self.files):
             return None
+        if Path(self.path).expanduser().is_dir():
+            return f"{self.name}: {self.path!r} is a directory, not a file"
         return f"{self.name}: no file {self.path!r} in the working directory or in {home}"
 
     def fetch(self, home: DataHome) -> list[Path]:

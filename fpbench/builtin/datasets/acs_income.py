@@ -31,6 +31,9 @@ class ACSIncome(Survey):
     `ssYYpXX.csv`) in a data directory, or without the folders. State and, as far as serial numbers
     tell it, year are checked. There is no standard 1-year file of 2020.
 
+    Source: the Census Bureau's public use microdata; licence: its terms of service,
+    https://www.census.gov/data/developers/about/terms-of-service.html.
+
     References
     ----------
     Frances Ding, Moritz Hardt, John Miller, Ludwig Schmidt, Retiring Adult: new datasets for fair

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 class CSV(OwnFile):
     r"""A CSV file of your own, one row a person, the names of the columns in the first line.
 
-    A column all of whose values are numbers is one of numbers; any other becomes a categorical of
-    strings, and so does one of whole numbers with leading zeros (codes). An empty field, `?`, `NA`,
-    `N/A`, `NaN`, `nan`, `null` or `NULL` is a missing value. A row with more or fewer fields than
-    the first line has is an error that names its line.
+    The file is UTF-8 text. A column all of whose values are numbers is one of numbers; any other
+    becomes a categorical of strings, and so does one of whole numbers with leading zeros (codes).
+    An empty field, `?`, `NA`, `N/A`, `NaN`, `nan`, `null` or `NULL` is a missing value. A row with
+    more or fewer fields than the first line has is an error that names its line.
 
     Labels must be 0 or 1 (or true and false), or `positive` says which value counts as 1.
 
@@ -31,7 +31,9 @@ class CSV(OwnFile):
     name = "csv"
     summary = "your own table: a CSV file with a label and sensitive columns"
 
-    separator: str = Field(",", min_length=1, max_length=1, description="between two fields")
+    separator: str = Field(
+        ",", min_length=1, max_length=1, pattern='[^"\\r\\n]', description="between two fields"
+    )
 
     def frame(self, path: Path) -> DataFrame:
         """Everything in the file.

@@ -17,7 +17,8 @@ class Parquet(OwnFile):
     """A parquet file of your own, one row a person.
 
     Numbers stay numbers; strings, booleans and categoricals become categoricals; other types
-    (dates, lists) are refused with the name of the column, which may be dropped.
+    (dates, lists) are refused with the name of the column, which may be dropped. An index that was
+    written with a name is a column.
 
     Labels must be 0 or 1 or booleans, or `positive` says which value counts as 1.
 
@@ -46,7 +47,8 @@ class Parquet(OwnFile):
         if why := self.unavailable():
             raise DataError(f"{path}: {why}")
         try:
-            return pd.read_parquet(path).reset_index(drop=True)
-        except (OSError, ValueError) as error:  # pyarrow's errors are of both kinds
-            said = " ".join(str(error).split())
+            frame = pd.read_parquet(path)
+            return frame.reset_index(drop=all(name is None for name in frame.index.names))
+        except Exception as error:  # what a damaged file makes pyarrow or pandas stumble over
+            said = " ".join(str(error).split()) or type(error).__name__
             raise DataError(f"{path}: cannot be read as parquet: {said}") from error

@@ -28,7 +28,13 @@ class GivenTable(Dataset):
     def absent(self, home: DataHome) -> str | None:
         """Why it cannot be loaded here; None if it can."""
         if self.table in home.tables:
-            return None
+            given: object = home.tables[self.table]
+            if isinstance(given, Table):
+                return None
+            return (
+                f"table {self.table!r} is a {type(given).__name__}: make a table of it, "
+                "fpbench.table(frame, label=..., sensitive=...)"
+            )
         known = f"; {nearest(self.table, home.tables)}" if home.tables else ""
         return (
             f"no table {self.table!r} was handed over: fpbench.run(..., "
