@@ -1,0 +1,33 @@
+"""The policy that cuts off."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fpbench import Policy, checked_answers
+
+
+class Clip(Policy):
+    """Takes counts below 0 for 0 and counts above the total for the total.
+
+    No count moves further than to the nearest that can be true, so no count gets worse; their sum
+    need not be the total. Repairing twice is repairing once. `upper` changes nothing.
+    """
+
+    name = "clip"
+    summary = "counts below 0 become 0, counts above the total become the total"
+
+    def repair(
+        self, answers: NDArray[np.float64], total: ArrayLike, upper: ArrayLike | None = None
+    ) -> NDArray[np.float64]:
+        """Histograms between 0 and their totals.
+
+        Raises
+        ------
+        InputError
+            If there are no counts, one is not finite, or a total is negative.
+        """
+        values, totals = checked_answers(answers, total)
+        clipped: NDArray[np.float64] = np.minimum(np.maximum(values, 0), totals)
+        return clipped

@@ -1,0 +1,34 @@
+"""The policy that uses all that is public of a histogram: its counts and their sum."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fpbench import Policy, project_counts
+
+
+class Project(Policy):
+    """Takes the nearest counts of at least 0 that sum to the total.
+
+    The nearest by Euclidean distance: the true counts are in this set, and a projection brings
+    noisy counts nearer to everything in it, so the sum of squared errors never grows. Every count
+    may change, the valid ones too, unless they sum to the total already. Repairing twice is
+    repairing once. `upper` changes nothing.
+    """
+
+    name = "project"
+    summary = "the nearest counts of at least 0 that sum to the total"
+    reference = "Held, Wolfe, Crowder, Validation of subgradient optimization, Math. Prog. 6, 1974"
+
+    def repair(
+        self, answers: NDArray[np.float64], total: ArrayLike, upper: ArrayLike | None = None
+    ) -> NDArray[np.float64]:
+        """Histograms of at least 0 that sum to their totals.
+
+        Raises
+        ------
+        InputError
+            If there are no counts, one is not finite, or a total is negative.
+        """
+        return project_counts(answers, total)

@@ -1,0 +1,81 @@
+"""A curator in a process of its own, for tests that talk to one."""
+
+import http.client
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+FPBENCH = Path(sys.executable).parent / "fpbench"
+TOKEN = "a-token-of-many-letters"
+
+
+class Served:
+    """A running `fpbench curator serve`."""
+
+    def __init__(self, where, *options, port=0):
+        self.out = where / f"out-{time.monotonic_ns()}"
+        self.errors = self.out.with_suffix(".errors")
+        with self.out.open("w") as out, self.errors.open("w") as errors:
+            self.process = subprocess.Popen(
+                [FPBENCH, "curator", "serve", *map(str, options), "--port", str(port)],
+                cwd=where, stdout=out, stderr=errors,
+            )  # fmt: skip
+        end = time.monotonic() + 60
+        while not (found := re.search(r" at (https?)://[^ ]*:(\d+)\n", self.out.read_text())):
+            assert self.process.poll() is None, self.errors.read_text()
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        self.scheme, self.port = found[1], int(found[2])
+        self.url = f"{self.scheme}://127.0.0.1:{self.port}"
+
+    @property
+    def log(self):
+        """What it logged of queries."""
+        return [json.loads(line) for line in self.out.read_text().splitlines()[1:]]
+
+    def kill(self):
+        """End it as a power failure would."""
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def stop(self):
+        """End it as its owner would."""
+        if self.process.poll() is None:
+            self.process.terminate()
+            self.process.wait(30)
+
+    def request(self, method, path, body=None, headers=None, *, token=TOKEN):
+        """Status, headers and content of the answer to any request."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        sent = {} if token is None else {"Authorization": f"Bearer {token}"}
+        try:
+            connection.request(method, path, body, {**sent, **(headers or {})})
+            response = connection.getresponse()
+            return response.status, response.headers, response.read()
+        finally:
+            connection.close()
+
+
+@contextmanager
+def serving(where, *options, port=0):
+    """A curator that ends with the block."""
+    served = Served(where, *options, port=port)
+    try:
+        yield served
+    finally:
+        served.stop()
+
+
+def write_people(where, n=60):
+    """A table of n people of two sexes and three races, and a token; the options that name them."""
+    lines = [f"{'fm'[i % 2]},{'abc'[i % 3]},{20 + i % 50}" for i in range(n)]
+    (where / "people.csv").write_text("\n".join(["sex,race,age", *lines, ""]))
+    token = where / "token"
+    token.write_text(TOKEN + "\n")
+    token.chmod(0o600)
+    return ["people.csv", "--sensitive", "sex", "--ledger", "ledger.db", "--token-file", "token"]
