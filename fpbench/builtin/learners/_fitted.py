@@ -5,13 +5,23 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench import Codes, Encoding, InputError, encode
+from fpbench import (
+    Codes,
+    EncodedColumn,
+    Encoding,
+    InputError,
+    Measures,
+    Rules,
+    encode,
+    tree_rules,
+)
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -23,6 +33,19 @@ class Fitted:
 
     estimator: Any
     encoding: Encoding
+    columns: tuple[EncodedColumn, ...] = ()
+    """Where the columns of its matrix come from, to name them in rules."""
+    notes: Measures = field(default_factory=dict)
+    """What a row should say of its training."""
+
+    @cached_property
+    def rules(self) -> Rules | None:
+        """Its rules, if it is a decision tree; None for any other classifier."""
+        from sklearn.tree import DecisionTreeClassifier
+
+        if not isinstance(self.estimator, DecisionTreeClassifier):
+            return None
+        return tree_rules(self.estimator, self.columns, self.encoding)
 
     def predict(
         self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None

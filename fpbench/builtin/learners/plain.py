@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fpbench import Classifier, Sample, SklearnLearner
+from fpbench import FAMILIES, Classifier, Sample, SklearnLearner, encoded_names
 from fpbench.builtin.learners._fitted import Fitted
 
 
@@ -18,7 +18,16 @@ class Plain(SklearnLearner):
     summary = "scikit-learn classifier without any fairness"
     needs = frozenset({"features", "labels"})
 
+    @property
+    def gives_rules(self) -> bool:
+        """Whether the base is a decision tree."""
+        if self.base in FAMILIES:
+            return self.base == "decision-tree"
+        from sklearn.tree import DecisionTreeClassifier
+
+        return issubclass(self.recipe.classifier(), DecisionTreeClassifier)
+
     def fit(self, sample: Sample, rng: np.random.Generator) -> Classifier:
         """Train on features and labels."""
         model = self.estimator(rng).fit(self.encode(sample.features), sample.labels)
-        return Fitted(model, self.encoding)
+        return Fitted(model, self.encoding, encoded_names(sample.features, self.encoding))

@@ -1,0 +1,226 @@
+"""fpbench.audit: what it takes, what it refuses, and the code of its page."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from serving import TOKEN, serving, write_people
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+import fpbench
+from fpbench import BudgetError, Curator, InputError, Ledger, RuleList, component
+
+N = 1200
+RNG = np.random.default_rng(3)
+SEX = RNG.choice(["woman", "man"], N)
+ORIGIN = RNG.choice(["here", "there"], N)
+X = RNG.normal(size=(N, 3)) + 0.4 * (SEX == "man")[:, None]
+FRAME = pd.DataFrame(X, columns=["a", "b", "c"])
+Y = (X[:, 0] + RNG.normal(size=N) > 0).astype(np.int8)
+TREE = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, Y)
+
+
+def ratio(predictions, groups=SEX):
+    rates = pd.Series(predictions).groupby(np.asarray(groups)).mean()
+    return float(rates.min() / rates.max())
+
+
+def near(release, value):
+    """With an epsilon this large there is next to no noise."""
+    assert release.values[0] == pytest.approx(value, abs=1e-3)
+    assert release.low[0] < value < release.high[0]
+
+
+@pytest.mark.parametrize("mode", [{}, {"mode": "reference"}, {"per_rule": True}])
+def test_a_tree(mode):
+    near(fpbench.audit(TREE, X, SEX, epsilon=1e5, rng=0, **mode), ratio(TREE.predict(X)))
+
+
+def test_a_tree_of_named_columns_names_them():
+    tree = DecisionTreeClassifier(max_depth=3, random_state=0).fit(FRAME, Y)
+    release = fpbench.audit(tree, FRAME, SEX, epsilon=1e5, per_rule=True, rng=0)
+    near(release, ratio(tree.predict(FRAME)))
+    assert release.rules["rule"].str.contains(r"\ba [<>]").all()
+    assert release.rules["people"].sum() == tree.predict(FRAME).sum()
+    assert release.measures["n_rules"] == len(release.rules)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        make_pipeline(StandardScaler(), LogisticRegression()).fit(X, Y),
+        LogisticRegression().fit(X, Y == 1),
+        LogisticRegression().fit(X, Y.astype(float)),
+    ],
+)
+def test_any_classifier(model):
+    near(fpbench.audit(model, X, SEX, epsilon=1e5, rng=0), ratio(model.predict(X)))
+    with pytest.raises(InputError, match="reads rules, and the model has none"):
+        fpbench.audit(model, X, SEX, epsilon=1.0, mode="reference")
+
+
+@pytest.mark.parametrize("kind", [list, tuple, np.array, pd.Series])
+@pytest.mark.parametrize("dtype", [bool, int, float, np.uint8])
+def test_predictions_themselves(kind, dtype):
+    given = kind(Y.astype(dtype).tolist())
+    near(fpbench.audit(given, None, SEX, epsilon=1e5, rng=0), ratio(Y))
+
+
+def test_a_rule_list():
+    model = RuleList([([("a", ">", 0.5)], 1), ([("b", ">", 1.0)], 1)], default=0)
+    for mode in ({}, {"mode": "reference"}, {"per_rule": True}):
+        near(
+            fpbench.audit(model, FRAME, SEX, epsilon=1e5, rng=0, **mode),
+            ratio(model.predict(FRAME)),
+        )
+
+
+def test_models_of_our_learners():
+    table = fpbench.table(FRAME.assign(y=Y, sex=SEX), label="y", sensitive="sex")
+    sample, rng = table.sample(), np.random.default_rng(0)
+    for name in ("plain", "decision-tree", "exponentiated-gradient"):
+        model = component("learner", name).fit(sample, rng)
+        release = fpbench.audit(model, sample.features, SEX, epsilon=5.0, rng=0)
+        assert 0.3 < release.values[0] <= 1
+        if name != "exponentiated-gradient":
+            predicted = model.predict(sample.features, rng)
+            release = fpbench.audit(
+                model, sample.features, SEX, epsilon=1e6, mode="reference", rng=0,
+                policy="0/uniform",  # the paper's policy says n / K of a group without members
+            )  # fmt: skip
+            near(release, ratio(predicted))
+
+
+def test_sensitive_attributes_of_every_kind():
+    both = pd.DataFrame({"sex": SEX, "origin": ORIGIN})
+    crossed = ratio(Y, both["sex"] + both["origin"])
+    near(fpbench.audit(Y, None, both, epsilon=1e5, rng=0), crossed)
+    release = fpbench.audit(TREE, X, both, epsilon=1e5, per_rule=True, rng=0)
+    assert {"man x here", "rate of woman x there"} <= set(release.rules)
+    for given in (pd.Series(SEX), list(SEX), pd.Categorical(SEX), SEX == "man"):
+        near(fpbench.audit(Y, None, given, epsilon=1e5, rng=0), ratio(Y))
+
+
+def test_labels():
+    for metric, label in (("equal-opportunity", 1), ("predictive-equality", 0)):
+        predicted = TREE.predict(X)
+        found = fpbench.audit(TREE, X, SEX, labels=Y, metric=metric, epsilon=1e5, rng=0)
+        near(found, ratio(predicted[label == Y], SEX[label == Y]))
+        with pytest.raises(InputError, match=f"labels: metric '{metric}' needs them"):
+            fpbench.audit(TREE, X, SEX, metric=metric, epsilon=1.0)
+
+
+def test_mechanisms_and_policies_in_every_spelling():
+    for mechanism in (
+        "gaussian",
+        {"use": "gaussian", "delta": 1e-6},
+        component("mechanism", "gaussian"),
+    ):
+        release = fpbench.audit(Y, None, SEX, epsilon=1.0, mechanism=mechanism)
+        assert release.guarantee.delta > 0
+    for policy in ("clip", {"use": "clip"}, component("policy", "clip")):
+        one = fpbench.audit(Y, None, SEX, epsilon=0.01, policy=policy, rng=4, repetitions=5)
+        two = fpbench.audit(Y, None, SEX, epsilon=0.01, policy="clip", rng=4, repetitions=5)
+        assert (one.values == two.values).all()
+        assert (one.values != fpbench.audit(Y, None, SEX, epsilon=0.01, rng=4).values[0]).any()
+
+
+def test_a_curator_is_asked_and_paid():
+    curator = Curator(SEX, ledger=Ledger(1.0, neighbours="add-remove"), rng=0)
+    release = fpbench.audit(TREE, X, curator, epsilon=0.4)
+    assert release.guarantee.neighbours == "add-remove"
+    assert curator.remaining.epsilon == pytest.approx(0.6)
+    with pytest.raises(BudgetError):
+        fpbench.audit(TREE, X, curator, epsilon=0.4, repetitions=2)
+    with pytest.raises(InputError, match="the curator's are 'add-remove', not 'attribute'"):
+        fpbench.audit(TREE, X, curator, epsilon=0.1, neighbours="attribute")
+    release = fpbench.audit(TREE, X, SEX, epsilon=0.1, neighbours="add-remove")
+    assert release.guarantee.neighbours == "add-remove"
+
+
+def test_the_same_seed_says_the_same():
+    first, again, other = (
+        fpbench.audit(TREE, X, SEX, epsilon=0.1, repetitions=3, rng=seed) for seed in (1, 1, 2)
+    )
+    assert (first.values == again.values).all()
+    assert (first.high == again.high).all()
+    assert (first.values != other.values).any()
+
+
+def test_a_curator_on_another_machine(tmp_path):
+    """What it is sent has no groups in it, and what it answers is all that is known."""
+    options, X = write_people(tmp_path, 200), np.arange(200)[:, None] % 5
+    tree = DecisionTreeClassifier(random_state=0).fit(X, X[:, 0] > 2)
+    with serving(tmp_path, *options, "--epsilon", 2) as served:
+        curator = fpbench.RemoteCurator(served.url, TOKEN)
+        for mode in ("partition", "reference"):
+            release = fpbench.audit(
+                tree, X, curator, epsilon=0.5, mode=mode,
+                mechanism={"use": "discrete-laplace", "noise": "secure"},
+            )  # fmt: skip
+            assert 0 <= release.low[0] <= release.values[0] <= release.high[0] <= 1
+            assert release.low[0] < release.high[0]
+            assert (release.noise, release.guarantee.epsilon) == ("secure", 0.5)
+        assert curator.remaining.epsilon == pytest.approx(1.0)
+        assert sum("cells" in line for line in served.log) == 3
+        with pytest.raises(BudgetError):
+            fpbench.audit(
+                tree, X, curator, epsilon=1.5,
+                mechanism={"use": "discrete-laplace", "noise": "secure"},
+            )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"epsilon": 0}, "audit: epsilon: input should be greater than 0"),
+        ({"epsilon": -1.0}, "audit: epsilon: input should be greater than 0, not -1"),
+        ({"epsilon": np.float64("nan")}, "audit: epsilon"),
+        ({"epsilon": "much"}, "audit: epsilon: input should be a valid number, not 'much'"),
+        ({"mode": "refernce"}, "audit: mode: .* not 'refernce'; did you mean 'reference'"),
+        ({"metric": "parity"}, "audit: metric: .*did you mean 'statistical-parity'"),
+        ({"repetitions": 0}, "audit: repetitions"),
+        ({"confidence": 95}, "audit: confidence"),
+        ({"mechanism": "laplac"}, "did you mean 'laplace'"),
+        ({"mechanism": {"use": "gaussian", "delta": 2.0}}, "mechanism 'gaussian': delta"),
+        ({"mechanism": {"delta": 0.1}}, 'mechanism: a table needs use = "NAME"'),
+        ({"mechanism": component("policy", "clip")}, "mechanism: must be a name or a mechanism"),
+        ({"policy": "uniform"}, "unknown policy 'uniform'; did you mean '1/uniform'"),
+        ({"policy": 3}, "policy: must be a name or a policy, not 3"),
+        ({"sensitive": SEX[:-1]}, "sensitive: has 1199 people, and the model predicts for 1200"),
+        ({"sensitive": ["man"] * N}, "one group"),
+        ({"neighbours": "friends"}, "neighbours"),
+        ({"X": None}, "X: is missing"),
+        ({"model": Y[:-1]}, "X: has 1200 rows, and there are 1199 predictions"),
+        ({"model": Y + 1}, "model .*: must be 0 or 1, not 2"),
+        ({"model": Y + 0.5}, "must be 0 or 1, not"),
+        ({"model": ["a"] * N}, "must be 0 or 1, not .*'a'"),
+        ({"model": np.stack([Y, Y])}, "must have one dimension, not 2"),
+        ({"model": [], "X": None}, "is empty"),
+        ({"model": "logistic"}, "must have one dimension, not 0"),
+        ({"labels": Y[:5], "metric": "equalized-odds"}, "labels: has 5 values, and X has 1200"),
+        ({"labels": Y - 1, "metric": "equalized-odds"}, "labels: must be 0 or 1, not -1"),
+        ({"model": LogisticRegression().fit(X, SEX)}, "predictions of the model: must be 0 or 1"),
+        ({"model": DecisionTreeClassifier().fit(X, SEX)}, "must predict one label, 0 or 1"),
+    ],
+)
+def test_what_is_refused(change, message):
+    given = {"model": TREE, "X": X, "sensitive": SEX, "epsilon": 1.0, **change}
+    with pytest.raises(InputError, match=message):
+        fpbench.audit(**given)
+
+
+PAGE = Path(__file__).parents[1] / "docs" / "auditing.md"
+BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.M | re.S)
+
+
+def test_the_code_of_the_page_runs():
+    assert BLOCKS
+    names: dict = {}
+    for block in BLOCKS:
+        exec(block, names)
