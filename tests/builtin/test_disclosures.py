@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from scipy import stats
 
 import fpbench
-from fpbench import FORMS, METRICS, InputError, Mechanism, RateConstraint, Sample
+from fpbench import FORMS, HISTOGRAM, METRICS, InputError, Mechanism, RateConstraint, Sample
 from fpbench.builtin.disclosures.estimated import Estimated
 from fpbench.builtin.disclosures.hidden import Hidden
 from fpbench.builtin.disclosures.noisy import Noisy
@@ -210,12 +210,13 @@ class Recorder(Mechanism):
 
     name = "recorder"
     summary = "remembers"
-    noise: tuple[float, ...] = ()
+    error: tuple[float, ...] = ()
     asked: ClassVar[list] = []
 
-    def release(self, answer, sensitivity, epsilon, rng):
-        self.asked.append((answer.copy(), sensitivity, epsilon))
-        return answer + np.resize(self.noise or (0.0,), answer.shape)
+    def release(self, counts, sensitivity, epsilon, rng, upper=None):
+        self.asked.append((counts.copy(), sensitivity, epsilon))
+        assert (counts <= upper).all()
+        return counts + np.resize(self.error or (0.0,), counts.shape)
 
 
 @given(contexts(), st.none() | st.sampled_from(METRICS), st.sampled_from(FORMS))
@@ -246,7 +247,7 @@ def test_without_noise_the_unfairness_itself_is_published(given_context, metric,
             for k in range(len(train.groups))
         ]
         assert answer.tolist() == cells
-        assert (sensitivity, epsilon) == (2.0, 0.5)
+        assert (sensitivity, epsilon) == (HISTOGRAM["attribute"], 0.5)
 
 
 def test_one_person_changes_the_counts_by_no_more_than_the_sensitivity():
@@ -262,17 +263,18 @@ def test_one_person_changes_the_counts_by_no_more_than_the_sensitivity():
                 disclosure = Noisy(mechanism=Recorder(), epsilon=1.0, metric=metric)
                 disclosure.claim(context(None, codes, labels, said, k=3), RNG)
                 released.append(np.concatenate([answer for answer, _, _ in Recorder.asked]))
-                assert {sensitivity for _, sensitivity, _ in Recorder.asked} == {2.0}
+                assert {sensitivity.l1 for _, sensitivity, _ in Recorder.asked} == {2.0}
             assert np.abs(released[0] - released[1]).sum() <= 2
+            assert np.linalg.norm(released[0] - released[1]) <= HISTOGRAM["attribute"].l2
 
 
 def test_noisy_counts_that_make_no_sense_are_still_a_claim():
     fair = context(None, [0, 0, 1, 1], [0] * 4, [0, 1, 0, 1])
-    for noise in ((-1e6,), (1e6, -1e6, 0.4), (0.49,), (-0.51,)):
-        noisy = Noisy(mechanism=Recorder(noise=noise), epsilon=1.0, metric="statistical-parity")
+    for error in ((-1e6,), (1e6, -1e6, 0.4), (0.49,), (-0.51,)):
+        noisy = Noisy(mechanism=Recorder(error=error), epsilon=1.0, metric="statistical-parity")
         assert 0 <= noisy.claim(fair, RNG).constraint.tolerance <= 1
     # All counts negative, so 0: nobody is left, and nobody is treated unfairly.
-    nobody = Noisy(mechanism=Recorder(noise=(-1e6,)), epsilon=1.0, metric="equalized-odds")
+    nobody = Noisy(mechanism=Recorder(error=(-1e6,)), epsilon=1.0, metric="equalized-odds")
     assert nobody.claim(fair, RNG).constraint.tolerance == 0
 
 
@@ -305,9 +307,9 @@ def test_the_noise_of_counts_has_scale_2_over_epsilon():
         name = "listening"
         heard: ClassVar[list] = []
 
-        def release(self, answer, sensitivity, epsilon, rng):
-            noisy = super().release(answer, sensitivity, epsilon, rng)
-            self.heard.extend(noisy - answer)
+        def release(self, counts, sensitivity, epsilon, rng, upper=None):
+            noisy = super().release(counts, sensitivity, epsilon, rng, upper)
+            self.heard.extend(noisy - counts)
             return noisy
 
     rng = np.random.default_rng(5)

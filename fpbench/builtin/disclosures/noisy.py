@@ -6,6 +6,7 @@ import numpy as np
 from pydantic import Field
 
 from fpbench import (
+    HISTOGRAM,
     Claim,
     Component,
     Context,
@@ -20,9 +21,6 @@ from fpbench import (
     unfairness,
 )
 from fpbench.builtin.disclosures._rounding import rounded_up
-
-_SENSITIVITY = 2.0
-"""One person's group is one less in one cell of the histogram and one more in another (L1)."""
 
 
 class Noisy(Disclosure):
@@ -82,7 +80,9 @@ class Noisy(Disclosure):
         for part in RateConstraint(metric).slices(train.labels):
             members, positives = group_counts(train.sensitive, train.predictions, k, part)
             counts = np.concatenate([members - positives, positives])
-            noisy = self.mechanism.release(counts, _SENSITIVITY, self.epsilon, rng)
+            noisy = self.mechanism.release(
+                counts, HISTOGRAM["attribute"], self.epsilon, rng, upper=counts.sum()
+            )
             others, yes = np.rint(np.maximum(noisy, 0)).astype(np.int64).reshape(2, k)
             measured.append(unfairness(others + yes, yes, self.form))
         constraint = RateConstraint(metric, rounded_up(max(measured)), self.form)

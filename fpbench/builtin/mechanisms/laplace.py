@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from fpbench import Mechanism
+from fpbench import Mechanism, Sensitivity
+from fpbench.builtin.mechanisms._noise import checked
 
 
 class Laplace(Mechanism):
@@ -24,12 +25,20 @@ class Laplace(Mechanism):
     summary = "adds Laplace noise: pure differential privacy"
     reference = "Dwork et al., Calibrating Noise to Sensitivity in Private Data Analysis, TCC 2006"
 
+    continuous = True
+
     def release(
         self,
-        answer: NDArray[np.int64],
-        sensitivity: float,
-        epsilon: float,
+        counts: NDArray[np.int64],
+        sensitivity: Sensitivity,
+        epsilon: float | NDArray[np.float64],
         rng: np.random.Generator,
+        upper: ArrayLike | None = None,
     ) -> NDArray[np.float64]:
-        """Noisy answers of the same shape."""
-        return answer + rng.laplace(0.0, sensitivity / epsilon, np.shape(answer))
+        """Noisy counts."""
+        scale = sensitivity.l1 / checked(epsilon)
+        shape = np.broadcast_shapes(np.shape(counts), scale.shape)
+        noisy: NDArray[np.float64] = np.asarray(rng.laplace(size=shape))
+        noisy *= scale
+        noisy += counts
+        return noisy

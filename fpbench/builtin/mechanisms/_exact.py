@@ -1,0 +1,78 @@
+"""Exact samplers: integers and rationals only, from a source of uniform integers.
+
+Canonne, Kamath & Steinke, The Discrete Gaussian for Differential Privacy, NeurIPS 2020, Algorithms
+1 to 3. Nothing here is a floating-point number, so nothing is given away by rounding. The time of a
+draw depends on the noise: an observer who times single draws learns about it.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Callable
+from fractions import Fraction
+from typing import TypeAlias
+
+Below: TypeAlias = Callable[[int], int]
+"""Uniform in 0..n-1; the operating system's randomness unless a test says otherwise."""
+
+
+def bernoulli_exp(top: int, bottom: int, below: Below = secrets.randbelow) -> bool:
+    """True with probability exp(-top / bottom), top >= 0 and bottom > 0."""
+    while top > bottom:
+        if not _exp_of_fraction(1, 1, below):
+            return False
+        top -= bottom
+    return _exp_of_fraction(top, bottom, below)
+
+
+def _exp_of_fraction(top: int, bottom: int, below: Below) -> bool:
+    # The series of exp(-x), 0 <= x <= 1, as a race: how long do coins of bias x / k stay heads?
+    k = 1
+    while below(bottom * k) < top:
+        k += 1
+    return k % 2 == 1
+
+
+def discrete_laplace(scale: Fraction, below: Below = secrets.randbelow) -> int:
+    """An integer z with probability proportional to exp(-|z| / scale)."""
+    t, s = scale.numerator, scale.denominator
+    while True:
+        # A geometric number of rate 1 / t, low part and high part; then of rate s / t.
+        low = below(t)
+        if not bernoulli_exp(low, t, below):
+            continue
+        high = 0
+        while _exp_of_fraction(1, 1, below):
+            high += 1
+        size = (low + t * high) // s
+        negative = below(2) == 1
+        if not (negative and size == 0):  # else 0 would be twice as likely
+            return -size if negative else size
+
+
+def discrete_gaussian(variance: Fraction, below: Below = secrets.randbelow) -> int:
+    """An integer z with probability proportional to exp(-z^2 / (2 variance))."""
+    top, bottom = variance.numerator, variance.denominator
+    t = math.isqrt(top // bottom) + 1
+    while True:
+        z = discrete_laplace(Fraction(t), below)
+        # Accept with exp(-(|z| - variance / t)^2 / (2 variance)).
+        away = abs(z) * t * bottom - top
+        if bernoulli_exp(away * away, 2 * t * t * bottom * top, below):
+            return z
+
+
+def laplace_within(
+    center: int, upper: int, rate: Fraction, below: Below = secrets.randbelow
+) -> int:
+    """An integer r in 0..upper with probability proportional to exp(-rate |r - center|)."""
+    top, bottom = rate.numerator, rate.denominator
+    while rate * upper > 1:  # most of the mass is within a few scales: propose from all integers
+        r = center + discrete_laplace(1 / rate, below)
+        if 0 <= r <= upper:
+            return r
+    while True:  # all are nearly as likely
+        r = below(upper + 1)
+        if bernoulli_exp(abs(r - center) * top, bottom, below):
+            return r

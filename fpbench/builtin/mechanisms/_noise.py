@@ -1,0 +1,62 @@
+"""What mechanisms share: checks of what they are handed, and one calibration for each epsilon."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fpbench import InputError, as_written
+
+
+def checked(epsilon: ArrayLike) -> NDArray[np.float64]:
+    """Epsilon as an array.
+
+    Raises
+    ------
+    InputError
+        If it is not positive and finite.
+    """
+    values = np.asarray(epsilon, dtype=np.float64)
+    wrong = values[~((values > 0) & (values < np.inf))]
+    if wrong.size:
+        raise InputError(f"epsilon must be above 0 and finite, not {float(wrong.flat[0])!r}")
+    return values
+
+
+def whole(numbers: ArrayLike, what: str) -> NDArray[np.int64]:
+    """Numbers as an integer array.
+
+    Raises
+    ------
+    InputError
+        If they are not whole.
+    """
+    values = np.asarray(numbers)
+    if not np.issubdtype(values.dtype, np.integer):
+        raise InputError(f"{what} must be whole numbers, not of type {values.dtype}")
+    return values.astype(np.int64, copy=False)
+
+
+def each(
+    calibration: Callable[[float], float], epsilon: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """A calibration at every epsilon of an array, computed once for each value."""
+    values, where = np.unique(epsilon, return_inverse=True)
+    found = np.array([calibration(float(value)) for value in values])
+    return found[where].reshape(epsilon.shape)
+
+
+def drawn(
+    law: Callable[[Fraction], Fraction],
+    draw: Callable[[Fraction], int],
+    epsilon: NDArray[np.float64],
+    shape: tuple[int, ...],
+) -> NDArray[np.float64]:
+    """Independent draws, one at a time: `law` is the parameter of `draw` at each epsilon."""
+    values, where = np.unique(np.broadcast_to(epsilon, shape), return_inverse=True)
+    laws = [law(as_written(value)) for value in values]
+    noise = [draw(laws[i]) for i in where.ravel()]
+    return np.array(noise, dtype=np.float64).reshape(shape)

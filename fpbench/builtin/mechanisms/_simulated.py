@@ -1,0 +1,74 @@
+"""Vectorised simulation of the discrete distributions, in floating point, seeded."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+def discrete_laplace(scale: Floats, shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
+    """Integers z with probability proportional to exp(-|z| / scale), of the broadcast shape."""
+    # The difference of two geometric numbers.
+    p = -np.expm1(-1 / scale)
+    noise = rng.geometric(p, shape).astype(np.float64)
+    noise -= rng.geometric(p, shape)
+    return noise
+
+
+def discrete_gaussian(variance: Floats, shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
+    """Integers z with probability proportional to exp(-z^2 / (2 variance)).
+
+    Rejection from discrete Laplace noise, all at once: Canonne, Kamath & Steinke, NeurIPS 2020,
+    Algorithm 3.
+    """
+    v = np.broadcast_to(variance, shape).ravel()
+    t = np.floor(np.sqrt(v)) + 1
+    noise = np.empty(v.size)
+    left = np.arange(v.size)
+    while left.size:
+        z = discrete_laplace(t[left], left.shape, rng)
+        away = np.abs(z) - v[left] / t[left]
+        kept = rng.random(left.size) < np.exp(-(away**2) / (2 * v[left]))
+        noise[left[kept]] = z[kept]
+        left = left[~kept]
+    return noise.reshape(shape)
+
+
+def laplace_within(center: Floats, upper: Floats, rate: Floats, rng: np.random.Generator) -> Floats:
+    """Integers r in 0..upper with probability proportional to exp(-rate |r - center|).
+
+    All of one shape. First the side is drawn, below, at or above the center; then the distance.
+    """
+
+    def mass(distance: Floats) -> Floats:
+        """Of the distances 1 to this one: the sum of exp(-rate d)."""
+        with np.errstate(over="ignore"):  # a rate so high that only the center is left
+            found: Floats = -np.expm1(-rate * distance) / np.expm1(rate)
+        return found
+
+    below, above = mass(center), mass(upper - center)
+    side = rng.random(center.shape) * (1 + below + above)
+    down, up = (side >= 1) & (side < 1 + below), side >= 1 + below
+    most = np.where(down, center, upper - center)
+    # The inverse of a geometric distribution that ends at `most`.
+    u = rng.random(center.shape)
+    distance = 1 + np.floor(-np.log1p(u * np.expm1(-rate * most)) / rate)
+    distance = np.minimum(distance, most)
+    r: Floats = center + np.where(down, -distance, np.where(up, distance, 0.0))
+    return r
+
+
+def weighted_within(
+    center: int, upper: int, weights: Floats, draws: int, rng: np.random.Generator
+) -> Floats:
+    """Integers r in 0..upper with probability proportional to weights[|r - center|]."""
+    heap = np.cumsum(weights)
+    below, above = heap[center], heap[upper - center] - heap[0]
+    u = rng.random(draws) * (below + above)
+    up = u >= below
+    distance = np.searchsorted(heap, np.where(up, u - below + heap[0], u), side="right")
+    distance = np.minimum(distance, np.where(up, upper - center, center))
+    r: Floats = (center + np.where(up, distance, -distance)).astype(np.float64)
+    return r

@@ -1,0 +1,74 @@
+"""The discrete Gaussian mechanism."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from pydantic import Field
+
+from fpbench import Guarantee, Mechanism, Neighbours, Sensitivity, epsilon_to_rho
+from fpbench.builtin.mechanisms._exact import discrete_gaussian as exact
+from fpbench.builtin.mechanisms._noise import checked, drawn, each, whole
+from fpbench.builtin.mechanisms._simulated import discrete_gaussian as simulated
+
+
+class DiscreteGaussian(Mechanism):
+    """Adds a whole number z with probability proportional to exp(-z^2 / 2 s^2).
+
+    s^2 = sensitivity^2 / 2 rho makes answers rho-zCDP if their L2 sensitivity is as said (Theorem
+    14); rho is the greatest that implies (epsilon, delta) (Corollary 13). Secure noise is drawn
+    exactly, from the operating system's randomness.
+
+    References
+    ----------
+    Canonne, Kamath, Steinke: The Discrete Gaussian for Differential Privacy. NeurIPS 2020.
+    """
+
+    name = "discrete-gaussian"
+    summary = "adds discrete normal noise, whole numbers: (epsilon, delta)-differential privacy"
+    reference = "Canonne, Kamath & Steinke, The Discrete Gaussian for Differential Privacy, 2020"
+
+    delta: float = Field(
+        1e-6, gt=0, lt=1, description="probability with which epsilon may fail to hold"
+    )
+
+    def guarantee(self, epsilon: float, neighbours: Neighbours) -> Guarantee:
+        """Of (epsilon, delta), and rho."""
+        return Guarantee(epsilon, self.delta, neighbours, epsilon_to_rho(epsilon, self.delta))
+
+    def release(
+        self,
+        counts: NDArray[np.int64],
+        sensitivity: Sensitivity,
+        epsilon: float | NDArray[np.float64],
+        rng: np.random.Generator,
+        upper: ArrayLike | None = None,
+    ) -> NDArray[np.float64]:
+        """Noisy counts, whole numbers.
+
+        Raises
+        ------
+        InputError
+            If the counts are not whole numbers.
+        """
+        counts, epsilon = whole(counts, "counts"), checked(epsilon)
+        shape = np.broadcast_shapes(counts.shape, epsilon.shape)
+
+        def variance(value: float) -> Fraction:
+            return self._variance(value, sensitivity.l2)
+
+        if self.noise == "secure":
+            return counts + drawn(lambda e: variance(float(e)), exact, epsilon, shape)
+        variances = each(lambda value: float(variance(value)), epsilon)
+        return counts + simulated(variances, shape, rng)
+
+    def _variance(self, epsilon: float, l2: float) -> Fraction:
+        """The parameter s^2, rounded up to a multiple of 2^-20 so that rounding costs no privacy.
+
+        The factor is far above the error of the floating-point numbers it is computed with.
+        """
+        least = l2**2 / (2 * epsilon_to_rho(epsilon, self.delta)) * (1 + 1e-9)
+        return Fraction(math.ceil(least * 2**20), 2**20)

@@ -1,0 +1,51 @@
+"""The discrete Laplace mechanism."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fpbench import Mechanism, Sensitivity, as_written
+from fpbench.builtin.mechanisms._exact import discrete_laplace as exact
+from fpbench.builtin.mechanisms._noise import checked, drawn, whole
+from fpbench.builtin.mechanisms._simulated import discrete_laplace as simulated
+
+
+class DiscreteLaplace(Mechanism):
+    """Adds a whole number z with probability proportional to exp(-|z| epsilon / sensitivity).
+
+    Also called the geometric mechanism. It makes whole-numbered answers epsilon-differentially
+    private if their L1 sensitivity is as said. Secure noise is drawn exactly, from the operating
+    system's randomness.
+
+    References
+    ----------
+    Ghosh, Roughgarden, Sundararajan: Universally Utility-Maximizing Privacy Mechanisms. STOC 2009.
+    Canonne, Kamath, Steinke: The Discrete Gaussian for Differential Privacy. NeurIPS 2020.
+    """
+
+    name = "discrete-laplace"
+    summary = "adds two-sided geometric noise, whole numbers: pure differential privacy"
+    reference = "Ghosh et al., Universally Utility-Maximizing Privacy Mechanisms, STOC 2009"
+
+    def release(
+        self,
+        counts: NDArray[np.int64],
+        sensitivity: Sensitivity,
+        epsilon: float | NDArray[np.float64],
+        rng: np.random.Generator,
+        upper: ArrayLike | None = None,
+    ) -> NDArray[np.float64]:
+        """Noisy counts, whole numbers.
+
+        Raises
+        ------
+        InputError
+            If the counts are not whole numbers.
+        """
+        counts, epsilon = whole(counts, "counts"), checked(epsilon)
+        shape = np.broadcast_shapes(counts.shape, epsilon.shape)
+        if self.noise == "secure":
+            l1 = as_written(sensitivity.l1)
+            return counts + drawn(lambda e: l1 / e, exact, epsilon, shape)
+        return counts + simulated(sensitivity.l1 / epsilon, shape, rng)

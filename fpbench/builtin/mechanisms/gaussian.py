@@ -1,0 +1,87 @@
+"""The Gaussian mechanism."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from pydantic import Field
+
+from fpbench import (
+    Guarantee,
+    InputError,
+    Mechanism,
+    Neighbours,
+    Sensitivity,
+    gaussian_rho,
+    gaussian_sigma,
+)
+from fpbench.builtin.mechanisms._noise import checked, each
+
+
+class Gaussian(Mechanism):
+    """Adds noise of the normal distribution, calibrated to (epsilon, delta).
+
+    `analytic` calibration takes the least noise that gives the guarantee (Balle & Wang 2018), at
+    any epsilon. `classic` takes sigma = sqrt(2 ln(1.25 / delta)) sensitivity / epsilon, which is
+    more than needed, and proven for epsilon below 1 only (Dwork & Roth 2014, Theorem A.1). The
+    noise is simulated in floating point: good for benchmarks, not for real releases.
+
+    References
+    ----------
+    Balle, Wang: Improving the Gaussian Mechanism for Differential Privacy. ICML 2018.
+    """
+
+    name = "gaussian"
+    summary = "adds normal noise: (epsilon, delta)-differential privacy"
+    reference = "Balle & Wang, Improving the Gaussian Mechanism for Differential Privacy, ICML 2018"
+
+    continuous = True
+
+    delta: float = Field(
+        1e-6, gt=0, lt=1, description="probability with which epsilon may fail to hold"
+    )
+    calibration: Literal["analytic", "classic"] = Field(
+        "analytic", description="of the noise: `analytic`, exact; `classic`, the textbook's bound"
+    )
+
+    def guarantee(self, epsilon: float, neighbours: Neighbours) -> Guarantee:
+        """Of (epsilon, delta), and rho.
+
+        Raises
+        ------
+        InputError
+            If `classic` calibration does not hold for this epsilon.
+        """
+        rho = gaussian_rho(self._multiplier(epsilon))
+        return Guarantee(epsilon, self.delta, neighbours, rho)
+
+    def release(
+        self,
+        counts: NDArray[np.int64],
+        sensitivity: Sensitivity,
+        epsilon: float | NDArray[np.float64],
+        rng: np.random.Generator,
+        upper: ArrayLike | None = None,
+    ) -> NDArray[np.float64]:
+        """Noisy counts."""
+        sigma = sensitivity.l2 * each(self._multiplier, checked(epsilon))
+        shape = np.broadcast_shapes(np.shape(counts), sigma.shape)
+        noisy: NDArray[np.float64] = np.asarray(rng.standard_normal(shape))
+        noisy *= sigma
+        noisy += counts
+        return noisy
+
+    def _multiplier(self, epsilon: float) -> float:
+        """Standard deviation for sensitivity 1."""
+        if self.calibration == "analytic":
+            return gaussian_sigma(epsilon, self.delta)
+        if checked(epsilon) >= 1:
+            raise InputError(
+                f'mechanism {self.name!r}: calibration = "classic" is proven for epsilon below 1 '
+                f"only, and epsilon is {epsilon:g}; use the analytic one, which holds at any "
+                "epsilon and adds less noise"
+            )
+        return math.sqrt(2 * math.log(1.25 / self.delta)) / epsilon

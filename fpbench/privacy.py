@@ -1,0 +1,127 @@
+"""Differential privacy in numbers: sensitivities, guarantees and their composition."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
+
+from fpbench.decimals import as_written
+from fpbench.errors import InputError, nearest
+
+Neighbours: TypeAlias = Literal["attribute", "add-remove"]
+"""Which data sets must be hard to tell apart: those that differ in one person's group, where who
+takes part is public, or those that differ in whether one person takes part at all."""
+
+NEIGHBOURS: tuple[Neighbours, ...] = get_args(Neighbours)
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """How far the answers of neighbouring data sets may lie apart."""
+
+    l1: float
+    """Greatest sum of absolute differences."""
+    l2: float
+    """Greatest root of the sum of squared differences."""
+
+
+HISTOGRAM: dict[Neighbours, Sensitivity] = {
+    "attribute": Sensitivity(2.0, math.sqrt(2.0)),
+    "add-remove": Sensitivity(1.0, 1.0),
+}
+"""Sensitivity of counts of disjoint cells: one person leaves a cell for another, or just a cell."""
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """What an observer of a release may learn of a person, at most.
+
+    Raises
+    ------
+    InputError
+        If epsilon or rho is not positive and finite, delta is not in [0, 1), or the relation is
+        unknown.
+    """
+
+    epsilon: float
+    delta: float = 0.0
+    neighbours: Neighbours = "attribute"
+    rho: float | None = None
+    """Of zero-concentrated differential privacy, where the mechanism has it; None if unknown."""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.epsilon < math.inf:
+            raise InputError(f"epsilon must be above 0 and finite, not {float(self.epsilon)!r}")
+        if not 0 <= self.delta < 1:
+            raise InputError(f"delta must be at least 0 and below 1, not {self.delta!r}")
+        if self.rho is not None and not 0 < self.rho < math.inf:
+            raise InputError(f"rho must be above 0 and finite, or None, not {self.rho!r}")
+        known_neighbours(self.neighbours)
+
+
+def known_neighbours(name: str) -> None:
+    """Refuse a relation that is none.
+
+    Raises
+    ------
+    InputError
+        If it is unknown.
+    """
+    if name not in NEIGHBOURS:
+        raise InputError(f"unknown neighbours {name!r}; {nearest(name, NEIGHBOURS)}")
+
+
+def compose(guarantees: Iterable[Guarantee]) -> Guarantee:
+    """The guarantee of several releases about the same people, by basic composition.
+
+    Epsilons, deltas and rhos add up (Dwork & Roth 2014, Theorem 3.16; Bun & Steinke 2016, Lemma
+    1.7); `rho_to_epsilon` of the summed rho is often much better than the summed epsilon.
+
+    Raises
+    ------
+    InputError
+        If there is none, or they are of different relations, or delta reaches 1.
+    """
+    parts = _alike(guarantees)
+    rhos = [part.rho for part in parts]
+    return Guarantee(
+        float(sum(as_written(part.epsilon) for part in parts)),
+        float(sum(as_written(part.delta) for part in parts)),
+        parts[0].neighbours,
+        None if None in rhos else math.fsum(rho for rho in rhos if rho is not None),
+    )
+
+
+def compose_disjoint(guarantees: Iterable[Guarantee]) -> Guarantee:
+    """The guarantee of releases that share nobody, by parallel composition: the worst of them.
+
+    Who belongs to which part must be public (McSherry 2009, Theorem 4): cells of a histogram over
+    features or predictions are such parts, groups of the sensitive attribute are not.
+
+    Raises
+    ------
+    InputError
+        If there is none, or they are of different relations.
+    """
+    parts = _alike(guarantees)
+    rhos = [part.rho for part in parts]
+    return Guarantee(
+        max(part.epsilon for part in parts),
+        max(part.delta for part in parts),
+        parts[0].neighbours,
+        None if None in rhos else max(rho for rho in rhos if rho is not None),
+    )
+
+
+def _alike(guarantees: Iterable[Guarantee]) -> list[Guarantee]:
+    parts = list(guarantees)
+    if not parts:
+        raise InputError("there is no guarantee to compose")
+    relations = sorted({part.neighbours for part in parts})
+    if len(relations) > 1:
+        raise InputError(
+            f"guarantees of different neighbours do not compose: {' and '.join(relations)}"
+        )
+    return parts

@@ -1,0 +1,244 @@
+"""Attacks that third parties can run on mechanisms of their own.
+
+Statistics cannot prove privacy, but they disprove it: two neighbouring inputs are released many
+times, an event that tells them apart is chosen, and its two frequencies bound epsilon from below.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fpbench.auditing import Mechanism, Policy
+from fpbench.errors import InputError
+from fpbench.events import bounds, promise, scores
+from fpbench.privacy import HISTOGRAM, NEIGHBOURS, Guarantee, Neighbours
+
+__all__ = ["Attack", "ReleaseFunction", "attack_mechanism", "check_mechanism",
+           "epsilon_lower_bound"]  # fmt: skip
+
+ReleaseFunction: TypeAlias = Callable[[NDArray[np.int64], np.random.Generator], NDArray[np.float64]]
+"""Releases every row of an array (draws, ...) of inputs on its own: (draws, ...) outputs."""
+
+Counts: TypeAlias = tuple[int, ...]
+
+PAIRS: dict[Neighbours, tuple[tuple[Counts, Counts], ...]] = {
+    "attribute": (((6, 4), (5, 5)), ((60, 0), (59, 1)), ((1, 0, 3), (0, 1, 3))),
+    "add-remove": (((6, 4), (5, 4)), ((60, 0), (59, 0)), ((1, 0, 3), (0, 0, 3))),
+}
+"""Neighbouring histograms to attack: inside the range, at its ends, and with empty cells."""
+
+
+@dataclass(frozen=True)
+class Attack:
+    """What an attack on one pair of neighbouring histograms found."""
+
+    one: tuple[int, ...]
+    other: tuple[int, ...]
+    claimed: Guarantee
+    epsilon: float
+    """Proven to be at least this, with the confidence that was asked for."""
+
+    @property
+    def broken(self) -> bool:
+        """Whether the claim is disproved."""
+        return self.epsilon > self.claimed.epsilon
+
+
+def epsilon_lower_bound(
+    release: ReleaseFunction,
+    one: ArrayLike,
+    other: ArrayLike,
+    *,
+    delta: float = 0.0,
+    draws: int = 100_000,
+    confidence: float = 0.999,
+    rng: np.random.Generator,
+) -> float:
+    """Epsilon that a release has at least, with confidence, judged by its outputs alone.
+
+    Parameters
+    ----------
+    release
+        Is handed an array (draws, ...) that repeats an input, and releases each row on its own.
+    one, other
+        Neighbouring inputs, of one shape.
+    delta
+        The delta that the release is allowed.
+    draws
+        From each of the two inputs. Half of them choose the event, the other half test it.
+    confidence
+        With which the bound is true, whatever the release; in (0, 1).
+    rng
+        For the release.
+
+    Returns
+    -------
+    float
+        At least 0; the true epsilon at this delta is above it, or the draws were unlucky.
+
+    Raises
+    ------
+    InputError
+        If the inputs differ in shape, there are fewer than 1,000 draws, a parameter is out of
+        range, or the release does not give a finite output for every draw.
+
+    Notes
+    -----
+    A quarter of the draws estimates how much likelier outputs are under one input than under the
+    other, from binned outputs, all cells jointly, cell by cell, and in sums over cells; a quarter
+    chooses the set of outputs above a threshold of that, and which of the inputs it favours, by
+    what it promises; the other half counts how often both releases fall into that one set. The
+    bound is ln((p - delta) / q), with p and q at the far ends of Clopper-Pearson intervals which
+    are both true with the confidence asked for. Chosen on other draws, a single event needs no
+    correction for having been chosen.
+
+    References
+    ----------
+    Clopper, Pearson: The Use of Confidence or Fiducial Limits. Biometrika 1934.
+    Jagielski, Ullman, Oprea: Auditing Differentially Private Machine Learning. NeurIPS 2020.
+    """
+    inputs = [np.asarray(given) for given in (one, other)]
+    if inputs[0].shape != inputs[1].shape:
+        raise InputError(f"inputs of shapes {inputs[0].shape} and {inputs[1].shape}")
+    if draws < 1000:
+        raise InputError(f"draws must be at least 1000, not {draws}")
+    if not (0 <= delta < 1 and 0 < confidence < 1):
+        raise InputError(f"delta {delta!r} or confidence {confidence!r} is out of range")
+    outputs = [_drawn(release, given, draws, rng) for given in inputs]
+    cuts = [draws // 4, draws // 2]
+    (fit, choose, test), others = (np.split(drawn, cuts) for drawn in outputs)
+    n, alpha = len(test), 1 - confidence
+    best, hits = -math.inf, [np.array(0), np.array(0)]
+    for score in scores(fit, others[0], (inputs[0] - inputs[1]).ravel()):
+        seen = [np.sort(score(part)) for part in (choose, others[1])]
+        for sign in (1, -1):  # which of the two inputs the event favours
+            p, q = ((sign * part)[::sign] for part in seen[::sign])
+            # More doubt than in the test: the greatest of many promises is often mere luck.
+            promised, threshold = promise(p, q, n, delta, alpha / 100)
+            if promised > best:
+                best = promised
+                unseen = [sign * score(part) for part in (test, others[2])][::sign]
+                hits = [np.array(np.count_nonzero(part >= threshold)) for part in unseen]
+    return max(float(bounds(hits[0], hits[1], n, delta, alpha)), 0.0)
+
+
+def attack_mechanism(
+    mechanism: Mechanism,
+    policy: Policy | None = None,
+    *,
+    epsilon: float = 1.0,
+    neighbours: Sequence[Neighbours] = NEIGHBOURS,
+    draws: int = 100_000,
+    confidence: float = 0.999,
+    rng: np.random.Generator,
+) -> list[Attack]:
+    """Attack a mechanism, or a mechanism and what a policy makes of its answers.
+
+    Parameters
+    ----------
+    mechanism
+        Its guarantee at `epsilon` is what is attacked.
+    policy
+        Repairs every histogram; the total it is told is public, the same for neighbours.
+    epsilon
+        Of the releases.
+    neighbours
+        Relations to attack under.
+    draws
+        From each of two neighbours, for each pair.
+    confidence
+        With which all the bounds are true together (Bonferroni).
+    rng
+        For simulated noise.
+    """
+    pairs = [(relation, *pair) for relation in neighbours for pair in PAIRS[relation]]
+    attacks = []
+    for relation, one, other in pairs:
+        total = max(sum(one), sum(other))
+        claimed = mechanism.guarantee(epsilon, relation)
+
+        def release(
+            counts: NDArray[np.int64],
+            rng: np.random.Generator,
+            relation: Neighbours = relation,
+            total: int = total,
+        ) -> NDArray[np.float64]:
+            noisy = mechanism.release(counts, HISTOGRAM[relation], epsilon, rng, upper=total)
+            return noisy if policy is None else policy.repair(noisy, total)
+
+        found = epsilon_lower_bound(
+            release,
+            one,
+            other,
+            delta=claimed.delta,
+            draws=draws,
+            confidence=1 - (1 - confidence) / len(pairs),
+            rng=rng,
+        )
+        attacks.append(Attack(one, other, claimed, found))
+    return attacks
+
+
+def check_mechanism(
+    mechanism: Mechanism,
+    policy: Policy | None = None,
+    *,
+    epsilon: float = 1.0,
+    neighbours: Sequence[Neighbours] = NEIGHBOURS,
+    draws: int = 100_000,
+    confidence: float = 0.999,
+    rng: np.random.Generator | None = None,
+) -> None:
+    """Fail if an attack disproves what a mechanism, or it and a policy, guarantees.
+
+    It fails for a private one with probability 1 - confidence at most; the default generator is
+    seeded, so that it either always does or never.
+
+    Parameters
+    ----------
+    mechanism, policy, epsilon, neighbours, draws, confidence
+        As of `attack_mechanism`.
+    rng
+        For simulated noise; by default a generator with seed 0.
+
+    Raises
+    ------
+    AssertionError
+        That says what was found, if it was disproved.
+    """
+    for attack in attack_mechanism(
+        mechanism,
+        policy,
+        epsilon=epsilon,
+        neighbours=neighbours,
+        draws=draws,
+        confidence=confidence,
+        rng=np.random.default_rng(0) if rng is None else rng,
+    ):
+        if attack.broken:
+            chain = f"mechanism {mechanism.name!r}"
+            chain += f" with policy {policy.name!r}" if policy else ""
+            claimed = attack.claimed
+            raise AssertionError(
+                f"{chain} claims epsilon {claimed.epsilon:g} at delta {claimed.delta:g} for "
+                f"neighbours = {claimed.neighbours!r}, and has at least {attack.epsilon:.4g} "
+                f"(confidence {confidence:g}): counts {attack.one} and {attack.other} are easier "
+                "to tell apart than that"
+            )
+
+
+def _drawn(
+    release: ReleaseFunction, given: NDArray[np.int64], draws: int, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    drawn = np.asarray(release(np.broadcast_to(given, (draws, *given.shape)), rng), np.float64)
+    if drawn.shape[:1] != (draws,):
+        raise InputError(f"the release gave an array {drawn.shape}, not ({draws}, ...)")
+    if not np.isfinite(drawn).all():
+        raise InputError("the release gave numbers that are not finite")
+    return drawn.reshape(draws, -1)

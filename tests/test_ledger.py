@@ -1,0 +1,413 @@
+import math
+import os
+import pickle
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fpbench import BudgetError, Guarantee, InputError, Ledger, epsilon_to_rho, pure_rho
+
+TENTH = Guarantee(0.1, rho=pure_rho(0.1))
+
+
+@pytest.fixture(params=["memory", "file"])
+def make(request, tmp_path):
+    """Makes a ledger; with a file if it is told so."""
+
+    def ledger(*budget, **options):
+        path = tmp_path / "ledger.db" if request.param == "file" else None
+        return Ledger(*budget, **options, path=path)
+
+    return ledger
+
+
+# What it adds up
+
+
+def test_ten_tenths_are_one_and_an_eleventh_is_refused(make):
+    ledger = make(1.0)
+    for step in range(10):
+        ledger.spend(TENTH, f"query {step}")
+    assert ledger.spent == (1.0, 0.0, None)
+    assert ledger.remaining == (0.0, 0.0, None)
+    with pytest.raises(BudgetError) as refused:
+        ledger.spend(TENTH)
+    assert str(refused.value) == (
+        "the privacy budget does not allow this: asked for epsilon 0.1, left epsilon 0 of "
+        "epsilon 1 (neighbours = 'attribute'); nothing was spent"
+    )
+    assert ledger.spent == (1.0, 0.0, None)
+    assert [entry.note for entry in ledger.entries] == [f"query {step}" for step in range(10)]
+    assert all(entry.guarantee == TENTH for entry in ledger.entries)
+
+
+def test_a_refusal_says_what_is_left(make):
+    ledger = make(1.0, 1e-6)
+    ledger.spend(Guarantee(0.25, 4e-7))
+    with pytest.raises(BudgetError) as refused:
+        ledger.spend(Guarantee(0.5, 7e-7))
+    assert str(refused.value) == (
+        "the privacy budget does not allow this: asked for epsilon 0.5 and delta 7e-07, left "
+        "epsilon 0.75 and delta 6e-07 of epsilon 1 and delta 1e-06 (neighbours = 'attribute'); "
+        "nothing was spent"
+    )
+    ledger.spend(Guarantee(0.75, 6e-7))
+    assert ledger.remaining == (0.0, 0.0, None)
+
+
+def test_a_delta_is_refused_where_there_is_none(make):
+    with pytest.raises(
+        BudgetError, match=r"asked for epsilon 0\.1 and delta 1e-09, left .* delta 0"
+    ):
+        make(1.0).spend(Guarantee(0.1, 1e-9))
+
+
+amounts = st.integers(1, 400).map(lambda thousandths: thousandths / 1000)
+
+
+@given(
+    st.lists(st.tuples(amounts, st.sampled_from([0.0, 1e-7, 3e-7]), st.integers(1, 3)), max_size=30)
+)
+def test_it_never_spends_more_than_the_budget_nor_refuses_what_fits(spends):
+    ledger, epsilon, delta = Ledger(1.0, 1e-6), Fraction(0), Fraction(0)
+    for amount, part, times in spends:
+        more = times * Fraction(str(amount)), times * Fraction(str(part))
+        fits = epsilon + more[0] <= 1 and delta + more[1] <= Fraction("1e-6")
+        try:
+            ledger.spend(Guarantee(amount, part), times=times)
+        except BudgetError:
+            assert not fits
+        else:
+            assert fits
+            epsilon, delta = epsilon + more[0], delta + more[1]
+        assert ledger.spent == (float(epsilon), float(delta), None)
+        assert ledger.remaining == (float(1 - epsilon), float(Fraction("1e-6") - delta), None)
+
+
+def test_several_releases_are_paid_for_together_or_not_at_all(make):
+    ledger = make(1.0)
+    parts = [Guarantee(0.1), Guarantee(0.2)]
+    ledger.spend(parts, "three of each", times=3)
+    assert ledger.spent.epsilon == 0.9
+    assert [(entry.guarantee, entry.times) for entry in ledger.entries] == [
+        (part, 3) for part in parts
+    ]
+    with pytest.raises(BudgetError, match=r"asked for epsilon 0\.3, left epsilon 0\.1"):
+        ledger.spend(parts)
+    assert ledger.spent.epsilon == 0.9
+    ledger.spend(iter([Guarantee(0.1)]))
+    ledger.spend([])
+    assert ledger.remaining.epsilon == 0
+    assert len(ledger.entries) == 3
+
+
+def test_numbers_of_numpy_are_decimals_too(make):
+    ledger = make(np.float64(0.3))
+    for _ in range(3):
+        ledger.spend(Guarantee(np.float64(0.1)), times=np.int64(1))
+    assert ledger.remaining.epsilon == 0
+
+
+def test_zcdp_adds_up_rhos(make):
+    ledger = make(1.0, 1e-6, accounting="zcdp")
+    limit = epsilon_to_rho(1.0, 1e-6)
+    spent = math.floor(limit / pure_rho(0.02))
+    assert spent > 100  # basic composition: 50
+    for _ in range(spent):
+        ledger.spend(Guarantee(0.02, rho=pure_rho(0.02)))
+    with pytest.raises(BudgetError) as refused:
+        ledger.spend(Guarantee(0.02, rho=pure_rho(0.02)))
+    assert str(refused.value).startswith(
+        "the privacy budget does not allow this: asked for rho 0.0002, left rho "
+    )
+    assert "of epsilon 1 at delta 1e-06" in str(refused.value)
+    assert ledger.spent.rho == pytest.approx(spent * pure_rho(0.02))
+    assert 0.9 < ledger.spent.epsilon <= 1.0
+    left = ledger.remaining
+    assert left.rho == pytest.approx(limit - ledger.spent.rho)
+    assert pure_rho(left.epsilon) == pytest.approx(left.rho)
+    assert left.delta == 0
+
+
+def test_zcdp_needs_rhos(make):
+    with pytest.raises(InputError, match="has no rho"):
+        make(1.0, 1e-6, accounting="zcdp").spend(Guarantee(0.1))
+
+
+def test_a_release_of_another_relation_is_refused(make):
+    ledger = make(1.0)
+    with pytest.raises(InputError, match="the budget is for neighbours = 'attribute', and this"):
+        ledger.spend([Guarantee(0.1), Guarantee(0.1, neighbours="add-remove")])
+    assert ledger.spent.epsilon == 0
+
+
+def test_without_a_limit_everything_may_be_spent_and_nothing_is_kept():
+    ledger = Ledger(math.inf)
+    ledger.spend([Guarantee(1e6, 0.5)] * 3, times=10**9)
+    assert ledger.spent == (0.0, 0.0, None)
+    assert ledger.remaining == (math.inf, math.inf, None)
+    assert ledger.entries == []
+    with pytest.raises(InputError, match="neighbours"):
+        ledger.spend(Guarantee(1.0, neighbours="add-remove"))
+
+
+def test_a_file_without_a_limit_still_adds_up(tmp_path):
+    ledger = Ledger(math.inf, path=tmp_path / "ledger.db")
+    ledger.spend(TENTH, times=20)
+    assert Ledger(math.inf, path=tmp_path / "ledger.db").spent.epsilon == 2.0
+    assert ledger.remaining.epsilon == math.inf
+
+
+@pytest.mark.parametrize(
+    ("budget", "message"),
+    [
+        ({"epsilon": 0.0}, "epsilon must be above 0"),
+        ({"epsilon": 1.0, "delta": 1.0}, "delta must be"),
+        ({"epsilon": 1.0, "neighbours": "attributes"}, "did you mean 'attribute'"),
+        ({"epsilon": 1.0, "accounting": "zcpd"}, "did you mean 'zcdp'"),
+        ({"epsilon": 1.0, "accounting": "zcdp"}, "needs a budget with a delta"),
+        ({"epsilon": math.inf, "delta": 0.1, "accounting": "zcdp"}, "and an end"),
+    ],
+)
+def test_budgets_that_are_none_are_refused(budget, message, tmp_path):
+    with pytest.raises(InputError, match=message):
+        Ledger(**budget, path=tmp_path / "ledger.db")
+    assert not (tmp_path / "ledger.db").exists()
+
+
+@pytest.mark.parametrize("times", [0, -1, 1.5, math.nan, math.inf])
+def test_times_that_are_none_are_refused(make, times):
+    with pytest.raises(InputError, match="times must be a whole number"):
+        make(1.0).spend(TENTH, times=times)
+
+
+def test_an_infinite_epsilon_is_not_private(make):
+    with pytest.raises(InputError, match="above 0 and finite"):
+        make(1.0).spend(Guarantee(math.inf))
+
+
+# Its file
+
+
+def test_a_restart_forgets_nothing(tmp_path):
+    path = tmp_path / "ledger.db"
+    for step in range(4):
+        ledger = Ledger(1.0, 1e-6, path=path)
+        assert ledger.spent.epsilon == step * 0.25
+        ledger.spend(Guarantee(0.25, 1e-7, rho=0.5), f"{step}")
+    entries = Ledger(1.0, 1e-6, path=path).entries
+    assert [entry.note for entry in entries] == ["0", "1", "2", "3"]
+    assert {entry.guarantee for entry in entries} == {Guarantee(0.25, 1e-7, "attribute", 0.5)}
+
+
+@pytest.mark.parametrize(
+    ("other", "says"),
+    [
+        ({"epsilon": 2.0}, "epsilon = 1.0, not epsilon = 2.0"),
+        ({"epsilon": 1.0, "delta": 1e-3}, "delta = 1e-06, not delta = 0.001"),
+        ({"neighbours": "add-remove"}, "neighbours = attribute, not neighbours = add-remove"),
+        ({"accounting": "zcdp"}, "accounting = basic, not accounting = zcdp"),
+    ],
+)
+def test_a_file_of_another_budget_is_refused(tmp_path, other, says):
+    budget = {"epsilon": 1.0, "delta": 1e-6, "path": tmp_path / "ledger.db"}
+    Ledger(**budget).spend(TENTH)
+    with pytest.raises(InputError) as refused:
+        Ledger(**{**budget, **other})
+    assert str(refused.value) == f"{tmp_path}/ledger.db is the ledger of another budget: {says}"
+    assert Ledger(**budget).spent.epsilon == 0.1
+
+
+def test_files_that_are_no_ledger_are_refused_and_left_alone(tmp_path):
+    text, database = tmp_path / "text", tmp_path / "database"
+    text.write_text("a poem, rather long " * 100)
+    with sqlite3.connect(database) as other:
+        other.execute("CREATE TABLE people (name TEXT)")
+    other.close()
+    before = [path.read_bytes() for path in (text, database)]
+    for path, reason in (
+        (text, "cannot be used: file is not a database"),
+        (database, "is an SQLite file, but not of a ledger"),
+        (tmp_path / "no folder" / "ledger.db", "cannot be used: unable to open"),
+        (tmp_path, "cannot be used"),
+    ):
+        with pytest.raises(InputError, match=reason):
+            Ledger(1.0, path=path)
+    assert [path.read_bytes() for path in (text, database)] == before
+
+
+def test_a_file_that_disappears_is_no_fresh_budget(tmp_path):
+    path = tmp_path / "ledger.db"
+    ledger = Ledger(1.0, path=path)
+    ledger.spend(Guarantee(1.0))
+    path.rename(tmp_path / "elsewhere.db")
+    with pytest.raises(InputError, match="cannot be used"):
+        ledger.spend(TENTH)
+    Ledger(1.0, path=path)  # somebody else makes a new one
+    with pytest.raises(InputError, match="moved, deleted or replaced"):
+        ledger.spend(TENTH)
+
+
+def test_a_damaged_file_is_an_error_not_a_budget(tmp_path):
+    path = tmp_path / "ledger.db"
+    Ledger(1.0, path=path).spend(TENTH)
+    with sqlite3.connect(path) as damaged:
+        damaged.execute("DELETE FROM total")
+    damaged.close()
+    with pytest.raises(InputError, match="damaged"):
+        Ledger(1.0, path=path).spend(TENTH)
+
+
+def test_a_ledger_can_be_sent_to_another_process(tmp_path):
+    ledger = Ledger(1.0, path=tmp_path / "ledger.db")
+    again = pickle.loads(pickle.dumps(ledger))
+    again.spend(TENTH)
+    assert ledger.spent.epsilon == 0.1
+
+
+def test_writes_are_on_disk_when_they_return(tmp_path):
+    ledger = Ledger(1.0, path=tmp_path / "ledger.db")
+    with ledger._book._turn() as db:
+        assert db.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
+        assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+# Many at once
+
+
+def test_threads_together_cannot_overspend(make):
+    ledger, refused = make(1.0), []
+    start = threading.Barrier(16)
+
+    def hammer(_):
+        start.wait()
+        for _ in range(10):
+            try:
+                ledger.spend(Guarantee(0.01), "a query")
+            except BudgetError as error:
+                refused.append(error)
+
+    with ThreadPoolExecutor(16) as pool:
+        list(pool.map(hammer, range(16)))
+    assert ledger.spent.epsilon == 1.0
+    assert len(ledger.entries) == 100
+    assert len(refused) == 60
+
+
+HAMMER = """
+import sys
+from fpbench import BudgetError, Guarantee, Ledger
+ledger = Ledger(1.0, path=sys.argv[1])
+print("ready", flush=True)
+sys.stdin.readline()
+paid = 0
+try:
+    while True:
+        ledger.spend(Guarantee(float(sys.argv[3])), sys.argv[2])
+        paid += 1
+        print("paid", flush=True)
+except BudgetError:
+    print("refused", flush=True)
+"""
+
+
+def hammers(path, count, amount):
+    """Processes that spend until they are refused, all started together."""
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-c", HAMMER, str(path), str(number), str(amount)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for number in range(count)
+    ]
+    for process in started:
+        assert process.stdout.readline() == "ready\n"
+    for process in started:
+        process.stdin.write("\n")
+        process.stdin.flush()
+    return started
+
+
+def test_processes_together_cannot_overspend(tmp_path):
+    path = tmp_path / "ledger.db"
+    answers = [process.communicate(timeout=60)[0].split() for process in hammers(path, 4, 0.005)]
+    assert all(words[-1] == "refused" for words in answers)
+    paid = [words.count("paid") for words in answers]
+    assert sum(paid) == 200
+    ledger = Ledger(1.0, path=path)
+    assert ledger.spent.epsilon == 1.0
+    notes = [entry.note for entry in ledger.entries]
+    assert [notes.count(str(number)) for number in range(4)] == paid
+
+
+def test_what_was_spent_survives_sigkill(tmp_path):
+    """Whatever a killed process said was paid for is in the file, and it is still a ledger."""
+    path, amount, said = tmp_path / "ledger.db", 1e-6, 0
+    for _ in range(3):
+        victims = hammers(path, 2, amount)
+        for victim in victims:
+            said += sum(victim.stdout.readline() == "paid\n" for _ in range(10))
+            os.kill(victim.pid, signal.SIGKILL)
+        for victim in victims:
+            with victim:  # waits, and closes its pipes
+                said += victim.stdout.read().split().count("paid")
+            assert victim.returncode == -signal.SIGKILL
+    ledger = Ledger(1.0, path=path)
+    paid = round(ledger.spent.epsilon / amount)
+    assert said >= 60
+    # At most one spend of each of six killed processes was on disk, and not yet said.
+    assert said <= paid <= said + 6
+    assert len(ledger.entries) == paid
+    ledger.spend(Guarantee(ledger.remaining.epsilon))
+    with pytest.raises(BudgetError):
+        ledger.spend(Guarantee(amount))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_process_spends_from_the_same_budget(tmp_path):
+    ledger = Ledger(1.0, path=tmp_path / "ledger.db")
+    ledger.spend(TENTH)
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            ledger.spend(TENTH, times=4)
+            code = 0 if ledger.spent.epsilon in (0.5, 0.8) else 2
+        finally:
+            os._exit(code)
+    ledger.spend(TENTH, times=3)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert ledger.spent.epsilon == 0.8
+
+
+def test_a_new_file_may_be_made_by_several_at_once(tmp_path):
+    start = threading.Barrier(8)
+
+    def make_one(_):
+        start.wait()
+        Ledger(1.0, path=tmp_path / "ledger.db").spend(TENTH)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(make_one, range(8)))
+    assert Ledger(1.0, path=tmp_path / "ledger.db").spent.epsilon == 0.8
+
+
+def test_a_simulation_pays_next_to_nothing():
+    ledger, parts = Ledger(math.inf), [TENTH] * 3
+    began = time.perf_counter()
+    for _ in range(2000):
+        ledger.spend(parts, times=2000)
+    assert (time.perf_counter() - began) / 2000 < 1e-3
