@@ -1,34 +1,27 @@
-"""The functions for people without a matrix, and for those with one in a notebook."""
+"""What the command line does, as functions for scripts and notebooks."""
 
 from __future__ import annotations
 
 import json
 import shutil
-import time
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from numpy.typing import ArrayLike
-
 from fpbench.comparisons import compared
-from fpbench.components import Component, Corrector, Dataset
-from fpbench.conditions import Constraint
+from fpbench.components import Component, Dataset
 from fpbench.engines import open_engine
 from fpbench.environment import describe_environment
-from fpbench.errors import DataError, PluginError, StoreError
+from fpbench.errors import DataError, InputError, StoreError
 from fpbench.home import DataHome
 from fpbench.leaderboard import Leaderboard, rank
 from fpbench.matrix import Matrix, read
 from fpbench.plan import Plan
 from fpbench.planner import make_plan
 from fpbench.plugins import discover
-from fpbench.problems import check_problem
-from fpbench.rates import Form, Metric, RateConstraint
-from fpbench.records import Correction
 from fpbench.runner import Finished, Runner
 from fpbench.specs import specify
 from fpbench.store import Store
@@ -68,90 +61,19 @@ def dataset(name: str, **parameters: Any) -> Table:
     ------
     InputError
         If the name or a parameter is unknown; `DataError` if a file is missing or malformed.
+
+    Warns
+    -----
+    UserWarning
+        If a file is not the known original; names both checksums.
     """
-    chosen = component("dataset", name, **parameters)
+    chosen, home = component("dataset", name, **parameters), DataHome.default()
     assert isinstance(chosen, Dataset)
-    return chosen.load(DataHome.default())
-
-
-def correct(
-    guess: ArrayLike,
-    predictions: ArrayLike,
-    *,
-    labels: ArrayLike | None = None,
-    weights: ArrayLike | None = None,
-    metric: Metric | None = "statistical-parity",
-    tolerance: float | Fraction = 0.0,
-    form: Form = "to-overall",
-    constraints: Sequence[Constraint] = (),
-    groups: int | None = None,
-    corrector: str = "exact",
-    **parameters: Any,
-) -> Correction:
-    """Change a guess of everyone's group as little as possible so that a fairness claim holds.
-
-    Parameters
-    ----------
-    guess
-        (n,) guessed group codes in 0..K-1.
-    predictions
-        (n,) the model's predictions in {0, 1}.
-    labels
-        (n,) true labels in {0, 1}; needed by every metric but statistical parity.
-    weights
-        (n,) positive costs of changing each guess; by default every change costs 1.
-    metric, tolerance, form
-        The claim; see `RateConstraint`. None for the metric: nothing is claimed about rates.
-    constraints
-        What else is known: `ShareBounds`, `RateBounds`, `KnownUnfairness`, `KnownPeople`,
-        `LinearConstraint`, or more `RateConstraint`s.
-    groups
-        K; by default the greatest code in the guess plus one, and at least 2.
-    corrector
-        Name of an installed corrector.
-    **parameters
-        Its parameters.
-
-    Returns
-    -------
-    Correction
-        Corrected values (n,), objective, status, moves and seconds.
-
-    Raises
-    ------
-    InputError
-        If an argument is not as described.
-
-    Examples
-    --------
-    >>> import fpbench
-    >>> guess, predictions = [0, 0, 0, 1, 1, 1], [1, 1, 0, 1, 0, 0]
-    >>> found = fpbench.correct(guess, predictions, weights=[3, 2, 1, 1, 1, 2], tolerance=0.1)
-    >>> found.values.tolist(), found.objective
-    ([0, 0, 0, 1, 0, 1], 1.0)
-    """
-    solver = component("corrector", corrector, **parameters)
-    assert isinstance(solver, Corrector)
-    claim = () if metric is None else (RateConstraint(metric, tolerance, form),)
-    known = (*claim, *constraints)
-    problem = check_problem(guess, predictions, labels, weights, known, groups)
-    started = time.perf_counter()
-    correction = solver.correct(problem)
-    seconds = time.perf_counter() - started
-    return replace(correction, seconds=seconds)
-
-
-def correctors_for(constraint: Constraint) -> list[str]:
-    """Names of the installed correctors that can express a constraint."""
-    catalog, found = discover(), []
-    for entry in catalog.of_kind("corrector"):
-        try:
-            cls = catalog.component(entry.kind, entry.name)
-        except PluginError:
-            continue
-        if issubclass(cls, Corrector) and constraint.word in cls.expresses:
-            found.append(entry.name)
-    return found
+    table = chosen.load(home)
+    sums = {name: compute() for name, compute in chosen.checksums(home).items()}
+    for warning in chosen.unlike(home, sums):
+        warnings.warn(warning, stacklevel=2)
+    return table
 
 
 @dataclass(frozen=True)
@@ -249,11 +171,21 @@ def run(
     InputError
         If the matrix cannot be run as it stands, or the directory holds another matrix's run;
         `DataError` if none of its data is here.
+
+    Warns
+    -----
+    UserWarning
+        Unless `on_plan` is given: what is odd in the plan, such as data that is not the original.
     """
     if not isinstance(matrix, Matrix):
         matrix = read(matrix, profile, seeds)
+    if not isinstance(tables, Mapping):
+        raise InputError("tables must be a dictionary: tables={'NAME': fpbench.table(...)}")
     catalog, home = discover(), replace(DataHome.default(), tables=dict(tables))
     plan = make_plan(matrix, catalog, home)
+    if on_plan is None:  # or whoever asked for the plan shows them
+        for warning in plan.warnings:
+            warnings.warn(warning, stacklevel=2)
     if plan.lacking and not skip_all:
         raise DataError(plan.lacking)
     directory = Path(out) if out is not None else default_directory(matrix)
@@ -309,4 +241,4 @@ def _move_aside(directory: Path) -> None:
     shutil.move(directory, aside)
 
 
-__all__ = ["Run", "component", "correct", "correctors_for", "dataset", "load", "run"]
+__all__ = ["Run", "component", "dataset", "load", "run"]

@@ -11,15 +11,20 @@ from fpbench import console
 from fpbench.kinds import Status
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from fpbench.leaderboard import Leaderboard, Line
     from fpbench.reproduce import Reproduction
-    from fpbench.summary import SummaryLine
+    from fpbench.summary import AuditLine, SummaryLine
     from fpbench.verdicts import Verdict
 
 _LABEL_WIDTH = 14
 """Columns a label gets at least, so that a table still fits a terminal of 80."""
 
 _AUDIT_COLUMNS = 7
+"""Measures that an audit shows of which we know none."""
+_MOST_AUDITS = 150
+"""Lines of audits beside a paper; of more, so many evenly spaced ones are shown."""
 
 _SHOWN = {"initial_accuracy": "guess", "corrected_accuracy": "corrected", "gain": "gain"}
 """Measures with a column of their own on an attack leaderboard, and its heading."""
@@ -36,11 +41,33 @@ _TELLING = {
 """Measures that have one where they tell something: where not every line has the same."""
 
 
+_AUDITED = {
+    "epsilon": "epsilon",
+    "true_ratio": "truth",
+    "estimated_ratio": "estimate",
+    "error": "error",
+    "random_guess_error": "guessing",
+    "coverage": "coverage",
+    "invalid_ratio": "invalid",
+    "uar": "UAR",
+    "uar_minus_error": "UAR - error",
+    "independence_gap": "independence",
+    "separation_gap": "separation",
+    "sufficiency_gap": "sufficiency",
+}
+"""Measures of audits, and their headings; the last three are gaps."""
+_GAPS = ("independence_gap", "separation_gap", "sufficiency_gap")
+_ONLY_BESIDE = ("random_guess_error", "uar", "uar_minus_error")
+"""Those that are shown beside a paper only."""
+_LESS_TELLING = ("independence_gap", "invalid_ratio", "epsilon", "coverage", "true_ratio")
+"""Those that a narrow terminal does without, in this order."""
+_NUMBER_WIDTH, _ALWAYS = 9, 33
+"""Columns of a measure's column, and of the rank, the last measure, its deviation and interval."""
+
+
 def show_leaderboard(board: Leaderboard) -> None:
     """A leaderboard as a table; what all its lines share is said once, above."""
-    from rich import box
     from rich.markup import escape
-    from rich.table import Table
 
     out = console.terminal()
     varying = _varying(board)
@@ -52,14 +79,16 @@ def show_leaderboard(board: Leaderboard) -> None:
     if board.title:
         out.print(escape(board.title), style="bold")
     out.print(escape(" · ".join(shared)), style="dim")
-    table = Table(header_style="bold", box=box.SIMPLE_HEAD, show_edge=False, padding=0)
+    table = _table()
     table.add_column("#", justify="right")
+    taken = _ALWAYS + (0 if alike else len(" seeds"))
     for kind in varying:
         words = [w for line in board.lines for w in line.labels[kind].split()]
-        widest = max(map(len, [kind, *words]))
-        table.add_column(kind, overflow="fold", min_width=min(widest, _LABEL_WIDTH))
-    names = _columns(board)
-    numeric = [{**_SHOWN, **_TELLING}.get(name, name) for name in names]
+        widest = min(max(map(len, [kind, *words])), _LABEL_WIDTH)
+        table.add_column(kind, overflow="fold", min_width=widest)
+        taken += 1 + widest
+    names = _fitting(_columns(board), out.width - taken)
+    numeric = [{**_SHOWN, **_TELLING, **_AUDITED}.get(name, name) for name in names]
     columns = [*numeric, *(("sd", "95 %") if names else ()), *(("seeds",) if not alike else ())]
     for name in columns:
         table.add_column(name, justify="right", no_wrap=True)
@@ -79,11 +108,22 @@ def _columns(board: Leaderboard) -> list[str]:
     """Measures to show, the one that is ranked by last: it is the one with an interval."""
     measured = dict.fromkeys(name for line in board.lines for name in line.measures)
     if "auditor" in board.kinds:
-        wanted = list(measured)[:_AUDIT_COLUMNS]
+        wanted = [name for name in _AUDITED if name not in _ONLY_BESIDE and name in measured]
+        if "error" in wanted:  # beside private audits, one gap of the open ones must do
+            wanted = [name for name in wanted if name not in _GAPS[1:]]
+        wanted = wanted or list(measured)[:_AUDIT_COLUMNS]
     else:
         wanted = [*(name for name in _TELLING if _tells(board, name)), *_SHOWN]
     last = board.rank_by if board.rank_by in measured else next(reversed(measured), "")
     return [name for name in wanted if name in measured and name != last] + [last] * bool(last)
+
+
+def _fitting(names: list[str], width: int) -> list[str]:
+    """Of the measures of audits, as many as fit; the last one always stays."""
+    room = max(width // _NUMBER_WIDTH, 0)
+    extra = [name for name in _LESS_TELLING if name in names[:-1]]
+    dropped = extra[: max(len(names) - 1 - room, 0)]
+    return [name for name in names if name not in dropped]
 
 
 def _tells(board: Leaderboard, name: str) -> bool:
@@ -144,27 +184,69 @@ _SUMMARY = {
 
 
 def show_reproduction(made: Reproduction, title: str) -> None:
-    """A paper's table and statements beside our numbers; then against the strongest adversary."""
-    for heading, table, verdicts in (
-        (title, made.table, made.verdicts),
-        ("Beside it: the same, of the strongest adversary of the run", made.table_of_strongest,
-         made.verdicts_on_strongest),
-    ):  # fmt: skip
-        show_summary(table, heading)
-        show_verdicts(verdicts)
-    for name, verdicts in (
-        ("as stated", made.verdicts), ("strongest adversary", made.verdicts_on_strongest)
-    ):  # fmt: skip
+    """A paper's tables and statements beside our numbers; attacks against the strongest, too."""
+    if made.table or not made.audits:
+        show_summary(made.table, title)
+    if made.audits:
+        show_audits(made.audits, title)
+    show_verdicts(made.verdicts)
+    counted = [("as stated", made.verdicts)]
+    if made.table_of_strongest:
+        show_summary(
+            made.table_of_strongest,
+            "Beside it: the same, of the strongest adversary of the run",
+        )
+        show_verdicts(made.verdicts_on_strongest)
+        counted.append(("strongest adversary", made.verdicts_on_strongest))
+    for name, verdicts in counted:
         counts = Counter(str(verdict.outcome) for verdict in verdicts)
         said = ", ".join(f"{counts[word]} {word}" for word in _VERDICTS if counts[word])
         console.listing([(name, said)], indent=0)
 
 
+def show_audits(lines: Sequence[AuditLine], title: str) -> None:
+    """Audits as a table, in the order of the matrix; what they share is said once, above."""
+    from rich.markup import escape
+
+    out = console.terminal()
+    kinds = list(lines[0].labels)
+    varying = [kind for kind in kinds if len({line.labels[kind] for line in lines}) > 1]
+    shared = [f"{k} {lines[0].labels[k]}" for k in kinds if k not in varying and lines[0].labels[k]]
+    shared.append(_seeds(max(line.seeds for line in lines)))
+    step = max(-(-len(lines) // _MOST_AUDITS), 1)
+    if step > 1:
+        which = {2: "2nd", 3: "3rd"}.get(step, f"{step}th")
+        shared.append(f"every {which} of {len(lines)} lines; `fpbench leaderboard` shows all")
+    out.print(escape(title), style="bold")
+    out.print(escape(" · ".join(shared)), style="dim")
+    names = [name for name in _AUDITED if any(name in line.measures for line in lines)]
+    table = _table()
+    for kind in varying:
+        widest = max([len(kind), *(len(line.labels[kind]) for line in lines)])
+        table.add_column(kind, overflow="fold", min_width=min(widest, _LABEL_WIDTH))
+    for name in names:
+        table.add_column(_AUDITED[name], justify="right", no_wrap=True)
+    for line in lines[::step]:
+        found = [line.measures.get(name) for name in names]
+        labels = [escape(line.labels[kind]) for kind in varying]
+        table.add_row(*labels, *(short(value.mean) if value else "-" for value in found))
+    out.print(table)
+
+
+def _seeds(count: int) -> str:
+    return "one seed" if count == 1 else f"means over {count} seeds"
+
+
+def _table() -> Table:
+    from rich import box
+    from rich.table import Table
+
+    return Table(header_style="bold", box=box.SIMPLE_HEAD, show_edge=False, padding=0)
+
+
 def show_summary(lines: Sequence[SummaryLine], title: str) -> None:
     """A paper's table from our rows; what all its lines share is said once, above."""
-    from rich import box
     from rich.markup import escape
-    from rich.table import Table
 
     out = console.terminal()
     out.print(escape(title), style="bold")
@@ -174,12 +256,11 @@ def show_summary(lines: Sequence[SummaryLine], title: str) -> None:
     kinds = ("dataset", "disclosure", "adversary", "corrector")
     varying = [kind for kind in kinds if len({line.labels[kind] for line in lines}) > 1]
     shared = [f"{kind} {lines[0].labels[kind]}" for kind in kinds if kind not in varying]
-    seeds = max(line.seeds for line in lines)
-    shared.append("one seed" if seeds == 1 else f"means over {seeds} seeds")
+    shared.append(_seeds(max(line.seeds for line in lines)))
     out.print(escape(" · ".join(shared)), style="dim")
     names = [name for name in _SUMMARY if _says_something(lines, name)]
     asked = ["metric", *(["tolerance"] if any(line.tolerance for line in lines) else [])]
-    table = Table(header_style="bold", box=box.SIMPLE_HEAD, show_edge=False, padding=0)
+    table = _table()
     table.add_column(asked[0], no_wrap=True)
     for word in (*asked[1:], *varying):
         widest = max([len(word), *(len(line.labels.get(word, "")) for line in lines)])

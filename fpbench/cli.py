@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fpbench import console, data_cli
+from fpbench import console, curator_cli, data_cli
 from fpbench.commands import Command, group
 from fpbench.errors import DataError, FpbenchError
 from fpbench.kinds import KINDS, Status
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 app = group("fpbench", "Measure what fair machine-learning models give away about people.")
 app.add_typer(data_cli.app)
+app.add_typer(curator_cli.app)
 
 MatrixFile = Annotated[Path, typer.Argument(help="Matrix file (TOML).", metavar="MATRIX")]
 RunDirectory = Annotated[Path, typer.Argument(help="Run directory.", metavar="RUN")]

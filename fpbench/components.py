@@ -1,4 +1,4 @@
-"""The base class of each kind of component: what a plugin author subclasses.
+"""The base classes of components, those of attacks among them: what a plugin author subclasses.
 
 A component is a frozen set of validated parameters and one method. Its fields are its parameters
 in a matrix; everything else about it is class attributes. Randomness comes only from the generator
@@ -8,13 +8,12 @@ it is handed, and heavy libraries are imported inside the method that needs them
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from fpbench.errors import InputError
@@ -27,10 +26,8 @@ from fpbench.records import (
     Codes,
     Correction,
     Guess,
-    Measures,
     Problem,
     Sample,
-    Subject,
     View,
     Weighing,
 )
@@ -104,6 +101,15 @@ class Dataset(Component):
         """How to compute the checksum of everything that it reads, by name."""
         return {file.name: partial(sha256, home.find(file)) for file in self.files}
 
+    def unlike(self, home: DataHome, sums: Mapping[str, str]) -> list[str]:
+        """What to say of files that are not the known originals, from their checksums by name."""
+        return [
+            f"{home.find(file)} is not the known original: its sha256 is {sums[file.name]}, that "
+            f"of the original {file.sha256}; `fpbench data fetch {self.name}` gets it"
+            for file in self.files
+            if file.sha256 and sums[file.name] != file.sha256
+        ]
+
     def fetch(self, home: DataHome) -> list[Path]:
         """Download the files that are missing, or are not the known originals.
 
@@ -140,6 +146,11 @@ class Learner(Component):
     """Whether the model must be told people's groups to predict, and so cannot be queried."""
     gives_scores: ClassVar[bool] = False
     """Whether its models have `predict_proba`."""
+
+    @property
+    def gives_rules(self) -> bool:
+        """Whether its models have `rules`, see `fpbench.Rules`."""
+        return False
 
     def asked(self) -> RateConstraint | None:
         """The fairness it is trained for; None if it aims at none in particular."""
@@ -268,49 +279,3 @@ class Corrector(Component):
     @abstractmethod
     def correct(self, problem: Problem) -> Correction:
         """Solve the problem; an impossible one is a result with a status, not an error."""
-
-
-class Mechanism(Component):
-    """Adds noise to answers so that their release is differentially private."""
-
-    kind = "mechanism"
-
-    @abstractmethod
-    def release(
-        self,
-        answer: NDArray[np.int64],
-        sensitivity: float,
-        epsilon: float,
-        rng: np.random.Generator,
-    ) -> NDArray[np.float64]:
-        """Noisy answers of the same shape as the true counts."""
-
-
-class Policy(Component):
-    """Makes a noisy histogram valid again."""
-
-    kind = "policy"
-
-    @abstractmethod
-    def repair(
-        self, answers: NDArray[np.float64], total: int, rng: np.random.Generator
-    ) -> NDArray[np.float64]:
-        """A histogram between 0 and `total`, of the same shape."""
-
-
-class Auditor(Component):
-    """Measures a trained model."""
-
-    kind = "auditor"
-    sees: ClassVar[frozenset[str]]
-    """What it is shown: of `features`, `labels`, `sensitive`, `predictions`, `model`."""
-
-    @abstractmethod
-    def audit(self, subject: Subject, rng: np.random.Generator) -> Measures:
-        """Measure; names of measures are snake_case."""
-
-
-_BASES = (Dataset, Learner, Disclosure, Adversary, Corrector, Mechanism, Policy, Auditor)
-
-BASES: dict[str, type[Component]] = {base.kind: base for base in _BASES}
-"""Base class of each kind."""

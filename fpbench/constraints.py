@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from fpbench.conditions import AnyOf, Apart, Constraint
 from fpbench.counts import Classes, Condition, Part, Row
+from fpbench.decimals import as_written
 from fpbench.errors import InputError
-from fpbench.rates import FORMS, Form, Metric, RateConstraint, as_written, slice_labels
+from fpbench.rates import FORMS, Form, Metric, RateConstraint, slice_labels
 
 ON_COUNTS = frozenset({
     *FORMS, "share", "positive-rate", "unfairness", "unfairness between-groups",

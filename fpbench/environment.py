@@ -39,6 +39,7 @@ def extras() -> list[tuple[str, str]]:
         ("dask", "distributed"),
         ("acs", "folktables"),
         ("parquet", "pyarrow"),
+        ("serve", "fastapi"),
     ):
         installed = _version(package)
         said = f"{package} {installed}" if installed else f"pip install 'fpbench[{extra}]'"

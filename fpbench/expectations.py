@@ -5,100 +5,22 @@ Each check reduces rows to a number, and says in which region it lies if the sta
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from fpbench.errors import MatrixError, nearest
+from fpbench.statements import (
+    Expectation,
+    Number,
+    Region,
+    Scalar,
+    ShareOfRows,
+    Text,
+    Tolerance,
+)
 from fpbench.validation import validated
-
-Scalar: TypeAlias = str | bool | int | float
-"""What a column of a row may hold."""
-
-_SLACK = 1e-9
-"""Rounding of floats: a mean of numbers that are all 0.83 is not always 0.83."""
-
-_Text = Annotated[str, Field(min_length=1)]
-_Number = Annotated[float, Field(allow_inf_nan=False)]
-_ShareOfRows = Annotated[float, Field(ge=0, le=1)]
-_Tolerance = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-
-
-@dataclass(frozen=True)
-class Region:
-    """Where a number lies if a statement about it is true.
-
-    Parameters
-    ----------
-    low, high
-        The ends; infinite for none.
-    strict
-        Whether the ends themselves lie outside.
-    """
-
-    low: float = -math.inf
-    high: float = math.inf
-    strict: bool = False
-
-    def holds(self, value: float) -> bool:
-        """Whether a value lies inside."""
-        if self.strict:
-            return self.low < value < self.high
-        return self.low - _SLACK <= value <= self.high + _SLACK
-
-    def misses(self, low: float, high: float) -> bool:
-        """Whether all of an interval lies outside."""
-        if self.strict:
-            return high <= self.low or low >= self.high
-        return high < self.low - _SLACK or low > self.high + _SLACK
-
-
-class Expectation(BaseModel):
-    """A statement about results, and which rows it is about.
-
-    It is checked for every combination of the values of `dataset` and of the columns named in
-    `per`: one verdict each.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-    words: ClassVar[str]
-    check: str
-    says: _Text = Field(description="the statement, in words")
-    source: _Text = Field(description="where it stands: a section, a figure, a table")
-    where: dict[str, Scalar | Annotated[list[Scalar], Field(min_length=1)]] = Field(
-        {}, description="columns and the value, or the values, that rows must have there"
-    )
-    per: list[_Text] = Field([], description="columns: one verdict for each of their values")
-    tolerance: _Tolerance = Field(0.0, description="how far off still counts as true")
-    strongest: bool = Field(True, description="whether to check it on the strongest adversary too")
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Columns whose values the check reads, apart from those of `where` and `per`."""
-        names = (getattr(self, field, None) for field in ("measure", "parameter", "of"))
-        return tuple(name for name in names if name is not None)
-
-    @property
-    def region(self) -> Region:
-        """Where the number lies if the statement is true."""
-        raise NotImplementedError
-
-    @property
-    def quantity(self) -> str:
-        """What the number is, in words."""
-        return self.words.format_map(dict(self))
-
-    @property
-    def stated(self) -> float | str:
-        """What is stated, without the tolerance: a number, or a condition in words."""
-        region = self.region
-        if math.isinf(region.low):
-            return f"{'<' if region.strict else '<='} {region.high - self.tolerance:g}"
-        return f"{'>' if region.strict else '>='} {region.low + self.tolerance:g}"
 
 
 class Value(Expectation):
@@ -110,8 +32,8 @@ class Value(Expectation):
 
     words = "mean {measure}"
     check: Literal["value"]
-    measure: _Text = Field(description="the measure")
-    expected: _Number = Field(description="its mean, as stated")
+    measure: Text = Field(description="the measure")
+    expected: Number = Field(description="its mean, as stated")
 
     @property
     def region(self) -> Region:
@@ -135,10 +57,10 @@ class Share(Expectation):
 
     words = "share of {measure} = {equals}"
     check: Literal["share"]
-    measure: _Text = Field(description="the column")
+    measure: Text = Field(description="the column")
     equals: Scalar = Field(description="the value that is counted")
-    expected: _ShareOfRows | None = Field(None, description="the share, as stated")
-    at_least: _ShareOfRows | None = Field(None, description="or the least share, as stated")
+    expected: ShareOfRows | None = Field(None, description="the share, as stated")
+    at_least: ShareOfRows | None = Field(None, description="or the least share, as stated")
 
     @model_validator(mode="after")
     def _one_of_two(self) -> Self:
@@ -173,8 +95,8 @@ class Bound(Expectation):
     """
 
     check: Literal["at-least", "at-most"]
-    measure: _Text = Field(description="the measure")
-    than: _Number | _Text = Field(description="another measure of the same row, or a number")
+    measure: Text = Field(description="the measure")
+    than: Number | Text = Field(description="another measure of the same row, or a number")
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -202,7 +124,7 @@ class _Sided(Expectation):
     @property
     def region(self) -> Region:
         """Numbers of one sign, give or take the tolerance."""
-        if self.check in ("falls-with", "least"):
+        if self.check in ("falls-with", "least", "lower"):
             return Region(high=self.tolerance, strict=True)
         return Region(low=0 - self.tolerance, strict=True)  # never -0
 
@@ -217,8 +139,8 @@ class Trend(_Sided):
 
     words = "rank correlation of {measure} with {parameter}"
     check: Literal["falls-with", "rises-with"]
-    measure: _Text = Field(description="the measure")
-    parameter: _Text = Field(description="a column of numbers")
+    measure: Text = Field(description="the measure")
+    parameter: Text = Field(description="a column of numbers")
 
 
 class Steady(Expectation):
@@ -230,9 +152,9 @@ class Steady(Expectation):
 
     words = "deviation of {measure} over {parameter}"
     check: Literal["steady"]
-    measure: _Text = Field(description="the measure")
-    parameter: _Text = Field(description="a column of numbers")
-    tolerance: _Tolerance = Field(description="greatest standard deviation")
+    measure: Text = Field(description="the measure")
+    parameter: Text = Field(description="a column of numbers")
+    tolerance: Tolerance = Field(description="greatest standard deviation")
 
     @property
     def region(self) -> Region:
@@ -255,8 +177,8 @@ class Extreme(_Sided):
 
     words = "mean {measure} of {value} less the next best"
     check: Literal["least", "most"]
-    measure: _Text = Field(description="the measure")
-    of: _Text = Field(description="the column whose values are compared")
+    measure: Text = Field(description="the measure")
+    of: Text = Field(description="the column whose values are compared")
     value: Scalar = Field(description="the value with the least, or greatest, measure")
 
 
@@ -264,17 +186,55 @@ class VariesMore(_Sided):
     """`varies-more`: a measure varies more over the seeds with one value of a column than another.
 
     The statistic: the standard deviation over seeds (n - 1), averaged over combinations of
-    components, of rows with `value` less that of rows with `than`. Its interval is the percentile
-    bootstrap over seeds, the same seeds for both. True if it is above 0, give or take the
-    tolerance; fewer than five seeds decide nothing.
+    components, of rows with `value` less that of rows with `than`, over the seeds that both have.
+    Its interval is the percentile bootstrap over these seeds, the same for both. True if it is
+    above 0, give or take the tolerance; fewer than five seeds decide nothing.
     """
 
     words = "deviation of {measure} over seeds, {value} less {than}"
     check: Literal["varies-more"]
-    measure: _Text = Field(description="the measure")
-    of: _Text = Field(description="the column whose values are compared")
+    measure: Text = Field(description="the measure")
+    of: Text = Field(description="the column whose values are compared")
     value: Scalar = Field(description="the value with the greater spread")
     than: Scalar = Field(description="the value with the smaller spread")
+
+
+class Lower(_Sided):
+    """`lower`: a measure of repeated audits is significantly lower, by Welch's t-test.
+
+    Of the rows with `value` in the column `of` than of those with `than`; without `of` and
+    `value`, than another measure of the same rows, which is known and has no error. A row says its
+    mean, its standard deviation (`error_deviation` for `error`) and the number of `repetitions`,
+    which were independent. The number is the difference of the means, over the seeds that both
+    have. Its interval speaks of other noise, and of no other people or models. True if it is below
+    0, give or take the tolerance.
+    """
+
+    check: Literal["lower"]
+    measure: Text = Field(description="the measure")
+    of: Text | None = Field(None, description="the column whose values are compared")
+    value: Scalar | None = Field(None, description="the value with the lower measure")
+    than: Scalar = Field(description="the other value, or another measure of the same rows")
+
+    @model_validator(mode="after")
+    def _both_or_none(self) -> Self:
+        if (self.of is None) != (self.value is None):
+            raise ValueError("of and value go together: a column, and one of its values")
+        if self.of is None and not isinstance(self.than, str):
+            raise ValueError("than must name another measure, where there is no of")
+        return self
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What a t-test needs, and what is compared."""
+        other = str(self.than) if self.of is None else self.of
+        return (self.measure, f"{self.measure}_deviation", "repetitions", other)
+
+    @property
+    def quantity(self) -> str:
+        """The difference of the two."""
+        of = "" if self.of is None else f" of {self.value}"
+        return f"mean {self.measure}{of} less that of {self.than}"
 
 
 CHECKS: dict[str, type[Expectation]] = {
@@ -288,6 +248,7 @@ CHECKS: dict[str, type[Expectation]] = {
     "least": Extreme,
     "most": Extreme,
     "varies-more": VariesMore,
+    "lower": Lower,
 }
 """Models of the tables, by what `check` says."""
 
@@ -317,3 +278,6 @@ def parse(tables: Iterable[Mapping[str, Any]], origin: str) -> tuple[Expectation
             raise MatrixError(f"{where}: unknown check {check!r}; {nearest(check, CHECKS)}")
         found.append(validated(CHECKS[check], dict(table), f"{where} ({check})"))
     return tuple(found)
+
+
+__all__ = ["CHECKS", "Expectation", "Region", "parse"]

@@ -1,7 +1,7 @@
 """The kinds of component: the one table that hooks, matrix, listings and tests are made from.
 
 The table holds words only, so that listing what is installed costs no heavy import; the base
-class of each kind is in `fpbench.components`.
+class of each kind is in `fpbench.bases`.
 """
 
 from enum import StrEnum
@@ -23,7 +23,7 @@ class Kind(NamedTuple):
     """Its name: the key of its tables in a matrix, and the word on the command line."""
     plural: str
     base: str
-    """Name of its base class in `fpbench.components`."""
+    """Name of its base class, which is public."""
     method: str
     """The method that a component of this kind must have."""
     summary: str

@@ -11,12 +11,21 @@ import numpy as np
 
 from fpbench.errors import InputError, nearest
 from fpbench.kinds import ATTACK, AUDIT, KINDS, Status
+from fpbench.scores import MEASURES
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 RESAMPLES = 2_000
 """Bootstrap resamples behind an interval."""
+
+_OF_AUDITS = ("error", "independence_gap")
+"""What audits are ranked by where the measure to rank by is one of attacks."""
+_LEAST_FIRST = frozenset({
+    "error", "independence_gap", "separation_gap", "sufficiency_gap", "interval_width",
+    "invalid_ratio",
+})  # fmt: skip
+"""Measures of which less is better."""
 
 
 @dataclass(frozen=True)
@@ -81,8 +90,9 @@ def rank(rows: Iterable[Mapping[str, Any]], rank_by: str, title: str = "") -> li
     rows
         Rows as `Store.rows` gives them.
     rank_by
-        The measure to rank by, greatest first. Audits that do not have it are ranked by nothing
-        and stay in the order of the matrix.
+        The measure to rank by: greatest first, but for errors and gaps. Where it is one of attacks,
+        audits are ranked by `error`, or by `independence_gap`; those without any of them are
+        ranked by nothing and stay in the order of the matrix.
     title
         Title of the matrix.
 
@@ -102,7 +112,7 @@ def rank(rows: Iterable[Mapping[str, Any]], rank_by: str, title: str = "") -> li
             used = tuple(k for k in kinds if any(g[0][k] for g in chosen))
             boards.append(_board(chosen, used, rank_by, title))
     measured = {name for board in boards for line in board.lines for name in line.measures}
-    if measured and rank_by not in measured:
+    if measured and all(board.rank_by not in measured for board in boards):
         raise InputError(f"unknown measure to rank by: {rank_by!r}; {nearest(rank_by, measured)}")
     return boards
 
@@ -111,9 +121,11 @@ def _board(
     groups: list[list[Mapping[str, Any]]], kinds: tuple[str, ...], rank_by: str, title: str
 ) -> Leaderboard:
     lines = [_line(group, kinds) for group in groups]
-    lines.sort(
-        key=lambda line: -line.measures[rank_by].mean if rank_by in line.measures else np.inf
-    )
+    measured = {name for line in lines for name in line.measures}
+    if rank_by in MEASURES and rank_by not in measured:  # which only attacks have
+        rank_by = next((name for name in _OF_AUDITS if name in measured), rank_by)
+    sign = 1 if rank_by in _LEAST_FIRST else -1
+    lines.sort(key=lambda x: sign * x.measures[rank_by].mean if rank_by in x.measures else np.inf)
     ranked, place, previous = [], 0, None
     for number, line in enumerate(lines, 1):
         if rank_by not in line.measures:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
@@ -24,11 +24,20 @@ class _Table(BaseModel):
 
 
 class Shares(_Table):
-    """The parts a table is cut into, as shares of its rows; they sum to at most 1."""
+    """The parts a table is cut into, as shares of its rows; they sum to at most 1.
 
-    train: float = Field(1 / 3, gt=0, lt=1)
-    test: float = Field(1 / 3, gt=0, lt=1)
-    attack: float = Field(1 / 3, gt=0, lt=1)
+    `test = "original"` takes the test set that the data's authors publish; the others are then
+    shares of the remaining rows.
+    """
+
+    train: float = Field(1 / 3, gt=0, le=1)
+    test: Annotated[float, Field(gt=0, lt=1)] | Literal["original"] = 1 / 3
+    attack: float = Field(1 / 3, ge=0, lt=1)
+
+    @property
+    def total(self) -> float:
+        """Share of the rows that are used, of those that may be."""
+        return self.train + self.attack + (0 if isinstance(self.test, str) else self.test)
 
 
 class Ranking(_Table):
@@ -169,13 +178,18 @@ def _matrix(
     said.pop("profile", None)
     file: Any = validated(_File, said if seeds is None else {**said, "seeds": seeds}, origin)
     shares = file.split
-    if shares.train + shares.test + shares.attack > 1 + 1e-9:
-        raise MatrixError(f"{origin}: [split]: train, test and attack sum to more than 1")
+    if shares.total > 1 + 1e-9:
+        parts = "train and attack" if shares.test == "original" else "train, test and attack"
+        raise MatrixError(f"{origin}: [split]: {parts} sum to more than 1")
     chosen = file.seeds if isinstance(file.seeds, list) else range(file.seeds)
     if len(set(chosen)) < len(chosen):
         raise MatrixError(f"{origin}: seeds: the same seed is named twice")
     axes = {kind: tuple(_expanded(kind, getattr(file, kind) or [], origin)) for kind in KINDS}
     _check_axes(axes, origin)
+    if axes["adversary"] and not shares.attack:
+        raise MatrixError(
+            f"{origin}: [split]: attack: is 0, and leaves the adversaries nothing to learn from"
+        )
     _check_exclude(file.exclude, axes, origin)
     attacks = math.prod(len(axes[kind]) for kind in ATTACK)
     audits = math.prod(len(axes[kind]) or 1 for kind in AUDIT) if axes["auditor"] else 0

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from fpbench.steps import ACTIONS, Step
+from fpbench.actions import ACTIONS
+from fpbench.steps import Step
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ from difflib import get_close_matches
 from itertools import product
 from types import MappingProxyType
 
-from fpbench.components import Adversary, Auditor, Component, Dataset, Learner
+from fpbench.auditing import Auditor
+from fpbench.components import Adversary, Component, Dataset, Learner
 from fpbench.errors import FpbenchError, MatrixError
 from fpbench.home import DataHome
 from fpbench.kinds import ATTACK, AUDIT
@@ -20,6 +21,8 @@ from fpbench.scores import MEASURES
 from fpbench.specs import Spec, fingerprint, slot_kinds, specify
 from fpbench.steps import Step
 
+_OF_THE_MODEL = {"predictions", "scores"}
+"""What an adversary sees that only the model can tell it."""
 _TUNED_ON = 0
 """The seed whose attack set adversaries are tuned on that are tuned once for a data set."""
 
@@ -108,13 +111,8 @@ class _Planner:
         known = self._plan.data
         sums = dataset.checksums(self._home).items()
         found = {name: known.get(name) or compute() for name, compute in sums}
-        for file in dataset.files:
-            if file.sha256 and file.name not in known and found[file.name] != file.sha256:
-                self._plan.warnings.append(
-                    f"{self._home.find(file)} is not the known original: its sha256 is "
-                    f"{found[file.name]}, that of the original {file.sha256}; "
-                    f"`fpbench data fetch {dataset.name}` gets it"
-                )
+        said = dataset.unlike(self._home, found)
+        self._plan.warnings += [new for new in said if new not in self._plan.warnings]
         known |= found
         return "".join(f"+{sum}" for sum in found.values())
 
@@ -188,7 +186,7 @@ class _Planner:
         given = {
             part.choice.use
             for part in self._parts["adversary"]
-            if isinstance(part.component, Adversary) and "predictions" in part.component.sees
+            if isinstance(part.component, Adversary) and part.component.sees & _OF_THE_MODEL
             and not all(part.component.incompatible(learner.component) for learner in closed)
         }  # fmt: skip
         for name in dict.fromkeys(part.choice.use for part in closed) if given else ():
@@ -238,7 +236,7 @@ class _Planner:
         part: _Part | None,
         parents: tuple[Step, ...] = (),
         seed: int | None = None,
-        options: tuple[float, ...] = (),
+        options: tuple[float | str, ...] = (),
     ) -> Step:
         identity, code = (part.identity, part.code) if part else ("", "")
         memo = (action, identity, seed, options, *(parent.key for parent in parents))

@@ -119,7 +119,7 @@ def _import(lazy: Lazy, entry: Entry) -> Any:
 
 
 def _checked(candidate: Any, entry: Entry) -> type[Component]:
-    from fpbench.components import BASES
+    from fpbench.bases import BASES
 
     base = BASES[entry.kind]
     if not (isinstance(candidate, type) and issubclass(candidate, base)):

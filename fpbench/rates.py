@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from fpbench.conditions import Constraint, Occupied, Proportional, Together
 from fpbench.counts import Classes, Condition, Part
+from fpbench.decimals import as_written
 from fpbench.errors import InputError, nearest
 
 Metric: TypeAlias = Literal[
@@ -40,11 +41,6 @@ _Integers: TypeAlias = NDArray[np.integer[Any]]
 def slice_labels(metric: Metric) -> tuple[int | None, ...]:
     """Labels of the people whose rates a metric compares; None stands for everyone."""
     return _SLICES[metric]
-
-
-def as_written(number: float | Fraction) -> Fraction:
-    """The decimal number that a float was written as (0.1 is 1/10); a fraction as it is."""
-    return number if isinstance(number, Fraction) else Fraction(str(float(number)))
 
 
 @dataclass(frozen=True)

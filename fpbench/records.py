@@ -280,12 +280,3 @@ class Correction:
         if self.objective == self.bound:
             return 0.0
         return (self.objective - self.bound) / abs(self.objective)
-
-
-@dataclass(frozen=True)
-class Subject:
-    """All that an auditor is handed; what it does not declare in `sees` is not there."""
-
-    train: Sample
-    test: Sample
-    model: Any = None

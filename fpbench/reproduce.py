@@ -12,7 +12,7 @@ from fpbench.errors import InputError, nearest
 from fpbench.matrix import Matrix, read
 from fpbench.plan import Plan
 from fpbench.runner import Finished
-from fpbench.summary import SummaryLine, summary
+from fpbench.summary import AuditLine, SummaryLine, audit_summary, summary
 from fpbench.verdicts import Verdict, evaluate, evaluate_strongest, strongest
 
 FULL = "full"
@@ -25,7 +25,9 @@ class Reproduction:
 
     run: Run
     table: list[SummaryLine]
-    """The paper's table, from our rows."""
+    """The paper's table of attacks, from our rows; empty if the matrix has none."""
+    audits: list[AuditLine]
+    """The same of audits."""
     verdicts: list[Verdict]
     """What is stated, one by one."""
     table_of_strongest: list[SummaryLine]
@@ -95,6 +97,7 @@ def reproduce(
     return Reproduction(
         made,
         summary(rows),
+        audit_summary(rows),
         evaluate(matrix.expect, rows),
         summary(strongest(rows)),
         evaluate_strongest(matrix.expect, rows),

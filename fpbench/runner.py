@@ -10,10 +10,11 @@ from concurrent.futures.process import BrokenProcessPool
 from graphlib import TopologicalSorter
 from typing import NamedTuple
 
+from fpbench.actions import execute
 from fpbench.home import DataHome
 from fpbench.kinds import Status
 from fpbench.plan import Cell, Plan, needed
-from fpbench.steps import Failure, Result, Step, execute
+from fpbench.steps import Failure, Result, Step
 from fpbench.store import Store
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fpbench.rates import RateConstraint
 from fpbench.records import (
@@ -16,6 +17,7 @@ from fpbench.records import (
     SolverStatus,
     Split,
 )
+from fpbench.releases import Release
 
 MEASURES = (
     "people", "majority_accuracy", "prior_accuracy", "initial_accuracy", "corrected_accuracy",
@@ -26,6 +28,8 @@ MEASURES = (
 )  # fmt: skip
 """Names of the measures that every attack cell has."""
 
+_FOUR_FIFTHS = 0.8
+"""The rule of US law: the least rate must be at least this share of the greatest."""
 _PROVEN = (SolverStatus.OPTIMAL, SolverStatus.INFEASIBLE)
 
 
@@ -111,6 +115,56 @@ def model_measures(split: Split, predictions: Predictions, claim: Claim | None) 
         "train_unfairness": _unfairness(constraint, split.train, predictions.train),
         "test_unfairness": _unfairness(constraint, split.test, predictions.test),
     }
+
+
+def release_measures(release: Release, people: Sample, predictions: Codes) -> Measures:
+    """How far off a private audit is, from the truth that it never saw.
+
+    `true_ratio` is the fairness of the predictions on the people audited: the ratio of the least to
+    the greatest group rate, of the release's metric. Over the R estimates: `estimated_ratio` is
+    their mean; `error` the mean absolute error (the AASPE of van der Steen et al., 2023) and
+    `error_deviation` its standard deviation over the R (n - 1); `bias` the mean error; `coverage`
+    the share of intervals that hold `true_ratio` (which they should more often than their
+    confidence, as they are for the people that these were drawn from), `interval_width` their mean
+    width; None if there are no intervals. `random_guess_error` is the expected error of a uniform
+    draw from [0, 1]: (s^2 + (1 - s)^2) / 2. `four_fifths_right` is the share of estimates on the
+    right side of 0.8; `true_tenth` and `tenth_recall` are the ratio rounded down to tenths, and the
+    share of estimates that round down to the same: their mean over classes is the UAR of the
+    paper's section 5.1.3.
+    """
+    k = len(people.groups)
+    constraint = RateConstraint(release.metric, form="ratio")
+    unfair = constraint.unfairness(people.sensitive, predictions, people.labels, k)
+    truth, values = float(1 - unfair), release.values
+    errors = np.abs(values - truth)
+    known = not np.isnan(release.low).any()
+    inside = (release.low <= truth) & (truth <= release.high)
+    tenth = _tenths(np.array([truth]))[0]
+    return {
+        "audit_metric": release.metric,
+        "epsilon": release.guarantee.epsilon,
+        "delta": release.guarantee.delta,
+        "neighbours": release.guarantee.neighbours,
+        "noise": release.noise,
+        "repetitions": len(values),
+        "true_ratio": truth,
+        "estimated_ratio": float(values.mean()),
+        "error": float(errors.mean()),
+        "error_deviation": float(errors.std(ddof=1)) if len(values) > 1 else None,
+        "bias": float(values.mean() - truth),
+        "coverage": float(inside.mean()) if known else None,
+        "interval_width": float((release.high - release.low).mean()) if known else None,
+        "random_guess_error": (truth**2 + (1 - truth) ** 2) / 2,
+        "four_fifths_right": float(((values >= _FOUR_FIFTHS) == (truth >= _FOUR_FIFTHS)).mean()),
+        "true_tenth": float(tenth),
+        "tenth_recall": float((_tenths(values) == tenth).mean()),
+        **release.measures,
+    }
+
+
+def _tenths(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Rounded down to tenths; what is 0.3 but for a rounding error is 0.3."""
+    return np.asarray(np.floor(values * 10 + 1e-9) / 10)
 
 
 def _prior_accuracy(split: Split) -> float:

@@ -6,6 +6,7 @@ import math
 import zlib
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean  # of exact sums, so that the order of rows does not matter
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -13,8 +14,8 @@ from numpy.typing import NDArray
 
 from fpbench.expectations import (
     Bound,
-    Expectation,
     Extreme,
+    Lower,
     Share,
     Steady,
     Trend,
@@ -23,6 +24,8 @@ from fpbench.expectations import (
 )
 from fpbench.kinds import KINDS
 from fpbench.leaderboard import RESAMPLES, Interval, interval
+from fpbench.statements import Expectation
+from fpbench.welch import Summary, difference
 
 Row: TypeAlias = Mapping[str, Any]
 _Floats: TypeAlias = NDArray[np.float64]
@@ -74,6 +77,8 @@ def finding(expectation: Expectation, rows: Sequence[Row]) -> Finding:
             found = _extreme(expectation, rows)
         case VariesMore():
             found = _varies_more(expectation, rows)
+        case Lower():
+            found = _lower(expectation, rows)
         case Bound():
             found = _of_seeds(expectation, _by_seed(rows, _excess(expectation)))
         case Value():
@@ -88,6 +93,8 @@ def complete(expectation: Expectation, rows: Iterable[Row]) -> list[Row]:
     columns = expectation.columns
     numeric = () if isinstance(expectation, Share) else ("measure", "parameter", "than")
     named = {getattr(expectation, name, None) for name in numeric}
+    if isinstance(expectation, Lower):
+        named |= set(columns) - {expectation.of}
     numbers = [column for column in columns if column in named]
     others = [column for column in columns if column not in numbers]
     return [
@@ -111,14 +118,8 @@ def _by_seed(rows: Sequence[Row], value: Callable[[Sequence[Row]], float]) -> di
     return {seed: value(groups[seed]) for seed in sorted(groups)}
 
 
-def _mean(values: Iterable[float]) -> float:
-    """A mean that does not depend on the order, as sums of floats otherwise do."""
-    numbers = list(values)
-    return math.fsum(numbers) / len(numbers)
-
-
 def _mean_of(name: str) -> Callable[[Sequence[Row]], float]:
-    return lambda rows: _mean(cast(float, number(row, name)) for row in rows)
+    return lambda rows: fmean(cast(float, number(row, name)) for row in rows)
 
 
 def _excess(expectation: Bound) -> Callable[[Sequence[Row]], float]:
@@ -126,7 +127,7 @@ def _excess(expectation: Bound) -> Callable[[Sequence[Row]], float]:
     measure, than = expectation.measure, expectation.than
     if not isinstance(than, str):
         return _mean_of(measure)
-    return lambda rows: _mean(
+    return lambda rows: fmean(
         cast(float, number(row, measure)) - cast(float, number(row, than)) for row in rows
     )
 
@@ -142,7 +143,7 @@ def _of_seeds(expectation: Expectation, values: Mapping[Any, float], lack: str =
 
 def _share(expectation: Share, rows: Sequence[Row]) -> Finding:
     def share(mine: Sequence[Row]) -> float:
-        return _mean(float(row[expectation.measure] == expectation.equals) for row in mine)
+        return fmean(float(row[expectation.measure] == expectation.equals) for row in mine)
 
     values = np.array(list(_by_seed(rows, share).values()), dtype=np.float64)
     count, mean = len(values), float(values.mean())
@@ -212,7 +213,7 @@ def _extreme(expectation: Extreme, rows: Sequence[Row]) -> Finding:
         return Finding(None, f"no row with {expectation.of} = {expectation.value!r} has a value")
     # The rival is the best over all seeds: the best of each seed would owe its place to noise.
     sign = 1 if expectation.check == "least" else -1
-    order = sorted(means, key=lambda value: (sign * _mean(means[value].values()), str(value)))
+    order = sorted(means, key=lambda value: (sign * fmean(means[value].values()), str(value)))
     shared = [value for value in order if means[value].keys() & named.keys()]
     if not shared:
         return Finding(None, f"no seed has another {expectation.of} to compare with")
@@ -231,19 +232,52 @@ def _varies_more(expectation: VariesMore, rows: Sequence[Row]) -> Finding:
     lacking = [value for value, mine in chosen.items() if not mine]
     if lacking:
         return Finding(None, f"no row with {expectation.of} = {lacking[0]!r} has a value")
-    seeds = sorted({row["seed"] for row in rows})
+    # A seed that only one of them has says nothing of their difference.
+    one, other = ({row["seed"] for row in mine} for mine in chosen.values())
+    seeds = sorted(one & other)
+    if not seeds:
+        return Finding(None, f"no seed has both values of {expectation.of}")
+    shared = [[row for row in mine if row["seed"] in one & other] for mine in chosen.values()]
     rng = np.random.default_rng(zlib.crc32(expectation.quantity.encode()))
     drawn = rng.integers(len(seeds), size=(RESAMPLES, len(seeds)))
     # How often each seed was drawn; the first line is the seeds as they are.
     times = np.vstack([np.ones(len(seeds)), [np.bincount(d, minlength=len(seeds)) for d in drawn]])
-    more, less = (_mean_spread(mine, expectation.measure, seeds, times) for mine in chosen.values())
+    more, less = (_mean_spread(mine, expectation.measure, seeds, times) for mine in shared)
     if np.isnan(more[0]) or np.isnan(less[0]):
         return Finding(None, "a standard deviation over seeds needs two of them")
     resampled = (more - less)[1:]
     low, high = np.quantile(resampled[~np.isnan(resampled)], (0.025, 0.975))
     found = Interval(float(more[0] - less[0]), None, float(low), float(high), len(seeds))
     few = len(seeds) < LEAST_SEEDS
-    return Finding(found, f"fewer than {LEAST_SEEDS} seeds" if few else "", decisive=not few)
+    notes = [f"fewer than {LEAST_SEEDS} seeds"] if few else []
+    if one != other:
+        notes.append(f"{len(one ^ other)} seeds have only one of both")
+    return Finding(found, "; ".join(notes), decisive=not few)
+
+
+def _lower(expectation: Lower, rows: Sequence[Row]) -> Finding:
+    """The difference of two means of repeated audits, and Welch's interval of it."""
+    measure, of = expectation.measure, expectation.of
+    if of is None:
+        known = _mean_of(str(expectation.than))(rows)
+        seeds, alone = {row["seed"] for row in rows}, set()
+        found = difference([Summary.of(row, measure) for row in rows], known)
+    else:
+        pair = expectation.value, expectation.than
+        one, other = ([row for row in rows if row[of] == value] for value in pair)
+        for value, mine in zip(pair, (one, other), strict=True):
+            if not mine:
+                return Finding(None, f"no row with {of} = {value!r} has a value")
+        here, there = ({row["seed"] for row in mine} for mine in (one, other))
+        seeds, alone = here & there, here ^ there
+        if not seeds:
+            return Finding(None, f"no seed has both values of {of}")
+        found = difference(
+            *([Summary.of(r, measure) for r in mine if r["seed"] in seeds] for mine in (one, other))
+        )
+    p = "p < .0001" if found.p_lower < 1e-4 else f"p = {found.p_lower:.4f}".replace("0.", ".", 1)
+    note = f"{p}; {len(alone)} seeds have only one of both" if alone else p
+    return Finding(Interval(found.mean, None, found.low, found.high, len(seeds)), note)
 
 
 def _mean_spread(

@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from types import MappingProxyType, UnionType
+from types import MappingProxyType, ModuleType, UnionType
 from typing import Any, Union, get_args, get_origin
 
-from fpbench.components import BASES, Component
+from fpbench.bases import BASES
+from fpbench.components import Component
 from fpbench.errors import MatrixError
 from fpbench.plugins import Catalog
 from fpbench.validation import validated
@@ -80,8 +81,9 @@ def specify(
             named = (
                 f"name some with [[{slot_kind}]], or one inline" if kind == "auditor" else "name it"
             )
+            article = "an" if slot_kind[0] in "aeiou" else "a"
             raise MatrixError(
-                f'{where}: takes a {slot_kind}: {named} with {name} = {{ use = "NAME" }}'
+                f'{where}: takes {article} {slot_kind}: {named} with {name} = {{ use = "NAME" }}'
             )
     component = validated(cls, {**plain, **held}, where, ("use", "label"))
     slotted = set(slot_kinds(cls))
@@ -124,16 +126,16 @@ def fingerprint(spec: Spec, catalog: Catalog) -> str:
 def _code_hash(cls: type[Component]) -> str:
     """Hash of the code of a component without its prose: comments and docstrings change nothing.
 
-    Its module, those of its base classes, and what these import from their own package.
+    Its module, those of its base classes, and what these import from their own package or from
+    fpbench.
     """
     waiting = [base.__module__ for base in cls.__mro__ if base.__module__ in sys.modules]
     found: dict[str, str] = {}
     while waiting:
         name = waiting.pop()
         if name not in found and name.partition(".")[0] not in _NOT_OURS:
-            tree = _parsed(name)
-            found[name] = ast.dump(tree)
-            waiting += _siblings(tree, name.rpartition(".")[0])
+            found[name], imported = _code(name, sys.modules.get(name))
+            waiting += imported
     text = "".join(found[name] for name in sorted(found))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -141,9 +143,17 @@ def _code_hash(cls: type[Component]) -> str:
 _NOT_OURS = {"abc", "builtins", "pydantic", "typing"}
 
 
-def _parsed(module: str) -> ast.Module:
+@cache
+def _code(name: str, module: ModuleType | None) -> tuple[str, list[str]]:
+    """Hash of the code of a module without prose, and the modules that count as part of it."""
+    tree = _parsed(module)
+    digest = hashlib.sha256(ast.dump(tree).encode()).hexdigest()
+    return digest, _imported(tree, name.rpartition(".")[0])
+
+
+def _parsed(module: ModuleType | None) -> ast.Module:
     """The code of a module without prose; nothing of one that has no source file."""
-    file = getattr(sys.modules.get(module), "__file__", None)
+    file = getattr(module, "__file__", None)
     try:
         tree = ast.parse(Path(file).read_text(encoding="utf-8")) if file else ast.parse("")
     except (OSError, SyntaxError, UnicodeDecodeError):
@@ -163,7 +173,24 @@ def _is_prose(statement: ast.AST) -> bool:
     )
 
 
-def _siblings(tree: ast.Module, package: str) -> list[str]:
-    """Modules of a package that code imports by name."""
-    named = [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-    return [name for name in named if package and name.startswith(f"{package}.")]
+def _imported(tree: ast.Module, package: str) -> list[str]:
+    """Modules of a package that code imports by name, and those behind fpbench's public names."""
+    found: list[str] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module == "fpbench":
+            found += [_public()[name.name] for name in node.names if name.name in _public()]
+        elif isinstance(node, ast.ImportFrom) and package and node.module:
+            found += [node.module] if node.module.startswith(f"{package}.") else []
+    return found
+
+
+@cache
+def _public() -> dict[str, str]:
+    """The module that each public name of fpbench is in."""
+    stub = ast.parse(Path(__file__).with_name("__init__.pyi").read_text(encoding="utf-8"))
+    return {
+        name.name: f"fpbench.{node.module or name.name}"
+        for node in stub.body
+        if isinstance(node, ast.ImportFrom)
+        for name in node.names
+    }

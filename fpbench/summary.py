@@ -1,4 +1,4 @@
-"""The table of a paper, from our rows: targets, guesses and corrections, averaged over seeds."""
+"""The tables of a paper, from our rows: attacks and audits, averaged over seeds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fpbench.kinds import ATTACK, Status
+from fpbench.kinds import ATTACK, AUDIT, Status
 from fpbench.leaderboard import Interval, interval
 from fpbench.seedwise import Row, number
 
@@ -18,6 +18,13 @@ SUMMARISED = (
     "corrected_accuracy", "gain", "gain_over_best", "metric_right", "claim_tolerance",
 )  # fmt: skip
 """Measures of a line, where its rows have them."""
+
+AUDITED = (
+    "epsilon", "true_ratio", "estimated_ratio", "error", "random_guess_error", "coverage",
+    "invalid_ratio", "uar", "uar_minus_error", "independence_gap", "separation_gap",
+    "sufficiency_gap",
+)  # fmt: skip
+"""The same, of audits."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +43,36 @@ class SummaryLine:
     """Metrics of the claims, each with its share of the rows that have one."""
     seeds: int
     """Seeds that are done."""
+
+
+@dataclass(frozen=True)
+class AuditLine:
+    """One combination of components of audits, over all seeds."""
+
+    labels: Mapping[str, str]
+    """Dataset, learner, auditor, mechanism and policy."""
+    measures: Mapping[str, Interval]
+    """Those of `AUDITED` that rows have."""
+    seeds: int
+    """Seeds that are done."""
+
+
+def audit_summary(rows: Iterable[Row]) -> list[AuditLine]:
+    """The lines of the audits that are done, in the order of the matrix.
+
+    Parameters
+    ----------
+    rows
+        Rows as `Store.rows` gives them, beside each other.
+    """
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        if row["status"] == Status.DONE and row["auditor"]:
+            groups.setdefault(tuple(row[kind] for kind in AUDIT), []).append(row)
+    return [
+        AuditLine(dict(zip(AUDIT, labels, strict=True)), _measures(group, AUDITED), len(group))
+        for labels, group in groups.items()
+    ]
 
 
 def summary(rows: Iterable[Row], tolerances: int = 3) -> list[SummaryLine]:
@@ -81,18 +118,20 @@ def _spread(values: list[float], count: int) -> set[float]:
 
 
 def _line(group: list[Row]) -> SummaryLine:
-    group = sorted(group, key=lambda row: row["seed"])  # an interval depends on their order
-    measures = {}
-    for name in SUMMARISED:
-        values = [found for row in group if (found := number(row, name)) is not None]
-        if values:
-            measures[name] = interval(np.array(values), name)
+    group = sorted(group, key=lambda row: row["seed"])  # of equal counts the first comes first
     claims = Counter(row["claim_metric"] for row in group if row.get("claim_metric"))
     return SummaryLine(
         labels={kind: group[0][kind] for kind in ATTACK},
         metric=group[0].get("asked_metric"),
         tolerance=number(group[0], "asked_tolerance"),
-        measures=measures,
+        measures=_measures(group, SUMMARISED),
         claimed={metric: count / claims.total() for metric, count in claims.most_common()},
         seeds=len(group),
     )
+
+
+def _measures(group: Iterable[Row], names: Iterable[str]) -> dict[str, Interval]:
+    """Means over seeds of those measures that rows have."""
+    group = sorted(group, key=lambda row: row["seed"])  # an interval depends on their order
+    values = {name: [v for row in group if (v := number(row, name)) is not None] for name in names}
+    return {name: interval(np.array(found), name) for name, found in values.items() if found}

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fpbench.errors import DataError
 from fpbench.records import Codes, Sample
@@ -54,6 +55,8 @@ class Table:
     """n rows, one or more categorical columns; a person's group is their combination."""
     positive: str = "1"
     """What label 1 stands for."""
+    test: NDArray[np.bool_] | None = field(default=None, repr=False)
+    """(n,) who is in the test set that the data's authors publish; None if they publish none."""
 
     codes: Codes = field(init=False, repr=False)
     """(n,) group codes in 0..K-1."""
@@ -62,6 +65,8 @@ class Table:
 
     def __post_init__(self) -> None:
         lengths = {len(self.features), len(self.labels), len(self.sensitive)}
+        if self.test is not None:
+            lengths.add(len(self.test))
         if len(lengths) != 1:
             raise DataError(
                 f"data set {self.name!r}: features, labels and sensitive columns have "
@@ -91,6 +96,8 @@ class Table:
         """SHA-256 checksum of all that it holds: values, names and types."""
         digest = hashlib.sha256(repr((self.name, self.positive)).encode())
         digest.update(self.labels.tobytes())
+        if self.test is not None:
+            digest.update(np.asarray(self.test, dtype=np.bool_).tobytes())
         for frame in (self.features, self.sensitive):
             digest.update(repr((frame.shape, list(map(str, frame.columns)))).encode())
             for _, column in frame.items():
@@ -138,4 +145,10 @@ def _cross(columns: DataFrame, name: str) -> tuple[Codes, tuple[str, ...]]:
                 f"{_MOST_GROUPS} groups"
             )
         codes = (np.cumsum(members) - 1).astype(np.int8)[codes]
+    if len(set(names)) < len(names):
+        twice = next(group for group in names if names.count(group) > 1)
+        raise DataError(
+            f"data set {name!r}: {names.count(twice)} groups would be called {twice!r}; rename "
+            "values of the sensitive columns"
+        )
     return codes.astype(np.int8), tuple(names)

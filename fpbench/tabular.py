@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field, ValidationInfo, field_validator
 
 from fpbench.attributes import Attribute, column_of, groups_of
@@ -42,6 +44,8 @@ class Labelled:
     """(n,) in {0, 1}."""
     positive: str
     """What label 1 stands for."""
+    test: NDArray[np.bool_] | None = None
+    """(n,) who is in the test set that the data's authors publish; None if they publish none."""
 
 
 class TabularDataset(Dataset):
@@ -151,4 +155,4 @@ def tabulate(
     if not features.shape[1]:
         raise DataError(f"{where}: nothing is left to be a feature")
     groups = pd.DataFrame(groups_of(sensitive, people.columns, where))
-    return Table(name, features, people.labels, groups, people.positive)
+    return Table(name, features, people.labels, groups, people.positive, people.test)

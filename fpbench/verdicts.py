@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from statistics import fmean
 from typing import Any
 
 from fpbench.errors import nearest
-from fpbench.expectations import Expectation, Region
 from fpbench.kinds import KINDS, Status
 from fpbench.leaderboard import Interval
 from fpbench.seedwise import Finding, Row, complete, finding, number
+from fpbench.statements import Expectation, Region
 
 _PLANNED = (*KINDS, "seed")
 """Columns that a row has before it is run."""
@@ -40,7 +40,8 @@ class Verdict:
     number itself decides, and the note says so; a `share` has an interval even then.
 
     Of statements that are neither true nor false (a gain of 0 "above 0") 7 % are decided at 20
-    seeds or more, 17 % at 5 and 25 % at 3: the bootstrap is too narrow for a handful of seeds.
+    seeds or more, 17 % at 5, 25 % at 3 and half at 2: the bootstrap is too narrow for a handful of
+    seeds.
     """
 
     expectation: Expectation
@@ -90,8 +91,8 @@ def evaluate(
 def evaluate_strongest(expectations: Iterable[Expectation], rows: Iterable[Row]) -> list[Verdict]:
     """Compare what is said of some adversaries with the rows of the strongest ones.
 
-    Expectations whose `where` names no adversary are left out, as nothing else would come of them,
-    and so are those that ask for it by `strongest = false`.
+    Expectations whose `where` names no adversary are left out, as they are about the targets or
+    about all adversaries, and so are those that ask for it by `strongest = false`.
     """
     named = [e for e in expectations if "adversary" in e.where and e.strongest]
     return evaluate(named, strongest(rows), ignore=("adversary",))
@@ -108,7 +109,7 @@ def strongest_adversaries(rows: Iterable[Row]) -> dict[tuple[str, str], str]:
             target = guesses.setdefault((row["dataset"], row["learner"]), {})
             target.setdefault(row["adversary"], []).append(found)
     return {
-        target: min(names, key=lambda name: (-_mean(names[name]), name))
+        target: min(names, key=lambda name: (-fmean(names[name]), name))
         for target, names in guesses.items()
     }
 
@@ -125,10 +126,6 @@ def strongest(rows: Iterable[Row]) -> list[Row]:
     return [
         row for row, target in targets if best.get(target, row["adversary"]) == row["adversary"]
     ]
-
-
-def _mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values)
 
 
 def _evaluate(

@@ -7,8 +7,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from fpbench import DataHome, discover
+
+# How long an example takes is the machine's affair, and no law.
+settings.register_profile("laws", deadline=None)
+settings.load_profile("laws")
 
 TOYS = Path(__file__).parent / "plugins"
 

@@ -154,7 +154,7 @@ def test_what_fails_after_payment_stays_paid():
         ([0, 1], 2, {"epsilon": 0}, "epsilon must be above 0"),
         ([0, 1], 2, {"epsilon": [1, -1]}, "epsilon must be above 0"),
         ([0, 1], 2, {"epsilon": np.nan}, "epsilon must be above 0"),
-        ([0, 1], 2, {"epsilon": np.inf}, "infinite"),
+        ([0, 1], 2, {"epsilon": np.inf}, "above 0 and finite"),
         ([0, 1], 2, {"epsilon": []}, "there is none"),
     ],
 )

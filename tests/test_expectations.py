@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from fpbench.errors import MatrixError
 from fpbench.expectations import CHECKS, Region, parse
@@ -70,6 +71,7 @@ GOOD = {
     "least": {"measure": "gain", "of": "asked_metric", "value": "x"},
     "most": {"measure": "gain", "of": "asked_metric", "value": "x"},
     "varies-more": {"measure": "gain", "of": "disclosure", "value": "x", "than": "y"},
+    "lower": {"measure": "gain", "of": "mechanism", "value": "x", "than": "y"},
 }
 
 
@@ -78,7 +80,8 @@ def test_every_check_can_be_written_down_and_says_what_it_is_about(check):
     where = {"adversary": ["a1", "a2"], "asked_tolerance": 0.0, "claim_holds": 1}
     (found,) = expect(check, **GOOD[check], where=where, per=["adversary"])
     assert found.check == check
-    assert set(found.columns) <= {*GOOD[check].values()}
+    tested = {"gain_deviation", "repetitions"} if check == "lower" else set()
+    assert set(found.columns) <= {*GOOD[check].values()} | tested
     assert "gain" in found.quantity or "claim_metric = x" in found.quantity
     with pytest.raises(ValueError, match="frozen"):
         found.says = "other"
@@ -98,6 +101,7 @@ def test_every_check_can_be_written_down_and_says_what_it_is_about(check):
         ("least", {}, "< 0"),
         ("most", {}, "> 0"),
         ("varies-more", {}, "> 0"),
+        ("lower", {}, "< 0"),
     ],
 )
 def test_what_is_stated_is_told_without_the_tolerance(check, keys, stated):
@@ -139,6 +143,9 @@ def test_what_is_stated_is_told_without_the_tolerance(check, keys, stated):
             "expected: .*less than or equal to 1, not 68",
         ),
         (table("steady", measure="x", parameter="t"), r"\(steady\): needs a value for 'tolerance'"),
+        (table("lower", measure="x", of="mechanism", than="y"), "of and value go together"),
+        (table("lower", measure="x", value="x", than="y"), "of and value go together"),
+        (table("lower", measure="x", than=0.5), "than must name another measure"),
     ],
 )
 def test_a_table_that_says_what_it_may_not_is_one_clear_error(bad, message):
@@ -171,9 +178,24 @@ def test_expectations_of_the_benchmarks_parse_and_are_about_what_is_there(path):
             named = [] if wanted is None else wanted if isinstance(wanted, list) else [wanted]
             if getattr(expectation, "of", None) == kind:
                 named = [expectation.value, getattr(expectation, "than", expectation.value)]
-            assert {*named} <= set().union(*here), expectation.says
+            # The label of what a row does not use is empty.
+            assert {*named} - {""} <= set().union(*here), expectation.says
             if named and kind != "dataset":  # a quick profile may do with one data set
                 assert all({*named} & labels for labels in here), expectation.says
+
+
+@pytest.mark.parametrize("path", MATRICES, ids=lambda path: path.stem)
+def test_a_share_that_is_true_can_be_matched_by_a_full_run(path):
+    """Also by one whose share is a standard deviation off: else a true one is seldom matched."""
+    matrix = read(path)
+    n = len(matrix.seeds)
+    for share in (e for e in matrix.expect if e.check == "share" and e.expected is not None):
+        deviation = np.sqrt(share.expected * (1 - share.expected) / n)
+        for ours in (share.expected - deviation, share.expected, share.expected + deviation):
+            ones = round(n * min(ours, 1.0))
+            rows = seeds([share.equals] * ones + ["other"] * (n - ones), share.measure)
+            (found,) = evaluate([share.model_copy(update={"where": {}})], rows)
+            assert found.outcome is M, (share.says, ones)
 
 
 # What rows say
@@ -248,6 +270,10 @@ def test_shares_of_several_rows_a_seed_and_rows_without_a_claim():
     found = judge(rows, "share", measure="claim_metric", equals="PE", expected=0.75, tolerance=0.7)
     assert found.ours.mean == 0.75
     assert "1 of 4 rows lack a value" in found.note
+    # Rows of a seed stand and fall together: there are as many trials as seeds.
+    again = judge(3 * rows, "share", measure="claim_metric", equals="PE", at_least=0.5)
+    assert again.ours == found.ours
+    assert found.ours.count == 2
 
 
 @given(st.integers(1, 200), st.data())
@@ -387,6 +413,58 @@ def test_the_least_of_nothing_is_not_run():
     assert (found.outcome, found.note) == (N, "no seed has another asked_metric to compare with")
 
 
+def audits(mechanism, errors, repetitions=50, seed=0, **columns):
+    """A row of repeated audits, a sample of whose errors is given."""
+    return row(
+        seed, mechanism=mechanism, error=float(np.mean(errors)), repetitions=repetitions,
+        error_deviation=float(np.std(errors, ddof=1)) if len(errors) > 1 else None, **columns,
+    )  # fmt: skip
+
+
+LOWER = {"measure": "error", "of": "mechanism", "value": "laplace", "than": "exponential"}
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "outcome"), [(0.1, 0.2, M), (0.2, 0.1, D), (0.1, 0.1, U), (0.1, 0.11, U)]
+)
+def test_lower_is_welchs_test_of_the_audits_of_a_row(ours, theirs, outcome):
+    rng = np.random.default_rng(0)
+    one, other = rng.normal(ours, 0.1, 50), rng.normal(theirs, 0.2, 50)
+    found = judge([audits("laplace", one), audits("exponential", other)], "lower", **LOWER)
+    test = stats.ttest_ind(one, other, equal_var=False, alternative="less")
+    low, high = stats.ttest_ind(one, other, equal_var=False).confidence_interval()
+    assert found.outcome is outcome
+    assert (found.ours.low, found.ours.high) == pytest.approx((low, high))
+    assert found.ours.mean == pytest.approx(one.mean() - other.mean())
+    p = f"p = {test.pvalue:.4f}".replace("0.", ".", 1) if test.pvalue >= 1e-4 else "p < .0001"
+    assert found.note == p
+
+
+def test_lower_than_what_is_known_is_students_test():
+    rng = np.random.default_rng(1)
+    errors = rng.normal(0.2, 0.1, 50)
+    keys = {"measure": "error", "than": "random_guess_error"}
+    found = judge([audits("laplace", errors, random_guess_error=0.3)], "lower", **keys)
+    low, high = stats.ttest_1samp(errors, 0.3).confidence_interval()
+    assert found.outcome is M
+    assert (found.ours.low + 0.3, found.ours.high + 0.3) == pytest.approx((low, high))
+
+
+def test_lower_needs_both_and_repeated_audits():
+    one, other = audits("laplace", [0.1, 0.2]), audits("exponential", [0.3, 0.4], seed=1)
+    found = judge([one], "lower", **LOWER)
+    assert (found.outcome, found.note) == (N, "no row with mechanism = 'exponential' has a value")
+    found = judge([one, other], "lower", **LOWER)
+    assert (found.outcome, found.note) == (N, "no seed has both values of mechanism")
+    found = judge([audits("laplace", [0.1], 1), {**other, "seed": 0}], "lower", **LOWER)
+    assert (found.outcome, found.note[:27]) == (N, "no row with mechanism = 'la")
+    several = [one, {**other, "seed": 0}, {**one, "seed": 2}, {**one, "seed": 3}]
+    found = judge(several, "lower", **LOWER)
+    assert found.ours.count == 1
+    assert found.note.endswith("2 seeds have only one of both")
+    assert found.ours == judge(several[:2], "lower", **LOWER).ours
+
+
 def spreads(more, less, n):
     rng = np.random.default_rng(3)
     values = {"estimated": more * rng.normal(size=n), "published": less * rng.normal(size=n)}
@@ -429,11 +507,35 @@ def test_equal_spreads_are_seldom_told_apart():
     assert decided <= 16
 
 
+def test_varies_more_resamples_the_same_seeds_for_both():
+    """What is half as far from its mean at every seed varies less, however seeds are drawn."""
+    values = np.append(np.linspace(-0.2, 0.2, 9), 10.0)  # a third of the draws lack the last
+    rows = seeds(values, disclosure="estimated") + seeds(0.5 * values, disclosure="published")
+    found = judge(rows, "varies-more", **VARIES)
+    assert found.outcome is M
+    spread = np.std(values, ddof=1)
+    assert found.ours.mean == pytest.approx(0.5 * spread)
+    assert 0 < found.ours.low < found.ours.mean < found.ours.high
+
+
 def test_varies_more_needs_both_and_two_seeds():
     found = judge(seeds([1, 2, 3], disclosure="estimated"), "varies-more", **VARIES)
     assert (found.outcome, found.note) == (N, "no row with disclosure = 'published' has a value")
     found = judge(spreads(1, 1, 1), "varies-more", **VARIES)
     assert (found.outcome, found.note) == (N, "a standard deviation over seeds needs two of them")
+
+
+def test_varies_more_counts_the_seeds_that_both_have():
+    """Six seeds of one and two of the other are two; those of a third value are none."""
+    rows = seeds([1.0, 9.0, -7.0, 3.0, 12.0, -5.0], disclosure="estimated")
+    rows += seeds([1.0, 1.1], disclosure="published") + seeds([0.1] * 9, disclosure="hidden")
+    found = judge(rows, "varies-more", **VARIES)
+    assert (found.outcome, found.ours.count) == (U, 2)
+    assert found.ours.mean == pytest.approx(np.std([1, 9], ddof=1) - np.std([1, 1.1], ddof=1))
+    assert found.note == "fewer than 5 seeds; 4 seeds have only one of both"
+    apart = [{**r, "seed": 9} if r["disclosure"] == "published" else r for r in rows]
+    found = judge(apart, "varies-more", **VARIES)
+    assert (found.outcome, found.note) == (N, "no seed has both values of disclosure")
 
 
 def test_missing_seeds_change_no_other_seed():
@@ -592,6 +694,7 @@ CASES = {
     "least": LEAST,
     "most": LEAST,
     "varies-more": VARIES,
+    "lower": {**VARIES, "measure": "error"},
 }
 
 
@@ -604,6 +707,9 @@ def random_rows(rng, n):
             disclosure=str(rng.choice(["estimated", "published"])),
             gain=None if rng.random() < 0.1 else round(float(rng.normal()), 2),
             other=round(float(rng.normal()), 2),
+            error=round(float(rng.normal()), 2),
+            error_deviation=None if rng.random() < 0.1 else round(float(rng.random()), 2),
+            repetitions=int(rng.integers(2, 9)),
             t=float(rng.choice([0.0, 0.1, 0.2])),
             asked_metric=str(rng.choice(["EO", "SP", "PE"])),
             claim_metric=str(rng.choice(["PE", "EO"])),

@@ -65,6 +65,30 @@ def test_attacks_and_audits_are_ranked_apart():
     assert audits.lines[0].rank is None
 
 
+def test_audits_are_ranked_by_their_error_where_the_measure_is_one_of_attacks():
+    rows = [
+        row("a", 0, gain=0.1),
+        *(row("a", seed, auditor=name, error=error, coverage=error)
+          for seed in (0, 1) for name, error in (("far", 0.3), ("near", 0.1), ("mid", 0.2))),
+        row("a", 0, auditor="gaps", independence_gap=0.5),
+    ]  # fmt: skip
+    attacks, audits = rank(rows, "gain")
+    assert (attacks.rank_by, audits.rank_by) == ("gain", "error")
+    assert [(line.rank, line.labels["auditor"]) for line in audits.lines] == [
+        (1, "near"),
+        (2, "mid"),
+        (3, "far"),
+        (None, "gaps"),
+    ]
+    for rank_by, first in (("error", "near"), ("coverage", "far")):  # of an error less is better
+        (board,) = rank(rows[1:], rank_by)
+        assert (board.rank_by, board.lines[0].labels["auditor"]) == (rank_by, first)
+    (board,) = rank([rows[-1], row("a", 0, auditor="fair", independence_gap=0.2)], "gain")
+    assert (board.rank_by, board.lines[0].labels["auditor"]) == ("independence_gap", "fair")
+    with pytest.raises(InputError, match="rank by: 'errror'; did you mean 'error'"):
+        rank(rows[1:], "errror")
+
+
 def test_nothing_to_rank():
     assert rank([], "gain") == []
     with pytest.raises(InputError, match="rank by: 'gian'; did you mean 'gain'"):

@@ -166,6 +166,15 @@ BAD = {
     "exclude of no kind": (GOOD + "[[exclude]]\nlerner = 'parrot'\n", "did you mean 'learner'?"),
     "exclude of nobody": (GOOD + "[[exclude]]\nlearner = 'parot'\n", "did you mean 'parrot'?"),
     "shares": (GOOD + "[split]\ntrain = 0.5\ntest = 0.5\nattack = 0.5\n", "more than 1"),
+    "shares of the rest": (
+        GOOD + "[split]\ntrain = 0.9\ntest = 'original'\nattack = 0.2\n",
+        "train and attack sum to more than 1",
+    ),
+    "misspelt test": (GOOD + "[split]\ntest = 'orginal'\n", "split.test"),
+    "no attack set": (
+        GOOD + "[split]\nattack = 0.0\n",
+        "[split]: attack: is 0, and leaves the adversaries nothing to learn from",
+    ),
     "share out of range": (GOOD + "[split]\ntrain = 1.5\n", "split.train"),
     "unknown share": (
         GOOD + "[split]\ntrian = 0.5\n",

@@ -29,8 +29,8 @@ def test_the_lowest_versions_are_the_declared_ones():
 
 def test_the_extras_are_there():
     extras = PROJECT["optional-dependencies"]
-    assert {"cp", "dask", "acs", "parquet", "all"} <= set(extras)
-    assert all(name in extras["all"][0] for name in ("cp", "dask", "acs", "parquet"))
+    assert {"cp", "dask", "acs", "parquet", "serve", "all"} <= set(extras)
+    assert all(name in extras["all"][0] for name in ("cp", "dask", "acs", "parquet", "serve"))
 
 
 def test_the_readme_has_its_two_lines():

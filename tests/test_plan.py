@@ -178,7 +178,10 @@ def test_a_component_given_inline_is_not_crossed():
     plan = plan_of(AUDIT.replace('use = "counter"', inline))
     (cell,) = plan.cells
     assert "mechanism" not in cell.labels
-    assert plan.steps[cell.key].spec.slots["mechanism"].parameters == {"scale": 3.0}
+    assert plan.steps[cell.key].spec.slots["mechanism"].parameters == {
+        "noise": "simulation",
+        "scale": 3.0,
+    }
 
 
 def test_what_makes_no_sense_is_skipped_with_the_reason():
@@ -312,7 +315,7 @@ class Mend(Policy):
     name = "mend"
     summary = "mends"
 
-    def repair(self, answers, total, rng):
+    def repair(self, answers, total, upper=None):
         return answers
 
 @hookimpl

@@ -3,7 +3,7 @@
 import pytest
 
 from fpbench import NameUnknownError, PluginError, discover, hookspecs
-from fpbench.components import BASES
+from fpbench.bases import BASES
 from fpbench.kinds import ATTACK, AUDIT, KINDS
 
 FLIP = """

@@ -4,11 +4,15 @@ import os
 import subprocess
 import sys
 import tomllib
+from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from fpbench import InputError, boards, reproduce
+from fpbench.leaderboard import Leaderboard, Line, interval
+from fpbench.summary import AuditLine
 
 ROOT = Path(__file__).parents[1]
 MATRIX = """
@@ -116,6 +120,27 @@ def test_every_paper_matrix_has_a_quick_profile_and_a_header(name):
     assert "# Expected" in header
 
 
+@pytest.mark.parametrize(
+    "name", [name for name in sorted(reproduce.known()) if name.startswith(("ferry-f", "ferry-t"))]
+)
+def test_figures_and_tables_of_the_paper_have_their_size(name):
+    full, quick = reproduce.find(name, "full"), reproduce.find(name)
+    assert len(full.seeds) == 100
+    for matrix, trials in ((full, 100), (quick, 0)):
+        adversaries = {choice.label: choice.parameters for choice in matrix.axes["adversary"]}
+        for label in ("a1", "a2"):
+            assert adversaries[label].get("trials", 0) == trials
+            assert not trials or adversaries[label]["scope"] == "dataset"
+    if name.startswith("ferry-fig"):
+        tolerances = sorted({choice.parameters["tolerance"] for choice in full.axes["learner"]})
+        steps = {round(b - a, 9) for a, b in pairwise(tolerances)}
+        assert (len(tolerances), tolerances[0]) == (49, 0.0)
+        assert len(steps) > 1  # tight ones lie closer
+    if name in ("ferry-fig2", "ferry-fig3", "ferry-fig4", "ferry-table3", "ferry-table4"):
+        metrics = {choice.parameters["metric"] for choice in full.axes["learner"]}
+        assert len(metrics) == 4
+
+
 def test_the_tables_say_it_all(file, tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
     made = reproduce.reproduce(reproduce.find(str(file)), out=tmp_path / "run")
@@ -133,6 +158,124 @@ def test_the_tables_say_it_all(file, tmp_path, capsys, monkeypatch):
     ):
         assert words in shown
     assert max(map(len, shown.splitlines())) <= 100
+
+
+AUDITS = """
+title = "Audits, [bold]not markup[/]"
+seeds = 2
+[[dataset]]
+use = "flock"
+rows = 90
+[[learner]]
+use = "parrot"
+[[auditor]]
+use = "pafer"
+epsilon = { sweep = [0.5, 1.0] }
+repetitions = 20
+resamples = 20
+[[auditor]]
+use = "group-fairness"
+resamples = 0
+[[mechanism]]
+use = "laplace"
+[[policy]]
+use = "clip"
+[[policy]]
+use = "project"
+[[expect]]
+check = "lower"
+says = "better than guessing"
+source = "here"
+measure = "error"
+than = "random_guess_error"
+per = ["auditor"]
+[[expect]]
+check = "lower"
+says = "projecting helps"
+source = "there"
+measure = "error"
+of = "policy"
+value = "project"
+than = "clip"
+"""
+
+
+def test_audits_have_a_table_and_no_strongest_adversary(toys, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    path = tmp_path / "audits.toml"
+    path.write_text(AUDITS)
+    made = reproduce.reproduce(reproduce.find(str(path)), out=tmp_path / "run")
+    assert made.table == made.table_of_strongest == made.verdicts_on_strongest == []
+    names = ("auditor", "mechanism", "policy")
+    labels = [tuple(line.labels[kind] for kind in names) for line in made.audits]
+    assert labels == [  # in the order of the matrix
+        *((f"pafer epsilon={e}", "laplace", p) for e in (0.5, 1.0) for p in ("clip", "project")),
+        ("group-fairness", "", ""),
+    ]
+    rows = made.run.frame()
+    for line in made.audits[:4]:
+        mine = rows
+        for kind in names:
+            mine = mine[mine[kind] == line.labels[kind]]
+        assert line.seeds == len(mine) == 2
+        for name in ("true_ratio", "error", "random_guess_error", "uar", "uar_minus_error"):
+            assert line.measures[name].mean == pytest.approx(mine[name].mean())
+    assert "error" not in made.audits[4].measures
+    boards.show_reproduction(made, "Audits, [bold]not markup[/]")
+    shown = capsys.readouterr().out
+    for words in ("Audits, [bold]not markup[/]", "dataset flock · learner parrot · means over 2",
+                  "pafer epsilon=0.5", "UAR - error", "better than guessing (here)",
+                  "mean error of project less that of clip; stated: < 0", "as stated  "):  # fmt: skip
+        assert words in shown
+    assert "strongest" not in shown
+    assert max(map(len, shown.splitlines())) <= 120
+    (board,) = made.run.leaderboards()
+    assert board.rank_by == "error"
+    boards.show_leaderboard(board)
+    shown = capsys.readouterr().out
+    for words in ("epsilon", "truth", "estimate", "coverage", "invalid", "error", "95 %"):
+        assert words in shown
+    assert "test_accuracy" not in shown
+
+
+def test_on_a_narrow_terminal_audits_show_what_fits(capsys, monkeypatch):
+    kinds = ("dataset", "learner", "auditor")
+    names = ("epsilon", "true_ratio", "estimated_ratio", "coverage", "invalid_ratio", "error")
+    measures = {name: interval(np.array([0.11, 0.12]), name) for name in names}
+    lines = tuple(
+        Line(
+            i,
+            {"dataset": "d", "learner": "l", "auditor": f"auditor number {i}"},
+            measures,
+            2,
+            0,
+            (),
+        )
+        for i in (1, 2)
+    )
+    for width, absent in (
+        (120, ()),
+        (80, ("invalid",)),
+        (60, ("invalid", "epsilon", "coverage")),
+    ):
+        monkeypatch.setenv("COLUMNS", str(width))
+        boards.show_leaderboard(Leaderboard("", "error", kinds, lines))
+        shown = capsys.readouterr().out
+        assert max(map(len, shown.splitlines())) <= width
+        assert ".1100 to .1200" in shown
+        assert not [word for word in absent if word in shown]
+        assert "estimate" in shown
+
+
+def test_of_very_many_audits_some_are_shown(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    labels = dict.fromkeys(("dataset", "learner", "mechanism", "policy"), "x")
+    errors = {"error": interval(np.array([0.25]))}
+    lines = [AuditLine({**labels, "auditor": f"a{i}."}, errors, 1) for i in range(450)]
+    boards.show_audits(lines, "many")
+    shown = capsys.readouterr().out
+    assert "every 3rd of 450 lines; `fpbench leaderboard` shows all" in shown
+    assert [f"a{i}." in shown for i in range(450)] == [i % 3 == 0 for i in range(450)]
 
 
 def fpbench(*arguments, toys_path):

@@ -13,15 +13,17 @@ from fpbench import (
     METRICS,
     Claim,
     Correction,
+    Guarantee,
     Guess,
     Predictions,
     RateConstraint,
+    Release,
     Sample,
     ShareBounds,
     SolverStatus,
     Split,
 )
-from fpbench.scores import MEASURES, attack_measures
+from fpbench.scores import MEASURES, attack_measures, release_measures
 
 CLAIMED = ("claim_metric", "claim_form", "claim_tolerance", "claim_holds")
 NONE = np.array([], dtype=int)
@@ -122,3 +124,77 @@ def test_accuracies_and_changes():
     assert infeasible["initial_accuracy"] == 0.5
     unchanged = measured(None, Correction(np.array([0, 0, 1, 1]), SolverStatus.OPTIMAL, 0.0, 0.0))
     assert (unchanged["changes"], unchanged["change_precision"], unchanged["gain"]) == (0, None, 0)
+
+
+def released(values, low, high, metric="statistical-parity"):
+    ends = [np.array(end, dtype=float) for end in (values, low, high)]
+    guarantee = Guarantee(0.5, 0.0, "add-remove")
+    return Release(metric, *ends, 0.9, guarantee, "simulation", {"queries": 2})
+
+
+def test_a_release_is_measured_against_the_truth():
+    people_ = people([0] * 10 + [1] * 10, [1] * 20)
+    predictions = np.array([1] * 8 + [0] * 2 + [1] * 6 + [0] * 4)  # rates .8 and .6
+    found = release_measures(
+        released([0.75, 0.85, 0.65, 0.71], [0.7, 0.8, 0.5, 0.1], [0.8, 0.9, 0.7, 0.9]),
+        people_, predictions,
+    )  # fmt: skip
+    assert found["true_ratio"] == pytest.approx(0.75)
+    assert found["estimated_ratio"] == pytest.approx(0.74)
+    assert found["bias"] == pytest.approx(-0.01)
+    assert found["error"] == pytest.approx((0 + 0.1 + 0.1 + 0.04) / 4)
+    assert found["error_deviation"] == pytest.approx(np.std([0, 0.1, 0.1, 0.04], ddof=1))
+    assert found["coverage"] == 0.5
+    assert found["interval_width"] == pytest.approx((0.1 + 0.1 + 0.2 + 0.8) / 4)
+    assert found["random_guess_error"] == pytest.approx((0.75**2 + 0.25**2) / 2)
+    assert found["four_fifths_right"] == 0.75
+    assert found["true_tenth"] == pytest.approx(0.7)
+    assert found["tenth_recall"] == 0.5
+    assert found["queries"] == 2
+    assert (found["epsilon"], found["delta"], found["neighbours"]) == (0.5, 0.0, "add-remove")
+    assert found["repetitions"] == 4
+    assert found["noise"] == "simulation"
+
+
+def test_a_guess_at_random_is_off_by_what_is_said():
+    everyone = people([0] * 10 + [1] * 10, [1] * 20)
+    predictions = np.array([1] * 5 + [0] * 5 + [1] * 2 + [0] * 8)
+    values = np.random.default_rng(0).random(200_000)
+    found = release_measures(released(values, values, values), everyone, predictions)
+    assert found["error"] == pytest.approx(found["random_guess_error"], abs=0.003)
+
+
+@pytest.mark.parametrize("tenth", range(11))
+def test_a_tenth_is_not_the_one_below(tenth):
+    """0.3 * 10 is more than 3, but 0.29999999999999999 is 0.3."""
+    everyone = people([0] * 10 + [1] * 10, [1] * 20)
+    predictions = np.array([1] * 10 + [1] * tenth + [0] * (10 - tenth))
+    exact = released([tenth / 10], [0], [1])
+    found = release_measures(exact, everyone, predictions)
+    assert found["true_tenth"] == pytest.approx(tenth / 10)
+    assert found["tenth_recall"] == 1
+
+
+def test_equalized_odds_is_the_worse_of_both_ratios():
+    everyone = people([0] * 4 + [1] * 4, [1, 1, 0, 0] * 2)
+    predictions = np.array([1, 1, 1, 1, 1, 0, 1, 1])
+    found = release_measures(released([0.5], [0], [1], "equalized-odds"), everyone, predictions)
+    assert found["true_ratio"] == pytest.approx(0.5)
+    assert found["error"] == pytest.approx(0)
+    assert found["error_deviation"] is None
+
+
+def test_audits_without_intervals_cover_nothing():
+    nothing = [np.nan]
+    everyone = people([0] * 10 + [1] * 10, [1] * 20)
+    found = release_measures(released([0.5], nothing, nothing), everyone, np.ones(20, int))
+    assert found["coverage"] is found["interval_width"] is None
+    assert found["error"] == 0.5
+
+
+def test_a_release_says_itself_in_one_line():
+    said = str(released([0.75, 0.8], [0.7, 0.7], [0.8, 0.9]))
+    assert said == (
+        "statistical-parity: least / greatest group rate 0.750, 0.700 to 0.800 at 90% confidence "
+        "(epsilon 0.5, neighbours by add-remove, simulation noise; the first of 2 audits)"
+    )

@@ -64,6 +64,12 @@ def test_the_digest_tells_every_change(part: str) -> None:
     assert changed.digest() != table.digest()
 
 
+def test_two_groups_of_one_name_are_one_error() -> None:
+    said = {"a": pd.Categorical(["x", "x x y"]), "b": pd.Categorical(["y x z", "z"])}
+    with pytest.raises(DataError, match="'odd': 2 groups would be called 'x x y x z'; rename"):
+        Table("odd", pd.DataFrame({"age": [1, 2]}), np.array([0, 1]), pd.DataFrame(said))
+
+
 def test_groups_that_nobody_is_in_are_left_out_of_any_number() -> None:
     rows = np.arange(64)
     columns = {

@@ -34,6 +34,7 @@ def fpbench_datasets() -> list[Lazy]:
 def fpbench_learners() -> list[Lazy]:
     return _here(
         "learners",
+        decision_tree="DecisionTree",
         plain="Plain",
         exponentiated_gradient="ExponentiatedGradient",
         threshold_optimizer="ThresholdOptimizer",
@@ -50,6 +51,7 @@ def fpbench_disclosures() -> list[Lazy]:
         hidden="Hidden",
         estimated="Estimated",
         noisy="Noisy",
+        dp_release="DPRelease",
     )
 
 
@@ -79,4 +81,34 @@ def fpbench_correctors() -> list[Lazy]:
 
 @hookimpl
 def fpbench_mechanisms() -> list[Lazy]:
-    return _here("mechanisms", laplace="Laplace")
+    return _here(
+        "mechanisms",
+        discrete_gaussian="DiscreteGaussian",
+        discrete_laplace="DiscreteLaplace",
+        exponential="Exponential",
+        gaussian="Gaussian",
+        laplace="Laplace",
+    )
+
+
+@hookimpl
+def fpbench_policies() -> list[Lazy]:
+    paper = {
+        "0/uniform": "ZeroUniform",
+        "0/total-valid": "ZeroTotalValid",
+        "1/uniform": "OneUniform",
+        "1/total-valid": "OneTotalValid",
+        "uniform/uniform": "UniformUniform",
+        "uniform/total-valid": "UniformTotalValid",
+        "total-valid/uniform": "TotalValidUniform",
+        "total-valid/total-valid": "TotalValidTotalValid",
+    }
+    return [
+        *(Lazy(name, f"fpbench.builtin.policies.paper:{cls}") for name, cls in paper.items()),
+        *_here("policies", clip="Clip", project="Project"),
+    ]
+
+
+@hookimpl
+def fpbench_auditors() -> list[Lazy]:
+    return _here("auditors", group_fairness="GroupFairness", pafer="Pafer")

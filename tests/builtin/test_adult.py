@@ -159,7 +159,7 @@ def test_a_missing_file_says_how_to_get_it(tmp_path: Path) -> None:
 def test_a_file_that_is_not_text_is_one_error(tmp_path: Path) -> None:
     home = _home(tmp_path)
     (tmp_path / "adult.data").write_bytes(b"\xff\xfe\x00\x80")
-    with pytest.raises(DataError, match=r"adult.data: cannot be read"):
+    with pytest.raises(DataError, match=r"adult.data: is not UTF-8 text"):
         Adult().load(home)
 
 

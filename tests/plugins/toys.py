@@ -13,6 +13,7 @@ import pandas as pd
 from pydantic import Field
 
 from fpbench import (
+    HISTOGRAM,
     Adversary,
     Auditor,
     Claim,
@@ -193,8 +194,11 @@ class Hiss(Mechanism):
     summary = "adds noise"
     scale: float = Field(1.0, gt=0, description="of the noise")
 
-    def release(self, answer, sensitivity, epsilon, rng):
-        return answer + rng.normal(0, self.scale * sensitivity / epsilon, np.shape(answer))
+    continuous = True
+
+    def release(self, counts, sensitivity, epsilon, rng, upper=None):
+        shape = np.broadcast_shapes(np.shape(counts), np.shape(epsilon))
+        return counts + rng.normal(0, self.scale, shape) * sensitivity.l2 / epsilon
 
 
 class Clamp(Policy):
@@ -203,8 +207,8 @@ class Clamp(Policy):
     name = "clamp"
     summary = "cuts off what is out of range"
 
-    def repair(self, answers, total, rng):
-        return np.clip(answers, 0, total)
+    def repair(self, answers, total, upper=None):
+        return np.clip(answers, 0, np.asarray(total)[..., None])
 
 
 class Counter(Auditor):
@@ -220,9 +224,9 @@ class Counter(Auditor):
         trace("audit")
         assert isinstance(subject.model, Model)
         count = np.array([np.count_nonzero(subject.test.sensitive == 0)])
-        noisy = self.mechanism.release(count, 1.0, 1.0, rng)
+        noisy = self.mechanism.release(count, HISTOGRAM["add-remove"], 1.0, rng)
         if self.policy:
-            noisy = self.policy.repair(noisy, len(subject.test), rng)
+            noisy = self.policy.repair(noisy, len(subject.test))
         return {"members": float(noisy[0])}
 
 

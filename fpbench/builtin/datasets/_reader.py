@@ -69,7 +69,12 @@ def paths(dataset: Dataset, home: DataHome) -> list[Path]:
 
 
 def read(paths: Sequence[Path | Content], layout: Layout) -> Any:
-    """Read files as one data frame, one after the other.
+    """Read files as one data frame, one after the other; errors are those of `read_parts`."""
+    return read_parts(paths, layout)[0]
+
+
+def read_parts(paths: Sequence[Path | Content], layout: Layout) -> tuple[Any, list[int]]:
+    """Read files as one data frame, one after the other, and count the rows of each.
 
     Raises
     ------
@@ -92,7 +97,7 @@ def read(paths: Sequence[Path | Content], layout: Layout) -> Any:
     columns = {}
     for number, (name, kind) in enumerate(layout.columns.items()):
         columns[name] = _column(name, kind, [row[number] for row in rows], origins, layout)
-    return pd.DataFrame(columns)
+    return pd.DataFrame(columns), [len(lines) for _, lines in origins]
 
 
 def _column(
@@ -128,7 +133,14 @@ def _rows(path: Path | Content, layout: Layout) -> Iterator[tuple[int, list[str]
             lines = (line for line in file) if not layout.comment else _without(file, layout)
             yield from _parsed(path, lines, layout)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise DataError(_said(str(path), f"cannot be read: {error}", layout)) from error
+        raise DataError(_said(str(path), _unread(error), layout)) from error
+
+
+def _unread(error: Exception) -> str:
+    if isinstance(error, UnicodeDecodeError):
+        byte = error.object[error.start]
+        return f"is not UTF-8 text (there is a byte {byte:#04x} that is none); save it as UTF-8"
+    return f"cannot be read: {error}"
 
 
 def _without(file: Iterator[str], layout: Layout) -> Iterator[str]:
@@ -182,7 +194,7 @@ def read_any(path: Path, separator: str) -> Any:
     Raises
     ------
     DataError
-        If it cannot be read, has no row, a name twice, or a row of another length.
+        If it cannot be read, has no row, one column, a name twice, or a row of another length.
     """
     import pandas as pd
 
@@ -203,7 +215,7 @@ def _header(path: Path, separator: str) -> list[str]:
             reader = csv.reader(file, delimiter=separator, skipinitialspace=True, strict=True)
             header = [name.strip() for name in next(reader, [])]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"{path}: cannot be read: {error}") from error
+        raise DataError(f"{path}: {_unread(error)}") from error
     for name in header:
         if not name:
             raise DataError(f"{path}, line 1: a column has no name")
@@ -211,6 +223,11 @@ def _header(path: Path, separator: str) -> list[str]:
             raise DataError(f"{path}, line 1: there are {header.count(name)} columns {name!r}")
     if not header:
         raise DataError(f"{path}: is empty")
+    if len(header) == 1:
+        raise DataError(
+            f"{path}, line 1: there is one column alone, {header[0]!r}, if {separator!r} is "
+            "between two; is another separator?"
+        )
     return header
 
 

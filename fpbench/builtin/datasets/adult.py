@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
+import numpy as np
+
 from fpbench import About, DataFile, DataHome, Labelled, Sensitive, TabularDataset, sensitive_field
 from fpbench.builtin.datasets._kinds import Kind, Label, Whole, Words
-from fpbench.builtin.datasets._reader import Layout, paths, read
+from fpbench.builtin.datasets._reader import Layout, paths, read_parts
 
 _NUMBERS = ("age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week")
 _COLUMNS = (
@@ -104,6 +106,7 @@ class Adult(TabularDataset):
             If a file is missing, cannot be read, is empty, or holds a row that is not UCI Adult's;
             the message names the file and the line.
         """
-        frame = read(paths(self, home), _LAYOUT)
+        frame, (train, test) = read_parts(paths(self, home), _LAYOUT)
         labels = frame.pop("income").to_numpy()
-        return Labelled(frame, labels, "income above 50K")
+        published = np.repeat([False, True], [train, test])
+        return Labelled(frame, labels, "income above 50K", published)

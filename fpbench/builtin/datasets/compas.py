@@ -6,9 +6,10 @@ import csv
 import io
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
+from pydantic import Field
 
 from fpbench import (
     About,
@@ -76,6 +77,10 @@ class Compas(TabularDataset):
     the day in to the day out, as ProPublica counts them); without the sensitive columns. The COMPAS
     scores are no features, nor is anything that was known later.
 
+    `jail = "years"` has the years of going in and out instead of the days, as van der Steen et al.
+    (2023) have; it takes these to come near the unfairness that they report. Such years say more of
+    how the data were collected than of people: who left jail later was watched for a shorter time.
+
     By default, groups are African-Americans (51.4 %) and others.
 
     A download loses its names, dates of birth and case numbers before it is written to disk.
@@ -109,6 +114,11 @@ class Compas(TabularDataset):
     n_values: ClassVar[Mapping[str, int]] = {"sex": 2, "race": 6, "c_charge_degree": 2}
 
     sensitive: Sensitive = sensitive_field(Attribute(column="race", one_of=("African-American",)))
+    jail: Literal["days", "years"] = Field(
+        "days",
+        description="what is known of jail: the days there (days_in_jail), or the years of going "
+        "in and out (jail_in_year, jail_out_year)",
+    )
 
     @property
     def files(self) -> tuple[DataFile, ...]:
@@ -143,7 +153,12 @@ class Compas(TabularDataset):
         if stay.isna().any():
             raise DataError(f"{path}: holds people without days in jail; {_LAYOUT.check}")
         labels = frame["two_year_recid"].to_numpy()
-        columns = frame[list(_FEATURES)].assign(**{_JAIL: stay.dt.days.astype(np.int32)})
+        known = {_JAIL: stay.dt.days}
+        if self.jail == "years":
+            known = {f"jail_{way}_year": frame[f"c_jail_{way}"].dt.year for way in ("in", "out")}
+        columns = frame[list(_FEATURES)].assign(
+            **{name: column.astype(np.int32) for name, column in known.items()}
+        )
         columns["days_b_screening_arrest"] = columns["days_b_screening_arrest"].astype(np.int32)
         columns["c_charge_degree"] = columns["c_charge_degree"].cat.remove_unused_categories()
         return Labelled(columns.reset_index(drop=True), labels, "no new offence within two years")

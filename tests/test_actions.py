@@ -10,9 +10,10 @@ import pytest
 
 import fpbench
 from fpbench import DataHome, HiddenError, PluginError, Predictions, Sample, discover
+from fpbench.actions import ACTIONS, execute, view_for
 from fpbench.matrix import read
 from fpbench.planner import make_plan
-from fpbench.steps import ACTIONS, Step, execute, view_for
+from fpbench.steps import Step
 
 SECRET = 23  # rows of the training part, where the truth is a pattern that is nowhere else
 
@@ -135,6 +136,103 @@ def test_parts_share_nobody_and_no_memory(split):
                 assert not np.shares_memory(one.sensitive, other.sensitive)
 
 
+AUDIT = {
+    "dataset": [{"use": "flock", "rows": 40}],
+    "learner": [{"use": "parrot"}],
+    "auditor": [{"use": "counter", "mechanism": {"use": "hiss"}}],
+}
+
+
+def cut(table, shares, seed=0):
+    matrix = read({**AUDIT, "split": shares, "seeds": [seed]})
+    step = list(make_plan(matrix, discover(), DataHome.default()).steps.values())[1]
+    return execute(step, (table,)).value
+
+
+def rows_of(part):
+    return part.features["x"].astype(int).tolist()
+
+
+def flock(test=None):
+    groups = pd.Categorical.from_codes(np.arange(40) % 2, ["a", "b"])
+    return fpbench.Table(
+        "flock", pd.DataFrame({"x": np.arange(40.0)}), np.arange(40) // 2 % 2,
+        pd.DataFrame({"group": groups}), test=test,
+    )  # fmt: skip
+
+
+def test_the_test_set_of_the_authors_is_the_test_part(toys):
+    published = np.isin(np.arange(40), [3, 4, 5, 39])
+    split = cut(flock(published), {"train": 1.0, "test": "original", "attack": 0.0})
+    assert rows_of(split.test) == [3, 4, 5, 39]
+    assert rows_of(split.train) == [r for r in range(40) if not published[r]]  # in their order
+    assert len(split.attack) == 0
+    split = cut(flock(published), {"train": 0.5, "test": "original", "attack": 0.5})
+    assert rows_of(split.test) == [3, 4, 5, 39]
+    train, attack = rows_of(split.train), rows_of(split.attack)
+    assert len(train) == len(attack) == 18
+    assert sorted(train + attack + [3, 4, 5, 39]) == list(range(40))
+    other = cut(flock(published), {"train": 0.5, "test": "original", "attack": 0.5}, seed=1)
+    assert rows_of(other.train) != train
+
+
+def test_a_table_without_a_test_set_says_so(toys):
+    failure = cut(flock(), {"train": 1.0, "test": "original", "attack": 0.0})
+    assert failure.bad_input
+    assert "'flock' comes without a test set of its own" in failure.reason
+    with pytest.raises(fpbench.DataError, match="rows"):
+        flock(np.zeros(3, bool))
+    assert flock().digest() != flock(np.arange(40) < 4).digest()
+
+
+def test_audits_need_no_attack_set(toys, tmp_path):
+    matrix = {**AUDIT, "split": {"train": 0.5, "test": 0.5, "attack": 0.0}}
+    (row,) = fpbench.run(matrix, out=tmp_path).rows()
+    assert row["status"] == "done"
+
+
+def test_a_private_auditor_meets_a_curator_and_never_the_groups(toys):
+    split = cut(flock(), {"train": 0.5, "test": 0.5, "attack": 0.0})
+    predictions = predictions_of(split)
+
+    class Snoop(fpbench.Auditor):
+        name, summary = "snoop", "looks around"
+        sees = frozenset({"features", "predictions", "curator"})
+        subjects: ClassVar[list] = []
+
+        @property
+        def relation(self):
+            return "add-remove"
+
+        def audit(self, subject, rng):
+            self.subjects.append(subject)
+            cells = subject.test.predictions
+            mechanism = fpbench.component("mechanism", "laplace")
+            counts = subject.curator.histogram(cells, 2, epsilon=1e9, mechanism=mechanism)
+            rates = counts[0, 1] / counts[0].sum(axis=0)
+            values = np.array([rates.min() / rates.max()])
+            return fpbench.Release(
+                "statistical-parity", values, values - 0.1, values + 0.1, 0.95,
+                fpbench.Guarantee(1.0, 0.0, subject.curator.neighbours), "simulation",
+            )  # fmt: skip
+
+    step = Step("k", "s", "audit", None, ())
+    measured = ACTIONS["audit"](Snoop(), (split, predictions), step)
+    (subject,) = Snoop.subjects
+    assert subject.train.seen == subject.test.seen == {"features", "predictions"}
+    assert subject.curator.groups == ("a", "b")
+    assert subject.curator.people == len(split.test)
+    truth = 1 - float(
+        fpbench.RateConstraint(form="ratio").unfairness(
+            split.test.sensitive, predictions.test, None, 2
+        )
+    )
+    assert measured["true_ratio"] == pytest.approx(truth)
+    assert measured["error"] == pytest.approx(0, abs=1e-6)
+    assert measured["epsilon"] == 1
+    assert measured["neighbours"] == subject.curator.neighbours == "add-remove"
+
+
 def test_a_sample_is_only_what_it_was_given():
     sample = Sample(("a", "b"), labels=np.array([0, 1]))
     assert len(sample) == 2
@@ -231,6 +329,23 @@ def test_weights_that_a_plugin_gets_wrong_are_its_error(split, wrong):
         corrected(split, CLAIM, Spy(weights=wrong))
 
 
+def test_facts_add_to_what_a_disclosure_says_itself(split):
+    class Talkative(fpbench.Disclosure):
+        name, summary = "talkative", "says more than a rate"
+
+        def claim(self, context, rng):
+            return CLAIM
+
+    (known,) = (c for c in CLAIM.also if isinstance(c, fpbench.KnownPeople))
+    fact = fpbench.component(
+        "disclosure", "hidden", also=[{"use": "share", "group": "g1", "margin": 0.1}]
+    ).also
+    step = Step("key", "stream", "disclose", None, ())
+    claim = ACTIONS["disclose"](Talkative(also=fact), (split, predictions_of(split)), step)
+    assert [c.word for c in claim.also] == ["share", "known", "share"]
+    assert known in claim.also
+
+
 @pytest.mark.parametrize("name", ["hidden", "published"])
 def test_facts_are_disclosed_besides_whatever_is_claimed(split, name):
     share = {"use": "share", "group": "g1", "margin": 0.1}
@@ -271,6 +386,18 @@ def test_an_adversary_that_is_tuned_once_guesses_as_it_was_tuned(tmp_path, toys,
     assert run.frame()["tuned_on"].tolist() == [20, 20]  # a third of 60
     done = (tmp_path / "trace").read_text().split("\n")
     assert (done.count("tune keen"), done.count("guess keen")) == (1, 2)
+
+
+def test_what_tuning_gave_guesses_also_if_it_is_of_a_subclass(split):
+    plain = discover().component("adversary", "coin")
+
+    class Loaded(plain):
+        def guess(self, view, rng):
+            return guessed(split)
+
+    step = Step("", "", "guess", None, ())
+    guess = ACTIONS["guess"](plain(), (split, Loaded()), step)
+    np.testing.assert_array_equal(guess.values, guessed(split).values)
 
 
 def test_rows_say_what_the_learner_was_asked_and_what_floors_reach(tmp_path, toys):

@@ -1,0 +1,294 @@
+"""What a step does. The only module in which kinds meet.
+
+A step is a pure function of its component, its parameters, its parents' results and the seed.
+"""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fpbench.auditing import Auditor
+from fpbench.components import (
+    Adversary,
+    Corrector,
+    Dataset,
+    Disclosure,
+    Learner,
+)
+from fpbench.curator import Curator
+from fpbench.errors import HiddenError, InputError, PluginError
+from fpbench.home import DataHome
+from fpbench.plugins import Catalog
+from fpbench.protocols import Classifier
+from fpbench.rates import RateConstraint
+from fpbench.records import (
+    Claim,
+    Codes,
+    Guess,
+    Measures,
+    Predictions,
+    Problem,
+    Sample,
+    Scores,
+    Split,
+    View,
+)
+from fpbench.releases import Release, Subject
+from fpbench.scores import attack_measures, model_measures, release_measures
+from fpbench.specs import build
+from fpbench.steps import Failure, Result, Step
+from fpbench.tables import Table
+
+
+def execute(step: Step, parents: tuple[Any, ...], catalog: Catalog | None = None) -> Result:
+    """Run one step; a component that raises gives a `Failure`, never an exception.
+
+    Parameters
+    ----------
+    step
+        What to do.
+    parents
+        Results of its parents, in order.
+    catalog
+        What is installed; found out here, in a worker, if None.
+    """
+    started = time.perf_counter()
+    value: Any
+    try:
+        if catalog is None:
+            from fpbench.plugins import discover
+
+            catalog = discover()
+        component = build(step.spec, catalog) if step.spec else None
+        value = ACTIONS[step.action](component, parents, step)
+    # Whatever a component raises, and be it the wish to exit, fails its own cells only.
+    except (Exception, SystemExit) as error:
+        message = " ".join(str(error).split())
+        known = isinstance(error, (InputError, HiddenError, PluginError))
+        reason = f"{step}: {message}" if known else f"{step}: {type(error).__name__}: {message}"
+        value = Failure(reason, traceback.format_exc(), isinstance(error, InputError))
+    return Result(value, time.perf_counter() - started)
+
+
+@dataclass(frozen=True)
+class _Context:
+    """What a disclosure is handed."""
+
+    asked: RateConstraint | None
+    train: Sample
+    attack: Sample
+
+
+def _load(dataset: Dataset, parents: tuple[DataHome], step: Step) -> Table:
+    return dataset.load(parents[0])
+
+
+def _split(_: None, parents: tuple[Table], step: Step) -> Split:
+    (table,) = parents
+    shares = step.options
+    if shares[1] == "original":
+        if table.test is None:
+            raise InputError(
+                f"data set {table.name!r} comes without a test set of its own: [split] test must "
+                "be a share"
+            )
+        test, rest = np.flatnonzero(table.test), np.flatnonzero(~table.test)
+        # In the order of the file: who redoes a paper wants its folds, too.
+        train, attack = map(np.sort, _cut(step.rng().permutation(rest), (shares[0], shares[2])))
+    else:
+        train, test, attack = _cut(step.rng().permutation(len(table)), shares)
+    everyone = table.sample()
+    return Split(*(_part(table, everyone, n, rows) for n, rows in
+                   (("training", train), ("test", test), ("attack", attack))))  # fmt: skip
+
+
+def _cut(rows: NDArray[np.intp], shares: tuple[Any, ...]) -> list[NDArray[np.intp]]:
+    """Consecutive parts of rows."""
+    ends = np.rint(np.cumsum(shares) * len(rows)).astype(int)
+    return np.split(rows[: ends[-1]], ends[:-1])
+
+
+def _part(table: Table, everyone: Sample, name: str, rows: Any) -> Sample:
+    part = everyone.take(rows)
+    if name == "attack" and not len(part):  # which audits do without
+        return part
+    for group in np.flatnonzero(np.bincount(part.sensitive, minlength=len(table.groups)) == 0):
+        raise InputError(
+            f"data set {table.name!r}: nobody of group {table.groups[group]!r} falls into the "
+            f"{name} part; choose larger shares in [split], more rows or fewer groups"
+        )
+    return part
+
+
+def _train(learner: Learner, parents: tuple[Split], step: Step) -> Classifier:
+    return learner.fit(parents[0].train.only(learner.needs), step.rng())
+
+
+def _predict(learner: Learner, parents: tuple[Classifier, Split], step: Step) -> Predictions:
+    model, split = parents
+    rng = step.rng()
+
+    def said(part: Sample) -> Codes:
+        if not len(part):
+            return np.zeros(0, np.int8)
+        sensitive = part.sensitive if learner.predicts_with_sensitive else None
+        answer = np.asarray(model.predict(part.features, rng, sensitive))
+        if answer.shape != (len(part),) or not np.isin(answer, (0, 1)).all():
+            raise PluginError(f"predictions must be {len(part)} values 0 or 1")
+        return answer.astype(np.int8)
+
+    train, test, attack = said(split.train), said(split.test), said(split.attack)
+    notes = dict(getattr(model, "notes", {}))
+    return Predictions(train, test, attack, learner.asked(), notes)
+
+
+def _reveal(learner: Learner, parents: tuple[Any, Split], step: Step) -> Scores:
+    model, split = parents
+    rng = step.rng()
+
+    def said(part: Sample) -> NDArray[np.float64]:
+        sensitive = part.sensitive if learner.predicts_with_sensitive else None
+        answer = np.asarray(model.predict_proba(part.features, rng, sensitive))
+        if answer.shape != (len(part), 2) or not ((answer >= 0) & (answer <= 1)).all():
+            raise PluginError(f"predicted probabilities must be ({len(part)}, 2) values in [0, 1]")
+        return answer[:, 1]
+
+    return Scores(said(split.train), said(split.attack))
+
+
+def _disclose(
+    disclosure: Disclosure, parents: tuple[Split, Predictions], step: Step
+) -> Claim | None:
+    split, predictions = parents
+    context = _Context(
+        predictions.asked,
+        split.train.having(predictions=predictions.train),
+        split.attack.having(predictions=predictions.attack),
+    )
+    rng = step.rng()
+    claim = disclosure.claim(context, rng)
+    if not disclosure.also:
+        return claim
+    also = tuple(fact.constraint(context.train, rng) for fact in disclosure.also)
+    claim = claim or Claim(None, disclosure.name)
+    return replace(claim, also=(*claim.also, *also))
+
+
+def view_for(
+    adversary: Adversary,
+    split: Split,
+    predictions: Predictions | None = None,
+    scores: Scores | None = None,
+) -> View:
+    """All that an adversary is handed: what it declares, and never the training part's groups."""
+    target, attack = split.train, split.attack
+    if predictions is not None:
+        target = target.having(predictions=predictions.train)
+        attack = attack.having(predictions=predictions.attack)
+    if scores is not None:
+        target, attack = target.having(scores=scores.train), attack.having(scores=scores.attack)
+    sees = adversary.sees - {"sensitive"}
+    return View(target.only(sees), attack.only(sees | {"sensitive"}))
+
+
+def _tune(adversary: Adversary, parents: tuple[Split], step: Step) -> Adversary:
+    view = view_for(adversary, parents[0])
+    tuned = adversary.tune(view.attack, step.rng())
+    if not isinstance(tuned, type(adversary)):
+        raise PluginError(f"tuning must give a {type(adversary).__name__}, not {tuned!r}")
+    return tuned
+
+
+def _guess(adversary: Adversary, parents: tuple[Any, ...], step: Step) -> Guess:
+    split, *others = parents
+    seen: dict[type, Any] = {type(other): other for other in others}
+    view = view_for(adversary, split, seen.get(Predictions), seen.get(Scores))
+    tuned = next((other for other in others if isinstance(other, Adversary)), adversary)
+    guess = tuned.guess(view, step.rng())
+    k, n, m = len(split.train.groups), len(split.train), len(guess.held_out)
+    for what, values, confidence, size in (
+        ("the guess", guess.values, guess.confidence, n),
+        ("the held-out guess", guess.held_out_values, guess.held_out_confidence, m),
+    ):
+        if values.shape != (size,) or confidence.shape != (size,):
+            raise PluginError(f"{what} must have {size} values and confidences")
+        if size and not (values.min() >= 0 and values.max() < k):
+            raise PluginError(f"{what} must be group codes in 0..{k - 1}")
+        if not (np.isfinite(confidence).all() and (confidence >= 0).all()):
+            raise PluginError(f"the confidence of {what} must be finite and not negative")
+    return guess
+
+
+def _correct(corrector: Corrector, parents: tuple[Any, ...], step: Step) -> Any:
+    split, predictions, guess, claim = parents
+    k = len(split.train.groups)
+    rows = guess.held_out
+    # What else is known is known of the training people only.
+    on_rates = (claim.constraint,) if claim is not None and claim.constraint else ()
+    held_out = Problem(
+        guess.held_out_values, k, predictions.attack[rows], split.attack.labels[rows], on_rates
+    )
+    weighing = corrector.weigh(guess, held_out, split.attack.sensitive[rows])
+    weights, values = weighing.weights, weighing.values
+    if weights is not None and not (np.isfinite(weights).all() and (weights > 0).all()):
+        raise PluginError("the weights must be finite and positive")
+    problem = Problem(
+        guess.values if values is None else values, k, predictions.train, split.train.labels,
+        claim.constraints if claim is not None else (), weights,
+    )  # fmt: skip
+    started = time.perf_counter()
+    correction = corrector.correct(problem)
+    seconds = time.perf_counter() - started
+    measured: Measures = {**weighing.measures, **correction.measures, "correct_seconds": seconds}
+    if values is not None:  # how much of a gain is the change of mind alone, without the claim
+        measured["reconsidered_accuracy"] = float(np.mean(values == split.train.sensitive))
+    return correction, measured
+
+
+def _score(_: None, parents: tuple[Any, ...], step: Step) -> Measures:
+    split, predictions, guess, claim, (correction, extra) = parents
+    measured = attack_measures(split, predictions, guess, claim, correction)
+    return {**measured, **extra, **guess.notes, **predictions.notes}
+
+
+def _audit(auditor: Auditor, parents: tuple[Any, ...], step: Step) -> Measures:
+    split, predictions = parents[:2]
+    train = split.train.having(predictions=predictions.train).only(auditor.sees)
+    test = split.test.having(predictions=predictions.test).only(auditor.sees)
+    model = parents[2] if len(parents) > 2 else None
+    rng = step.rng()
+    curator = None
+    if "curator" in auditor.sees:
+        curator = Curator(
+            split.test.sensitive, split.test.groups, neighbours=auditor.relation,
+            rng=rng.spawn(1)[0],
+        )  # fmt: skip
+    found = auditor.audit(Subject(train, test, model, curator), rng)
+    measured = release_measures(found, split.test, predictions.test) if isinstance(
+        found, Release) else found  # fmt: skip
+    return {**model_measures(split, predictions, None), **predictions.notes, **measured}
+
+
+ACTIONS: dict[str, Callable[[Any, Any, Step], Any]] = {
+    "load": _load,
+    "split": _split,
+    "train": _train,
+    "predict": _predict,
+    "disclose": _disclose,
+    "reveal": _reveal,
+    "tune": _tune,
+    "guess": _guess,
+    "correct": _correct,
+    "score": _score,
+    "audit": _audit,
+}
+"""What is done, by name, in the order of the flow."""
+
+__all__ = ["ACTIONS", "execute", "view_for"]

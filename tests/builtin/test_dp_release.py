@@ -1,0 +1,330 @@
+"""What a differentially private audit released, as an adversary's claim."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+import oracles
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+import fpbench
+from fpbench import (
+    METRICS,
+    Auditor,
+    Claim,
+    Guarantee,
+    InputError,
+    KnownUnfairness,
+    MatrixError,
+    Mechanism,
+    PluginError,
+    RateConstraint,
+    Release,
+    Sample,
+)
+from fpbench.builtin.auditors.group_fairness import GroupFairness
+from fpbench.builtin.correctors.exact import Exact
+from fpbench.builtin.correctors.posterior import Posterior
+from fpbench.builtin.disclosures.dp_release import DPRelease
+from fpbench.builtin.learners.plain import Plain
+from fpbench.builtin.mechanisms.laplace import Laplace
+
+RNG = np.random.default_rng(0)
+
+
+class Speaker(Auditor):
+    """Releases what it is told to."""
+
+    name = "speaker"
+    summary = "says what it is told"
+    sees = frozenset({"curator", "predictions", "sensitive"})
+    metric: str = "statistical-parity"
+    values: tuple[float, ...] = (0.5,)
+    low: float = 0.4
+    high: float = 0.7
+    heard: ClassVar[list] = []
+
+    def audit(self, subject, rng):
+        self.heard.append(subject)
+        n = len(self.values)
+        return Release(
+            self.metric, np.array(self.values), np.full(n, self.low), np.full(n, self.high), 0.95,
+            Guarantee(0.25), "simulation",
+        )  # fmt: skip
+
+
+class Counting(Auditor):
+    """Asks for a histogram of predictions, and says its ratio, give or take a tenth."""
+
+    name = "counting"
+    summary = "asks the curator"
+    sees = frozenset({"curator", "predictions"})
+    epsilon: float = 1.0
+    mechanism: Mechanism
+
+    def audit(self, subject, rng):
+        noisy = subject.curator.histogram(
+            subject.test.predictions, 2, epsilon=self.epsilon, mechanism=self.mechanism
+        ).reshape(2, -1)
+        rates = np.clip(noisy[1] / np.maximum(noisy.sum(axis=0), 1), 0, 1)
+        ratio = np.array([rates.min() / rates.max()]) if rates.max() else np.ones(1)
+        return Release(
+            "statistical-parity", ratio, np.maximum(ratio - 0.1, 0), np.minimum(ratio + 0.1, 1),
+            0.9, Guarantee(self.epsilon), "simulation",
+        )  # fmt: skip
+
+
+class Mute(Auditor):
+    name = "mute"
+    summary = "gives measures only"
+    sees = frozenset({"curator"})
+
+    def audit(self, subject, rng):
+        return {"nothing": 0.0}
+
+
+class Reader(Mute):
+    name = "reader"
+
+    @property
+    def needs_rules(self):
+        return True
+
+
+@dataclass
+class Context:
+    asked: RateConstraint | None
+    train: Sample
+    attack: Sample
+
+
+def context(sensitive, labels, predictions, k=2):
+    sample = Sample(
+        tuple(f"group {code}" for code in range(k)),
+        labels=np.array(labels, dtype=np.int8),
+        sensitive=np.array(sensitive, dtype=np.int8),
+        predictions=np.array(predictions, dtype=np.int8),
+    )
+    return Context(None, sample, sample)
+
+
+FEW = context([0, 0, 1, 1], [0, 1, 0, 1], [0, 1, 1, 1])  # rates 1/2 and 1
+
+
+@pytest.mark.parametrize(
+    ("says", "tolerance", "also"),
+    [
+        ("estimate", 0.5, ()),
+        ("lower", 0.6, ()),
+        ("interval", 0.6, (KnownUnfairness("statistical-parity", 0.3, 1.0, "ratio"),)),
+    ],
+)
+def test_a_release_becomes_a_claim_about_the_ratio(says, tolerance, also):
+    claim = DPRelease(auditor=Speaker(), says=says).claim(FEW, RNG)
+    assert claim == Claim(
+        RateConstraint("statistical-parity", tolerance, "ratio"),
+        "dp-release",
+        also,
+        {
+            "claim_epsilon": 0.25, "claim_delta": 0.0, "claim_estimate": 0.5, "claim_low": 0.4,
+            "claim_high": 0.7, "claim_interval_holds": 1,
+        },
+    )  # fmt: skip
+
+
+def test_the_interval_is_the_default():
+    assert DPRelease(auditor=Speaker()).says == "interval"
+
+
+unit = st.floats(0, 1)
+
+
+@given(
+    unit, unit, unit, st.sampled_from(METRICS), st.sampled_from(["interval", "lower", "estimate"])
+)
+def test_ends_are_rounded_outwards_by_less_than_a_thousandth(one, other, estimate, metric, says):
+    low, high = sorted((one, other))
+    speaker = Speaker(metric=metric, values=(estimate,), low=low, high=high)
+    claim = DPRelease(auditor=speaker, says=says).claim(FEW, RNG)
+    constraint = claim.constraint
+    least = Fraction(estimate if says == "estimate" else low)
+    assert (constraint.metric, constraint.form) == (metric, "ratio")
+    assert 0 <= least - (1 - constraint.exact_tolerance) < Fraction(1, 1000)
+    assert len(claim.also) == (says == "interval" and high < 1)
+    for above in claim.also:
+        assert (above.metric, above.form, above.high) == (metric, "ratio", 1.0)
+        assert 0 <= (1 - Fraction(str(above.low))) - Fraction(high) < Fraction(1, 1000)
+    assert constraint.word in DPRelease(auditor=speaker, says=says).words()
+    assert all(c.word in DPRelease(auditor=speaker, says=says).words() for c in claim.constraints)
+
+
+def test_a_row_says_whether_the_truth_lies_in_the_interval():
+    for low, high, holds in ((0.4, 0.7, 1), (0.5, 0.5, 1), (0.51, 0.9, 0), (0.0, 0.49, 0)):
+        speaker = Speaker(low=low, high=high)
+        notes = DPRelease(auditor=speaker).claim(FEW, RNG).notes
+        assert notes["claim_interval_holds"] == holds
+
+
+def test_of_repeated_audits_the_first_is_released():
+    claim = DPRelease(auditor=Speaker(values=(0.25, 0.5)), says="estimate").claim(FEW, RNG)
+    assert claim.constraint.tolerance == 0.75
+
+
+def test_the_auditor_sees_a_curator_and_never_the_groups():
+    Speaker.heard.clear()
+    DPRelease(auditor=Speaker()).claim(FEW, RNG)
+    (subject,) = Speaker.heard
+    assert subject.test.seen == subject.train.seen == {"predictions"}
+    assert subject.model is None
+    assert (subject.curator.people, subject.curator.groups) == (4, FEW.train.groups)
+
+
+def test_the_claim_is_what_the_curator_counted():
+    rng = np.random.default_rng(3)
+    sensitive = rng.integers(0, 2, 5_000)
+    people = context(sensitive, sensitive, rng.random(5_000) < 0.3 + 0.2 * sensitive)
+    truth = RateConstraint(form="ratio").unfairness(
+        people.train.sensitive, people.train.predictions, None, 2
+    )
+
+    def released(epsilon, seed):
+        auditor = Counting(epsilon=epsilon, mechanism=Laplace())
+        claim = DPRelease(auditor=auditor, says="estimate").claim(
+            people, np.random.default_rng(seed)
+        )
+        assert claim.notes["claim_epsilon"] == epsilon
+        return claim.notes["claim_estimate"]
+
+    assert released(1e9, 0) == pytest.approx(float(1 - truth), abs=1e-6)
+    assert released(0.1, 1) == released(0.1, 1)  # of the generator it is handed only
+    errors = [
+        np.mean([abs(released(epsilon, seed) - float(1 - truth)) for seed in range(40)])
+        for epsilon in (1.0, 0.1, 0.01)
+    ]
+    assert errors[0] < errors[1] < errors[2]
+
+
+@pytest.mark.parametrize(
+    ("auditor", "says"),
+    [
+        (GroupFairness(), "auditor 'group-fairness' asks no curator, so what it finds is not"),
+        (Reader(), "auditor 'reader' reads the rules of the model, and a disclosure knows"),
+        ({"use": "speaker"}, "auditor"),
+        (None, "auditor"),
+    ],
+)
+def test_auditors_that_release_nothing_of_predictions_are_refused(auditor, says):
+    with pytest.raises(ValidationError, match=says):
+        DPRelease(auditor=auditor)
+
+
+def test_measures_are_no_release():
+    with pytest.raises(InputError, match="'dp-release': auditor 'mute' gives no release"):
+        DPRelease(auditor=Mute()).claim(FEW, RNG)
+
+
+def test_without_an_interval_an_estimate_can_be_claimed_and_nothing_else():
+    nan = float("nan")
+    speaker = Speaker(low=nan, high=nan)
+    claim = DPRelease(auditor=speaker, says="estimate").claim(FEW, RNG)
+    assert claim.constraint.tolerance == 0.5
+    assert claim.notes["claim_low"] is claim.notes["claim_interval_holds"] is None
+    for says in ("interval", "lower"):
+        with pytest.raises(InputError, match="auditor 'speaker' gives no interval: have it make"):
+            DPRelease(auditor=speaker, says=says).claim(FEW, RNG)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"values": (1.2,)}, {"values": (float("nan"),)}, {"low": -0.1}, {"low": 0.8}]
+)
+def test_what_is_no_ratio_is_the_fault_of_the_auditor(wrong):
+    with pytest.raises(PluginError, match="auditor 'speaker' released .* which are no ratios"):
+        DPRelease(auditor=Speaker(**wrong)).claim(FEW, RNG)
+
+
+def test_correctors_say_when_planning_whether_they_can_use_it():
+    for says in ("interval", "lower", "estimate"):
+        disclosure = DPRelease(auditor=Speaker(), says=says)
+        assert disclosure.forms() == ("ratio",)
+        assert Exact().incompatible(disclosure) is None
+        assert disclosure.incompatible(Plain()) is None
+    words = DPRelease(auditor=Speaker()).words()
+    cannot = {word for word in words if word not in Posterior.expresses}
+    assert bool(Posterior().incompatible(DPRelease(auditor=Speaker()))) is bool(cannot)
+
+
+@pytest.mark.parametrize(
+    ("says", "low", "high"), [("interval", 0.6, 0.7), ("lower", 0.8, 0.9), ("estimate", 0.8, 0.9)]
+)
+def test_a_corrected_guess_satisfies_the_claim(says, low, high):
+    rng = np.random.default_rng(4)
+    guess = rng.integers(0, 2, 60)
+    said = rng.random(60) < 0.4 + 0.1 * guess
+    speaker = Speaker(values=(0.85,), low=low, high=high)
+    claim = DPRelease(auditor=speaker, says=says).claim(context(guess, guess, said), RNG)
+    problem = fpbench.Problem(guess, 2, said.astype(int), guess, claim.constraints)
+    found = Exact().solve(problem)
+    assert found.values is not None
+    members = np.bincount(found.values, minlength=2)
+    positives = np.bincount(found.values[said], minlength=2)
+    unfairness = oracles.unfairness(members, positives, "ratio")
+    assert unfairness <= claim.constraint.exact_tolerance
+    if says == "interval":
+        assert unfairness >= Fraction(str(claim.also[0].low))
+
+
+def test_refused_at_plan_time_with_the_place_in_the_file(toys, tmp_path):
+    matrix = {
+        "dataset": [{"use": "flock"}],
+        "learner": [{"use": "parrot"}],
+        "disclosure": [{"use": "dp-release", "auditor": {"use": "group-fairness"}}],
+        "adversary": [{"use": "coin"}],
+        "corrector": [{"use": "exact"}],
+    }
+    with pytest.raises(MatrixError, match="dp-release.*asks no curator"):
+        fpbench.run(matrix, out=tmp_path / "run")
+
+
+def test_a_run_says_what_was_released_and_whether_it_is_true(toys, tmp_path):
+    pafer = {"use": "pafer", "mechanism": {"use": "laplace"}, "resamples": 50}
+    matrix = {
+        "seeds": 3,
+        "dataset": [{"use": "flock", "rows": 600}],
+        "learner": [{"use": "parrot"}],
+        "disclosure": [
+            {"use": "dp-release", "label": f"{says} {epsilon}", "says": says,
+             "auditor": {**pafer, "epsilon": epsilon}}
+            for says in ("interval", "lower", "estimate") for epsilon in (0.05, 1e6)
+        ],
+        "adversary": [{"use": "coin"}],
+        "corrector": [{"use": "exact", "on_infeasible": "relax"}],
+    }  # fmt: skip
+    frame = fpbench.run(matrix, out=tmp_path / "run").frame()
+    assert (frame["status"] == "done").all(), frame["reason"].tolist()
+    assert set(frame["claim_form"]) == {"ratio"}
+    assert (frame["claim_low"] <= frame["claim_estimate"]).all()
+    assert (frame["claim_estimate"] <= frame["claim_high"]).all()
+    assert set(frame["claim_delta"]) == {0.0}
+    sure = frame[frame["disclosure"] == "lower 1000000.0"]
+    assert (sure["claim_epsilon"] == 1e6).all()
+    assert (sure["claim_holds"] == 1).all()
+    assert (sure["claim_interval_holds"] == 1).all()
+    assert (1 - sure["claim_estimate"] - sure["train_unfairness"]).abs().max() < 1e-3
+
+
+@pytest.mark.parametrize("mode", [{"mode": "reference"}, {"per_rule": True}])
+def test_modes_that_read_rules_are_refused_at_plan_time(mode, toys, tmp_path):
+    pafer = {"use": "pafer", "epsilon": 1.0, "mechanism": {"use": "laplace"}, **mode}
+    matrix = {
+        "dataset": [{"use": "flock"}],
+        "learner": [{"use": "decision-tree"}],
+        "disclosure": [{"use": "dp-release", "auditor": pafer}],
+        "adversary": [{"use": "coin"}],
+        "corrector": [{"use": "exact"}],
+    }
+    with pytest.raises(MatrixError, match="auditor 'pafer' reads the rules of the model"):
+        fpbench.run(matrix, out=tmp_path / "run")
