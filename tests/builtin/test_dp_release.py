@@ -130,7 +130,8 @@ def test_a_release_becomes_a_claim_about_the_ratio(says, tolerance, also):
         "dp-release",
         also,
         {
-            "claim_epsilon": 0.25, "claim_delta": 0.0, "claim_estimate": 0.5, "claim_low": 0.4,
+            "claim_epsilon": 0.25, "claim_delta": 0.0, "claim_neighbours": "attribute",
+            "claim_noise": "simulation", "claim_estimate": 0.5, "claim_low": 0.4,
             "claim_high": 0.7, "claim_interval_holds": 1,
         },
     )  # fmt: skip

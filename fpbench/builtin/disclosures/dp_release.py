@@ -22,6 +22,7 @@ from fpbench import (
     Release,
     Subject,
 )
+from fpbench.builtin.disclosures._private import private_notes
 from fpbench.builtin.disclosures._rounding import rounded_down, rounded_up
 
 
@@ -128,8 +129,7 @@ class DPRelease(Disclosure):
         )
         whole = not np.isnan(low)
         notes: Measures = {
-            "claim_epsilon": found.guarantee.epsilon,
-            "claim_delta": found.guarantee.delta,
+            **private_notes(found.guarantee, found.noise),
             "claim_estimate": estimate,
             "claim_low": low if whole else None,
             "claim_high": high if whole else None,

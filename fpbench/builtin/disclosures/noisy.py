@@ -20,6 +20,7 @@ from fpbench import (
     group_counts,
     unfairness,
 )
+from fpbench.builtin.disclosures._private import private_notes
 from fpbench.builtin.disclosures._rounding import rounded_up
 
 
@@ -86,4 +87,6 @@ class Noisy(Disclosure):
             others, yes = np.rint(np.maximum(noisy, 0)).astype(np.int64).reshape(2, k)
             measured.append(unfairness(others + yes, yes, self.form))
         constraint = RateConstraint(metric, rounded_up(max(measured)), self.form)
-        return Claim(constraint, self.name, notes={"claim_epsilon": self.epsilon})
+        guarantee = self.mechanism.guarantee(self.epsilon, "attribute")
+        notes = private_notes(guarantee, self.mechanism.noise)
+        return Claim(constraint, self.name, notes=notes)
