@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
+from dataclasses import replace
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -47,7 +49,10 @@ class Mechanism(Component):
         InputError
             If epsilon is not one that the mechanism can give.
         """
-        return Guarantee(epsilon, 0.0, neighbours, rho=epsilon**2 / 2)
+        pure = Guarantee(epsilon, 0.0, neighbours)
+        rho = float(epsilon) * float(epsilon) / 2
+        # At an epsilon beyond all sense there is no such number.
+        return replace(pure, rho=rho if 0 < rho < math.inf else None)
 
     @abstractmethod
     def release(
@@ -122,14 +127,26 @@ class Auditor(Component):
         return False
 
     @property
+    def needs_baseline(self) -> bool:
+        """Whether it can audit models with a `baseline` only."""
+        return False
+
+    @property
     def relation(self) -> Neighbours:
         """The relation of the curator that it is given in a matrix."""
         return "attribute"
 
     def incompatible(self, other: Component) -> str | None:
-        """Rules must be given by the learner."""
-        if isinstance(other, Learner) and self.needs_rules and not other.gives_rules:
+        """Rules, and a baseline, must be given by the learner."""
+        if not isinstance(other, Learner):
+            return None
+        if self.needs_rules and not other.gives_rules:
             return f"auditor {self.name!r} reads rules, and learner {other.name!r} gives none"
+        if self.needs_baseline and not other.gives_baseline:
+            return (
+                f"auditor {self.name!r} compares a model with its baseline without privacy, and "
+                f"learner {other.name!r} gives none"
+            )
         return None
 
     @abstractmethod

@@ -150,7 +150,7 @@ class Curator:
             raise InputError("epsilon: there is none")
         repetitions = _whole_number("repetitions", repetitions)
         counts = self._count(checked_cells(cells, n_cells, self.people), n_cells)
-        guarantees = [mechanism.guarantee(e, self.neighbours) for e in parameters.flat]
+        guarantees = [mechanism.guarantee(e, self.neighbours) for e in parameters.ravel().tolist()]
         note = f"histogram of {n_cells} cells, {mechanism.name}, noise {mechanism.noise}"
         self._ledger.spend(guarantees, note, times=repetitions)
         shape = (*parameters.shape, repetitions, *counts.shape)

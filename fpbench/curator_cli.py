@@ -90,15 +90,22 @@ def _service(
     from fpbench.curator import Curator
     from fpbench.curator_files import read_sensitive, read_token
     from fpbench.curator_service import Service
+    from fpbench.grouping import group_codes
     from fpbench.ledger import Ledger
     from fpbench.privacy import known_neighbours
 
     known_neighbours(neighbours)
     token = read_token(token_file)
-    people = read_sensitive(file, sensitive)
-    ledger = Ledger(epsilon, delta, neighbours=cast("Neighbours", neighbours), path=ledger_file)
-    curator = Curator(people, ledger=ledger)
-    service = Service(curator, ledger, token, rate=rate, allow_simulation=allow_simulation)
+    codes, groups = group_codes(read_sensitive(file, sensitive))
+
+    def made(path: Path | None) -> tuple[Service, Curator, Ledger]:
+        ledger = Ledger(epsilon, delta, neighbours=cast("Neighbours", neighbours), path=path)
+        curator = Curator(codes, groups, ledger=ledger)
+        service = Service(curator, ledger, token, rate=rate, allow_simulation=allow_simulation)
+        return service, curator, ledger
+
+    made(None)  # A file holds its budget for good, so what is refused must not leave one behind.
+    service, curator, ledger = made(ledger_file)
     left = ledger.remaining
     return service, (
         f"{curator.people:,} people, groups {', '.join(curator.groups)}, epsilon "

@@ -22,13 +22,19 @@ if TYPE_CHECKING:
     from fastapi import FastAPI, Request
     from starlette.responses import Response
     from uvicorn import Server
+    from uvicorn.protocols.http.h11_impl import H11Protocol
 
 log = logging.getLogger("fpbench.curator")
 """One line of JSON a query: when, what was asked, what became of it; no data, no token."""
 
+_SECONDS_TO_ASK = 30.0
+"""Until the head of a request is there; a connection that waits longer is closed."""
 _SECONDS_TO_SEND = 60.0
 _AT_ONCE = 8
 """Queries that are read and answered at the same time: each holds its cells in memory."""
+_MOST_CONNECTIONS = 500
+_MOST_OF_ONE = 100
+"""Connections, and those of one address: each holds a file of the few that a process may open."""
 
 Work = Callable[[dict[str, Any]], Awaitable[Any]]
 """Answers a request, and says what may be logged of it."""
@@ -184,11 +190,14 @@ def make_server(
 
     config = uvicorn.Config(
         make_app(service),
+        http=_connections(),
         ssl_certfile=certfile,
         ssl_keyfile=keyfile,
         log_config=None,
         access_log=False,
         server_header=False,
+        # A header that anybody can send would else say who asks, and so whom to slow down.
+        proxy_headers=False,
         lifespan="off",
         ws="none",
         timeout_graceful_shutdown=10,
@@ -198,3 +207,40 @@ def make_server(
     except OSError as error:  # of which ssl's are some
         raise InputError(f"the certificate or its key cannot be used: {error}") from error
     return uvicorn.Server(config)
+
+
+def _connections() -> "type[H11Protocol]":
+    """How connections are carried: those that nobody needed a token for must not use up all files.
+
+    By h11 even where httptools is installed, which reads heads of any length.
+    """
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    class Connection(H11Protocol):
+        _timer: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            super().connection_made(transport)
+            clients = [getattr(other, "client", None) for other in self.connections]
+            of_one = sum(other[:1] == (self.client or ())[:1] for other in clients if other)
+            if len(clients) > _MOST_CONNECTIONS or of_one > _MOST_OF_ONE:
+                transport.close()
+            else:
+                self._wait()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            if self._timer is not None:
+                self._timer.cancel()
+            super().connection_lost(exc)
+
+        def _wait(self) -> None:
+            self._timer = self.loop.call_later(_SECONDS_TO_ASK, self._look, self.cycle)
+
+        def _look(self, last: object) -> None:
+            """Close it if no request has come since, and none is being answered."""
+            if self.cycle is last and (last is None or self.cycle.response_complete):
+                self.transport.close()
+            else:
+                self._wait()
+
+    return Connection

@@ -197,4 +197,5 @@ class Service:
 
 
 def _said(balance: Balance) -> dict[str, float]:
-    return {"epsilon": balance.epsilon, "delta": balance.delta}
+    rho = {} if balance.rho is None else {"rho": balance.rho}
+    return {"epsilon": balance.epsilon, "delta": balance.delta, **rho}

@@ -25,8 +25,9 @@ _MOST_EPSILONS = 1_000
 _SPARE = 1 << 18
 """Bytes of a query that are not its cells, at most."""
 
-_Epsilon = Annotated[float, Field(ge=1e-9, allow_inf_nan=False)]
-"""Less would cost nothing, and be worth nothing: its noise is in the billions."""
+_Epsilon = Annotated[float, Field(ge=1e-9, le=1e9, allow_inf_nan=False)]
+"""Less would cost nothing, and be worth nothing: its noise is in the billions. More hides nothing,
+and sums of it overflow."""
 
 
 class Query(BaseModel):

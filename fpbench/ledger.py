@@ -190,7 +190,7 @@ class Ledger:
         names = ("epsilon", "delta") if self.accounting == "basic" else ("rho", "")
         asked, left, whole = (
             " and ".join(
-                f"{name} {float(value):.6g}"
+                f"{name} {float(value):.12g}"
                 for name, value, most in zip(names, values, self._limit, strict=True)
                 if name and (most or any(cost[1:]))
             )

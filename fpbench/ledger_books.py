@@ -237,8 +237,11 @@ def _total(db: sqlite3.Connection) -> Amount:
     rows = db.execute("SELECT first, second FROM total").fetchall()
     if len(rows) != 1:
         raise sqlite3.DatabaseError("it is damaged: its total is missing")
-    ((first, second),) = rows
-    return Fraction(first), Fraction(second)
+    try:
+        first, second = (Fraction(number) for number in rows[0])
+    except (ValueError, TypeError, ZeroDivisionError) as error:
+        raise sqlite3.DatabaseError(f"it is damaged: its total is {rows[0]!r}") from error
+    return first, second
 
 
 def _patiently(db: sqlite3.Connection, statement: str) -> None:

@@ -11,10 +11,15 @@ from fpbench.decimals import as_written
 from fpbench.errors import InputError, nearest
 
 Neighbours: TypeAlias = Literal["attribute", "add-remove"]
-"""Which data sets must be hard to tell apart: those that differ in one person's group, where who
-takes part is public, or those that differ in whether one person takes part at all."""
+"""Which data sets must be hard to tell apart: those that differ in one person's group, or in
+whether one person is counted at all. Who takes part, and so the size of every cell, is public under
+both; a person's group then has twice the epsilon of `add-remove`."""
 
 NEIGHBOURS: tuple[Neighbours, ...] = get_args(Neighbours)
+
+Relation: TypeAlias = Literal["attribute", "add-remove", "replace-one"]
+"""What a guarantee may be measured by: a relation that a curator answers under, or that one person,
+and with that all of a record, is replaced by another."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +52,7 @@ class Guarantee:
 
     epsilon: float
     delta: float = 0.0
-    neighbours: Neighbours = "attribute"
+    neighbours: Relation = "attribute"
     rho: float | None = None
     """Of zero-concentrated differential privacy, where the mechanism has it; None if unknown."""
 
@@ -58,7 +63,7 @@ class Guarantee:
             raise InputError(f"delta must be at least 0 and below 1, not {self.delta!r}")
         if self.rho is not None and not 0 < self.rho < math.inf:
             raise InputError(f"rho must be above 0 and finite, or None, not {self.rho!r}")
-        known_neighbours(self.neighbours)
+        _known(self.neighbours, get_args(Relation))
 
 
 def known_neighbours(name: str) -> None:
@@ -69,8 +74,12 @@ def known_neighbours(name: str) -> None:
     InputError
         If it is unknown.
     """
-    if name not in NEIGHBOURS:
-        raise InputError(f"unknown neighbours {name!r}; {nearest(name, NEIGHBOURS)}")
+    _known(name, NEIGHBOURS)
+
+
+def _known(name: str, relations: tuple[str, ...]) -> None:
+    if name not in relations:
+        raise InputError(f"unknown neighbours {name!r}; {nearest(name, relations)}")
 
 
 def compose(guarantees: Iterable[Guarantee]) -> Guarantee:

@@ -60,8 +60,10 @@ class Release:
         said, low, high = self.guarantee, self.low[0], self.high[0]
         price = f"epsilon {said.epsilon:g}" + (f", delta {said.delta:g}" if said.delta else "")
         more = f"; the first of {len(self.values)} audits" if len(self.values) > 1 else ""
+        between = ""
+        if not np.isnan(low):
+            between = f", {low:.3f} to {high:.3f} at {100 * self.confidence:.6g}% confidence"
         return (
-            f"{self.metric}: least / greatest group rate {self.values[0]:.3f}, {low:.3f} to "
-            f"{high:.3f} at {self.confidence:.0%} confidence ({price}, neighbours by "
-            f"{said.neighbours}, {self.noise} noise{more})"
+            f"{self.metric}: least / greatest group rate {self.values[0]:.3f}{between} ({price}, "
+            f"neighbours by {said.neighbours}, {self.noise} noise{more})"
         )

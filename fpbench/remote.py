@@ -160,7 +160,7 @@ class RemoteCurator:
             If the curator cannot be reached, or fails.
         """
         parameters = np.asarray(epsilon, dtype=np.float64)
-        for value in set(parameters.flat):
+        for value in set(parameters.ravel().tolist()):
             mechanism.guarantee(value, self.neighbours)  # says what is wrong with it
         query = Query.of(cells, n_cells, parameters, mechanism, repetitions, self.people)
         query.answers(len(self.groups))
@@ -230,11 +230,11 @@ def _object(content: bytes) -> dict[str, Any]:
 
 def _address(url: str) -> tuple[str, bool, bool]:
     """Where the curator is; whether that is this machine; whether the way there is encrypted."""
-    parts = urlsplit(url)
     try:
+        parts = urlsplit(url)
         good = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:  # a port that is none
-        good = False
+    except ValueError:  # a port or an address that is none
+        parts, good = urlsplit(""), False
     if not good or parts.query or parts.fragment or parts.username:
         raise InputError(f"{url!r} is no address of a curator: https://host:port")
     return url.rstrip("/"), parts.hostname in _NEAR, parts.scheme == "https"

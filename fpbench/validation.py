@@ -52,7 +52,7 @@ def validated(
             message = "must be a table"
         case "literal_error" if isinstance(said, str):
             hint = "; " + nearest(said, _literals(first["ctx"]["expected"]))
-    unlike = "" if isinstance(said, dict) else f", not {said!r}"
+    unlike = "" if isinstance(said, dict | BaseModel) else f", not {said!r}"
     # A default that was not written, or the whole, may be what is wrong.
     place = ": ".join(filter(None, (where, key or ".".join(tags))))
     raise MatrixError(f"{place}: {message[:1].lower()}{message[1:]}{unlike}{hint}")

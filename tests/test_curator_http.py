@@ -3,12 +3,16 @@
 import asyncio
 import json
 import logging
+import socket
+import threading
+from contextlib import contextmanager
 
 import pytest
 
 from fpbench import Curator, Guarantee, Ledger, curator_http
-from fpbench.curator_http import make_app
-from fpbench.curator_service import Service
+from fpbench.curator_http import listen, make_app, make_server
+from fpbench.curator_service import RefusedError, Service
+from fpbench.ledger import Balance
 
 TOKEN = "a-token-of-many-letters"
 QUERY = json.dumps(
@@ -60,6 +64,29 @@ def post(service, *parts):
     return sent[0]["status"], json.loads(content)
 
 
+def test_tokens_are_compared_in_constant_time(service, monkeypatch):
+    """Or their first letters could be told by how long the refusal takes."""
+    compared = []
+
+    def spied(one, other):
+        compared.append({one, other})
+        return one == other
+
+    monkeypatch.setattr("hmac.compare_digest", spied)
+    with pytest.raises(RefusedError, match="missing or wrong"):
+        service.admit("10.0.0.7", b"Bearer a-token-of-many")
+    service.admit("10.0.0.7", f"Bearer {TOKEN}".encode())
+    right = f"Bearer {TOKEN}".encode()
+    assert compared == [{b"Bearer a-token-of-many", right}, {right}]
+
+
+def test_what_is_left_of_a_budget_of_rho_is_told_as_rho():
+    ledger = Ledger(1.0, 1e-6, accounting="zcdp")
+    service = Service(Curator([0, 1], ["a", "b"], ledger=ledger), ledger, TOKEN)
+    assert Balance(**service.about()["remaining"]) == ledger.remaining
+    assert ledger.remaining.rho > 0
+
+
 def test_a_query_may_arrive_in_parts(service, ledger, logged):
     status, answer = post(service, QUERY[:10], QUERY[10:40], QUERY[40:])
     assert (status, list(answer)) == (200, ["counts", "remaining"])
@@ -105,3 +132,72 @@ def test_what_grows_too_long_is_not_read_to_its_end(service, logged):
     parts = [b"0" * (service.most_bytes // 2 + 1)] * 2
     assert post(service, *parts, RuntimeError)[0] == 413
     assert logged()["outcome"] == "too long"
+
+
+@contextmanager
+def served(service):
+    """The port of a server in a thread."""
+    server = make_server(service)
+    with listen("127.0.0.1", 0) as door:
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [door]})
+        thread.start()
+        try:
+            yield door.getsockname()[1]
+        finally:
+            server.should_exit = True
+            thread.join(20)
+
+
+def called(port, *, address="127.0.0.1", head=b"GET /v1/about HTTP/1.1\r\nHost: x\r\n"):
+    """A connection on which a request has begun."""
+    line = socket.create_connection(("127.0.0.1", port), 10, source_address=(address, 0))
+    line.sendall(head)
+    return line
+
+
+def test_who_never_finishes_a_request_is_hung_up_on(service, monkeypatch):
+    monkeypatch.setattr(curator_http, "_SECONDS_TO_ASK", 0.2)
+    with served(service) as port:
+        with called(port) as slow:
+            assert slow.recv(10) == b""
+        # Nor does it help to have finished one before.
+        with called(port) as slow:
+            slow.sendall(b"\r\nGET /v1")
+            with slow.makefile("rb") as answers:
+                assert answers.read().startswith(b"HTTP/1.1 401")
+
+
+def test_a_request_that_takes_longer_is_still_answered(service, monkeypatch):
+    monkeypatch.setattr(curator_http, "_SECONDS_TO_ASK", 0.1)
+    monkeypatch.setattr(curator_http, "_SECONDS_TO_SEND", 0.5)
+    head = f"POST /v1/histogram HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n"
+    with (
+        served(service) as port,
+        called(port, head=f"{head}Content-Length: 9\r\n\r\n".encode()) as slow,
+    ):
+        assert slow.recv(1 << 16).startswith(b"HTTP/1.1 408")
+
+
+def test_nobody_takes_all_connections(service, monkeypatch):
+    monkeypatch.setattr(curator_http, "_MOST_OF_ONE", 3)
+    monkeypatch.setattr(curator_http, "_MOST_CONNECTIONS", 5)
+    with served(service) as port:
+
+        def answered(line):
+            line.sendall(b"\r\n")
+            return line.recv(1 << 16)[:12] == b"HTTP/1.1 401"
+
+        def refused(address):
+            try:
+                with called(port, address=address) as line:
+                    return not answered(line)
+            except ConnectionError:
+                return True
+
+        lines = [called(port, address="127.0.0.2") for _ in range(3)]
+        assert refused("127.0.0.2")
+        lines += [called(port, address=f"127.0.0.{i}") for i in (3, 4)]
+        assert refused("127.0.0.5")
+        assert all(answered(line) for line in lines)
+        for line in lines:
+            line.close()

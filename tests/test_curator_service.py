@@ -137,6 +137,7 @@ def test_a_client_with_a_wrong_token_is_told(shared):
         ({"epsilon": 0.1}, "epsilon: Input should be a valid array"),
         ({"epsilon": [float("nan")]}, "epsilon.0: Input should be"),
         ({"epsilon": [float("inf")]}, "epsilon.0: Input should be a finite number"),
+        ({"epsilon": [1e308, 1e308]}, "epsilon.0: Input should be less than or equal"),
         ({"repetitions": 0}, "repetitions: Input should be greater"),
         ({"more": 1}, "more: Extra inputs are not permitted"),
         ({"mechanism": None}, "mechanism: Field required"),
@@ -367,6 +368,16 @@ def test_who_asks_too_often_has_to_wait(tmp_path):
             _ = [hasty.remaining for _ in range(8)]
 
 
+def test_who_asks_is_not_what_a_header_says(tmp_path):
+    """Or whoever guesses tokens would be somebody else each time."""
+    options = [*write_people(tmp_path), "--epsilon", 1, "--rate", 4]
+    with serving(tmp_path, *options) as served:
+        said = [{"X-Forwarded-For": f"10.0.0.{i}"} for i in range(10)]
+        found = [served.request("GET", "/v1/about", None, more, token="x") for more in said]
+        assert {status for status, _, _ in found} == {401, 429}
+        assert {line["from"] for line in served.log} == {"127.0.0.1"}
+
+
 def test_simulated_noise_is_for_trials(tmp_path):
     options = [*write_people(tmp_path), "--epsilon", 1, "--allow-simulation"]
     with serving(tmp_path, *options, "--neighbours", "add-remove") as served:
@@ -428,6 +439,8 @@ def test_it_does_not_start_with_what_makes_no_sense(start, tmp_path):
     assert "did you mean 'attribute'?" in start("--neighbours", "atribute")
     assert "rate must be above 0" in start("--rate", 0, "--ledger", "rate.db")
     assert "give --certfile too" in start("--keyfile", "token")
+    # Nor is there now a ledger of a budget that was never meant.
+    assert not list(tmp_path.glob("*.db*"))
 
 
 def test_it_does_not_start_with_what_cannot_be_used(start, tmp_path):

@@ -258,14 +258,24 @@ def test_a_file_that_disappears_is_no_fresh_budget(tmp_path):
         ledger.spend(TENTH)
 
 
-def test_a_damaged_file_is_an_error_not_a_budget(tmp_path):
+@pytest.mark.parametrize(
+    "harm", ["DELETE FROM total", "UPDATE total SET first = 'abc'", "UPDATE total SET first = '1/0'"]
+)
+def test_a_damaged_file_is_an_error_not_a_budget(tmp_path, harm):
     path = tmp_path / "ledger.db"
     Ledger(1.0, path=path).spend(TENTH)
     with sqlite3.connect(path) as damaged:
-        damaged.execute("DELETE FROM total")
+        damaged.execute(harm)
     damaged.close()
     with pytest.raises(InputError, match="damaged"):
         Ledger(1.0, path=path).spend(TENTH)
+
+
+def test_a_refusal_says_what_is_left_to_the_last_digit():
+    ledger = Ledger(10.0)
+    ledger.spend(Guarantee(0.020000001))
+    with pytest.raises(BudgetError, match=r"asked for epsilon 9\.98, left epsilon 9\.979999999 "):
+        ledger.spend(Guarantee(9.98))
 
 
 def test_a_ledger_can_be_sent_to_another_process(tmp_path):

@@ -166,7 +166,7 @@ def test_a_question_that_got_no_answer_may_have_been_paid_for():
 @pytest.mark.parametrize(
     "url",
     ["", "127.0.0.1:8000", "ftp://x", "file:///etc/passwd", "http://", "http://x:port",
-     "http://x:99999", "https://me:secret@x", "https://x/?a=b", "https://x/#a"],
+     "http://x:99999", "https://me:secret@x", "https://x/?a=b", "https://x/#a", "http://[::1"],
 )  # fmt: skip
 def test_addresses_that_are_none(url):
     with pytest.raises(InputError, match="is no address of a curator"):

@@ -198,3 +198,6 @@ def test_a_release_says_itself_in_one_line():
         "statistical-parity: least / greatest group rate 0.750, 0.700 to 0.800 at 90% confidence "
         "(epsilon 0.5, neighbours by add-remove, simulation noise; the first of 2 audits)"
     )
+    surer = replace(released([0.75], [0.5], [0.9]), confidence=0.999)
+    assert "0.500 to 0.900 at 99.9% confidence (" in str(surer)
+    assert "group rate 0.750 (epsilon" in str(released([0.75], [np.nan], [np.nan]))

@@ -25,6 +25,7 @@ from fpbench import (
     RateConstraint,
     Release,
     Sample,
+    component,
 )
 from fpbench.builtin.auditors.group_fairness import GroupFairness
 from fpbench.builtin.correctors.exact import Exact
@@ -253,6 +254,9 @@ def test_correctors_say_when_planning_whether_they_can_use_it():
         assert disclosure.forms() == ("ratio",)
         assert Exact().incompatible(disclosure) is None
         assert disclosure.incompatible(Plain()) is None
+    classic = {"use": "gaussian", "calibration": "classic"}
+    auditor = component("auditor", "pafer", epsilon=2.0, mechanism=classic)
+    assert "proven for epsilon below 1 only" in DPRelease(auditor=auditor).incompatible(Plain())
     words = DPRelease(auditor=Speaker()).words()
     cannot = {word for word in words if word not in Posterior.expresses}
     assert bool(Posterior().incompatible(DPRelease(auditor=Speaker()))) is bool(cannot)
@@ -327,5 +331,6 @@ def test_modes_that_read_rules_are_refused_at_plan_time(mode, toys, tmp_path):
         "adversary": [{"use": "coin"}],
         "corrector": [{"use": "exact"}],
     }
-    with pytest.raises(MatrixError, match="auditor 'pafer' reads the rules of the model"):
+    with pytest.raises(MatrixError, match="auditor 'pafer' reads the rules of the model") as found:
         fpbench.run(matrix, out=tmp_path / "run")
+    assert str(found.value).endswith("choose a mode that needs no rules")

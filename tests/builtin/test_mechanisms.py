@@ -236,6 +236,15 @@ def test_discrete_gaussian_noise_keeps_epsilon_and_delta(epsilon, delta):
         assert cells / (2 * variance) <= rho * (1 + 1e-12)
 
 
+@pytest.mark.parametrize("mechanism", [Laplace(), DiscreteLaplace(noise="secure"), Exponential()])
+@pytest.mark.parametrize("epsilon", [1e-200, 1e-162, 1e160, 1e300, np.float64(1e300)])
+def test_at_an_epsilon_beyond_all_sense_there_is_no_rho(mechanism, epsilon):
+    claimed = mechanism.guarantee(epsilon, "attribute")
+    assert (claimed.epsilon, claimed.rho) == (epsilon, None)
+    release = mechanism.release(COUNTS, ATTRIBUTE, 1e300, np.random.default_rng(0), COUNTS + 9)
+    np.testing.assert_allclose(release, COUNTS, atol=1e-200)
+
+
 @simulated
 @pytest.mark.parametrize("neighbours", NEIGHBOURS)
 def test_a_guarantee_says_epsilon_delta_relation_and_rho(mechanism, neighbours):
@@ -318,6 +327,18 @@ def test_secure_noise_does_not_use_the_generator(mechanism, rng):
     first, second = (mechanism.release(counts, ATTRIBUTE, 0.1, rng, upper=99) for _ in range(2))
     assert (first != second).any()
     assert rng.bit_generator.state == before
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "module"), list(zip(SECURE[:2], ("discrete_laplace", "discrete_gaussian"), strict=True)),
+    ids=["discrete-laplace", "discrete-gaussian"],
+)  # fmt: skip
+def test_secure_noise_is_added_before_anything_is_rounded(mechanism, module, rng, monkeypatch):
+    """An odd number beyond 2^53 is no float; rounded alone, it would leave a count's last bit."""
+    odd = 2**53 + 1
+    monkeypatch.setattr(f"fpbench.builtin.mechanisms.{module}.exact", lambda law: odd)
+    noisy = mechanism.release(np.array([0, 1, 2, 3]), ATTRIBUTE, 1e-15, rng)
+    assert noisy.tolist() == [float(odd + count) for count in range(4)]
 
 
 @simulated

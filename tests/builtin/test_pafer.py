@@ -285,6 +285,41 @@ def test_guarantees_and_what_they_cost():
     assert (twice.epsilon, twice.delta) == (1.0, 2e-6)
 
 
+@pytest.mark.parametrize("accounting", ["basic", "zcdp"])
+def test_what_cannot_be_paid_for_in_whole_is_not_begun(accounting):
+    """The reference mode asks twice; half an audit is none."""
+    model, sample = people(2)
+    ledger = Ledger(0.5, 1e-6, accounting=accounting)
+    while ledger.remaining.epsilon >= 0.09:
+        ledger.spend(component("mechanism", "laplace").guarantee(0.03, "attribute"))
+    curator, left = Curator(sample.sensitive, sample.groups, ledger=ledger, rng=0), ledger.remaining
+    for share, repetitions in ((1.5, 1), (0.6, 8)):
+        too_much = {"epsilon": share * left.epsilon, "repetitions": repetitions}
+        with pytest.raises(BudgetError, match="this audit: asked for .*; nothing was spent"):
+            audit(model, sample, curator, mode="reference", resamples=0, **too_much)
+        assert ledger.remaining == left
+    audit(model, sample, curator, mode="reference", resamples=0, epsilon=left.epsilon)
+    assert ledger.remaining.epsilon < left.epsilon
+
+
+def test_who_is_overtaken_between_two_answers_is_told_what_it_cost():
+    model, sample = people(2)
+    ledger = Ledger(1.0)
+
+    class Shared(Curator):
+        """Somebody else asks it after every answer."""
+
+        def histogram(self, *given, **more):
+            found = super().histogram(*given, **more)
+            ledger.spend(component("mechanism", "laplace").guarantee(0.4, "attribute"))
+            return found
+
+    curator = Shared(sample.sensitive, sample.groups, ledger=ledger, rng=0)
+    with pytest.raises(BudgetError, match=r"on this, after epsilon 0\.4 was spent on the gr"):
+        audit(model, sample, curator, mode="reference", resamples=0, epsilon=0.8)
+    assert ledger.spent.epsilon == 0.8
+
+
 def test_secure_noise_is_named_and_only_simulated_for_intervals(monkeypatch):
     model, sample = people(3)
     secure = component("mechanism", "discrete-laplace", noise="secure")
@@ -353,6 +388,12 @@ COVERED = {
     "discrete": ([0.3, 0.2], [2, 1], 3000, 0.3, {"mechanism": "discrete-laplace"}),
     "gaussian": ([0.3, 0.2], [2, 1], 3000, 0.3, {"mechanism": "gaussian"}),
     "exponential": ([0.3, 0.2], [2, 1], 3000, 0.3, {"mechanism": "exponential"}),
+    # Where the noise is larger than the counts, that of the exponential mechanism is bounded.
+    "exponential, drowned": ([0.3, 0.2], [1, 1], 3000, 0.01, {"mechanism": "exponential"}),
+    "exponential, reference": (
+        [0.3, 0.2], [1, 1], 3000, 0.02, {"mechanism": "exponential", "mode": "reference"}
+    ),
+    "Laplace, drowned": ([0.3, 0.2], [1, 1], 3000, 0.01, {}),
 }  # fmt: skip
 
 
@@ -374,6 +415,29 @@ def test_intervals_cover_the_population(setting):
         )
         inside += int(release.low[0] <= value <= release.high[0])
     assert inside / runs >= 0.92
+
+
+@pytest.mark.parametrize("given", [{}, {"mode": "reference"}], ids=["partition", "reference"])
+@pytest.mark.parametrize("rates", [([0.6, 0.4], [0.3, 0.25]), ([0.5, 0.5], [0.2, 0.2])])
+def test_intervals_of_equalized_odds_cover_the_smaller_of_two_ratios(rates, given):
+    """Rates (label, group); of people of label 1 first."""
+    rng, inside, runs = np.random.default_rng(13), 0, 200
+    value = min(min(of) / max(of) for of in rates)
+    model, _ = rejecting([0])
+    for run in range(runs):
+        ones, zeros = (population(rng, 2000, of, [2, 1]) for of in rates)
+        both = {
+            name: np.concatenate([getattr(ones, name), getattr(zeros, name)])
+            for name in ("predictions", "sensitive")
+        }
+        features = pd.concat([ones.features, zeros.features], ignore_index=True)
+        labels = np.repeat(np.array([1, 0], dtype=np.int8), 2000)
+        sample = Sample(ones.groups, features=features, labels=labels, **both)
+        release = audit(
+            model, sample, epsilon=0.5, seed=run, resamples=200, metric="equalized-odds", **given
+        )
+        inside += int(release.low[0] <= value <= release.high[0])
+    assert inside / runs >= 0.91
 
 
 def test_intervals_narrow_with_epsilon_and_widen_with_confidence():
@@ -423,6 +487,15 @@ def test_which_learners_it_can_audit():
     partition = Pafer(epsilon=1.0, mechanism=laplace)
     assert partition.incompatible(Plain(base="logistic-regression")) is None
     assert "sensitive" not in Pafer.sees
+
+
+def test_what_a_mechanism_cannot_guarantee_is_known_before_it_runs():
+    """In mode reference it is asked for half."""
+    classic = component("mechanism", "gaussian", calibration="classic")
+    partition = Pafer(epsilon=1.0, mechanism=classic)
+    assert "proven for epsilon below 1 only" in partition.incompatible(Plain())
+    assert Pafer(epsilon=1.0, mechanism=classic, mode="reference").incompatible(Plain()) is None
+    assert partition.incompatible(classic) is None
 
 
 @pytest.mark.parametrize(

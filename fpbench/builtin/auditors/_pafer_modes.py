@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from fpbench import (
     HISTOGRAM,
+    BudgetError,
     Codes,
     HistogramSource,
     Mechanism,
@@ -96,7 +97,7 @@ def by_partition(
     noise = _Simulated(question, mechanism)
 
     def plausible(part: slice, b: int, rng: np.random.Generator) -> Numbers:
-        may = answers[part] - noise(cells[part], people, epsilon, b, rng)
+        may = noise.again(answers[part], people, epsilon, b, rng)
         some = of_margins(may[..., 1:, :], people[:, 1:])
         return plausible_rates(some, some + of_margins(may[..., :1, :], people[:, :1]), rng)
 
@@ -111,14 +112,20 @@ def by_reference(
 ) -> Noisy:
     """Half of epsilon for the sizes of the groups, half for the rules that predict 1.
 
-    Two answers are paid for one after the other: if the budget ends between them, the first is
-    spent.
+    Two answers are paid for one after the other, if both can be paid for when the first is asked
+    for.
     """
     half, everyone, asked = epsilon / 2, question.everyone(), question.query(accepted_only=True)
+    if asked.people.size:
+        _afford_both(question.curator, half, mechanism, r)
     n, people = everyone.people, asked.people
     within = np.broadcast_to(n, people.shape)
     overall = everyone.ask(question.curator, half, mechanism, r)
-    answers = asked.ask(question.curator, half, mechanism, r)
+    try:
+        answers = asked.ask(question.curator, half, mechanism, r)
+    except BudgetError as error:  # others asked in between
+        spent = f"epsilon {r * half:g} was spent on the groups' sizes"
+        raise BudgetError(f"{error} on this, after {spent}") from error
     if policy is None:
         chosen = component("policy", _PAPER)
         assert isinstance(chosen, Policy)
@@ -129,15 +136,40 @@ def by_reference(
     noise = _Simulated(question, mechanism)
 
     def plausible(part: slice, b: int, rng: np.random.Generator) -> Numbers:
-        may = overall[part] - noise(sizes[part], n, half, b, rng)
-        members = of_margins(may, n)
-        some = answers[part] - noise(cells[part], people, half, b, rng)
+        members = of_margins(noise.again(overall[part], n, half, b, rng), n)
+        some = noise.again(answers[part], people, half, b, rng)
         return plausible_rates(of_margins(some, people), members, rng)
 
     return Noisy(
         cells.sum(axis=-2), sizes[..., 0, :], cells, people, (half, half), n.size + people.size,
         sizes[0].size + cells[0].size, _invalid([(overall, n), (answers, within)]), plausible,
     )  # fmt: skip
+
+
+_ROUNDING = 1 + 1e-9
+"""What is left is told as a float; whether a hair less is enough, the ledger itself decides."""
+
+
+def _afford_both(curator: HistogramSource, epsilon: float, mechanism: Mechanism, r: int) -> None:
+    """Refuse before anything is spent what would be left half done.
+
+    Raises
+    ------
+    BudgetError
+        If the curator says that it has less left than two answers to each of r audits cost.
+    """
+    left = getattr(curator, "remaining", None)
+    if left is None:
+        return
+    one = mechanism.guarantee(epsilon, curator.neighbours)
+    names = ("epsilon", "delta") if left.rho is None else ("rho",)
+    for name in names:
+        asked, most = 2 * r * (getattr(one, name) or 0.0), getattr(left, name)
+        if asked > most * _ROUNDING:
+            raise BudgetError(
+                f"the privacy budget does not allow this audit: asked for {name} {asked:.12g}, "
+                f"left {name} {most:.12g}; nothing was spent"
+            )
 
 
 def _invalid(answers: list[tuple[Numbers, Sizes]]) -> float:
@@ -153,15 +185,20 @@ class _Simulated:
     question: Question
     mechanism: Mechanism
 
-    def __call__(
-        self, cells: Numbers, people: Sizes, epsilon: float, b: int, rng: np.random.Generator
+    def again(
+        self, answers: Numbers, people: Sizes, epsilon: float, b: int, rng: np.random.Generator
     ) -> Numbers:
-        """Noise (B, r, S, M, K) at counts (r, S, M, K), which may matter to it."""
-        if not cells.size:
-            return np.zeros((b, *cells.shape))
+        """The answers (r, S, M, K) with noise once more, B times: (B, r, S, M, K).
+
+        Noise that is symmetric and the same for every count puts the true counts as far from the
+        answers as this. That of the exponential mechanism depends on the count: at the answer it is
+        at least bounded as it was.
+        """
+        if not answers.size:
+            return np.zeros((b, *answers.shape))
         upper = people[..., None]
-        counts = np.clip(np.rint(cells), 0, upper).astype(np.int64)
+        counts = np.clip(np.rint(answers), 0, upper).astype(np.int64)
         counts = np.broadcast_to(counts, (b, *counts.shape))
         simulation = self.mechanism.model_copy(update={"noise": "simulation"})
         relation = HISTOGRAM[self.question.curator.neighbours]
-        return simulation.release(counts, relation, epsilon, rng, upper) - counts
+        return answers + simulation.release(counts, relation, epsilon, rng, upper) - counts

@@ -10,7 +10,9 @@ from pydantic import Field, field_validator
 
 from fpbench import (
     Auditor,
+    Component,
     InputError,
+    Learner,
     Measures,
     Mechanism,
     Metric,
@@ -83,7 +85,7 @@ class Pafer(Auditor):
     neighbours: Neighbours = Field(
         "attribute",
         description="the relation of the curator in a matrix: data sets that differ in one "
-        "person's group, or in whether one person takes part; another curator has its own",
+        "person's group, or in whether one person is counted; another curator has its own",
     )
     repetitions: int = Field(1, ge=1, le=1_000_000, description="audits alike, each of fresh noise")
     confidence: float = Field(0.95, gt=0, lt=1, description="of the intervals")
@@ -110,6 +112,17 @@ class Pafer(Auditor):
     def relation(self) -> Neighbours:
         """The one that is asked for."""
         return self.neighbours
+
+    def incompatible(self, other: Component) -> str | None:
+        """Rules must be given by the learner, and the mechanism must have this epsilon."""
+        why = super().incompatible(other)
+        if why is None and isinstance(other, Learner):  # once for each model is enough
+            try:
+                asked = self.epsilon / 2 if self.mode == "reference" else self.epsilon
+                self.mechanism.guarantee(asked, self.neighbours)
+            except InputError as error:
+                why = str(error)
+        return why
 
     def audit(self, subject: Subject, rng: np.random.Generator) -> Release:
         """Ask the curator, and estimate.

@@ -11,6 +11,7 @@ from pydantic import Field, field_validator
 from fpbench import (
     Auditor,
     Claim,
+    Component,
     Context,
     Curator,
     Disclosure,
@@ -90,6 +91,10 @@ class DPRelease(Disclosure):
                 "its predictions only; choose a mode that needs no rules"
             )
         return auditor
+
+    def incompatible(self, other: Component) -> str | None:
+        """What does not go with the auditor does not go with what it releases."""
+        return super().incompatible(other) or self.auditor.incompatible(other)
 
     def forms(self) -> tuple[str, ...]:
         """Ratios only: an audit knows no other form."""

@@ -49,14 +49,19 @@ def each(
     return found[where].reshape(epsilon.shape)
 
 
-def drawn(
+def with_drawn(
+    counts: NDArray[np.int64],
     law: Callable[[Fraction], Fraction],
     draw: Callable[[Fraction], int],
     epsilon: NDArray[np.float64],
-    shape: tuple[int, ...],
 ) -> NDArray[np.float64]:
-    """Independent draws, one at a time: `law` is the parameter of `draw` at each epsilon."""
-    values, where = np.unique(np.broadcast_to(epsilon, shape), return_inverse=True)
+    """Counts with independent draws added: `law` is the parameter of `draw` at each epsilon.
+
+    They are added as integers. Sums beyond 2^53 are rounded afterwards, which tells nothing; noise
+    that was rounded before would not hide whether a count is even.
+    """
+    counts, epsilon = np.broadcast_arrays(counts, epsilon)
+    values, where = np.unique(epsilon, return_inverse=True)
     laws = [law(as_written(value)) for value in values]
-    noise = [draw(laws[i]) for i in where.ravel()]
-    return np.array(noise, dtype=np.float64).reshape(shape)
+    noisy = [int(q) + draw(laws[i]) for q, i in zip(counts.flat, where.ravel(), strict=True)]
+    return np.array(noisy, dtype=np.float64).reshape(counts.shape)

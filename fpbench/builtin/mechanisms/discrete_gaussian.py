@@ -11,7 +11,7 @@ from pydantic import Field
 
 from fpbench import Guarantee, Mechanism, Neighbours, Sensitivity, epsilon_to_rho
 from fpbench.builtin.mechanisms._exact import discrete_gaussian as exact
-from fpbench.builtin.mechanisms._noise import checked, drawn, each, whole
+from fpbench.builtin.mechanisms._noise import checked, each, whole, with_drawn
 from fpbench.builtin.mechanisms._simulated import discrete_gaussian as simulated
 
 
@@ -55,13 +55,13 @@ class DiscreteGaussian(Mechanism):
             If the counts are not whole numbers.
         """
         counts, epsilon = whole(counts, "counts"), checked(epsilon)
-        shape = np.broadcast_shapes(counts.shape, epsilon.shape)
 
         def variance(value: float) -> Fraction:
             return self._variance(value, sensitivity.l2)
 
         if self.noise == "secure":
-            return counts + drawn(lambda e: variance(float(e)), exact, epsilon, shape)
+            return with_drawn(counts, lambda e: variance(float(e)), exact, epsilon)
+        shape = np.broadcast_shapes(counts.shape, epsilon.shape)
         variances = each(lambda value: float(variance(value)), epsilon)
         return counts + simulated(variances, shape, rng)
 

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fpbench import Mechanism, Sensitivity, as_written
 from fpbench.builtin.mechanisms._exact import discrete_laplace as exact
-from fpbench.builtin.mechanisms._noise import checked, drawn, whole
+from fpbench.builtin.mechanisms._noise import checked, whole, with_drawn
 from fpbench.builtin.mechanisms._simulated import discrete_laplace as simulated
 
 
@@ -44,8 +44,8 @@ class DiscreteLaplace(Mechanism):
             If the counts are not whole numbers.
         """
         counts, epsilon = whole(counts, "counts"), checked(epsilon)
-        shape = np.broadcast_shapes(counts.shape, epsilon.shape)
         if self.noise == "secure":
             l1 = as_written(sensitivity.l1)
-            return counts + drawn(lambda e: l1 / e, exact, epsilon, shape)
+            return with_drawn(counts, lambda e: l1 / e, exact, epsilon)
+        shape = np.broadcast_shapes(counts.shape, epsilon.shape)
         return counts + simulated(sensitivity.l1 / epsilon, shape, rng)

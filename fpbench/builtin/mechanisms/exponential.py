@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Literal, Self
 
 import numpy as np
@@ -69,7 +70,8 @@ class Exponential(Mechanism):
 
     def guarantee(self, epsilon: float, neighbours: Neighbours) -> Guarantee:
         """Pure, and rho."""
-        return Guarantee(epsilon, 0.0, neighbours, rho=epsilon**2 / 8)
+        pure = super().guarantee(epsilon, neighbours)
+        return pure if pure.rho is None else replace(pure, rho=pure.rho / 4 or None)
 
     def release(
         self,
