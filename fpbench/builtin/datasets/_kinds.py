@@ -169,7 +169,7 @@ class Day:
     def parse(self, text: str) -> np.datetime64:
         """A day."""
         if not text:
-            return np.datetime64("NaT")
+            return np.datetime64("NaT", "D")
         return np.datetime64(datetime.strptime(text, "%Y-%m-%d %H:%M:%S").date())
 
     def column(self, values: list[Any]) -> Any:
