@@ -10,6 +10,13 @@ from .auditing import Auditor as Auditor
 from .auditing import Mechanism as Mechanism
 from .auditing import Policy as Policy
 from .audits import audit as audit
+from .batched_logistic import fit_logistic as fit_logistic
+from .batched_logistic import fit_ragged as fit_ragged
+from .batched_logistic import logistic_proba as logistic_proba
+from .batched_mlp import MLPTraining as MLPTraining
+from .batched_mlp import Networks as Networks
+from .batched_mlp import fit_networks as fit_networks
+from .batched_mlp import fit_networks_apart as fit_networks_apart
 from .beliefs import calibrated as calibrated
 from .columns import Dropped as Dropped
 from .columns import Sensitive as Sensitive
@@ -65,6 +72,8 @@ from .estimators import FAMILIES as FAMILIES
 from .estimators import Recipe as Recipe
 from .estimators import random_state as random_state
 from .exact import solve_exact as solve_exact
+from .excess import RiskMethod as RiskMethod
+from .excess import excessive_risk as excessive_risk
 from .frames import table as table
 from .home import DataFile as DataFile
 from .home import DataHome as DataHome
@@ -73,6 +82,11 @@ from .hookspecs import hookimpl as hookimpl
 from .kinds import Status as Status
 from .ledger import Balance as Balance
 from .ledger import Ledger as Ledger
+from .noisy_votes import VoteCost as VoteCost
+from .noisy_votes import VoteLabels as VoteLabels
+from .noisy_votes import count_votes as count_votes
+from .noisy_votes import flip_probabilities as flip_probabilities
+from .noisy_votes import vote_labels as vote_labels
 from .optimal import OptimalCorrector as OptimalCorrector
 from .plugins import Catalog as Catalog
 from .plugins import discover as discover
@@ -81,6 +95,7 @@ from .privacy import HISTOGRAM as HISTOGRAM
 from .privacy import NEIGHBOURS as NEIGHBOURS
 from .privacy import Guarantee as Guarantee
 from .privacy import Neighbours as Neighbours
+from .privacy import Relation as Relation
 from .privacy import Sensitivity as Sensitivity
 from .privacy import compose as compose
 from .privacy import compose_disjoint as compose_disjoint
@@ -90,6 +105,9 @@ from .projection import project_counts as project_counts
 from .protocols import Classifier as Classifier
 from .protocols import Context as Context
 from .protocols import HistogramSource as HistogramSource
+from .protocols import PrivateModel as PrivateModel
+from .protocols import Redrawn as Redrawn
+from .protocols import VotedModel as VotedModel
 from .rates import FORMS as FORMS
 from .rates import METRICS as METRICS
 from .rates import Form as Form
@@ -113,6 +131,7 @@ from .records import Weighing as Weighing
 from .releases import Release as Release
 from .releases import Subject as Subject
 from .remote import RemoteCurator as RemoteCurator
+from .risk_report import RiskReport as RiskReport
 from .rule_lists import Clause as Clause
 from .rule_lists import RuleList as RuleList
 from .rules import EncodedColumn as EncodedColumn

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
-from itertools import groupby
 from typing import TYPE_CHECKING
 
-from fpbench import console
+from fpbench import console, verdict_boards
+from fpbench.console import short
 from fpbench.kinds import Status
 
 if TYPE_CHECKING:
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     from fpbench.leaderboard import Leaderboard, Line
     from fpbench.reproduce import Reproduction
     from fpbench.summary import AuditLine, SummaryLine
-    from fpbench.verdicts import Verdict
 
 _LABEL_WIDTH = 14
 """Columns a label gets at least, so that a table still fits a terminal of 80."""
@@ -54,12 +52,23 @@ _AUDITED = {
     "independence_gap": "independence",
     "separation_gap": "separation",
     "sufficiency_gap": "sufficiency",
+    "pate_epsilon": "PATE eps",
+    "flip_probability": "flips",
+    "sensitivity": "sensitivity",
+    "baseline_loss_test": "clean",
+    "loss_test": "loss",
+    "expected_accuracy_test": "accuracy",
+    "risk_gap_test": "test gap",
+    "risk_gap_train": "train gap",
 }
-"""Measures of audits, and their headings; the last three are gaps."""
+"""Measures of audits, and their headings: of private ones, of gaps, of excessive risk."""
 _GAPS = ("independence_gap", "separation_gap", "sufficiency_gap")
 _ONLY_BESIDE = ("random_guess_error", "uar", "uar_minus_error")
 """Those that are shown beside a paper only."""
-_LESS_TELLING = ("independence_gap", "invalid_ratio", "epsilon", "coverage", "true_ratio")
+_LESS_TELLING = (
+    "independence_gap", "invalid_ratio", "epsilon", "coverage", "true_ratio", "baseline_loss_test",
+    "flip_probability", "loss_test", "expected_accuracy_test", "pate_epsilon", "risk_gap_test",
+)  # fmt: skip
 """Those that a narrow terminal does without, in this order."""
 _NUMBER_WIDTH, _ALWAYS = 9, 33
 """Columns of a measure's column, and of the rank, the last measure, its deviation and interval."""
@@ -97,11 +106,18 @@ def show_leaderboard(board: Leaderboard) -> None:
         row = [str(line.rank or "-"), *labels, *_values(line, names), count]
         table.add_row(*row[: len(table.columns)])
     out.print(table)
+    if any(_not_private(line) for line in board.lines):
+        out.print("Excessive risk is not a private output: do not release it.", style="dim")
     if any(line.done == 1 for line in board.lines):
         out.print("One seed gives no interval: run more seeds.", style="dim")
     for reason in dict.fromkeys(reason for line in board.lines for reason in line.reasons):
         text = f"failed: {reason}"
         out.print(text, style=console.COLOURS[Status.FAILED], markup=False, soft_wrap=True)
+
+
+def _not_private(line: Line) -> bool:
+    """Whether an audit says that what it found protects nobody."""
+    return "audit_private" in line.measures and line.measures["audit_private"].mean == 0
 
 
 def _columns(board: Leaderboard) -> list[str]:
@@ -156,14 +172,6 @@ def _values(line: Line, names: list[str]) -> list[str]:
     return [*values, short(last.deviation), f"{short(last.low)} to {short(last.high)}"]
 
 
-def short(number: float | None) -> str:
-    """Four decimals; no zero before the point, as is usual for shares."""
-    if number is None:
-        return "-"
-    text = f"{number:.4f}" if abs(number) < 100 else f"{number:,.0f}"
-    return text.replace("0.", ".", 1) if text.startswith(("0.", "-0.")) else text
-
-
 def _counts(line: Line) -> str:
     return f"{line.done}" + (f" [red]({line.failed} failed)[/]" if line.failed else "")
 
@@ -189,19 +197,17 @@ def show_reproduction(made: Reproduction, title: str) -> None:
         show_summary(made.table, title)
     if made.audits:
         show_audits(made.audits, title)
-    show_verdicts(made.verdicts)
+    verdict_boards.show_verdicts(made.verdicts)
+    verdict_boards.show_standings(made.verdicts)
     counted = [("as stated", made.verdicts)]
     if made.table_of_strongest:
         show_summary(
             made.table_of_strongest,
             "Beside it: the same, of the strongest adversary of the run",
         )
-        show_verdicts(made.verdicts_on_strongest)
+        verdict_boards.show_verdicts(made.verdicts_on_strongest)
         counted.append(("strongest adversary", made.verdicts_on_strongest))
-    for name, verdicts in counted:
-        counts = Counter(str(verdict.outcome) for verdict in verdicts)
-        said = ", ".join(f"{counts[word]} {word}" for word in _VERDICTS if counts[word])
-        console.listing([(name, said)], indent=0)
+    verdict_boards.show_counts(counted)
 
 
 def show_audits(lines: Sequence[AuditLine], title: str) -> None:
@@ -220,10 +226,12 @@ def show_audits(lines: Sequence[AuditLine], title: str) -> None:
     out.print(escape(title), style="bold")
     out.print(escape(" · ".join(shared)), style="dim")
     names = [name for name in _AUDITED if any(name in line.measures for line in lines)]
-    table = _table()
+    table, taken = _table(), 0
     for kind in varying:
         widest = max([len(kind), *(len(line.labels[kind]) for line in lines)])
         table.add_column(kind, overflow="fold", min_width=min(widest, _LABEL_WIDTH))
+        taken += 1 + min(widest, _LABEL_WIDTH)
+    names = _fitting(names, out.width - taken)
     for name in names:
         table.add_column(_AUDITED[name], justify="right", no_wrap=True)
     for line in lines[::step]:
@@ -281,39 +289,3 @@ def _says_something(lines: Sequence[SummaryLine], name: str) -> bool:
     """Whether a measure is there; claims that all name the right metric are no news."""
     found = [line.measures[name].mean for line in lines if name in line.measures]
     return any(value < 1 for value in found) if name == "metric_right" else bool(found)
-
-
-_VERDICTS = {"matched": "green", "deviates": "red", "undecided": "yellow", "not run": "dim"}
-
-
-def show_verdicts(verdicts: Sequence[Verdict]) -> None:
-    """What was stated beside ours, and whether they agree."""
-    from rich.markup import escape
-    from rich.table import Table
-
-    out = console.terminal()
-    for said, mine in groupby(verdicts, key=lambda verdict: verdict.expectation):
-        out.print()
-        out.print(f"[bold]{escape(said.says)}[/] [dim]({escape(said.source)})[/]")
-        tolerance = f", tolerance {said.tolerance:g}" if said.tolerance else ""
-        stated = said.stated if isinstance(said.stated, str) else short(said.stated)
-        out.print(escape(f"{said.quantity}; stated: {stated}{tolerance}"), style="dim")
-        table = Table.grid(padding=(0, 2, 0, 0))
-        for verdict in mine:
-            colour = _VERDICTS[verdict.outcome]
-            place = ", ".join(str(value) for value in verdict.per.values())
-            table.add_row(
-                f"  [{colour}]{verdict.outcome}[/]", escape(place), *_ours(verdict),
-                f"[dim]{escape(verdict.note)}[/]",
-            )  # fmt: skip
-        out.print(table)
-    out.print()
-
-
-def _ours(verdict: Verdict) -> tuple[str, str, str]:
-    """Our number, its interval and its seeds."""
-    ours = verdict.ours
-    if ours is None:
-        return "", "", ""
-    spread = "" if ours.low is None else f"{short(ours.low)} to {short(ours.high)}"
-    return short(ours.mean), spread, f"{ours.count} seed" + "s" * (ours.count != 1)

@@ -152,6 +152,11 @@ class Learner(Component):
         """Whether its models have `rules`, see `fpbench.Rules`."""
         return False
 
+    @property
+    def gives_baseline(self) -> bool:
+        """Whether its models have a `baseline` without privacy, see `fpbench.PrivateModel`."""
+        return False
+
     def asked(self) -> RateConstraint | None:
         """The fairness it is trained for; None if it aims at none in particular."""
         return None

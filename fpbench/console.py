@@ -102,6 +102,14 @@ def show_skipped(skipped: dict[str, int]) -> None:
         terminal().print(text, style=COLOURS[Status.SKIPPED], markup=False, soft_wrap=True)
 
 
+def short(number: float | None) -> str:
+    """Four decimals; no zero before the point, as is usual for shares."""
+    if number is None:
+        return "-"
+    text = f"{number:.4f}" if abs(number) < 100 else f"{number:,.0f}"
+    return text.replace("0.", ".", 1) if text.startswith(("0.", "-0.")) else text
+
+
 def duration(seconds: float) -> str:
     """A length of time as people say it."""
     if seconds < 60:

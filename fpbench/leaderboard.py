@@ -19,11 +19,12 @@ if TYPE_CHECKING:
 RESAMPLES = 2_000
 """Bootstrap resamples behind an interval."""
 
-_OF_AUDITS = ("error", "independence_gap")
+_OF_AUDITS = ("error", "independence_gap", "risk_gap_train")
 """What audits are ranked by where the measure to rank by is one of attacks."""
 _LEAST_FIRST = frozenset({
     "error", "independence_gap", "separation_gap", "sufficiency_gap", "interval_width",
-    "invalid_ratio",
+    "invalid_ratio", "risk_gap_train", "risk_gap_test", "risk_train", "risk_test", "loss_train",
+    "loss_test", "sensitivity", "sensitivity_squared", "flip_probability",
 })  # fmt: skip
 """Measures of which less is better."""
 
@@ -91,8 +92,8 @@ def rank(rows: Iterable[Mapping[str, Any]], rank_by: str, title: str = "") -> li
         Rows as `Store.rows` gives them.
     rank_by
         The measure to rank by: greatest first, but for errors and gaps. Where it is one of attacks,
-        audits are ranked by `error`, or by `independence_gap`; those without any of them are
-        ranked by nothing and stay in the order of the matrix.
+        audits are ranked by `error`, `independence_gap` or `risk_gap_train`; those without any of
+        them are ranked by nothing and stay in the order of the matrix.
     title
         Title of the matrix.
 

@@ -85,6 +85,9 @@ def test_audits_are_ranked_by_their_error_where_the_measure_is_one_of_attacks():
         assert (board.rank_by, board.lines[0].labels["auditor"]) == (rank_by, first)
     (board,) = rank([rows[-1], row("a", 0, auditor="fair", independence_gap=0.2)], "gain")
     assert (board.rank_by, board.lines[0].labels["auditor"]) == ("independence_gap", "fair")
+    risks = [row(name, 0, auditor="risk", risk_gap_train=gap) for name, gap in (("a", 2), ("b", 1))]
+    (board,) = rank(risks, "gain")
+    assert (board.rank_by, board.lines[0].labels["learner"]) == ("risk_gap_train", "b")
     with pytest.raises(InputError, match="rank by: 'errror'; did you mean 'error'"):
         rank(rows[1:], "errror")
 

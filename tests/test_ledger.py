@@ -259,7 +259,8 @@ def test_a_file_that_disappears_is_no_fresh_budget(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "harm", ["DELETE FROM total", "UPDATE total SET first = 'abc'", "UPDATE total SET first = '1/0'"]
+    "harm",
+    ["DELETE FROM total", "UPDATE total SET first = 'abc'", "UPDATE total SET first = '1/0'"],
 )
 def test_a_damaged_file_is_an_error_not_a_budget(tmp_path, harm):
     path = tmp_path / "ledger.db"

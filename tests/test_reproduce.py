@@ -238,6 +238,20 @@ def test_audits_have_a_table_and_no_strongest_adversary(toys, tmp_path, capsys, 
     assert "test_accuracy" not in shown
 
 
+def test_what_is_not_private_is_called_so(capsys):
+    kinds = ("dataset", "learner", "auditor")
+    labels = {"dataset": "d", "learner": "l", "auditor": "a"}
+    for private, said in ((0.0, True), (1.0, False), (None, False)):
+        found = {} if private is None else {"audit_private": private}
+        measures = {
+            name: interval(np.array([value, value]), name)
+            for name, value in {**found, "risk_gap_train": 0.1}.items()
+        }
+        line = Line(1, labels, measures, 2, 0, ())
+        boards.show_leaderboard(Leaderboard("", "risk_gap_train", kinds, (line,)))
+        assert ("not a private output" in capsys.readouterr().out) is said
+
+
 def test_on_a_narrow_terminal_audits_show_what_fits(capsys, monkeypatch):
     kinds = ("dataset", "learner", "auditor")
     names = ("epsilon", "true_ratio", "estimated_ratio", "coverage", "invalid_ratio", "error")
@@ -295,3 +309,20 @@ def test_the_command(file, tmp_path, monkeypatch):
     out = fpbench("reproduce", "ferry-fig22", toys_path=paths)
     assert out.returncode == 2
     assert out.stderr.startswith("error: nothing to reproduce named 'ferry-fig22'")
+
+
+def test_excessive_risks_have_their_columns_where_they_fit(capsys, monkeypatch):
+    names = ("pate_epsilon", "flip_probability", "sensitivity", "baseline_loss_test", "loss_test",
+             "expected_accuracy_test", "risk_gap_test", "risk_gap_train")  # fmt: skip
+    measures = {name: interval(np.array([0.11, 0.12]), name) for name in names}
+    labels = {"dataset": "d", "learner": "a learner", "auditor": "excessive-risk"}
+    lines = tuple(Line(i, {**labels, "learner": f"{i}"}, measures, 2, 0, ()) for i in (1, 2))
+    for width, absent in ((130, ()), (80, ("clean", "flips")), (60, ("accuracy", "PATE eps"))):
+        monkeypatch.setenv("COLUMNS", str(width))
+        boards.show_leaderboard(Leaderboard("", "risk_gap_train", tuple(labels), lines))
+        shown = capsys.readouterr().out
+        assert max(map(len, shown.splitlines())) <= width
+        assert not [word for word in absent if word in shown]
+        assert "train gap" in shown
+    boards.show_audits([AuditLine(labels, measures, 2)], "risks")
+    assert "sensitivity" in capsys.readouterr().out

@@ -35,6 +35,8 @@ def fpbench_learners() -> list[Lazy]:
     return _here(
         "learners",
         decision_tree="DecisionTree",
+        distilled="Distilled",
+        pate="Pate",
         plain="Plain",
         exponentiated_gradient="ExponentiatedGradient",
         threshold_optimizer="ThresholdOptimizer",
@@ -111,4 +113,9 @@ def fpbench_policies() -> list[Lazy]:
 
 @hookimpl
 def fpbench_auditors() -> list[Lazy]:
-    return _here("auditors", group_fairness="GroupFairness", pafer="Pafer")
+    return _here(
+        "auditors",
+        excessive_risk="ExcessiveRisk",
+        group_fairness="GroupFairness",
+        pafer="Pafer",
+    )

@@ -10,6 +10,7 @@ from dp_accounting.rdp import RdpAccountant
 from fpbench import (
     HISTOGRAM,
     NEIGHBOURS,
+    VoteCost,
     compose_gaussians,
     gaussian_delta,
     gaussian_epsilon,
@@ -50,6 +51,18 @@ def test_200_votes_of_teachers(sigma):
     theirs = one.self_compose(200).get_epsilon_for_delta(1e-5)
     together = compose_gaussians([sigma / math.sqrt(2)] * 200)
     assert gaussian_epsilon(together, 1e-5) == pytest.approx(theirs, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("answers", "tests", "ratio"), [(200, 0, 1.0), (60, 200, 2.0), (9, 50, 0.5)]
+)
+@pytest.mark.parametrize("sigma", [20, 100])
+def test_answers_and_tests_of_teachers(answers, tests, ratio, sigma):
+    theirs = pld.from_gaussian_mechanism(sigma, sensitivity=math.sqrt(2)).self_compose(answers)
+    if tests:
+        theirs = theirs.compose(pld.from_gaussian_mechanism(sigma * ratio).self_compose(tests))
+    ours = VoteCost(answers, tests, ratio).epsilon(sigma, 1e-5)
+    assert ours == pytest.approx(theirs.get_epsilon_for_delta(1e-5), abs=1e-3)
 
 
 @pytest.mark.parametrize("rho", [0.001, 0.03, 0.5, 2.6])

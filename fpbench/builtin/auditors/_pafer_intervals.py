@@ -1,7 +1,7 @@
 """Intervals for the fairness of the population, from what was released and nothing else.
 
-What the counts may truly be is a noisy count with noise once more; what the rate of the population may
-be, given counts, is a draw of Jeffreys' beta distribution. Draws of both are draws of the rates
+What the counts may truly be is a noisy count with noise once more; what the rate of the population
+may be, given counts, is a draw of Jeffreys' beta distribution. Draws of both are draws of the rates
 that a release leaves plausible: generalised pivotal quantities (Weerahandi, 1993).
 """
 

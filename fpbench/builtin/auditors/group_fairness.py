@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
 from typing import Literal
 
 import numpy as np
@@ -11,6 +9,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from fpbench import Auditor, Measures, Sample, Subject
+from fpbench.builtin.auditors._group_ends import group_ends
 
 _RATES = (
     "selection_rate",
@@ -26,8 +25,6 @@ _NOTIONS = {
     "sufficiency": ("positive_predictive_value", "false_omission_rate"),
 }
 """What must be the same in all groups, by what it is called."""
-_SIGNS = {"<=": " to ", ">=": " from ", "<": " below ", ">": " above "}
-"""Of the groups that rules make: without them "age < 60" and "age >= 60" would be one name."""
 
 
 class GroupFairness(Auditor):
@@ -79,7 +76,7 @@ class GroupFairness(Auditor):
         """Measure rates, gaps and ratios, and what they might as well have been."""
         people = subject.test if self.part == "test" else subject.train
         counts = _counts(people)
-        names = _names(people.groups)
+        names = group_ends(people.groups)
         found = _measured(counts, names)
         drawn = {}
         if self.resamples:
@@ -163,21 +160,3 @@ def _quantiles(
         return None, None
     low, high = np.quantile(defined, levels)
     return float(low), float(high)
-
-
-def _names(groups: Iterable[str]) -> list[str]:
-    """Names of groups as the ends of names of measures: words and underscores, all different."""
-    found: list[str] = []
-    for number, group in enumerate(groups):
-        text = group.casefold()
-        for sign, word in _SIGNS.items():
-            text = text.replace(sign, word)
-        # A decimal point tells numbers apart; no other sign does.
-        text = re.sub(r"(?<=\d)\.(?=\d)", "p", text)
-        words = "".join(sign if f"a{sign}".isidentifier() else "_" for sign in text)
-        name = re.sub("_+", "_", words).strip("_") or f"group_{number}"
-        taken = {*found}
-        while name in taken:
-            name = f"{name}_{number}"
-        found.append(name)
-    return found

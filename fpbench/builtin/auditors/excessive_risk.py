@@ -1,0 +1,123 @@
+"""What privacy costs whom: the excessive risk of people and groups, and its bounds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from fpbench import Auditor, Measures, RiskMethod, RiskReport, Subject, excessive_risk
+from fpbench.builtin.auditors._group_ends import group_ends
+
+
+class ExcessiveRisk(Auditor):
+    """How much more a private model is expected to lose than its baseline, on which group.
+
+    NOT PRIVATE: the baseline, the votes, flip probabilities and risks are functions of the private
+    data without noise, and no part of what the learner guarantees (`audit_private` is 0).
+
+    `train` is what the model learnt from: for a student of votes the public people and their clean
+    majority votes, else the training people and their labels; `test` the test people and their
+    labels. For each of them (E), by name of measure: `risk_E` and `risk_gap_E` (greatest less least
+    group risk) with their standard errors `risk_error_E` and `risk_gap_error_E`; `loss_E` and
+    `baseline_loss_E`, without which no gap means much; `expected_accuracy_E` and
+    `baseline_accuracy_E`; `risk_bound_E` (Theorem 3, mean) and `risk_bound_holds_E` (for
+    everybody); `rank_..._E`, rank correlations of people's input norm, gradient norm, closeness to
+    the boundary, flip probability and risk. For each group G: `people_E_G`, `risk_E_G`,
+    `risk_error_E_G`, `loss_E_G`, `baseline_loss_E_G`, `risk_bound_E_G`, `closeness_E_G`,
+    `input_norm_E_G`, `gradient_norm_E_G`, `flip_probability_E_G`, `flip_drawn_E_G`. Of the model:
+    `sensitivity` (expected distance of parameters from the baseline's) and `sensitivity_squared`
+    with their errors, mean flip probabilities, and of each bound B `bound_B` and `holds_B`. What a
+    learner does not tell, or a method does not draw, is undefined.
+
+    Standard errors are of independent draws: antithetic pairs count as one. That of a gap is of the
+    difference of the two groups that were found extreme. In closed form errors are differences from
+    the delta method.
+
+    For people's own values and tables call `fpbench.excessive_risk`. Formulas, and departures from
+    the paper, are in docs/excessive-risk.md.
+
+    References
+    ----------
+    Tran, Dinh, Beiter, Fioretto: A Fairness Analysis on Private Aggregation of Teacher Ensembles.
+    arXiv:2109.08630, 2021.
+    """
+
+    name = "excessive-risk"
+    summary = "what privacy costs each group in expected loss, beside Tran et al.'s bounds"
+    reference = (
+        "Tran, Dinh, Beiter, Fioretto. A Fairness Analysis on Private Aggregation of Teacher "
+        "Ensembles. arXiv:2109.08630, 2021"
+    )
+    sees = frozenset({"features", "labels", "sensitive", "model"})
+
+    repetitions: int = Field(
+        100, ge=1, le=100_000, description="private models that the expectation is taken over"
+    )
+    method: RiskMethod = Field(
+        "monte-carlo",
+        description="train so many models; or closed-form, a normal approximation for logistic "
+        "students of votes",
+    )
+    antithetic: bool = Field(
+        True, description="draw the noise of votes in pairs, Z and -Z, which lessens errors"
+    )
+
+    @model_validator(mode="after")
+    def _pairs(self) -> ExcessiveRisk:
+        if self.antithetic and self.method == "monte-carlo" and self.repetitions % 2:
+            raise ValueError(
+                f"repetitions: must be even for antithetic noise, not {self.repetitions}"
+            )
+        return self
+
+    @property
+    def needs_baseline(self) -> bool:
+        """Always: it compares with it."""
+        return True
+
+    def audit(self, subject: Subject, rng: np.random.Generator) -> Measures:
+        """Measure risks.
+
+        Raises
+        ------
+        InputError
+            If the model has no baseline, or not what the method needs; or a group has no member
+            among those that the model learnt from.
+        """
+        report = excessive_risk(
+            subject.model, subject.train, subject.test, repetitions=self.repetitions,
+            method=self.method, antithetic=self.antithetic, rng=rng,
+        )  # fmt: skip
+        return _measures(report, subject.test.groups)
+
+
+def _measures(report: RiskReport, groups: tuple[str, ...]) -> Measures:
+    """The report's tables as one row."""
+    measured: dict[str, Any] = {"audit_private": int(report.private), "risk_method": None}
+    measured |= report.model
+    measured["risk_method"] = measured.pop("method")
+    measured["risk_repetitions"] = measured.pop("repetitions")
+    for row in report.overall.to_dict("records"):
+        on = row.pop("on")
+        row["expected_accuracy"] = row.pop("accuracy")
+        measured |= {f"{name}_{on}": value for name, value in row.items()}
+    ends = dict(zip(groups, group_ends(groups), strict=True))
+    for row in report.groups.to_dict("records"):
+        end = f"{row.pop('on')}_{ends[row.pop('group')]}"
+        measured |= {f"{name}_{end}": value for name, value in row.items()}
+    for row in report.bounds.to_dict("records"):
+        measured[f"bound_{row['bound']}"] = row["value"]
+        measured[f"holds_{row['bound']}"] = row["holds"]
+    return {name: _plain(value) for name, value in measured.items()}
+
+
+def _plain(value: Any) -> float | int | str | None:
+    """A number as Python's own; None for what is unknown."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and np.isnan(value):
+        return None
+    found: float | int | str | None = value
+    return found
