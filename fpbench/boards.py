@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from fpbench import console, verdict_boards
@@ -283,6 +284,21 @@ def show_summary(lines: Sequence[SummaryLine], title: str) -> None:
         labels = [escape(line.labels[kind]) for kind in varying]
         table.add_row(*target[: len(asked)], *labels, *values, short(deviation))
     out.print(table)
+    for said in _named(lines):
+        out.print(escape(said), style="dim", soft_wrap=True)
+
+
+def _named(lines: Sequence[SummaryLine]) -> Iterator[str]:
+    """What claims name, where it is not always what the learner was trained for."""
+    found: dict[str, Counter[str]] = {}
+    for line in lines:
+        counts = found.setdefault(line.metric or "nothing", Counter())
+        for metric, share in line.claimed.items():
+            counts[metric] += round(share * line.seeds)
+    for trained, counts in found.items():
+        if set(counts) - {trained}:
+            shares = (f"{name} {n / counts.total():.0%}" for name, n in counts.most_common())
+            yield f"trained for {trained}: claims name {', '.join(shares)}"
 
 
 def _says_something(lines: Sequence[SummaryLine], name: str) -> bool:

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from fpbench import InputError, boards, reproduce
+from fpbench.kinds import ATTACK
 from fpbench.leaderboard import Leaderboard, Line, interval
-from fpbench.summary import AuditLine
+from fpbench.summary import AuditLine, SummaryLine
 
 ROOT = Path(__file__).parents[1]
 MATRIX = """
@@ -236,6 +237,26 @@ def test_audits_have_a_table_and_no_strongest_adversary(toys, tmp_path, capsys, 
     for words in ("epsilon", "truth", "estimate", "coverage", "invalid", "error", "95 %"):
         assert words in shown
     assert "test_accuracy" not in shown
+
+
+def test_claims_that_name_another_metric_are_told(capsys):
+    labels = dict.fromkeys(ATTACK, "x")
+    lines = [
+        SummaryLine(labels, metric, 0.1, {}, claimed, 4)
+        for metric, claimed in (
+            ("equal-opportunity", {"equal-opportunity": 1.0}),
+            ("statistical-parity", {"statistical-parity": 1.0}),
+            ("statistical-parity", {"statistical-parity": 0.5, "predictive-equality": 0.5}),
+            (None, {"predictive-equality": 1.0}),
+        )
+    ]
+    boards.show_summary(lines, "Title")
+    told = [line for line in capsys.readouterr().out.splitlines() if "claims name" in line]
+    assert told == [
+        "trained for statistical-parity: claims name statistical-parity 75%, predictive-equality "
+        "25%",
+        "trained for nothing: claims name predictive-equality 100%",
+    ]
 
 
 def test_what_is_not_private_is_called_so(capsys):
