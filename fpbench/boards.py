@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from fpbench import console, verdict_boards
 from fpbench.console import short
 from fpbench.kinds import Status
+from fpbench.summary_boards import (
+    LABEL_WIDTH,
+    column_widths,
+    empty_table,
+    fitting,
+    over_seeds,
+    show_summary,
+)
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from fpbench.leaderboard import Leaderboard, Line
     from fpbench.reproduce import Reproduction
-    from fpbench.summary import AuditLine, SummaryLine
-
-_LABEL_WIDTH = 14
-"""Columns a label gets at least, so that a table still fits a terminal of 80."""
+    from fpbench.summary import AuditLine
 
 _AUDIT_COLUMNS = 7
 """Measures that an audit shows of which we know none."""
@@ -72,7 +75,8 @@ _LESS_TELLING = (
 )  # fmt: skip
 """Those that a narrow terminal does without, in this order."""
 _NUMBER_WIDTH, _ALWAYS = 9, 33
-"""Columns of a measure's column, and of the rank, the last measure, its deviation and interval."""
+"""Columns of a measure's column, or more; and of the rank, the last measure, its deviation and
+interval."""
 
 
 def show_leaderboard(board: Leaderboard) -> None:
@@ -89,16 +93,19 @@ def show_leaderboard(board: Leaderboard) -> None:
     if board.title:
         out.print(escape(board.title), style="bold")
     out.print(escape(" · ".join(shared)), style="dim")
-    table = _table()
+    table = empty_table()
     table.add_column("#", justify="right")
     taken = _ALWAYS + (0 if alike else len(" seeds"))
     for kind in varying:
         words = [w for line in board.lines for w in line.labels[kind].split()]
-        widest = min(max(map(len, [kind, *words])), _LABEL_WIDTH)
+        widest = min(max(map(len, [kind, *words])), LABEL_WIDTH)
         table.add_column(kind, overflow="fold", min_width=widest)
         taken += 1 + widest
-    names = _fitting(_columns(board), out.width - taken)
-    numeric = [{**_SHOWN, **_TELLING, **_AUDITED}.get(name, name) for name in names]
+    headings = {**_SHOWN, **_TELLING, **_AUDITED}
+    names = _columns(board)
+    widths = column_widths(names, headings, board.lines, _NUMBER_WIDTH)
+    names = [*fitting(names[:-1], _LESS_TELLING, out.width - taken, widths), *names[-1:]]
+    numeric = [headings.get(name, name) for name in names]
     columns = [*numeric, *(("sd", "95 %") if names else ()), *(("seeds",) if not alike else ())]
     for name in columns:
         table.add_column(name, justify="right", no_wrap=True)
@@ -109,6 +116,10 @@ def show_leaderboard(board: Leaderboard) -> None:
     out.print(table)
     if any(_not_private(line) for line in board.lines):
         out.print("Excessive risk is not a private output: do not release it.", style="dim")
+    warned = Counter(text for line in board.lines for text in line.warnings)
+    for text, times in warned.items():
+        where = f" ({times} of {len(board.lines)} lines)" if len(board.lines) > 1 else ""
+        out.print(f"warning: {text}{where}", style="yellow", markup=False, soft_wrap=True)
     if any(line.done == 1 for line in board.lines):
         out.print("One seed gives no interval: run more seeds.", style="dim")
     for reason in dict.fromkeys(reason for line in board.lines for reason in line.reasons):
@@ -133,14 +144,6 @@ def _columns(board: Leaderboard) -> list[str]:
         wanted = [*(name for name in _TELLING if _tells(board, name)), *_SHOWN]
     last = board.rank_by if board.rank_by in measured else next(reversed(measured), "")
     return [name for name in wanted if name in measured and name != last] + [last] * bool(last)
-
-
-def _fitting(names: list[str], width: int) -> list[str]:
-    """Of the measures of audits, as many as fit; the last one always stays."""
-    room = max(width // _NUMBER_WIDTH, 0)
-    extra = [name for name in _LESS_TELLING if name in names[:-1]]
-    dropped = extra[: max(len(names) - 1 - room, 0)]
-    return [name for name in names if name not in dropped]
 
 
 def _tells(board: Leaderboard, name: str) -> bool:
@@ -177,21 +180,6 @@ def _counts(line: Line) -> str:
     return f"{line.done}" + (f" [red]({line.failed} failed)[/]" if line.failed else "")
 
 
-_SUMMARY = {
-    "train_accuracy": "acc",
-    "test_accuracy": "test acc",
-    "train_unfairness": "unf",
-    "test_unfairness": "test unf",
-    "claim_tolerance": "claimed",
-    "metric_right": "named",
-    "initial_accuracy": "guess",
-    "corrected_accuracy": "corrected",
-    "gain_over_best": "over best",
-    "gain": "gain",
-}
-"""Measures of a paper's table, and their headings."""
-
-
 def show_reproduction(made: Reproduction, title: str) -> None:
     """A paper's tables and statements beside our numbers; attacks against the strongest, too."""
     if made.table or not made.audits:
@@ -219,7 +207,7 @@ def show_audits(lines: Sequence[AuditLine], title: str) -> None:
     kinds = list(lines[0].labels)
     varying = [kind for kind in kinds if len({line.labels[kind] for line in lines}) > 1]
     shared = [f"{k} {lines[0].labels[k]}" for k in kinds if k not in varying and lines[0].labels[k]]
-    shared.append(_seeds(max(line.seeds for line in lines)))
+    shared.append(over_seeds(max(line.seeds for line in lines)))
     step = max(-(-len(lines) // _MOST_AUDITS), 1)
     if step > 1:
         which = {2: "2nd", 3: "3rd"}.get(step, f"{step}th")
@@ -227,12 +215,14 @@ def show_audits(lines: Sequence[AuditLine], title: str) -> None:
     out.print(escape(title), style="bold")
     out.print(escape(" · ".join(shared)), style="dim")
     names = [name for name in _AUDITED if any(name in line.measures for line in lines)]
-    table, taken = _table(), 0
+    table, taken = empty_table(), 0
     for kind in varying:
         widest = max([len(kind), *(len(line.labels[kind]) for line in lines)])
-        table.add_column(kind, overflow="fold", min_width=min(widest, _LABEL_WIDTH))
-        taken += 1 + min(widest, _LABEL_WIDTH)
-    names = _fitting(names, out.width - taken)
+        table.add_column(kind, overflow="fold", min_width=min(widest, LABEL_WIDTH))
+        taken += 1 + min(widest, LABEL_WIDTH)
+    widths = column_widths(names, _AUDITED, lines, _NUMBER_WIDTH)
+    taken += sum(widths[name] for name in names[-1:])
+    names = [*fitting(names[:-1], _LESS_TELLING, out.width - taken, widths), *names[-1:]]
     for name in names:
         table.add_column(_AUDITED[name], justify="right", no_wrap=True)
     for line in lines[::step]:
@@ -240,68 +230,3 @@ def show_audits(lines: Sequence[AuditLine], title: str) -> None:
         labels = [escape(line.labels[kind]) for kind in varying]
         table.add_row(*labels, *(short(value.mean) if value else "-" for value in found))
     out.print(table)
-
-
-def _seeds(count: int) -> str:
-    return "one seed" if count == 1 else f"means over {count} seeds"
-
-
-def _table() -> Table:
-    from rich import box
-    from rich.table import Table
-
-    return Table(header_style="bold", box=box.SIMPLE_HEAD, show_edge=False, padding=0)
-
-
-def show_summary(lines: Sequence[SummaryLine], title: str) -> None:
-    """A paper's table from our rows; what all its lines share is said once, above."""
-    from rich.markup import escape
-
-    out = console.terminal()
-    out.print(escape(title), style="bold")
-    if not lines:
-        out.print("nothing has been run", style="dim")
-        return
-    kinds = ("dataset", "disclosure", "adversary", "corrector")
-    varying = [kind for kind in kinds if len({line.labels[kind] for line in lines}) > 1]
-    shared = [f"{kind} {lines[0].labels[kind]}" for kind in kinds if kind not in varying]
-    shared.append(_seeds(max(line.seeds for line in lines)))
-    out.print(escape(" · ".join(shared)), style="dim")
-    names = [name for name in _SUMMARY if _says_something(lines, name)]
-    asked = ["metric", *(["tolerance"] if any(line.tolerance for line in lines) else [])]
-    table = _table()
-    table.add_column(asked[0], no_wrap=True)
-    for word in (*asked[1:], *varying):
-        widest = max([len(word), *(len(line.labels.get(word, "")) for line in lines)])
-        table.add_column(word, overflow="fold", min_width=min(widest, _LABEL_WIDTH))
-    for heading in (*(_SUMMARY[name] for name in names), "sd"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for line in lines:
-        target = [line.metric or "none", "" if line.tolerance is None else f"{line.tolerance:g}"]
-        found = [line.measures.get(name) for name in names]
-        values = [short(value.mean) if value else "-" for value in found]
-        deviation = line.measures["gain"].deviation if "gain" in line.measures else None
-        labels = [escape(line.labels[kind]) for kind in varying]
-        table.add_row(*target[: len(asked)], *labels, *values, short(deviation))
-    out.print(table)
-    for said in _named(lines):
-        out.print(escape(said), style="dim", soft_wrap=True)
-
-
-def _named(lines: Sequence[SummaryLine]) -> Iterator[str]:
-    """What claims name, where it is not always what the learner was trained for."""
-    found: dict[str, Counter[str]] = {}
-    for line in lines:
-        counts = found.setdefault(line.metric or "nothing", Counter())
-        for metric, share in line.claimed.items():
-            counts[metric] += round(share * line.seeds)
-    for trained, counts in found.items():
-        if set(counts) - {trained}:
-            shares = (f"{name} {n / counts.total():.0%}" for name, n in counts.most_common())
-            yield f"trained for {trained}: claims name {', '.join(shares)}"
-
-
-def _says_something(lines: Sequence[SummaryLine], name: str) -> bool:
-    """Whether a measure is there; claims that all name the right metric are no news."""
-    found = [line.measures[name].mean for line in lines if name in line.measures]
-    return any(value < 1 for value in found) if name == "metric_right" else bool(found)

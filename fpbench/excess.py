@@ -80,6 +80,8 @@ def excessive_risk(
             f"excessive risk is measured against a baseline without privacy, and this "
             f"{type(model).__name__} has none"
         )
+    if not isinstance(repetitions, int | np.integer) or isinstance(repetitions, bool):
+        raise InputError(f"repetitions must be a whole number, not {repetitions!r}")
     if repetitions < 1 or (voted and antithetic and method == "monte-carlo" and repetitions % 2):
         even = ", and even for antithetic noise" if antithetic else ""
         raise InputError(f"repetitions must be at least 1{even}, not {repetitions}")

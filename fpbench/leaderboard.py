@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -55,6 +55,8 @@ class Line:
     failed: int
     reasons: tuple[str, ...]
     """Why cells failed."""
+    warnings: tuple[str, ...] = ()
+    """What rows say in measures that are named ..._warning."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +137,7 @@ def _board(
         mean = line.measures[rank_by].mean
         if mean != previous:  # equal means share a rank
             place, previous = number, mean
-        ranked.append(Line(place, line.labels, line.measures, line.done, line.failed, line.reasons))
+        ranked.append(replace(line, rank=place))
     return Leaderboard(title, rank_by, kinds, tuple(ranked))
 
 
@@ -152,7 +154,9 @@ def _line(group: list[Mapping[str, Any]], kinds: tuple[str, ...]) -> Line:
     failed = [row for row in group if row["status"] == Status.FAILED]
     reasons = tuple(dict.fromkeys(str(row["reason"]) for row in failed))
     labels = {kind: group[0][kind] for kind in kinds}
-    return Line(None, labels, measures, len(done), len(failed), reasons)
+    said = (row.get(name) for name in names if name.endswith("_warning") for row in done)
+    warnings = tuple(dict.fromkeys(str(text) for text in said if text))
+    return Line(None, labels, measures, len(done), len(failed), reasons, warnings)
 
 
 def interval(values: np.ndarray[Any, np.dtype[np.float64]], name: str = "") -> Interval:

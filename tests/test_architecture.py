@@ -87,7 +87,7 @@ FLOORS = [
     ["standings"],
     ["runner"],
     ["console", "commands", "curator_http"],
-    ["data_listings", "verdict_boards"],
+    ["data_listings", "summary_boards", "verdict_boards"],
     ["api", "listings", "boards", "data_cli", "curator_cli"],
     ["reproduce", "audits", "corrections"],
     ["cli"],

@@ -435,6 +435,7 @@ def test_of_networks_only_what_needs_no_proof_is_said():
     ("change", "message"),
     [
         ({"repetitions": 0}, "repetitions must be at least 1"),
+        ({"repetitions": 4.0}, "repetitions must be a whole number, not 4.0"),
         ({"repetitions": 7}, "even for antithetic noise, not 7"),
         ({"method": "montecarlo"}, "did you mean 'monte-carlo'"),
         ({"train": crowd(20)}, "the model learnt from its row"),

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fpbench import boards
 from fpbench.errors import InputError
 from fpbench.kinds import KINDS
 from fpbench.leaderboard import interval, rank
@@ -55,6 +56,15 @@ def test_failed_and_skipped_cells():
         (1, "a", 1, 1, ("why",)),
         (None, "b", 0, 1, ("why not",)),
     ]
+
+
+def test_warnings_of_rows_are_told(capsys):
+    said = ["all [bold] votes", "all [bold] votes", None]
+    rows = [row("a", i, gain=0.1, votes_warning=text) for i, text in enumerate(said)]
+    (board,) = rank([*rows, row("b", 0, gain=0.2, votes_warning=None)], "gain")
+    assert [line.warnings for line in board.lines] == [(), ("all [bold] votes",)]
+    boards.show_leaderboard(board)
+    assert "warning: all [bold] votes (1 of 2 lines)" in capsys.readouterr().out
 
 
 def test_attacks_and_audits_are_ranked_apart():

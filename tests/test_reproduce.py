@@ -259,6 +259,46 @@ def test_claims_that_name_another_metric_are_told(capsys):
     ]
 
 
+def test_learners_trained_for_the_same_are_told_apart(capsys, monkeypatch):
+    names = ("train_accuracy", "test_accuracy", "train_unfairness", "claim_tolerance",
+             "initial_accuracy", "corrected_accuracy", "gain")  # fmt: skip
+    measures = {name: interval(np.array([0.11, 0.12]), name) for name in names}
+    same = dict.fromkeys(ATTACK, "x")
+    lines = [
+        SummaryLine({**same, "learner": f"pate of {k}", "adversary": adversary}, None, None,
+                    measures, {}, 2)
+        for k in (20, 150) for adversary in ("a1", "a2")
+    ]  # fmt: skip
+    for width, absent in ((120, ()), (60, ("test acc", "claimed"))):
+        monkeypatch.setenv("COLUMNS", str(width))
+        boards.show_summary(lines, "Title")
+        shown = capsys.readouterr().out
+        assert "metric" not in shown
+        assert shown.count("pate of 150") == shown.count("pate of 20") == 2
+        heading = shown.splitlines()[2]
+        for word in ("acc", "test acc", "claimed", "guess", "corrected", "gain", "sd"):
+            assert (word in heading) is (word not in absent)
+        assert max(map(len, shown.splitlines())) <= width
+        assert "…" not in shown
+    boards.show_summary(lines[:2], "Title")
+    assert "pate of 20" not in capsys.readouterr().out
+
+
+def test_wide_headings_leave_the_interval_whole(capsys, monkeypatch):
+    names = ("pate_epsilon", "flip_probability", "sensitivity", "baseline_loss_test", "loss_test",
+             "expected_accuracy_test", "risk_gap_test", "risk_gap_train")  # fmt: skip
+    measures = {name: interval(np.array([0.11, 0.12]), name) for name in names}
+    kinds = ("dataset", "learner", "auditor")
+    lines = tuple(
+        Line(i, dict(zip(kinds, ("d", f"pate sigma={i}0.0", "a"), strict=True)), measures, 2, 0, ())
+        for i in (1, 2)
+    )
+    for width in range(60, 121, 5):
+        monkeypatch.setenv("COLUMNS", str(width))
+        boards.show_leaderboard(Leaderboard("", "risk_gap_train", kinds, lines))
+        assert capsys.readouterr().out.count(".1100 to .1200") == 2
+
+
 def test_what_is_not_private_is_called_so(capsys):
     kinds = ("dataset", "learner", "auditor")
     labels = {"dataset": "d", "learner": "l", "auditor": "a"}

@@ -1,6 +1,7 @@
 """PATE: its parts, its noise, its privacy, its students, and what it refuses."""
 
 import io
+import math
 import pickle
 import re
 from collections import Counter
@@ -148,14 +149,32 @@ def test_hashes_spread_and_tell_records_apart():
             == record_hashes(encoded * 0, labels, np.uint64(8))).all()  # fmt: skip
 
 
-def test_votes_do_not_depend_on_the_order_of_private_people(make_people):
-    """Of a hash partition: who teaches whom is in the record."""
+def test_hashed_one_of_many_alike_changes_what_one_part_is_taught():
+    """Also in which order: networks learn from batches."""
+    rng = np.random.default_rng(0)
+    encoded, labels = rng.integers(0, 2, (60, 2)).astype(np.float32), rng.integers(0, 2, 60)
+    records = np.column_stack([encoded, labels])
+
+    def taught(rows):
+        found = parts("hash", encoded, labels, rows, 6, np.random.default_rng(5))
+        return [records[part].tolist() for part in found]
+
+    everybody = taught(np.arange(60))
+    for who in range(60):
+        others = taught(np.delete(np.arange(60), who))
+        assert sum(a != b for a, b in zip(everybody, others, strict=True)) == 1
+
+
+@pytest.mark.parametrize("teacher", ["logistic", "mlp"])
+def test_votes_do_not_depend_on_the_order_of_private_people(teacher, make_people):
+    """Of a hash partition: who teaches whom, and in which order, is in the record."""
     sample = make_people(500, seed=3)
-    model = fit(sample)
+    how = {"teacher": "mlp", **QUICK_MLP} if teacher == "mlp" else {}
+    model = fit(sample, **how)
     rows = np.arange(500)
     private = np.setdiff1d(rows, model.public_rows)
     rows[private] = np.random.default_rng(1).permutation(private)
-    again = fit(sample.take(rows))
+    again = fit(sample.take(rows), **how)
     assert (again.public_rows == model.public_rows).all()
     assert (again.votes == model.votes).all()
 
@@ -458,6 +477,11 @@ def test_features_may_be_categorical_only():
         ({"answers": 7}, 'answers means something only with voting = "confident"'),
         ({"epochs": 7}, "epochs means something only with an mlp"),
         ({"delta": 0.0}, "delta"),
+        ({"sigma": math.inf}, "sigma"),
+        ({"sigma": 1e200}, "sigma"),
+        ({"epsilon": math.inf, "sigma": None}, "epsilon"),
+        ({"penalty": math.inf}, "penalty"),
+        ({"teacher_penalty": math.inf}, "penalty"),
         ({"teachers": 0}, "teachers"),
     ],
 )

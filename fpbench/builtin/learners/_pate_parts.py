@@ -77,14 +77,16 @@ def parts(
 
     `hash`: by a hash of the own record and a public salt, so that it depends on nobody else where a
     record goes. Records that are the same spread by their number: one of them more or less is then
-    one record of one part more or less. `equal`: shuffled, and cut into parts of like size.
+    one record of one part more or less. A part is in the order of the hashes, so that this is all
+    that networks, which learn from batches, see of it. `equal`: shuffled, and cut into parts of
+    like size.
     """
     if partition == "equal":
         return disjoint(np.array_split(rng.permutation(private), teachers), private)
     salt = rng.integers(1 << 63, dtype=np.uint64)
     hashes = record_hashes(encoded[private], labels[private], salt)
     teacher = mixed(hashes, occurrences(hashes)) % np.uint64(teachers)
-    order = np.argsort(teacher, kind="stable")
+    order = np.lexsort((hashes, teacher))
     ends = np.cumsum(np.bincount(teacher.astype(np.intp), minlength=teachers))
     return disjoint(np.split(private[order], ends[:-1]), private)
 

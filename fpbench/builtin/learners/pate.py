@@ -94,10 +94,13 @@ class Pate(Learner):
     teacher: Model = Field("logistic", description="what teachers are")
     student: Model = Field("logistic", description="what the student is")
     teacher_penalty: float = Field(
-        0.01, ge=0, description="lambda in the mean objective of each teacher"
+        0.01, ge=0, le=1e12, description="lambda in the mean objective of each teacher"
     )
     penalty: float = Field(
-        0.5, ge=0, description="lambda in the mean objective of the student; times m, the paper's"
+        0.5,
+        ge=0,
+        le=1e12,
+        description="lambda in the mean objective of the student; times m, the paper's",
     )
     labels: VoteLabels = Field(
         "hard", description="what the student learns: the winner of the votes, or their noisy share"
@@ -106,10 +109,16 @@ class Pate(Learner):
         "gnmax", description="answer everybody, or only where teachers agree"
     )
     sigma: float | None = Field(
-        None, ge=0, description="standard deviation of each count's noise, in votes; 50 by default"
+        None,
+        ge=0,
+        le=1e12,
+        description="standard deviation of each count's noise, in votes; 50 by default",
     )
     epsilon: float | None = Field(
-        None, gt=0, description="of all answers together; sigma is then as small as it allows"
+        None,
+        gt=0,
+        le=1e9,
+        description="of all answers together; sigma is then as small as it allows",
     )
     delta: float = Field(1e-5, gt=0, lt=1, description="delta of the guarantee")
     threshold: float = Field(

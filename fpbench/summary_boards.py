@@ -1,0 +1,149 @@
+"""A paper's table of attacks from our rows, and what tables of measures share."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from fpbench import console
+from fpbench.console import short
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from fpbench.leaderboard import Interval
+    from fpbench.summary import SummaryLine
+
+LABEL_WIDTH = 14
+"""Columns a label gets at least, so that a table still fits a terminal of 80."""
+
+_SUMMARY = {
+    "train_accuracy": "acc",
+    "test_accuracy": "test acc",
+    "train_unfairness": "unf",
+    "test_unfairness": "test unf",
+    "claim_tolerance": "claimed",
+    "metric_right": "named",
+    "initial_accuracy": "guess",
+    "corrected_accuracy": "corrected",
+    "gain_over_best": "over best",
+    "gain": "gain",
+}
+"""Measures of a paper's table, and their headings."""
+_LESS_TELLING = (
+    "test_unfairness", "claim_tolerance", "test_accuracy", "metric_right", "gain_over_best",
+    "train_unfairness", "train_accuracy",
+)  # fmt: skip
+"""Those that a narrow terminal does without, in this order."""
+
+
+class Measured(Protocol):
+    """A line of a table."""
+
+    @property
+    def measures(self) -> Mapping[str, Interval]:
+        """Values by name."""
+
+
+def show_summary(lines: Sequence[SummaryLine], title: str) -> None:
+    """A paper's table from our rows; what all its lines share is said once, above."""
+    from rich.markup import escape
+
+    out = console.terminal()
+    out.print(escape(title), style="bold")
+    if not lines:
+        out.print("nothing has been run", style="dim")
+        return
+    kinds = ["dataset", "disclosure", "adversary", "corrector"]
+    asked = ["metric", *(["tolerance"] if any(line.tolerance for line in lines) else [])]
+    if len({_seen(line, kinds) for line in lines}) < len(lines):
+        # What learners were trained for does not tell them apart.
+        kinds, asked = ["dataset", "learner", *kinds[1:]], []
+    varying = [kind for kind in kinds if len({line.labels[kind] for line in lines}) > 1]
+    shared = [f"{kind} {lines[0].labels[kind]}" for kind in kinds if kind not in varying]
+    shared.append(over_seeds(max(line.seeds for line in lines)))
+    out.print(escape(" · ".join(shared)), style="dim")
+    names = [name for name in _SUMMARY if _says_something(lines, name)]
+    table, taken = empty_table(), len(" .0000")
+    if asked:
+        table.add_column(asked[0], no_wrap=True)
+        taken += max(len(asked[0]), *(len(line.metric or "none") for line in lines))
+    for word in (*asked[1:], *varying):
+        widest = max([len(word), *(len(line.labels.get(word, "")) for line in lines)])
+        table.add_column(word, overflow="fold", min_width=min(widest, LABEL_WIDTH))
+        taken += 1 + min(widest, LABEL_WIDTH)
+    widths = column_widths(names, _SUMMARY, lines)
+    names = fitting(names, _LESS_TELLING, out.width - taken, widths)
+    for heading in (*(_SUMMARY[name] for name in names), "sd"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for line in lines:
+        target = [line.metric or "none", "" if line.tolerance is None else f"{line.tolerance:g}"]
+        found = [line.measures.get(name) for name in names]
+        values = [short(value.mean) if value else "-" for value in found]
+        deviation = line.measures["gain"].deviation if "gain" in line.measures else None
+        labels = [escape(line.labels[kind]) for kind in varying]
+        table.add_row(*target[: len(asked)], *labels, *values, short(deviation))
+    out.print(table)
+    for said in _named(lines):
+        out.print(escape(said), style="dim", soft_wrap=True)
+
+
+def empty_table() -> Table:
+    """A table without lines, in the style of all."""
+    from rich import box
+    from rich.table import Table
+
+    return Table(header_style="bold", box=box.SIMPLE_HEAD, show_edge=False, padding=0)
+
+
+def over_seeds(count: int) -> str:
+    """What the numbers of a table are."""
+    return "one seed" if count == 1 else f"means over {count} seeds"
+
+
+def fitting(
+    names: Sequence[str], spare: Iterable[str], width: int, widths: Mapping[str, int]
+) -> list[str]:
+    """The names without as many of the spare ones, the first first, as must go to fit."""
+    left = list(names)
+    for name in spare:
+        if sum(widths[name] for name in left) <= width:
+            break
+        if name in left:
+            left.remove(name)
+    return left
+
+
+def column_widths(
+    names: Sequence[str], headings: Mapping[str, str], lines: Sequence[Measured], least: int = 0
+) -> dict[str, int]:
+    """How wide the columns of means are, each with the space before it."""
+    widths = {}
+    for name in names:
+        shown = [short(line.measures[name].mean) for line in lines if name in line.measures]
+        widths[name] = max(least, 1 + max(map(len, (headings.get(name, name), *shown))))
+    return widths
+
+
+def _seen(line: SummaryLine, kinds: list[str]) -> tuple[object, ...]:
+    return line.metric, line.tolerance, *(line.labels[kind] for kind in kinds)
+
+
+def _named(lines: Sequence[SummaryLine]) -> Iterator[str]:
+    """What claims name, where it is not always what the learner was trained for."""
+    found: dict[str, Counter[str]] = {}
+    for line in lines:
+        counts = found.setdefault(line.metric or "nothing", Counter())
+        for metric, share in line.claimed.items():
+            counts[metric] += round(share * line.seeds)
+    for trained, counts in found.items():
+        if set(counts) - {trained}:
+            shares = (f"{name} {n / counts.total():.0%}" for name, n in counts.most_common())
+            yield f"trained for {trained}: claims name {', '.join(shares)}"
+
+
+def _says_something(lines: Sequence[SummaryLine], name: str) -> bool:
+    """Whether a measure is there; claims that all name the right metric are no news."""
+    found = [line.measures[name].mean for line in lines if name in line.measures]
+    return any(value < 1 for value in found) if name == "metric_right" else bool(found)
