@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, TypeAlias
 
@@ -49,7 +50,7 @@ class Region:
         return high < self.low - _SLACK or low > self.high + _SLACK
 
 
-class Expectation(BaseModel):
+class Expectation(BaseModel, ABC):
     """A statement about results, and which rows it is about.
 
     It is checked for every combination of the values of `dataset` and of the columns named in
@@ -76,9 +77,9 @@ class Expectation(BaseModel):
         return tuple(name for name in names if name is not None)
 
     @property
+    @abstractmethod
     def region(self) -> Region:
         """Where the number lies if the statement is true."""
-        raise NotImplementedError
 
     @property
     def quantity(self) -> str:
