@@ -55,6 +55,8 @@ from .counts import Part as Part
 from .counts import Row as Row
 from .curator import Curator as Curator
 from .decimals import as_written as as_written
+from .domains import Declared as Declared
+from .domains import Domain as Domain
 from .encoding import Encoding as Encoding
 from .encoding import encode as encode
 from .errors import BudgetError as BudgetError
@@ -144,6 +146,7 @@ from .tables import About as About
 from .tables import Table as Table
 from .tabular import Labelled as Labelled
 from .tabular import TabularDataset as TabularDataset
+from .tabular import domain_field as domain_field
 from .tabular import sensitive_field as sensitive_field
 from .tabular import tabulate as tabulate
 from .tally import Tally as Tally

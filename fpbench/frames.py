@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from fpbench.attributes import MOST_VALUES, Attribute, column_of, distinct, text_of
 from fpbench.columns import check_column, check_drop, parse_drop, parse_sensitive
+from fpbench.domains import Domain
 from fpbench.errors import DataError, InputError, nearest
 from fpbench.records import Codes
 from fpbench.tables import Table
@@ -32,6 +33,7 @@ def table(
     positive: str | bool | int | float | None = None,
     drop: str | Iterable[str] = (),
     missing: str = "error",
+    domain: Mapping[str, Any] | Domain | None = None,
     name: str = "table",
 ) -> Table:
     """Make a data set of a pandas frame.
@@ -58,13 +60,17 @@ def table(
     missing
         What to do about values that are missing in a column that is used: `error`, or `drop` for
         dropping the rows.
+    domain
+        What is publicly known of features, whoever is in the data: `[low, high]` of numbers, lists
+        of categories; private learners need it.
     name
         Name of the data set.
 
     Raises
     ------
     InputError
-        If it is no pandas frame; if a column or a value that is named is not there.
+        If it is no pandas frame; if a column or a value that is named is not there; if a domain is
+        neither bounds nor categories.
     DataError
         If values are missing; labels are not 0 or 1, or all the same; a column holds neither
         numbers nor words, or is of no use as said above.
@@ -82,6 +88,8 @@ def table(
         _check_frame(frame)
         attributes, dropped = parse_sensitive(sensitive), parse_drop(drop)
         _check_names(list(frame.columns), label, attributes, dropped)
+        known = domain if isinstance(domain, Domain) else Domain.of(domain or {})
+        known.check_names(frame.columns)
         if missing not in _MISSING:
             raise InputError(f"missing: must be 'error' or 'drop', not {missing!r}")
         used = _complete(frame.drop(columns=list(dropped)), missing)
@@ -92,7 +100,7 @@ def table(
         raise DataError(f"{where}: {error}") from None
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
-    return tabulate(Labelled(columns, codes, said), attributes, name=name)
+    return tabulate(Labelled(columns, codes, said), attributes, domain=known, name=name)
 
 
 def _check_frame(frame: Any) -> None:

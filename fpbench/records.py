@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench.conditions import Constraint
+from fpbench.domains import Domain
 from fpbench.errors import HiddenError
 from fpbench.rates import RateConstraint
 
@@ -51,9 +52,11 @@ class Sample:
         Array (n,) in [0, 1]: the target model's probability of label 1.
     sensitive
         Array (n,) of group codes in 0..K-1.
+    domain
+        What is publicly known of the features.
     """
 
-    __slots__ = ("_columns", "groups")
+    __slots__ = ("_columns", "domain", "groups")
 
     COLUMNS = ("features", "labels", "sensitive", "predictions", "scores")
 
@@ -66,8 +69,10 @@ class Sample:
         sensitive: Codes | None = None,
         predictions: Codes | None = None,
         scores: NDArray[np.float64] | None = None,
+        domain: Domain | None = None,
     ) -> None:
         self.groups = groups
+        self.domain = domain or Domain()
         given = zip(self.COLUMNS, (features, labels, sensitive, predictions, scores), strict=True)
         self._columns: dict[str, Any] = {name: value for name, value in given if value is not None}
 
@@ -108,23 +113,23 @@ class Sample:
 
     def only(self, columns: frozenset[str]) -> Sample:
         """The same people with no more than these columns."""
-        return Sample(
-            self.groups, **{name: c for name, c in self._columns.items() if name in columns}
-        )
+        return self._with({name: c for name, c in self._columns.items() if name in columns})
 
     def having(self, **columns: Any) -> Sample:
         """The same people with these columns added or replaced."""
-        return Sample(self.groups, **{**self._columns, **columns})
+        return self._with({**self._columns, **columns})
 
     def take(self, rows: NDArray[np.intp]) -> Sample:
         """Copies of these rows, sharing no memory with the whole."""
-        return Sample(
-            self.groups,
-            **{
+        return self._with(
+            {
                 name: c.take(rows).reset_index(drop=True) if name == "features" else c.take(rows)
                 for name, c in self._columns.items()
-            },
+            }
         )
+
+    def _with(self, columns: dict[str, Any]) -> Sample:
+        return Sample(self.groups, **columns, domain=self.domain)
 
     def _column(self, name: str) -> Any:
         try:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from fpbench.domains import Domain
 from fpbench.errors import DataError
 from fpbench.records import Codes, Sample
 
@@ -57,6 +58,8 @@ class Table:
     """What label 1 stands for."""
     test: NDArray[np.bool_] | None = field(default=None, repr=False)
     """(n,) who is in the test set that the data's authors publish; None if they publish none."""
+    domain: Domain = field(default_factory=Domain, repr=False)
+    """What is publicly known of the features."""
 
     codes: Codes = field(init=False, repr=False)
     """(n,) group codes in 0..K-1."""
@@ -98,6 +101,8 @@ class Table:
         digest.update(self.labels.tobytes())
         if self.test is not None:
             digest.update(np.asarray(self.test, dtype=np.bool_).tobytes())
+        if self.domain:
+            digest.update(repr(self.domain.said()).encode())
         for frame in (self.features, self.sensitive):
             digest.update(repr((frame.shape, list(map(str, frame.columns)))).encode())
             for _, column in frame.items():
@@ -106,7 +111,10 @@ class Table:
 
     def sample(self) -> Sample:
         """Everything known of everyone."""
-        return Sample(self.groups, features=self.features, labels=self.labels, sensitive=self.codes)
+        return Sample(
+            self.groups, features=self.features, labels=self.labels, sensitive=self.codes,
+            domain=self.domain,
+        )  # fmt: skip
 
 
 _MOST_GROUPS = 127

@@ -14,6 +14,7 @@ from pydantic import Field, ValidationInfo, field_validator
 from fpbench.attributes import Attribute, column_of, groups_of
 from fpbench.columns import Dropped, Sensitive, check_column, check_drop
 from fpbench.components import Dataset
+from fpbench.domains import Declared, Domain, declared
 from fpbench.errors import DataError, InputError
 from fpbench.home import DataHome
 from fpbench.records import Codes
@@ -29,9 +30,20 @@ _SENSITIVE = (
 )
 
 
+_DOMAIN = (
+    "what is publicly known of features, which private learners need: a table, name = [low, high] "
+    'of numbers, name = ["a", "b"] of categories'
+)
+
+
 def sensitive_field(*default: str | Attribute) -> Any:
     """The parameter `sensitive` of a tabular data set, with its default; required without one."""
     return Field(default, description=_SENSITIVE) if default else Field(description=_SENSITIVE)
+
+
+def domain_field() -> Any:
+    """The parameter `domain` of a data set."""
+    return Field({}, validate_default=True, description=_DOMAIN)
 
 
 @dataclass(frozen=True)
@@ -59,9 +71,17 @@ class TabularDataset(Dataset):
     """Names of all columns but the label's; empty if they are not known before loading."""
     n_values: ClassVar[Mapping[str, int]] = {}
     """Number of different values of the columns for which it is known."""
+    declared: ClassVar[Domain] = Domain()
+    """What is publicly known of its columns; the parameter `domain` adds to it."""
 
     sensitive: Sensitive = sensitive_field()
     drop: Dropped = Field((), description="columns that are not to be features")
+    domain: Declared = domain_field()
+
+    @field_validator("domain")
+    @classmethod
+    def _of_columns(cls, given: dict[str, Any]) -> dict[str, Any]:
+        return declared(given, cls.columns)
 
     @field_validator("sensitive")
     @classmethod
@@ -110,7 +130,10 @@ class TabularDataset(Dataset):
         InputError
             If a column that is named is not there.
         """
-        return tabulate(self.read(home), self.sensitive, drop=self.drop, name=self.name)
+        people, own = self.read(home), Domain.of(self.domain)
+        own.check_names(map(str, people.columns.columns))
+        known = self.declared | own
+        return tabulate(people, self.sensitive, drop=self.drop, domain=known, name=self.name)
 
 
 def tabulate(
@@ -118,6 +141,7 @@ def tabulate(
     sensitive: Iterable[str | Attribute],
     *,
     drop: Iterable[str] = (),
+    domain: Domain | None = None,
     name: str = "table",
 ) -> Table:
     """A table of people whose groups are made from some of the columns.
@@ -130,6 +154,8 @@ def tabulate(
         Columns or rules; several are crossed. These columns are no features.
     drop
         Columns that are no features either.
+    domain
+        What is publicly known of the columns.
     name
         Name of the data set, for messages and listings.
 
@@ -155,4 +181,5 @@ def tabulate(
     if not features.shape[1]:
         raise DataError(f"{where}: nothing is left to be a feature")
     groups = pd.DataFrame(groups_of(sensitive, people.columns, where))
-    return Table(name, features, people.labels, groups, people.positive, people.test)
+    known = (domain or Domain()).only(map(str, features.columns))
+    return Table(name, features, people.labels, groups, people.positive, people.test, known)

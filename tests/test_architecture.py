@@ -28,6 +28,7 @@ FLOORS = [
         "home",
         "hookspecs",
         "attributes",
+        "domains",
         "privacy",
         "row_blocks",
         "conversion",

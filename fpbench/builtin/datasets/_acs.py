@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from fpbench import DataError, DataFile, DataHome, Labelled, TabularDataset
+from fpbench import DataError, DataFile, DataHome, Domain, Labelled, TabularDataset
 from fpbench.builtin.datasets._kinds import Code, Codes, Kind, Whole
 from fpbench.builtin.datasets._reader import Layout, read
 
@@ -46,6 +46,12 @@ _RACE = {
     "8": "Other", "9": "Two or more",
 }  # fmt: skip
 _MISSING = -1
+_RANGES = {
+    "COW": (1, 9), "MAR": (1, 5), "RELP": (0, 17), "RELSHIPP": (20, 38), "DIS": (1, 2),
+    "ESP": (1, 8), "CIT": (1, 5), "MIG": (1, 3), "MIL": (1, 5), "ANC": (1, 8), "NATIVITY": (1, 2),
+    "DEAR": (1, 2), "DEYE": (1, 2), "DREM": (1, 2), "ESR": (1, 6), "FER": (1, 2),
+}  # fmt: skip
+"""First and last code, of the PUMS data dictionaries."""
 _EXTRA = "pip install 'fpbench[acs]'"
 _URL = "https://www2.census.gov/programs-surveys/acs/data/pums"
 
@@ -95,6 +101,10 @@ class _OfYears:
         return np.array(values, np.int16)
 
 
+def _codes(first: int, last: int) -> tuple[str, ...]:
+    return tuple(map(str, (_MISSING, *range(first, last + 1))))
+
+
 class Survey(TabularDataset):
     """People of one state in the American Community Survey's public use microdata."""
 
@@ -103,6 +113,14 @@ class Survey(TabularDataset):
     also: ClassVar[tuple[str, ...]]
     """Further columns, for the label and the filter."""
     n_values: ClassVar[Mapping[str, int]] = {"SEX": 2, "RAC1P": 9}
+    declared = Domain(
+        {"AGEP": (0, 99), "SCHL": (-1, 24), "WKHP": (0, 99), "PINCP": (-20_000, 30_000)},
+        {
+            "SEX": tuple(_SEX.values()), "RAC1P": tuple(_RACE.values()),
+            **{name: _codes(first, last) for name, (first, last) in _RANGES.items()},
+        },
+    )  # fmt: skip
+    """Of OCCP, POBP and ST nothing is declared: they have hundreds of codes, or one."""
 
     state: State = Field("TX", description="state, by its two letters")
     year: int = Field(2018, ge=2014, le=2100, description="year of the survey")

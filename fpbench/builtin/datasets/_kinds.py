@@ -10,6 +10,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from fpbench import Domain
+
 _WHOLE = re.compile(r"[+-]?[0-9]{1,9}", re.ASCII)  # nine digits fit the 32 bits of a column
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?", re.ASCII)
 """How a number may be written."""
@@ -175,6 +177,16 @@ class Day:
     def column(self, values: list[Any]) -> Any:
         """Days."""
         return np.array(values, "datetime64[D]").astype("datetime64[s]")
+
+
+def domain(kinds: Mapping[str, Kind], bounds: Mapping[str, tuple[float, float]]) -> Domain:
+    """What is publicly known of columns: the names of their codes, and bounds."""
+    coded = {
+        name: tuple(dict.fromkeys(kind.names.values()))
+        for name, kind in kinds.items()
+        if isinstance(kind, Codes)
+    }
+    return Domain(bounds, coded)
 
 
 def words(text: str) -> Codes:

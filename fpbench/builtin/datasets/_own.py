@@ -14,9 +14,11 @@ from fpbench import (
     DataFile,
     DataHome,
     Dataset,
+    Declared,
     Dropped,
     Sensitive,
     Table,
+    domain_field,
     sensitive_field,
     table,
 )
@@ -41,6 +43,7 @@ class OwnFile(Dataset):
     missing: Literal["error", "drop"] = Field(
         "error", description="what to do about missing values in columns that are used"
     )
+    domain: Declared = domain_field()
 
     @property
     def files(self) -> tuple[DataFile, ...]:
@@ -93,6 +96,7 @@ class OwnFile(Dataset):
             positive=self.positive,
             drop=self.drop,
             missing=self.missing,
+            domain=self.domain,
             name=path.name,
         )
 

@@ -7,7 +7,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from fpbench import About, DataFile, DataHome, Labelled, Sensitive, TabularDataset, sensitive_field
+from fpbench import (
+    About,
+    DataFile,
+    DataHome,
+    Domain,
+    Labelled,
+    Sensitive,
+    TabularDataset,
+    sensitive_field,
+)
 from fpbench.builtin.datasets._kinds import Kind, Label, Whole, Words
 from fpbench.builtin.datasets._reader import Layout, paths, read_parts
 
@@ -18,6 +27,33 @@ _COLUMNS = (
     "native-country",
 )
 _KINDS: dict[str, Kind] = {name: Whole() if name in _NUMBERS else Words() for name in _COLUMNS}
+_WORDS = {
+    "workclass": "Private Self-emp-not-inc Self-emp-inc Federal-gov Local-gov State-gov "
+    "Without-pay Never-worked",
+    "education": "Bachelors Some-college 11th HS-grad Prof-school Assoc-acdm Assoc-voc 9th 7th-8th "
+    "12th Masters 1st-4th 10th Doctorate 5th-6th Preschool",
+    "marital-status": "Married-civ-spouse Divorced Never-married Separated Widowed "
+    "Married-spouse-absent Married-AF-spouse",
+    "occupation": "Tech-support Craft-repair Other-service Sales Exec-managerial Prof-specialty "
+    "Handlers-cleaners Machine-op-inspct Adm-clerical Farming-fishing Transport-moving "
+    "Priv-house-serv Protective-serv Armed-Forces",
+    "relationship": "Wife Own-child Husband Not-in-family Other-relative Unmarried",
+    "race": "White Asian-Pac-Islander Amer-Indian-Eskimo Other Black",
+    "sex": "Female Male",
+    "native-country": "United-States Cambodia England Puerto-Rico Canada Germany "
+    "Outlying-US(Guam-USVI-etc) India Japan Greece South China Cuba Iran Honduras Philippines "
+    "Italy Poland Jamaica Vietnam Mexico Portugal Ireland France Dominican-Republic Laos Ecuador "
+    "Taiwan Haiti Columbia Hungary Guatemala Nicaragua Scotland Thailand Yugoslavia El-Salvador "
+    "Trinadad&Tobago Peru Hong Holand-Netherlands",
+}
+_DOMAIN = Domain(
+    {
+        "age": (17, 90), "fnlwgt": (0, 1_500_000), "education-num": (1, 16),
+        "capital-gain": (0, 99_999), "capital-loss": (0, 5_000), "hours-per-week": (1, 99),
+    },
+    {name: tuple(text.split()) for name, text in _WORDS.items()},
+)  # fmt: skip
+"""The words of `adult.names`; of numbers its conditions, the survey's limits, or round numbers."""
 _URL = "https://archive.ics.uci.edu/ml/machine-learning-databases/adult"
 _FILES = (
     DataFile(
@@ -89,6 +125,8 @@ class Adult(TabularDataset):
         "workclass": 7, "education": 16, "education-num": 16, "marital-status": 7,
         "occupation": 14, "relationship": 6, "race": 5, "sex": 2, "native-country": 41,
     }  # fmt: skip
+
+    declared = _DOMAIN
 
     sensitive: Sensitive = sensitive_field("sex")
 

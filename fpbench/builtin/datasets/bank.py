@@ -15,7 +15,7 @@ from fpbench import (
     TabularDataset,
     sensitive_field,
 )
-from fpbench.builtin.datasets._kinds import Kind, Label, Whole, words
+from fpbench.builtin.datasets._kinds import Kind, Label, Whole, domain, words
 from fpbench.builtin.datasets._reader import Layout, paths, read
 
 _KINDS: dict[str, Kind] = {
@@ -94,6 +94,14 @@ class Bank(TabularDataset):
         "job": 12, "marital": 3, "education": 4, "default": 2, "housing": 2, "loan": 2,
         "contact": 3, "month": 12, "poutcome": 4,
     }  # fmt: skip
+
+    declared = domain(
+        _KINDS,
+        {
+            "age": (18, 100), "balance": (-10_000, 110_000), "day": (1, 31), "duration": (0, 5_000),
+            "campaign": (1, 65), "pdays": (-1, 900), "previous": (0, 300),
+        },
+    )  # fmt: skip
 
     sensitive: Sensitive = sensitive_field(Attribute(column="age", cuts=(60,)))
 

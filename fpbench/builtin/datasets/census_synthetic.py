@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
-from fpbench import DataError, DataHome, Dataset, Sample, Table
+from fpbench import DataError, DataHome, Dataset, Domain, Sample, Table
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -107,6 +107,7 @@ class CensusSynthetic(Dataset):
             labels=labels,
             sensitive=pd.DataFrame({"group": _categorical(codes, names)}, copy=False),
             positive="high income",
+            domain=Domain.of({f.name: f.public for f in _features()}),
         )
 
     def posterior(self, people: Table | Sample) -> NDArray[np.float64]:
@@ -200,6 +201,13 @@ class _Feature(NamedTuple):
     tilt: float
     effect: float
     ordered: bool = False
+
+    @property
+    def public(self) -> list[Any]:
+        """Its categories, or the least and the greatest number."""
+        if isinstance(self.values, tuple):
+            return list(self.values)
+        return [float(self.values[0]), float(self.values[-1])]
 
     @property
     def base(self) -> NDArray[np.float64]:

@@ -22,7 +22,7 @@ from fpbench import (
     TabularDataset,
     sensitive_field,
 )
-from fpbench.builtin.datasets._kinds import Codes, Day, Kind, Label, Whole, words
+from fpbench.builtin.datasets._kinds import Codes, Day, Kind, Label, Whole, domain, words
 from fpbench.builtin.datasets._reader import Content, Layout, paths, read
 
 if TYPE_CHECKING:
@@ -112,6 +112,16 @@ class Compas(TabularDataset):
     )
     columns = (*_FEATURES, _JAIL)
     n_values: ClassVar[Mapping[str, int]] = {"sex": 2, "race": 6, "c_charge_degree": 2}
+
+    declared = domain(
+        _FEATURES,
+        {
+            "age": (18, 100), "juv_fel_count": (0, 20), "juv_misd_count": (0, 20),
+            "juv_other_count": (0, 20), "priors_count": (0, 40),
+            "days_b_screening_arrest": (-_DAYS, _DAYS), _JAIL: (0, 1_000),
+            "jail_in_year": (2012, 2016), "jail_out_year": (2012, 2022),
+        },
+    )  # fmt: skip
 
     sensitive: Sensitive = sensitive_field(Attribute(column="race", one_of=("African-American",)))
     jail: Literal["days", "years"] = Field(

@@ -17,7 +17,7 @@ from fpbench import (
     TabularDataset,
     sensitive_field,
 )
-from fpbench.builtin.datasets._kinds import Codes, Kind, Label, Whole
+from fpbench.builtin.datasets._kinds import Codes, Kind, Label, Whole, domain
 from fpbench.builtin.datasets._reader import Layout, paths, read
 
 if TYPE_CHECKING:
@@ -99,6 +99,16 @@ class CreditCard(TabularDataset):
     )
     columns = tuple(_KINDS)
     n_values: ClassVar[Mapping[str, int]] = {"SEX": 2, "EDUCATION": 7, "MARRIAGE": 4}
+
+    declared = domain(
+        _KINDS,
+        {
+            "LIMIT_BAL": (0, 1_000_000), "AGE": (20, 80),
+            **{f"PAY_{month}": (-2, 9) for month in _MONTHS},
+            **{f"BILL_AMT{month}": (-400_000, 1_700_000) for month in range(1, 7)},
+            **{f"PAY_AMT{month}": (0, 1_700_000) for month in range(1, 7)},
+        },
+    )  # fmt: skip
 
     sensitive: Sensitive = sensitive_field("SEX")
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from fpbench import About, DataFile, DataHome, Labelled, Sensitive, TabularDataset, sensitive_field
-from fpbench.builtin.datasets._kinds import Codes, Kind, Label, Whole
+from fpbench.builtin.datasets._kinds import Codes, Kind, Label, Whole, domain
 from fpbench.builtin.datasets._reader import Layout, paths, read
 
 _STATUS, _SEX = "personal-status", "sex"
@@ -152,6 +152,15 @@ class German(TabularDataset):
         "residence-since": 4, "property": 4, "other-instalments": 3, "housing": 3,
         "credits-here": 4, "job": 4, "dependents": 2, "telephone": 2, "foreign-worker": 2,
     }  # fmt: skip
+
+    declared = domain(
+        {_SEX if name == _STATUS else name: kind for name, kind in _KINDS.items()},
+        {
+            "duration": (0, 80), "amount": (0, 20_000), "instalment-rate": (1, 4),
+            "residence-since": (1, 4), "age": (18, 100), "credits-here": (1, 4),
+            "dependents": (1, 2),
+        },
+    )  # fmt: skip
 
     sensitive: Sensitive = sensitive_field("sex")
 

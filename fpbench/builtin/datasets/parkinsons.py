@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from fpbench import About, DataFile, DataHome, Labelled, Sensitive, TabularDataset, sensitive_field
-from fpbench.builtin.datasets._kinds import Codes, Kind, Number, Whole
+from fpbench.builtin.datasets._kinds import Codes, Kind, Number, Whole, domain
 from fpbench.builtin.datasets._reader import Layout, paths, read
 
 _SCORE = "total_UPDRS"
@@ -84,6 +84,18 @@ class Parkinsons(TabularDataset):
     )
     columns = tuple(_KINDS)
     n_values: ClassVar[Mapping[str, int]] = {"sex": 2}
+
+    declared = domain(
+        _KINDS,
+        {
+            "age": (30, 90), "test_time": (-5, 220), "Jitter(%)": (0, 0.1),
+            "Jitter(Abs)": (0, 0.0005), "Jitter:RAP": (0, 0.06), "Jitter:PPQ5": (0, 0.07),
+            "Jitter:DDP": (0, 0.18), "Shimmer": (0, 0.3), "Shimmer(dB)": (0, 2.5),
+            "Shimmer:APQ3": (0, 0.2), "Shimmer:APQ5": (0, 0.2), "Shimmer:APQ11": (0, 0.3),
+            "Shimmer:DDA": (0, 0.5), "NHR": (0, 0.8), "HNR": (0, 40), "RPDE": (0, 1),
+            "DFA": (0.5, 1), "PPE": (0, 1),
+        },
+    )  # fmt: skip
 
     sensitive: Sensitive = sensitive_field("sex")
 
