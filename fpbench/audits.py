@@ -8,13 +8,14 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from fpbench.api import component
 from fpbench.auditing import Auditor, Mechanism, Policy
 from fpbench.curator import Curator
 from fpbench.errors import InputError
 from fpbench.plugins import discover
+from fpbench.predicted import is_bare_tree, rules_of, zero_one
 from fpbench.privacy import Neighbours
 from fpbench.protocols import HistogramSource
 from fpbench.rates import Metric, RateConstraint
@@ -122,7 +123,7 @@ def audit(
     if RateConstraint(metric).labels != (None,):
         if labels is None:
             raise InputError(f"labels: metric {metric!r} needs them")
-        columns["labels"] = _zero_one("labels", labels)
+        columns["labels"] = zero_one("labels", labels)
         if len(columns["labels"]) != n:
             raise InputError(f"labels: has {len(columns['labels'])} values, and X has {n} rows")
     people = Sample(curator.groups, **columns)
@@ -166,14 +167,14 @@ def _predicted(
 ) -> tuple[Codes, _Audited, Any]:
     """Predictions, the model as the auditor sees it, and features if it reads them."""
     if not hasattr(model, "predict"):
-        predictions = _zero_one("model (predictions, as it has no predict)", model)
+        predictions = zero_one("model (predictions, as it has no predict)", model)
         if X is not None and len(X) != len(predictions):
             raise InputError(f"X: has {len(X)} rows, and there are {len(predictions)} predictions")
         return predictions, _Audited(None), None
     if X is None:
         raise InputError("X: is missing, and the model needs it to predict")
-    if hasattr(model, "tree_") and hasattr(model, "classes_"):  # scikit-learn's
-        # A tree's rules predict what it predicts, so that people fall through it once only.
+    if is_bare_tree(model):
+        # Its rules predict what it predicts, so that people fall through it once only.
         rules = tree_rules(model)
         if not needs_rules:
             return rules.predict(X), _Audited(None), None
@@ -181,31 +182,7 @@ def _predicted(
         known = replace(rules, find=lambda _: codes)
         return rules.labels.take(codes), _Audited(known), X
     more = {"rng": rng} if "rng" in signature(model.predict).parameters else {}
-    predictions = _zero_one("predictions of the model", model.predict(X, **more))
+    predictions = zero_one("predictions of the model", model.predict(X, **more))
     if len(predictions) != len(X):
         raise InputError(f"X: has {len(X)} rows, and the model predicts for {len(predictions)}")
-    return predictions, _Audited(getattr(model, "rules", None) if needs_rules else None), X
-
-
-def _zero_one(name: str, given: Any) -> Codes:
-    """Values that must be 0 or 1, in bytes.
-
-    Raises
-    ------
-    InputError
-        If they are not.
-    """
-    values: NDArray[Any] = np.asarray(given)
-    if values.ndim != 1:
-        raise InputError(f"{name}: must have one dimension, not {values.ndim}")
-    if not len(values):
-        raise InputError(f"{name}: is empty")
-    if values.dtype.kind not in "biuf":
-        raise InputError(f"{name}: must be 0 or 1, not {values[0]!r} at 0")
-    if values.dtype.kind == "b":
-        return values.view(np.int8)
-    fine = values.dtype.kind != "f" and values.min() >= 0 and values.max() <= 1
-    wrong = np.empty(0) if fine else np.flatnonzero((values != 0) & (values != 1))
-    if len(wrong):
-        raise InputError(f"{name}: must be 0 or 1, not {values[wrong[0]]!s} at {wrong[0]}")
-    return values.astype(np.int8, copy=False)
+    return predictions, _Audited(rules_of(model) if needs_rules else None), X

@@ -12,7 +12,15 @@ from fpbench.errors import InputError, nearest
 from fpbench.matrix import Matrix, read
 from fpbench.plan import Plan
 from fpbench.runner import Finished
-from fpbench.summary import AuditLine, SummaryLine, audit_summary, summary
+from fpbench.summaries import Summary
+from fpbench.summary import (
+    AuditLine,
+    SummaryLine,
+    SummaryRow,
+    audit_summary,
+    summarise,
+    summary,
+)
 from fpbench.verdicts import Verdict, evaluate, evaluate_strongest, strongest
 
 FULL = "full"
@@ -24,6 +32,8 @@ class Reproduction:
     """A run beside what was stated of it."""
 
     run: Run
+    summaries: list[tuple[Summary, list[SummaryRow]]]
+    """The tables that the matrix asks for."""
     table: list[SummaryLine]
     """The paper's table of attacks, from our rows; empty if the matrix has none."""
     audits: list[AuditLine]
@@ -84,6 +94,7 @@ def reproduce(
     jobs: int = 1,
     on_plan: Callable[[Plan, set[str]], None] | None = None,
     on_cell: Callable[[Finished], None] | None = None,
+    stop: Callable[[], bool] = lambda: False,
 ) -> Reproduction:
     """Run what is not yet done of a matrix, and compare the rows with what it states.
 
@@ -91,11 +102,12 @@ def reproduce(
     """
     made = run(
         matrix, out=out or default_directory(matrix), jobs=jobs, skip_all=True, on_plan=on_plan,
-        on_cell=on_cell,
+        on_cell=on_cell, stop=stop,
     )  # fmt: skip
     rows = made.rows()
     return Reproduction(
         made,
+        [(asked, summarise(asked, rows)) for asked in matrix.summaries],
         summary(rows),
         audit_summary(rows),
         evaluate(matrix.expect, rows),

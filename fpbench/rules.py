@@ -18,6 +18,30 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
+class Branches:
+    """The tree that rules were read off, for those who walk boxes down it.
+
+    Whoever has a value of at most `threshold` in column `column` goes left. Values are numbers of
+    single precision, as `encode` makes them. Below a node whose `labels` are not both there is
+    nothing to decide, whether it has children or not; children come after their parents.
+    """
+
+    left: NDArray[np.intp]
+    right: NDArray[np.intp]
+    """(nodes,) the children of each node; -1 at a leaf."""
+    column: NDArray[np.intp]
+    """(nodes,) which of `columns` decides; anything at a leaf."""
+    threshold: NDArray[np.float64]
+    """(nodes,) how."""
+    labels: Codes
+    """(nodes,) what is predicted below each node: 1 for label 0, 2 for label 1, 3 for both."""
+    columns: tuple[EncodedColumn, ...]
+    """Where the columns come from."""
+    encoding: Encoding | None
+    """How features become columns; None: they are given as columns."""
+
+
+@dataclass(frozen=True, eq=False)
 class Rules:
     """The decision rules of a classifier, pruned: who meets which, and what each predicts.
 
@@ -38,6 +62,8 @@ class Rules:
     """Most conditions on the way to a rule: the height of the pruned tree; None if unknown."""
     unpruned: int | None = None
     """Number of rules that predict 1 before pruning; None if unknown."""
+    branches: Branches | None = field(default=None, repr=False)
+    """The tree that they were read off; None if they come from anything else."""
 
     def __post_init__(self) -> None:
         labels = np.asarray(self.labels)
@@ -224,7 +250,13 @@ def tree_rules(
     unpruned = int(((left < 0) & (label == 1)).sum())
     # Ten million people: codes in bytes where they fit.
     rule_of = rule_of.astype(np.int8 if len(labels) < 128 else np.int64)
-    return Rules(np.array(labels), tuple(texts), _Leaves(tree, encoding, rule_of), height, unpruned)
+    branches = Branches(
+        np.asarray(left, np.intp), np.asarray(right, np.intp), np.asarray(inner.feature, np.intp),
+        np.asarray(inner.threshold, np.float64), below.astype(np.int8), tuple(columns), encoding,
+    )  # fmt: skip
+    return Rules(
+        np.array(labels), tuple(texts), _Leaves(tree, encoding, rule_of), height, unpruned, branches
+    )
 
 
 def _said(box: dict[int, tuple[float, float]], columns: Sequence[EncodedColumn]) -> str:

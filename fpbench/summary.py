@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 from fpbench.kinds import ATTACK, AUDIT, Status
 from fpbench.leaderboard import Interval, interval
 from fpbench.seedwise import Row, number
+from fpbench.summaries import Column, Summary
 
 SUMMARISED = (
     "train_accuracy", "test_accuracy", "train_unfairness", "test_unfairness", "initial_accuracy",
@@ -56,6 +57,17 @@ class AuditLine:
     """Those of `AUDITED` that rows have."""
     seeds: int
     """Seeds that are done."""
+
+
+@dataclass(frozen=True)
+class SummaryRow:
+    """One line of a `[[summary]]`."""
+
+    labels: Mapping[str, str]
+    values: tuple[Interval | None, ...]
+    """For each column the mean over seeds; None where no row says it."""
+    several: tuple[bool, ...]
+    """Whether rows of a seed said different things: there is no value then."""
 
 
 def audit_summary(rows: Iterable[Row]) -> list[AuditLine]:
@@ -136,3 +148,48 @@ def _measures(group: Iterable[Row], names: Iterable[str]) -> dict[str, Interval]
     group = sorted(group, key=lambda row: row["seed"])  # an interval depends on their order
     values = {name: [v for row in group if (v := number(row, name)) is not None] for name in names}
     return {name: interval(np.array(found), name) for name, found in values.items() if found}
+
+
+def summarise(summary: Summary, rows: Iterable[Row]) -> list[SummaryRow]:
+    """The lines of a summary, in the order in which their labels first come.
+
+    Parameters
+    ----------
+    summary
+        What is asked for.
+    rows
+        Rows as `Store.rows` gives them; those that are done count.
+    """
+    groups: dict[tuple[str, ...], list[Row]] = {}
+    for row in rows:
+        if row["status"] == Status.DONE and _meant(row, summary.where):
+            key = tuple(row[kind] for kind in summary.rows)
+            if all(key):
+                groups.setdefault(key, []).append(row)
+    found = []
+    for key, group in groups.items():
+        values, several = zip(*(_value(column, group) for column in summary.columns), strict=True)
+        if any(values) or any(several):
+            found.append(SummaryRow(dict(zip(summary.rows, key, strict=True)), values, several))
+    return found
+
+
+def _meant(row: Row, where: Mapping[str, Any]) -> bool:
+    for column, wanted in where.items():
+        values = wanted if isinstance(wanted, list) else [wanted]
+        if not any(row.get(column) == value for value in values):
+            return False
+    return True
+
+
+def _value(column: Column, group: Sequence[Row]) -> tuple[Interval | None, bool]:
+    """The mean over seeds of what rows say; a seed whose rows differ has no one value."""
+    by_seed: dict[int, set[float]] = {}
+    for row in group:
+        value = number(row, column.measure)
+        if value is not None and _meant(row, column.where):
+            by_seed.setdefault(row["seed"], set()).add(value)
+    if any(len(values) > 1 for values in by_seed.values()):
+        return None, True
+    means = [next(iter(by_seed[seed])) for seed in sorted(by_seed)]
+    return (interval(np.array(means), column.measure) if means else None), False

@@ -7,16 +7,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from fpbench import console
-from fpbench.console import short
+from fpbench.board_columns import LABEL_WIDTH
+from fpbench.decimals import short
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from fpbench.leaderboard import Interval
-    from fpbench.summary import SummaryLine
-
-LABEL_WIDTH = 14
-"""Columns a label gets at least, so that a table still fits a terminal of 80."""
+    from fpbench.summaries import Summary
+    from fpbench.summary import SummaryLine, SummaryRow
 
 _SUMMARY = {
     "train_accuracy": "acc",
@@ -89,11 +88,59 @@ def show_summary(lines: Sequence[SummaryLine], title: str) -> None:
         out.print(escape(said), style="dim", soft_wrap=True)
 
 
+def show_asked(asked: Summary, rows: Sequence[SummaryRow]) -> None:
+    """A `[[summary]]`: a narrow terminal does without its last columns, and says so."""
+    from rich.markup import escape
+
+    out = console.terminal()
+    out.print(escape(asked.title), style="bold")
+    if not rows:
+        out.print("nothing of it has been run", style="dim")
+        return
+    varying = [k for k in asked.rows if len({row.labels[k] for row in rows}) > 1] or asked.rows[-1:]
+    shared = [f"{kind} {rows[0].labels[kind]}" for kind in asked.rows if kind not in varying]
+    seeds = [value.count for row in rows for value in row.values if value is not None]
+    shared.append(over_seeds(max(seeds, default=1)))
+    out.print(escape(" · ".join(shared)), style="dim")
+    table, left = empty_table(), out.width
+    for kind in varying:
+        widest = max(len(kind), *(len(row.labels[kind]) for row in rows))
+        table.add_column(kind, overflow="fold", min_width=min(widest, LABEL_WIDTH))
+        left -= 1 + min(widest, LABEL_WIDTH)
+    cells = [list(map(_asked_value, row.values, row.several)) for row in rows]
+    shown = 0
+    for place, column in enumerate(asked.columns):
+        heading = column.heading.replace("_", " ")
+        left -= 1 + max(len(word) for word in (*heading.split(), *(c[place] for c in cells)))
+        if left < 0:
+            break
+        table.add_column(heading, justify="right", overflow="fold")
+        shown += 1
+    for row, values in zip(rows, cells, strict=True):
+        table.add_row(*(escape(row.labels[kind]) for kind in varying), *values[:shown])
+    out.print(table)
+    hidden = [column.heading for column in asked.columns[shown:]]
+    if hidden:
+        out.print(escape(f"a wider terminal also shows {', '.join(hidden)}"), style="dim")
+    if any(any(row.several) for row in rows):
+        out.print("several: rows of one seed say different things; `where` narrows them down",
+                  style="dim")  # fmt: skip
+    out.print()
+
+
+def _asked_value(value: Interval | None, several: bool) -> str:
+    if several:
+        return "several"
+    return "-" if value is None else short(value.mean)
+
+
 def empty_table() -> Table:
     """A table without lines, in the style of all."""
     from rich import box
     from rich.table import Table
 
+    if console.MODE.plain:
+        return Table(header_style="", box=None, padding=(0, 1, 0, 0), pad_edge=False)
     return Table(header_style="bold", box=box.SIMPLE_HEAD, show_edge=False, padding=0)
 
 

@@ -37,7 +37,10 @@ def fpbench_learners() -> list[Lazy]:
         decision_tree="DecisionTree",
         distilled="Distilled",
         pate="Pate",
+        pflr="Pflr",
         plain="Plain",
+        private_fair_tree="PrivateFairTree",
+        private_tree="PrivateTree",
         exponentiated_gradient="ExponentiatedGradient",
         threshold_optimizer="ThresholdOptimizer",
         correlation_remover="CorrelationRemover",
@@ -117,5 +120,6 @@ def fpbench_auditors() -> list[Lazy]:
         "auditors",
         excessive_risk="ExcessiveRisk",
         group_fairness="GroupFairness",
+        individual_fairness="IndividualFairness",
         pafer="Pafer",
     )

@@ -8,23 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from fpbench import Auditor, Measures, Sample, Subject
+from fpbench import Auditor, Measures, Subject
 from fpbench.builtin.auditors._group_ends import group_ends
-
-_RATES = (
-    "selection_rate",
-    "true_positive_rate",
-    "false_positive_rate",
-    "positive_predictive_value",
-    "negative_predictive_value",
-    "false_omission_rate",
-)
-_NOTIONS = {
-    "independence": ("selection_rate",),
-    "separation": ("true_positive_rate", "false_positive_rate"),
-    "sufficiency": ("positive_predictive_value", "false_omission_rate"),
-}
-"""What must be the same in all groups, by what it is called."""
+from fpbench.builtin.auditors._group_rates import counts_by_group, measured_of
 
 
 class GroupFairness(Auditor):
@@ -75,14 +61,14 @@ class GroupFairness(Auditor):
     def audit(self, subject: Subject, rng: np.random.Generator) -> Measures:
         """Measure rates, gaps and ratios, and what they might as well have been."""
         people = subject.test if self.part == "test" else subject.train
-        counts = _counts(people)
+        counts = counts_by_group(people)
         names = group_ends(people.groups)
-        found = _measured(counts, names)
+        found = measured_of(counts, names)
         drawn = {}
         if self.resamples:
             flat = counts.ravel()
             resampled = rng.multinomial(flat.sum(), flat / flat.sum(), size=self.resamples)
-            drawn = _measured(resampled.reshape(-1, *counts.shape), names)
+            drawn = measured_of(resampled.reshape(-1, *counts.shape), names)
         tails = (1 - self.confidence) / 2, (1 + self.confidence) / 2
         members = counts.sum(axis=(0, 1))
         measures: Measures = {
@@ -94,61 +80,6 @@ class GroupFairness(Auditor):
                 ends = _quantiles(drawn[name], tails) if measures[name] is not None else (None,) * 2
                 measures[f"{name}_interval_low"], measures[f"{name}_interval_high"] = ends
         return measures
-
-
-def _counts(people: Sample) -> NDArray[np.int64]:
-    """People by label, prediction and group: (2, 2, K)."""
-    k = len(people.groups)
-    cells = (2 * people.labels.astype(np.intp) + people.predictions) * k + people.sensitive
-    return np.bincount(cells, minlength=4 * k).reshape(2, 2, k)
-
-
-def _measured(counts: NDArray[np.int64], names: list[str]) -> dict[str, NDArray[np.float64]]:
-    """Everything that is measured of counts (..., 2, 2, K), each (...); NaN where undefined."""
-    rates = _rates(counts)
-    gaps = {name: _gap(rate) for name, rate in rates.items()}
-    ratios = {name: _ratio(rate) for name, rate in rates.items()}
-    found = {}
-    for notion, parts in _NOTIONS.items():
-        found[f"{notion}_gap"] = np.fmax.reduce([gaps[part] for part in parts])
-        found[f"{notion}_ratio"] = np.fmin.reduce([ratios[part] for part in parts])
-    for name in _RATES[1:]:  # the gap of the selection rates is that of independence
-        found[f"{name}_gap"], found[f"{name}_ratio"] = gaps[name], ratios[name]
-    for rate in _RATES:
-        for k, group in enumerate(names):
-            found[f"{rate}_{group}"] = rates[rate][..., k]
-    return found
-
-
-def _rates(counts: NDArray[np.int64]) -> dict[str, NDArray[np.float64]]:
-    """Rates of the groups (..., K), in the order of `_RATES`; NaN for a group without members."""
-    right_no, wrong_yes = counts[..., 0, 0, :], counts[..., 0, 1, :]
-    wrong_no, right_yes = counts[..., 1, 0, :], counts[..., 1, 1, :]
-    yes, no = right_yes + wrong_yes, right_no + wrong_no
-    shares = (
-        (yes, yes + no),
-        (right_yes, right_yes + wrong_no),
-        (wrong_yes, wrong_yes + right_no),
-        (right_yes, yes),
-        (right_no, no),
-        (wrong_no, no),
-    )
-    return {
-        name: np.divide(some, all_, out=np.full(all_.shape, np.nan), where=all_ > 0)
-        for name, (some, all_) in zip(_RATES, shares, strict=True)
-    }
-
-
-def _gap(rates: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The greatest difference of the rates (..., K) that there are."""
-    return np.asarray(np.fmax.reduce(rates, axis=-1) - np.fmin.reduce(rates, axis=-1))
-
-
-def _ratio(rates: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The least divided by the greatest of the rates (..., K) that there are."""
-    least, greatest = np.fmin.reduce(rates, axis=-1), np.fmax.reduce(rates, axis=-1)
-    alike = np.where(np.isnan(greatest), np.nan, 1.0)
-    return np.divide(least, greatest, out=alike, where=greatest > 0)
 
 
 def _quantiles(

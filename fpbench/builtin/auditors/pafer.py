@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -95,6 +96,12 @@ class Pafer(Auditor):
         le=100_000,
         description="draws that each interval is made of; 0: no intervals, which are then NaN",
     )
+
+    @classmethod
+    def examples(cls, directory: Path) -> list[dict[str, Any]]:
+        """Both modes, with few draws."""
+        few = {"epsilon": 1.0, "repetitions": 3, "resamples": 40}
+        return [few, {**few, "mode": "reference"}]
 
     @field_validator("resamples")
     @classmethod

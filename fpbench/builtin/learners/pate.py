@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -136,6 +137,11 @@ class Pate(Learner):
     epochs: int = Field(50, ge=1, le=100_000, description="mlp: passes over the people")
     batch: int = Field(32, ge=1, description="mlp: people of a step")
     rate: float = Field(2e-3, gt=0, le=1, description="mlp: learning rate of Adam")
+
+    @classmethod
+    def examples(cls, directory: Path) -> list[dict[str, Any]]:
+        """Few teachers, of few people."""
+        return [{"teachers": 5, "public": 60, "labels": labels} for labels in ("hard", "soft")]
 
     @field_validator("labels", mode="before")
     @classmethod

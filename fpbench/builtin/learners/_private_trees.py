@@ -1,0 +1,210 @@
+"""What both private trees share: parameters, training on declared features, and the model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from fpbench import (
+    Codes,
+    Criterion,
+    Domain,
+    EncodedColumn,
+    Guarantee,
+    Learner,
+    Measures,
+    Mechanism,
+    PrivateTree,
+    PrivateTrees,
+    Rules,
+    Sample,
+    Selection,
+    SplitCandidates,
+    TreeRecipe,
+    encode,
+    encoded_names,
+    grow_trees,
+    rules_within,
+    tree_rules,
+)
+from fpbench.builtin.learners._fitted import as_labels
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+@dataclass(frozen=True)
+class TreeModel:
+    """A tree that takes features of a declared domain."""
+
+    domain: Domain
+    tree: PrivateTree
+    columns: tuple[EncodedColumn, ...]
+
+    @cached_property
+    def rules(self) -> Rules:
+        """Its rules."""
+        return rules_within(tree_rules(self.tree, self.columns, "one-hot"), self.domain)
+
+    def predict(
+        self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
+    ) -> Codes:
+        """Predict labels (n,) in {0, 1}; of equal probabilities, label 0."""
+        return as_labels(self.predict_proba(features, rng).argmax(axis=1))
+
+    def predict_proba(
+        self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
+    ) -> NDArray[np.float64]:
+        """Probabilities (n, 2) of label 0 and label 1."""
+        return self.tree.proba(as_matrix(self.domain, features))
+
+
+@dataclass(frozen=True)
+class RedrawnTrees:
+    """R trees of the same people, each with noise of its own: a `fpbench.Redrawn`."""
+
+    domain: Domain
+    trees: PrivateTrees
+
+    def proba(self, features: DataFrame) -> NDArray[np.float64]:
+        """Probabilities (R, n) of label 1."""
+        return self.trees.proba(as_matrix(self.domain, features))
+
+
+@dataclass(frozen=True)
+class PrivateTreeModel(TreeModel):
+    """A private tree, and its counterpart without privacy.
+
+    The tree, what it predicts, its rules and its notes are private, by `guarantee`. Not private
+    are the baseline, `cells` of the training people, and what is drawn again.
+    """
+
+    guarantee: Guarantee | None
+    """None at infinite epsilon."""
+    baseline: TreeModel
+    """The same tree at infinite epsilon."""
+    candidates: SplitCandidates
+    people: DataFrame
+    """The n training people, as declared; smaller than the matrix that trees take."""
+    labels: Codes
+    notes: Measures = field(default_factory=dict)
+
+    def redraw(self, repetitions: int, rng: np.random.Generator) -> RedrawnTrees:
+        """The same tree, trained again with fresh noise."""
+        matrix = as_matrix(self.domain, self.people)
+        trees = grow_trees(self.candidates, matrix, self.labels, repetitions, rng)
+        return RedrawnTrees(self.domain, trees)
+
+    def cells(self, features: DataFrame) -> NDArray[np.int64]:
+        """Cells (n, features) of similarity `grid`: people of one cell get one label.
+
+        Raises
+        ------
+        InputError
+            If there are none: another similarity, or tau = 0.
+        """
+        return self.candidates.cells(as_matrix(self.domain, features))
+
+
+def as_matrix(domain: Domain, features: DataFrame) -> NDArray[np.float32]:
+    """Features as trees take them: within the domain, one-hot.
+
+    Raises
+    ------
+    DataError
+        If a number is missing.
+    """
+    return encode(domain.fit(features))
+
+
+class TreeLearner(Learner):
+    """Parameters of private trees, and how they are trained."""
+
+    needs = frozenset({"features", "labels"})
+    gives_scores = True
+
+    epsilon: float = Field(
+        1.0, gt=0, description="of the whole tree, if one person is added or removed; inf for none"
+    )
+    leaf_share: float = Field(
+        0.5, gt=0, lt=1, description="share of epsilon for the leaves; the rest chooses splits"
+    )
+    max_depth: int = Field(6, ge=1, le=16, description="levels of splits; the tree is complete")
+    criterion: Criterion = Field("gini", description="what a split makes small")
+    selection: Selection = Field("noisy-max", description="how a split is chosen privately")
+    thresholds: int = Field(
+        64, ge=1, le=10_000, description="regular candidate thresholds of each number"
+    )
+    most_people: int = Field(
+        1_000_000, ge=2, le=2**53, description="public bound on the number of training people"
+    )
+    mechanism: Mechanism | None = Field(
+        None, description="adds noise to the counts in the leaves; laplace by default"
+    )
+
+    @model_validator(mode="after")
+    def _can_be_grown(self) -> TreeLearner:
+        self.recipe()
+        return self
+
+    @property
+    def gives_rules(self) -> bool:
+        """Always."""
+        return True
+
+    @property
+    def gives_baseline(self) -> bool:
+        """Always."""
+        return True
+
+    def recipe(self) -> TreeRecipe:
+        """Its parameters, as trees are grown by."""
+        given = {name: getattr(self, name) for name in type(self).model_fields}
+        return TreeRecipe(**given)
+
+    def fit(self, sample: Sample, rng: np.random.Generator) -> PrivateTreeModel:
+        """Grow the tree, and the same one without noise.
+
+        Raises
+        ------
+        InputError
+            If a feature's bounds or categories are not declared, bounds are beyond single
+            precision, or there are more people than `most_people`.
+        DataError
+            If a number is missing.
+        """
+        features, recipe = sample.features, self.recipe()
+        sample.domain.check(features, f"learner {self.name!r}")
+        domain = sample.domain.only(str(name) for name in features.columns)
+        candidates = SplitCandidates.of_domain(features, domain, recipe)
+        people, labels = domain.fit(features), np.asarray(sample.labels)
+        matrix, columns = as_matrix(domain, people), encoded_names(people)
+        tree = grow_trees(candidates, matrix, labels, 1, rng).tree(0)
+        clean = replace(candidates, recipe=recipe.without_privacy())
+        baseline = TreeModel(domain, grow_trees(clean, matrix, labels, 1, rng).tree(0), columns)
+        model = PrivateTreeModel(
+            domain, tree, columns, recipe.guarantee, baseline, candidates, people, labels
+        )
+        return replace(model, notes=_notes(model))
+
+
+def _notes(model: PrivateTreeModel) -> Measures:
+    """What a row says of the tree; all of it public, or a function of what has noise."""
+    rules, guarantee = model.rules, model.guarantee
+    one = len(rules) == 1
+    return {
+        "tree_epsilon": guarantee.epsilon if guarantee else None,
+        "tree_delta": guarantee.delta if guarantee else None,
+        "tree_neighbours": guarantee.neighbours if guarantee else None,
+        "tree_candidates": len(model.candidates),
+        "tree_leaves": model.tree.tree_.n_leaves,
+        "tree_rules": rules.n_favourable,
+        "tree_rules_unpruned": rules.unpruned,
+        "tree_height": rules.height,
+        "tree_warning": f"the tree predicts {rules.labels[0]:d} for everybody" if one else None,
+    }
