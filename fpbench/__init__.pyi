@@ -55,6 +55,7 @@ from .counts import Part as Part
 from .counts import Row as Row
 from .curator import Curator as Curator
 from .decimals import as_written as as_written
+from .differences import diff as diff
 from .domains import Declared as Declared
 from .domains import Domain as Domain
 from .encoding import Encoding as Encoding
@@ -81,9 +82,12 @@ from .home import DataFile as DataFile
 from .home import DataHome as DataHome
 from .hookspecs import Lazy as Lazy
 from .hookspecs import hookimpl as hookimpl
+from .individual import SimilarityReport as SimilarityReport
+from .individual import individual_fairness as individual_fairness
 from .kinds import Status as Status
 from .ledger import Balance as Balance
 from .ledger import Ledger as Ledger
+from .merging import merge as merge
 from .noisy_votes import VoteCost as VoteCost
 from .noisy_votes import VoteLabels as VoteLabels
 from .noisy_votes import count_votes as count_votes
@@ -101,6 +105,9 @@ from .privacy import Relation as Relation
 from .privacy import Sensitivity as Sensitivity
 from .privacy import compose as compose
 from .privacy import compose_disjoint as compose_disjoint
+from .private_tree import PrivateTreeClassifier as PrivateTreeClassifier
+from .private_trees import PrivateTree as PrivateTree
+from .private_trees import PrivateTrees as PrivateTrees
 from .projection import checked_answers as checked_answers
 from .projection import invalid_answers as invalid_answers
 from .projection import project_counts as project_counts
@@ -142,6 +149,11 @@ from .rules import Rules as Rules
 from .rules import encoded_names as encoded_names
 from .rules import tree_rules as tree_rules
 from .sklearn_learner import SklearnLearner as SklearnLearner
+from .split_candidates import SplitCandidates as SplitCandidates
+from .split_scores import Criterion as Criterion
+from .split_scores import Selection as Selection
+from .split_scores import impurity as impurity
+from .split_scores import impurity_sensitivity as impurity_sensitivity
 from .tables import About as About
 from .tables import Table as Table
 from .tabular import Labelled as Labelled
@@ -150,6 +162,11 @@ from .tabular import domain_field as domain_field
 from .tabular import sensitive_field as sensitive_field
 from .tabular import tabulate as tabulate
 from .tally import Tally as Tally
+from .tree_growth import grow_trees as grow_trees
+from .tree_inputs import rules_within as rules_within
+from .tree_recipe import Similarity as Similarity
+from .tree_recipe import TreeRecipe as TreeRecipe
+from .verification import verify as verify
 from .weights import best_exponent as best_exponent
 from .weights import scale_confidence as scale_confidence
 from .weights import sharpen as sharpen

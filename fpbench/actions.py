@@ -6,7 +6,6 @@ A step is a pure function of its component, its parameters, its parents' results
 from __future__ import annotations
 
 import time
-import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,9 +22,8 @@ from fpbench.components import (
     Learner,
 )
 from fpbench.curator import Curator
-from fpbench.errors import HiddenError, InputError, PluginError
+from fpbench.errors import InputError, PluginError
 from fpbench.home import DataHome
-from fpbench.plugins import Catalog
 from fpbench.protocols import Classifier
 from fpbench.rates import RateConstraint
 from fpbench.records import (
@@ -42,39 +40,8 @@ from fpbench.records import (
 )
 from fpbench.releases import Release, Subject
 from fpbench.scores import attack_measures, model_measures, release_measures
-from fpbench.specs import build
-from fpbench.steps import Failure, Result, Step
+from fpbench.steps import Sealed, Step
 from fpbench.tables import Table
-
-
-def execute(step: Step, parents: tuple[Any, ...], catalog: Catalog | None = None) -> Result:
-    """Run one step; a component that raises gives a `Failure`, never an exception.
-
-    Parameters
-    ----------
-    step
-        What to do.
-    parents
-        Results of its parents, in order.
-    catalog
-        What is installed; found out here, in a worker, if None.
-    """
-    started = time.perf_counter()
-    value: Any
-    try:
-        if catalog is None:
-            from fpbench.plugins import discover
-
-            catalog = discover()
-        component = build(step.spec, catalog) if step.spec else None
-        value = ACTIONS[step.action](component, parents, step)
-    # Whatever a component raises, and be it the wish to exit, fails its own cells only.
-    except (Exception, SystemExit) as error:
-        message = " ".join(str(error).split())
-        known = isinstance(error, (InputError, HiddenError, PluginError))
-        reason = f"{step}: {message}" if known else f"{step}: {type(error).__name__}: {message}"
-        value = Failure(reason, traceback.format_exc(), isinstance(error, InputError))
-    return Result(value, time.perf_counter() - started)
 
 
 @dataclass(frozen=True)
@@ -198,21 +165,35 @@ def view_for(
     return View(target.only(sees), attack.only(sees | {"sensitive"}))
 
 
-def _tune(adversary: Adversary, parents: tuple[Split], step: Step) -> Adversary:
-    view = view_for(adversary, parents[0])
-    tuned = adversary.tune(view.attack, step.rng())
+def _known(adversary: Adversary, parents: tuple[Split], step: Step) -> tuple[Sample]:
+    return (view_for(adversary, parents[0]).attack,)
+
+
+def _tune(adversary: Adversary, handed: tuple[Sample], step: Step) -> Adversary:
+    tuned = adversary.tune(handed[0], step.rng())
     if not isinstance(tuned, type(adversary)):
         raise PluginError(f"tuning must give a {type(adversary).__name__}, not {tuned!r}")
     return tuned
 
 
-def _guess(adversary: Adversary, parents: tuple[Any, ...], step: Step) -> Guess:
+def _view(
+    adversary: Adversary, parents: tuple[Any, ...], step: Step
+) -> tuple[View, Adversary | Sealed]:
     split, *others = parents
     seen: dict[type, Any] = {type(other): other for other in others}
     view = view_for(adversary, split, seen.get(Predictions), seen.get(Scores))
-    tuned = next((other for other in others if isinstance(other, Adversary)), adversary)
-    guess = tuned.guess(view, step.rng())
-    k, n, m = len(split.train.groups), len(split.train), len(guess.held_out)
+    tuned = next((other for other in others if isinstance(other, Adversary | Sealed)), adversary)
+    return view, tuned
+
+
+def _guess(adversary: Adversary, handed: tuple[View, Adversary], step: Step) -> Guess:
+    view, tuned = handed
+    return tuned.guess(view, step.rng())
+
+
+def _check_guess(guess: Guess, handed: tuple[View, Any]) -> None:
+    target = handed[0].target
+    k, n, m = len(target.groups), len(target), len(guess.held_out)
     for what, values, confidence, size in (
         ("the guess", guess.values, guess.confidence, n),
         ("the held-out guess", guess.held_out_values, guess.held_out_confidence, m),
@@ -223,7 +204,6 @@ def _guess(adversary: Adversary, parents: tuple[Any, ...], step: Step) -> Guess:
             raise PluginError(f"{what} must be group codes in 0..{k - 1}")
         if not (np.isfinite(confidence).all() and (confidence >= 0).all()):
             raise PluginError(f"the confidence of {what} must be finite and not negative")
-    return guess
 
 
 def _correct(corrector: Corrector, parents: tuple[Any, ...], step: Step) -> Any:
@@ -291,4 +271,10 @@ ACTIONS: dict[str, Callable[[Any, Any, Step], Any]] = {
 }
 """What is done, by name, in the order of the flow."""
 
-__all__ = ["ACTIONS", "execute", "view_for"]
+HANDED: dict[str, Callable[[Any, Any, Step], tuple[Any, ...]]] = {"tune": _known, "guess": _view}
+"""What adversaries are handed instead of their parents' results, which hold the truth."""
+
+CHECKS: dict[str, Callable[[Any, Any], None]] = {"guess": _check_guess}
+"""What is checked of a result, given what was handed, wherever it comes from."""
+
+__all__ = ["ACTIONS", "CHECKS", "HANDED", "view_for"]

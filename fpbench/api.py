@@ -3,32 +3,33 @@
 from __future__ import annotations
 
 import json
-import shutil
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from fpbench.comparisons import compared
 from fpbench.components import Component, Dataset
-from fpbench.engines import open_engine
 from fpbench.environment import describe_environment
 from fpbench.errors import DataError, InputError, StoreError
+from fpbench.fitness import needs_of
 from fpbench.home import DataHome
-from fpbench.leaderboard import Leaderboard, rank
+from fpbench.locks import move_aside
 from fpbench.matrix import Matrix, read
+from fpbench.opening import Asked, open_engine
 from fpbench.plan import Plan
 from fpbench.planner import make_plan
-from fpbench.plugins import discover
+from fpbench.plugins import Catalog, discover
 from fpbench.runner import Finished, Runner
+from fpbench.runs import Run, load
 from fpbench.specs import specify
 from fpbench.store import Store
+from fpbench.sweeps import MAX_CELLS
 from fpbench.tables import Table
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
+    pass
 
 
 def component(kind: str, name: str, **parameters: Any) -> Component:
@@ -76,56 +77,6 @@ def dataset(name: str, **parameters: Any) -> Table:
     return table
 
 
-@dataclass(frozen=True)
-class Run:
-    """A run on disk."""
-
-    path: Path
-    finished: tuple[Finished, ...] = ()
-    """The cells that this session ran; empty for a run that was only loaded."""
-
-    def rows(self) -> list[dict[str, Any]]:
-        """The rows, one dictionary a cell, each beside the strongest adversary of the run."""
-        with Store(self.path) as store:
-            return compared(store.rows())
-
-    def frame(self) -> DataFrame:
-        """The rows: labels, seed, status, reason, seconds, and one column a measure."""
-        import pandas as pd
-
-        return pd.DataFrame(self.rows())
-
-    def leaderboard(self, rank_by: str | None = None) -> Leaderboard:
-        """The ranking of the attacks; of the audits if there are no attacks.
-
-        Raises
-        ------
-        StoreError
-            If no cell has been run.
-        """
-        boards = self.leaderboards(rank_by)
-        if not boards:
-            raise StoreError(f"{self.path}: no cell has been run yet")
-        return boards[0]
-
-    def leaderboards(self, rank_by: str | None = None) -> list[Leaderboard]:
-        """The rankings of attacks and of audits, as far as there are any."""
-        with Store(self.path) as store:
-            return rank(compared(store.rows()), rank_by or store.rank_by, store.title)
-
-
-def load(run_dir: str | Path) -> Run:
-    """A run that was made before.
-
-    Raises
-    ------
-    StoreError
-        If the directory holds no run.
-    """
-    Store(Path(run_dir)).close()
-    return Run(Path(run_dir))
-
-
 def run(
     matrix: str | Path | Mapping[str, Any] | Matrix,
     *,
@@ -135,10 +86,16 @@ def run(
     out: str | Path | None = None,
     jobs: int = 1,
     engine: str | None = None,
+    scheduler: str | None = None,
+    connect_timeout: float = 30.0,
+    allow_mismatch: bool = False,
+    retries: int = 0,
     fresh: bool = False,
     skip_all: bool = False,
     on_plan: Callable[[Plan, set[str]], None] | None = None,
     on_cell: Callable[[Finished], None] | None = None,
+    stop: Callable[[], bool] = lambda: False,
+    max_cells: int = MAX_CELLS,
 ) -> Run:
     """Run what a run directory does not yet hold of a matrix.
 
@@ -157,7 +114,16 @@ def run(
     jobs
         Worker processes.
     engine
-        `inline` or `loky`; by default the first for one job and the second for more.
+        `inline`, `loky` or `dask`; by default the first for one job, the second for more, and the
+        third with a scheduler.
+    scheduler
+        Address of a dask scheduler, such as `tcp://host:8786`, whose workers run the steps.
+    connect_timeout
+        Seconds in which it must answer, and have a worker.
+    allow_mismatch
+        Whether workers may have other versions and other code than this process.
+    retries
+        How often a step that failed is tried again, unless the input is wrong.
     fresh
         Start anew; a run that is there is moved aside, never deleted.
     skip_all
@@ -165,20 +131,30 @@ def run(
     on_plan, on_cell
         Called with the plan and the keys of the cells that are already done, before anything is
         run; and with every cell after it has been committed.
+    stop
+        Asked before each step is started; once it says so, what runs is finished and committed.
+    max_cells
+        How many cells the matrix may make; more are refused before any is made.
 
     Raises
     ------
     InputError
         If the matrix cannot be run as it stands, or the directory holds another matrix's run;
-        `DataError` if none of its data is here.
+        `DataError` if none of its data is here; `EngineError` if the scheduler does not answer,
+        or a worker lacks what is needed.
+    KeyboardInterrupt
+        If `stop` said so and cells are left.
 
     Warns
     -----
     UserWarning
         Unless `on_plan` is given: what is odd in the plan, such as data that is not the original.
     """
+    asked = Asked(engine, jobs, scheduler, connect_timeout)
+    if retries < 0:
+        raise InputError(f"retries must be 0 or more, not {retries}")
     if not isinstance(matrix, Matrix):
-        matrix = read(matrix, profile, seeds)
+        matrix = read(matrix, profile, seeds, max_cells)
     if not isinstance(tables, Mapping):
         raise InputError("tables must be a dictionary: tables={'NAME': fpbench.table(...)}")
     catalog, home = discover(), replace(DataHome.default(), tables=dict(tables))
@@ -189,8 +165,6 @@ def run(
     if plan.lacking and not skip_all:
         raise DataError(plan.lacking)
     directory = Path(out) if out is not None else default_directory(matrix)
-    if fresh:
-        _move_aside(directory)
     finished: list[Finished] = []
 
     def report(cell: Finished) -> None:
@@ -198,23 +172,32 @@ def run(
         if on_cell is not None:
             on_cell(cell)
 
-    jobs = min(jobs, max(len(plan.steps), 1))  # a worker without a step would only cost memory
-    with open_engine(engine, jobs) as executor, Store(directory, create=True) as store:
-        _check_same(store, matrix)
-        environment = describe_environment(plan.data, catalog)
-        about = {
-            "matrix": matrix.canonical(), "title": matrix.title, "rank_by": matrix.rank_by,
-        }  # fmt: skip
-        session = store.begin(about, environment, plan.cells)
-        (directory / matrix.file_name).write_text(matrix.text, encoding="utf-8")
-        text = json.dumps(environment, indent=2)
-        (directory / "environment.json").write_text(text + "\n", encoding="utf-8")
-        if on_plan is not None:
-            on_plan(plan, store.done())
-        # Twice as many steps as workers, so that none waits for the next to be sent.
-        at_once = 1 if jobs == 1 else 2 * jobs
-        Runner(plan, store, session, executor, at_once, home, report).run()
+    # A worker without a step would only cost memory.
+    asked = replace(asked, jobs=min(jobs, max(len(plan.steps), 1)))
+    strict = asked.name == "dask" and not allow_mismatch
+    needs = needs_of(plan.steps.values(), catalog) if strict else None
+    with open_engine(asked, home, matrix.limits, needs) as running:
+        if fresh:
+            move_aside(directory)
+        with Store(directory, create=True) as store:
+            session = _begin(store, matrix, plan, catalog)
+            if on_plan is not None:
+                on_plan(plan, store.done())
+            runner = Runner(plan, store, session, running, report, retries=retries, stop=stop)
+            if not runner.run():
+                raise KeyboardInterrupt
     return Run(directory, tuple(finished))
+
+
+def _begin(store: Store, matrix: Matrix, plan: Plan, catalog: Catalog) -> int:
+    """Start a session of a run, and write down what it is of."""
+    _check_same(store, matrix)
+    environment = describe_environment(plan.data, catalog)
+    about = {"matrix": matrix.canonical(), "title": matrix.title, "rank_by": matrix.rank_by}
+    session = store.begin(about, environment, plan.cells)
+    store.write(matrix.file_name, matrix.text)
+    store.write("environment.json", json.dumps(environment, indent=2) + "\n")
+    return session
 
 
 def default_directory(matrix: Matrix) -> Path:
@@ -230,15 +213,6 @@ def _check_same(store: Store, matrix: Matrix) -> None:
             f"{store.directory}: was made by another matrix{title} than {matrix.origin}; choose "
             "another directory with --out, or move this one aside with --fresh"
         )
-
-
-def _move_aside(directory: Path) -> None:
-    if not directory.exists():
-        return
-    number = 1
-    while (aside := directory.with_name(f"{directory.name}.{number}")).exists():
-        number += 1
-    shutil.move(directory, aside)
 
 
 __all__ = ["Run", "component", "dataset", "load", "run"]

@@ -6,7 +6,7 @@ Commands import what they need when they are called, so that `--help` shows at o
 import io
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -14,18 +14,31 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fpbench import console, curator_cli, data_cli
-from fpbench.commands import Command, group
+from fpbench import (
+    check_cli,
+    console,
+    curator_cli,
+    data_cli,
+    leaderboard_cli,
+    report_cli,
+    runs_cli,
+)
+from fpbench.commands import Command, NoThirdParty, group
 from fpbench.errors import DataError, FpbenchError
 from fpbench.kinds import KINDS, Status
+from fpbench.sweeps import MAX_CELLS
 
 if TYPE_CHECKING:
     from fpbench.api import Run
+    from fpbench.signals import Stop
 
 
 app = group("fpbench", "Measure what fair machine-learning models give away about people.")
 app.add_typer(data_cli.app)
 app.add_typer(curator_cli.app)
+app.command(cls=Command)(leaderboard_cli.leaderboard)
+app.command(cls=Command)(leaderboard_cli.compare)
+app.command(cls=Command)(leaderboard_cli.completion)
 
 MatrixFile = Annotated[Path, typer.Argument(help="Matrix file (TOML).", metavar="MATRIX")]
 RunDirectory = Annotated[Path, typer.Argument(help="Run directory.", metavar="RUN")]
@@ -33,6 +46,7 @@ Out = Annotated[Path | None, typer.Option(help="Run directory; runs/NAME if not 
 Profile = Annotated[str | None, typer.Option(help="Profile of the matrix, `quick` for instance.")]
 Seeds = Annotated[int | None, typer.Option(help="How many seeds, instead of the matrix's.")]
 Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Worker processes.")]
+MaxCells = Annotated[int, typer.Option(min=1, help="Refuse a matrix that makes more cells.")]
 
 
 class Format(StrEnum):
@@ -77,8 +91,14 @@ def _root(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="No progress, no leaderboard after a run.")
+    ] = False,
+    plain: Annotated[
+        bool, typer.Option("--plain", help="No colours, frames or drawings, for screen readers.")
+    ] = False,
 ) -> None:
-    pass
+    console.MODE.quiet, console.MODE.plain = quiet, plain
 
 
 @app.command(cls=Command)
@@ -89,11 +109,25 @@ def run(
     out: Out = None,
     jobs: Jobs = 1,
     engine: Annotated[
-        str | None, typer.Option(help="inline or loky; by default as the jobs need.")
+        str | None, typer.Option(help="inline, loky or dask; by default as the jobs need.")
     ] = None,
+    scheduler: Annotated[
+        str | None, typer.Option(help="Scheduler of a dask cluster: tcp://HOST:PORT.")
+    ] = None,
+    connect_timeout: Annotated[
+        float, typer.Option(help="Seconds in which the scheduler must answer.")
+    ] = 30.0,
+    allow_mismatch: Annotated[
+        bool, typer.Option("--allow-mismatch", help="Workers may have other versions and code.")
+    ] = False,
+    retries: Annotated[
+        int, typer.Option(min=0, help="How often a step that failed is tried again.")
+    ] = 0,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Start anew; an earlier run is moved aside.")
     ] = False,
+    max_cells: MaxCells = MAX_CELLS,
+    no_third_party: NoThirdParty = False,
 ) -> None:
     """Run what is not yet done of a matrix, then show the leaderboard.
 
@@ -102,28 +136,30 @@ def run(
     from fpbench import api
     from fpbench.matrix import read
 
-    checked = read(matrix, profile, seeds)
-    words = ["run", str(matrix)]
-    with _resumable(words, profile, seeds, out), console.RunProgress() as progress:
+    checked = read(matrix, profile, seeds, max_cells)
+    said = {"--profile": profile, "--seeds": seeds, "--out": out, "--engine": engine,
+            "--scheduler": scheduler, "--jobs": jobs if jobs > 1 else None}  # fmt: skip
+    with _resumable("run", str(matrix), said) as stop, console.RunProgress() as progress:
         made = api.run(
-            checked, out=out, jobs=jobs, engine=engine, fresh=fresh,
-            on_plan=progress.planned, on_cell=progress.finished,
+            checked, out=out, jobs=jobs, engine=engine, scheduler=scheduler,
+            connect_timeout=connect_timeout, allow_mismatch=allow_mismatch, retries=retries,
+            fresh=fresh, on_plan=progress.planned, on_cell=progress.finished, stop=stop,
         )  # fmt: skip
     _show(made)
     _end(made, progress)
 
 
 @contextmanager
-def _resumable(
-    words: list[str], profile: str | None, seeds: int | None, out: Path | None
-) -> Iterator[None]:
-    """Say how an interrupted run goes on."""
+def _resumable(command: str, name: str, said: Mapping[str, object]) -> Iterator["Stop"]:
+    """End in good order when the user wants it, and say how an interrupted run goes on."""
+    from fpbench.signals import orderly
+
     try:
-        yield
+        with orderly(console.stopping) as stop:
+            yield stop
     except KeyboardInterrupt:
-        said = {"--profile": profile, "--seeds": seeds, "--out": out}
         options = [str(v) for k, value in said.items() if value is not None for v in (k, value)]
-        again = shlex.join(["fpbench", *words, *options])
+        again = shlex.join(["fpbench", command, name, *options])
         console.error(f"interrupted; what is done is kept, and this goes on: {again}")
         sys.exit(130)
 
@@ -138,15 +174,22 @@ def _end(made: "Run", progress: console.RunProgress) -> None:
         raise typer.Exit(2 if any(cell.bad_input for cell in failed) else 1)
 
 
-def _show(made: "Run", rank_by: str | None = None) -> None:
+def _show(made: "Run") -> None:
     from fpbench import boards
 
-    for board in made.leaderboards(rank_by):
-        boards.show_leaderboard(board)
+    if not console.MODE.quiet:
+        boards.show_leaderboards(made.leaderboards())
 
 
 @app.command(cls=Command)
-def plan(matrix: MatrixFile, profile: Profile = None, seeds: Seeds = None, out: Out = None) -> None:
+def plan(
+    matrix: MatrixFile,
+    profile: Profile = None,
+    seeds: Seeds = None,
+    out: Out = None,
+    max_cells: MaxCells = MAX_CELLS,
+    no_third_party: NoThirdParty = False,
+) -> None:
     """Show what would run: cells, unique steps, skips with reasons, rough time."""
     from fpbench import api
     from fpbench.home import DataHome
@@ -156,7 +199,7 @@ def plan(matrix: MatrixFile, profile: Profile = None, seeds: Seeds = None, out: 
     from fpbench.runner import remaining
     from fpbench.store import Store
 
-    checked = read(matrix, profile, seeds)
+    checked = read(matrix, profile, seeds, max_cells)
     planned = make_plan(checked, discover(), DataHome.default())
     if planned.lacking:
         raise DataError(planned.lacking)
@@ -184,6 +227,7 @@ def reproduce(
     seeds: Seeds = None,
     out: Out = None,
     jobs: Jobs = 1,
+    no_third_party: NoThirdParty = False,
 ) -> None:
     """Run a paper's matrix, and print its statements beside our numbers.
 
@@ -195,26 +239,14 @@ def reproduce(
         console.listing(reproduce.known().items())
         return
     matrix = reproduce.find(name, profile, seeds)
-    words = ["reproduce", name]
-    with _resumable(words, profile, seeds, out), console.RunProgress() as progress:
+    said = {"--profile": profile, "--seeds": seeds, "--out": out}
+    with _resumable("reproduce", name, said) as stop, console.RunProgress() as progress:
         made = reproduce.reproduce(
-            matrix, out=out, jobs=jobs, on_plan=progress.planned, on_cell=progress.finished
-        )
+            matrix, out=out, jobs=jobs, on_plan=progress.planned, on_cell=progress.finished,
+            stop=stop,
+        )  # fmt: skip
     boards.show_reproduction(made, matrix.title)
     _end(made.run, progress)
-
-
-@app.command(cls=Command)
-def leaderboard(
-    run: RunDirectory,
-    by: Annotated[str | None, typer.Option(help="Measure to rank by.")] = None,
-) -> None:
-    """Rank the combinations of a run."""
-    from fpbench import api
-
-    made = api.load(run)
-    made.leaderboard(by)  # says so if there is nothing to rank
-    _show(made, by)
 
 
 @app.command(cls=Command)
@@ -233,6 +265,10 @@ def export(
     write(api.load(run).frame(), format.value, output, long=long)
 
 
+app.command(cls=Command)(report_cli.report)
+app.command(cls=Command)(report_cli.figure)
+
+
 @app.command(cls=Command)
 def plugins(
     long: Annotated[
@@ -241,6 +277,7 @@ def plugins(
     trace: Annotated[
         bool, typer.Option("--trace", help="Show the tracebacks of broken plugins.")
     ] = False,
+    no_third_party: NoThirdParty = False,
 ) -> None:
     """List what is installed, from which distribution, and what is broken."""
     from fpbench import listings
@@ -255,6 +292,7 @@ def plugins(
 def describe(
     kind: Annotated[str, typer.Argument(help=f"One of {', '.join(KINDS)}.", metavar="KIND")],
     name: Annotated[str, typer.Argument(metavar="NAME")],
+    no_third_party: NoThirdParty = False,
 ) -> None:
     """Show a component: what it does, its parameters, its source."""
     from fpbench import listings
@@ -264,9 +302,15 @@ def describe(
 
 
 @app.command(cls=Command)
-def doctor() -> None:
+def doctor(no_third_party: NoThirdParty = False) -> None:
     """Show what works here, and how to get what does not."""
     from fpbench import listings
     from fpbench.plugins import discover
 
     listings.show_health(discover())
+
+
+app.command(cls=Command)(check_cli.check)
+app.command(cls=Command)(check_cli.new)
+# Commands of their own, not of a group: the lowest typer adds groups with names only.
+app.registered_commands += runs_cli.app.registered_commands

@@ -1,9 +1,28 @@
 """What every group of commands on the command line starts from."""
 
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+
+from fpbench.trust import forbid_third_party
+
+
+def _forbid(asked: bool) -> bool:
+    if asked:
+        forbid_third_party()
+    return asked
+
+
+NoThirdParty = Annotated[
+    bool,
+    typer.Option(
+        "--no-third-party",
+        callback=_forbid,
+        help="Load built-in components only: no code of other distributions.",
+    ),
+]
+"""An option of every command that loads plugins; seen to before the command is called."""
 
 
 class _Light:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from statistics import fmean
-from typing import Any
+from collections.abc import Sequence
+from statistics import fmean  # of exact sums, so that the order of rows does not matter
 
-from fpbench.kinds import AUDIT
+import numpy as np
+from numpy.typing import NDArray
+
+from fpbench.kinds import AUDIT, KINDS
+from fpbench.results import Results
+
+_AT = {kind: i for i, kind in enumerate(KINDS)}
 
 
-def compared(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+def compared(results: Results) -> Results:
     """Rows with what they are beside others.
 
     Of attacks, `best_initial_accuracy` is the greatest accuracy of a guess at the same dataset,
@@ -23,50 +28,62 @@ def compared(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
     Parameters
     ----------
-    rows
-        All rows of a run, as `Store.rows` gives them.
+    results
+        All rows of a run.
     """
-    rows = list(rows)
-    best: dict[tuple[Any, ...], float] = {}
-    audits: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-    for row in rows:
-        if (reached := row.get("initial_accuracy")) is not None:
-            best[_target(row)] = max(best.get(_target(row), reached), reached)
-        if row.get("tenth_recall") is not None:
-            audits.setdefault(_audit(row), []).append(row)
-    recalls = {audit: _recall(alike) for audit, alike in audits.items()}
-    return [_beside(row, best, recalls) for row in rows]
+    recall = results.numbers("tenth_recall")
+    audits = np.flatnonzero(~np.isnan(recall))
+    guess = results.numbers("initial_accuracy")
+    best = _best(results, guess)
+    attacks = np.flatnonzero(results.has("initial_accuracy") & ~np.isnan(best) & np.isnan(recall))
+    gain = results.numbers("corrected_accuracy")[attacks] - best[attacks]
+    beside = results.beside(
+        attacks, {"best_initial_accuracy": best[attacks], "gain_over_best": gain}
+    )
+    return beside.beside(audits, _recalls(results, audits, recall[audits]))
 
 
-def _target(row: dict[str, Any]) -> tuple[Any, ...]:
-    return row["dataset"], row["learner"], row["seed"]
+def _best(results: Results, guess: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(n,) the greatest accuracy of a guess at the target of each row; NaN if nobody guessed."""
+    if np.isnan(guess).all():
+        return guess
+    targets = _numbered(results, ("dataset", "learner"))[results.combination]
+    _, seeds = np.unique(results.seeds, return_inverse=True)
+    _, target = np.unique(targets * (seeds.max() + 1) + seeds, return_inverse=True)
+    best = np.full(target.max() + 1, np.nan)
+    np.fmax.at(best, target, guess)
+    found: NDArray[np.float64] = best[target]
+    return found
 
 
-def _audit(row: dict[str, Any]) -> tuple[Any, ...]:
-    return tuple(row.get(kind) for kind in AUDIT)
-
-
-def _recall(rows: Sequence[dict[str, Any]]) -> dict[str, float]:
+def _recalls(
+    results: Results, audits: NDArray[np.intp], recall: NDArray[np.float64]
+) -> dict[str, NDArray[np.float64]]:
     """Of audits alike but for their seeds."""
-    classes: dict[float, list[float]] = {}
-    for row in rows:
-        classes.setdefault(row["true_tenth"], []).append(row["tenth_recall"])
-    uar = fmean(fmean(found) for found in classes.values())
-    return {"uar": uar, "uar_minus_error": uar - fmean(row["error"] for row in rows)}
+    alike = _numbered(results, AUDIT)[results.combination[audits]]
+    tenth, error = results.numbers("true_tenth")[audits], results.numbers("error")[audits]
+    order = np.lexsort((tenth, alike))
+    uar, less = np.zeros(len(audits)), np.zeros(len(audits))
+    for group in _runs(order, alike[order]):
+        classes = _runs(group, tenth[group])
+        uar[group] = fmean(fmean(recall[rows].tolist()) for rows in classes)
+        less[group] = uar[group] - fmean(error[group].tolist())
+    return {"uar": uar, "uar_minus_error": less}
 
 
-def _beside(
-    row: dict[str, Any],
-    best: dict[tuple[Any, ...], float],
-    recalls: dict[tuple[Any, ...], dict[str, float]],
-) -> dict[str, Any]:
-    if row.get("tenth_recall") is not None:
-        return {**row, **recalls[_audit(row)]}
-    if "initial_accuracy" not in row or (reached := best.get(_target(row))) is None:
-        return row
-    corrected = row["corrected_accuracy"]
-    gain = None if corrected is None else corrected - reached
-    return {**row, "best_initial_accuracy": reached, "gain_over_best": gain}
+def _runs(rows: NDArray[np.intp], values: NDArray[np.generic]) -> list[NDArray[np.intp]]:
+    """Rows whose values are the same, beside each other as they are."""
+    if not len(rows):
+        return []
+    return np.split(rows, np.flatnonzero(values[1:] != values[:-1]) + 1)
+
+
+def _numbered(results: Results, kinds: Sequence[str]) -> NDArray[np.int64]:
+    """(combinations,) the same number for those with the same labels of some kinds."""
+    seen: dict[tuple[str, ...], int] = {}
+    wanted = [_AT[kind] for kind in kinds]
+    named = (tuple(labels[i] for i in wanted) for labels in results.combinations)
+    return np.array([seen.setdefault(labels, len(seen)) for labels in named], np.int64)
 
 
 __all__ = ["compared"]

@@ -6,9 +6,13 @@ Listings must appear at once, and rich's tables cost more to import than all tha
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+from unicodedata import category
 
 import typer
 
@@ -24,30 +28,106 @@ if TYPE_CHECKING:
 _PIPED_WIDTH = 140
 """Columns where there is no terminal to ask: wide enough that nothing is folded away."""
 
+_UNSEEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+"""Categories of letters that are not shown as they are."""
+
+_LONG = 2000
+"""Letters of an error that a person may still read."""
+
+
+@dataclass
+class Mode:
+    """How much is shown, and how; set once, by the command line."""
+
+    plain: bool = False
+    """No colours, frames, bars or drawings: for screen readers and logs."""
+    quiet: bool = False
+    """Only what was asked for, and errors."""
+
+
+MODE = Mode()
+
 COLOURS = {Status.DONE: "green", Status.FAILED: "red", Status.SKIPPED: "yellow"}
+
+
+def plain(text: str, but: str = "") -> str:
+    """Text without letters that a terminal obeys, or that cannot be seen: they are spelt out.
+
+    What is shown may come from a stranger's matrix or run directory.
+
+    Parameters
+    ----------
+    text
+        What is to be shown.
+    but
+        Letters that are left as they are.
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        letter.encode("unicode_escape").decode()
+        if category(letter) in _UNSEEN and letter not in but
+        else letter
+        for letter in text
+    )
 
 
 def error(message: str) -> None:
     """One error, on standard error."""
-    typer.secho("error: ", fg="red", bold=True, err=True, nl=False)
-    typer.echo(message, err=True)
+    if len(message) > _LONG:
+        message = f"{message[: _LONG // 2]} [...] {message[-_LONG // 2 :]}"
+    if sys.stderr.isatty() and not MODE.plain:
+        _panel(plain(message))
+        return
+    _start("error: ", "red")
+    typer.echo(plain(message), err=True)
+
+
+def _panel(message: str) -> None:
+    """An error in a frame; what may be done about it on lines of their own."""
+    from rich.panel import Panel
+    from rich.text import Text
+
+    said, *fixes = message.split("; ")
+    text = Text(said)
+    for fix in fixes:
+        text.append(f"\n→ {fix}", style="bold")
+    frame = Panel(text, title="error", title_align="left", border_style="red", expand=False)
+    terminal(stderr=True).print(frame)
+
+
+def _start(word: str, colour: str) -> None:
+    """The word that a message on standard error starts with."""
+    if MODE.plain:
+        typer.echo(word, err=True, nl=False)
+        return
+    fg = None if os.environ.get("NO_COLOR") else colour
+    typer.secho(word, fg=fg, bold=colour == "red", err=True, nl=False)
+
+
+def stopping() -> None:
+    """The first Ctrl-C was heard. Written at once: a signal handler must not use buffers."""
+    os.write(2, b"finishing what runs; Ctrl-C once more to stop now\n")
 
 
 def warn(messages: Iterable[str]) -> None:
     """Warnings, on standard error."""
     for message in messages:
-        typer.secho("warning: ", fg="yellow", err=True, nl=False)
-        typer.echo(message, err=True)
+        _start("warning: ", "yellow")
+        typer.echo(plain(message), err=True)
 
 
 def heading(text: str) -> None:
     """A heading of a listing."""
-    typer.secho(text, bold=True)
+    if MODE.plain:
+        typer.echo(plain(text))
+    else:
+        typer.secho(plain(text), bold=True)
 
 
 def listing(rows: Iterable[Sequence[str]], indent: int = 2) -> None:
     """Rows in aligned columns; the last one may be of any length."""
-    rows = [[str(value) for value in row] for row in rows]
+    rows = [[plain(str(value)) for value in row] for row in rows]
     widths = [max(map(len, column)) for column in list(zip(*rows, strict=True))[:-1]]
     for row in rows:
         start = "".join(
@@ -60,10 +140,24 @@ def terminal(*, stderr: bool = False) -> Console:
     """Where tables go: the terminal, or as wide as they need to be."""
     from rich.console import Console
 
-    console = Console(stderr=stderr, highlight=False)
+    unstyled: dict[str, Any] = {"color_system": None} if MODE.plain else {}
+    console = _shielded(Console)(stderr=stderr, highlight=False, **unstyled)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = _PIPED_WIDTH
     return console
+
+
+@cache
+def _shielded(console: type[Console]) -> type[Console]:
+    """A console that shows text, whoever wrote it, and obeys only what rich itself says."""
+    from rich.segment import Segment
+
+    class Shielded(console):  # type: ignore[misc,valid-type]
+        def render(self, *arguments: Any, **options: Any) -> Iterable[Segment]:
+            for said in super().render(*arguments, **options):
+                yield said if said.control else said._replace(text=plain(said.text, but="\n"))
+
+    return Shielded
 
 
 def show_plan(plan: Plan, seconds: float | None, done: int) -> None:
@@ -102,14 +196,6 @@ def show_skipped(skipped: dict[str, int]) -> None:
         terminal().print(text, style=COLOURS[Status.SKIPPED], markup=False, soft_wrap=True)
 
 
-def short(number: float | None) -> str:
-    """Four decimals; no zero before the point, as is usual for shares."""
-    if number is None:
-        return "-"
-    text = f"{number:.4f}" if abs(number) < 100 else f"{number:,.0f}"
-    return text.replace("0.", ".", 1) if text.startswith(("0.", "-0.")) else text
-
-
 def duration(seconds: float) -> str:
     """A length of time as people say it."""
     if seconds < 60:
@@ -137,6 +223,7 @@ class RunProgress(AbstractContextManager["RunProgress"]):
             transient=True,
         )
         self._task = self._progress.add_task("cells", total=None, rate="", failures="")
+        self._shown = console.is_terminal and not (MODE.quiet or MODE.plain)
         self._failed = 0
         self.skipped: dict[str, int] = {}
 
@@ -157,10 +244,10 @@ class RunProgress(AbstractContextManager["RunProgress"]):
         self._progress.update(self._task, advance=1, rate=rate, failures=failures)
 
     def __enter__(self) -> RunProgress:
-        if self._progress.console.is_terminal:
+        if self._shown:
             self._progress.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._progress.console.is_terminal:
+        if self._shown:
             self._progress.stop()

@@ -1,113 +1,165 @@
-"""Where steps are executed. Every engine is a `concurrent.futures.Executor`."""
+"""Where steps are executed: engines, which the runner hands one step after another.
+
+A result stays where the engine keeps it; the runner holds only a handle, and gives it back with
+the steps that need it.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future
+from abc import ABC, abstractmethod
+from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from typing import Any
 
-from fpbench.errors import InputError, nearest
+from fpbench.alone import POSSIBLE, ForkServer, execute_alone, runs_alone
+from fpbench.errors import InputError
+from fpbench.execution import execute
+from fpbench.home import DataHome
+from fpbench.limits import NO_LIMITS, Limits
+from fpbench.processes import ONE_THREAD, start_worker
+from fpbench.steps import Result, Step
 
 ENGINES = {
     "inline": "in this process, one step after another",
     "loky": "in worker processes of this machine",
-}
-
-# One thread a worker: workers do not compete for cores, and sums do not depend on how many
-# threads share them, so that every engine gives the same results bit for bit.
-_ONE_THREAD = {
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "MKL_NUM_THREADS": "1",
-    "BLIS_NUM_THREADS": "1",
-    "VECLIB_MAXIMUM_THREADS": "1",
+    "dask": "in the workers of a dask cluster, on this machine or on many",
 }
 
 
-class InlineExecutor(Executor):
-    """Runs what is submitted at once, in this process."""
+class EngineError(InputError):
+    """An engine that cannot be had as asked, or that was lost."""
 
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+
+class Engine(ABC):
+    """Executes steps.
+
+    Parameters
+    ----------
+    home
+        Where data sets are loaded from.
+    limits
+        What a step may take.
+    """
+
+    def __init__(self, home: DataHome, limits: Limits = NO_LIMITS) -> None:
+        self._home, self._limits = home, limits
+
+    @property
+    @abstractmethod
+    def at_once(self) -> int:
+        """How many steps are worth submitting at a time."""
+
+    @abstractmethod
+    def submit(
+        self, step: Step, parents: tuple[Any, ...], *, final: bool = False, alone: bool = False
+    ) -> Future[Result]:
+        """Execute a step.
+
+        Parameters
+        ----------
+        step
+            What to do.
+        parents
+            Values of its parents' results, as this engine gave them.
+        final
+            Whether the value itself is wanted, and not a handle.
+        alone
+            Whether a process of its own is wanted: it may have killed a worker.
+
+        Returns
+        -------
+        Future
+            The `Result`; raises `LostError` or `BrokenProcessPool` if its process is gone.
+        """
+
+    @abstractmethod
+    def close(self, *, now: bool) -> None:
+        """End; if it is to be now, without waiting for what still runs."""
+
+    def _given(self, step: Step, parents: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Data is all that comes from outside the graph, and is handed over like a parent."""
+        return (self._home,) if step.action == "load" else parents
+
+
+class InlineEngine(Engine):
+    """Runs what is submitted at once, in this process; in one of its own, if it has limits."""
+
+    def __init__(self, home: DataHome, limits: Limits = NO_LIMITS) -> None:
+        super().__init__(home, limits)
+        self._server = ForkServer()
+
+    @property
+    def at_once(self) -> int:
+        """One."""
+        return 1
+
+    def submit(
+        self, step: Step, parents: tuple[Any, ...], *, final: bool = False, alone: bool = False
+    ) -> Future[Result]:
         """Run it and return a finished future."""
-        future: Future[Any] = Future()
+        future: Future[Result] = Future()
+        given = self._given(step, parents)
         try:
-            future.set_result(fn(*args, **kwargs))
+            if alone or runs_alone(step, self._limits, isolated=False):
+                result = execute_alone(step, given, self._limits, self._server.address(sure=alone))
+            else:
+                result = execute(step, given)
+            future.set_result(result)
         except Exception as error:  # a future carries whatever was raised
             future.set_exception(error)
         return future
 
+    def close(self, *, now: bool) -> None:
+        """End the process that others are forked from."""
+        self._server.close()
 
-class LokyExecutor(Executor):
+
+class LokyEngine(Engine):
     """Worker processes; those that die are replaced when the next step is submitted."""
 
-    def __init__(self, jobs: int) -> None:
+    def __init__(self, jobs: int, home: DataHome, limits: Limits = NO_LIMITS) -> None:
+        super().__init__(home, limits)
         self._jobs = jobs
+        self._server = ForkServer()
         self._pool = self._new()
 
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+    @property
+    def at_once(self) -> int:
+        """Twice as many steps as workers, so that none waits for the next to be sent."""
+        return 2 * self._jobs
+
+    def submit(
+        self, step: Step, parents: tuple[Any, ...], *, final: bool = False, alone: bool = False
+    ) -> Future[Result]:
         """Hand it to a worker."""
+        given = self._given(step, parents)
+        if (alone and POSSIBLE) or runs_alone(step, self._limits, isolated=True):
+            where = self._server.address(sure=alone)
+            call: tuple[Any, ...] = (execute_alone, step, given, self._limits, where)
+        else:
+            call = (execute, step, given)
         try:
-            future: Future[Any] = self._pool.submit(fn, *args, **kwargs)
+            future: Future[Result] = self._pool.submit(*call)
         except BrokenProcessPool:
             self._pool = self._new()
-            future = self._pool.submit(fn, *args, **kwargs)
+            future = self._pool.submit(*call)
         return future
 
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+    def close(self, *, now: bool) -> None:
         """End the workers; at once if what they do is not wanted any more."""
-        self._pool.shutdown(wait=wait, kill_workers=cancel_futures)
+        try:
+            self._pool.shutdown(wait=True, kill_workers=now)
+        finally:
+            self._server.close()
 
     def _new(self) -> Any:
         from loky import ProcessPoolExecutor
 
-        return ProcessPoolExecutor(max_workers=self._jobs, env=_ONE_THREAD)
+        return ProcessPoolExecutor(
+            max_workers=self._jobs, env=ONE_THREAD, initializer=start_worker,
+            initargs=(os.getpid(),),
+        )  # fmt: skip
 
 
-@contextmanager
-def open_engine(name: str | None, jobs: int) -> Iterator[Executor]:
-    """An executor with `jobs` workers: `inline` for one and `loky` for more, unless named.
-
-    Raises
-    ------
-    InputError
-        If there is no such engine, or the number of jobs does not fit it.
-    """
-    if jobs < 1:
-        raise InputError(f"jobs must be 1 or more, not {jobs}")
-    name = name or ("inline" if jobs == 1 else "loky")
-    if name == "inline":
-        if jobs > 1:
-            raise InputError(f"engine 'inline' runs one job at a time, not {jobs}; use 'loky'")
-        with _one_thread(), InlineExecutor() as executor:
-            yield executor
-    elif name == "loky":
-        workers = LokyExecutor(jobs)
-        try:
-            yield workers
-        except BaseException:
-            workers.shutdown(cancel_futures=True)
-            raise
-        workers.shutdown()
-    else:
-        raise InputError(f"unknown engine {name!r}; {nearest(name, ENGINES)}")
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Limit native thread pools: of libraries that are loaded, and of those that will be."""
-    from threadpoolctl import threadpool_limits
-
-    before = {name: os.environ.get(name) for name in _ONE_THREAD}
-    os.environ.update(_ONE_THREAD)
-    try:
-        with threadpool_limits(1):
-            yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+__all__ = ["ENGINES", "Engine", "EngineError", "InlineEngine", "LokyEngine"]

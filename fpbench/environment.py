@@ -40,6 +40,8 @@ def extras() -> list[tuple[str, str]]:
         ("acs", "folktables"),
         ("parquet", "pyarrow"),
         ("serve", "fastapi"),
+        ("report", "plotly"),
+        ("figures", "matplotlib"),
     ):
         installed = _version(package)
         said = f"{package} {installed}" if installed else f"pip install 'fpbench[{extra}]'"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import inspect
 import re
-import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench.errors import InputError, nearest
+from fpbench.trust import why_not
 
 _LARGEST_SEED = 2**31 - 1
 
@@ -75,8 +75,9 @@ class Recipe:
     def check(self, needs: Iterable[str] = (), names: Iterable[str] = ()) -> None:
         """Refuse what cannot be made; nothing of scikit-learn is imported if nothing could fail.
 
-        A class by import path is imported, which runs its module, but is made only after it has
-        turned out to be a classifier of scikit-learn's kind.
+        A class by import path is imported, which runs its module, only from packages that
+        `fpbench.trust` allows, and is made only after it has turned out to be a classifier of
+        scikit-learn's kind.
 
         Parameters
         ----------
@@ -227,9 +228,9 @@ def _imported(path: str) -> Any:
     module, _, name = path.partition(":")
     if not _PATH.fullmatch(path):
         raise InputError(f"{path!r} is not an import path: package.module:Class")
-    # There are no classifiers in it, and some of its modules do things when they are imported.
-    if module.partition(".")[0] in sys.stdlib_module_names:
-        raise InputError(f"{path} is not a classifier: it is part of Python itself")
+    # A class that Python itself loads is none, and modules of others do things when imported.
+    if reason := why_not(module):
+        raise InputError(f"{path} is refused: {reason}")
     try:
         found = importlib.import_module(module)
     except (Exception, SystemExit) as error:  # whatever a stranger's module raises

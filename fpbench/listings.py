@@ -29,7 +29,9 @@ def _owners(entry: Entry) -> str:
 
 
 def show_broken(catalog: Catalog, *, trace: bool) -> None:
-    """Plugins that could not be registered."""
+    """Plugins that could not be registered, or were not to be."""
+    for source in catalog.left_out:
+        console.listing([(f"left out: {source} (--no-third-party)",)], indent=0)
     for broken in catalog.broken:
         console.listing([(f"broken: {broken.plugin} of {broken.source}: {broken.reason}",)], 0)
         if trace:

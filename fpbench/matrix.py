@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
-import math
-import tomllib
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
+from fpbench import summaries
+from fpbench.axes import Choice, check_exclude, expanded
+from fpbench.documents import check_depth, parsed
 from fpbench.errors import MatrixError, nearest
 from fpbench.expectations import Expectation, parse
-from fpbench.kinds import ATTACK, AUDIT, KINDS
+from fpbench.kinds import KINDS
+from fpbench.limits import NO_LIMITS, Limits
+from fpbench.summaries import Summary
+from fpbench.sweeps import MAX_CELLS
 from fpbench.validation import validated
 
 
@@ -46,11 +50,9 @@ class Ranking(_Table):
     rank_by: str = "gain"
 
 
-MAX_CELLS = 1_000_000
-"""More cells than this are taken for a slip of the pen."""
-
+_PROFILE = re.compile(r"[\w-]{1,100}")
 _Seed = Annotated[int, Field(ge=0, lt=2**63)]
-_Seeds = Annotated[int, Field(ge=1, le=MAX_CELLS)] | Annotated[list[_Seed], Field(min_length=1)]
+_Seeds = Annotated[int, Field(ge=1)] | Annotated[list[_Seed], Field(min_length=1)]
 _Choices = Annotated[list[dict[str, Any]], Field(min_length=1)]
 _FIELDS: dict[str, Any] = {
     "title": (str, ""),
@@ -58,22 +60,12 @@ _FIELDS: dict[str, Any] = {
     "split": (Shares, Shares()),
     "exclude": (list[dict[str, str]], []),
     "leaderboard": (Ranking, Ranking()),
+    "limits": (Limits, NO_LIMITS),
     "expect": (list[dict[str, Any]], []),
+    "summary": (list[dict[str, Any]], []),
     **dict.fromkeys(KINDS, (_Choices | None, None)),
 }
 _File: type[BaseModel] = create_model("_File", __base__=_Table, **_FIELDS)
-
-
-@dataclass(frozen=True)
-class Choice:
-    """One value of one axis: a component by name, with parameters."""
-
-    kind: str
-    use: str
-    label: str
-    parameters: dict[str, Any]
-    where: str
-    """Where it stands in the file, for messages."""
 
 
 @dataclass(frozen=True)
@@ -87,8 +79,12 @@ class Matrix:
     """Choices of every kind; empty where the matrix names none."""
     exclude: tuple[dict[str, str], ...]
     rank_by: str
+    limits: Limits
+    """What a step may take; decides nothing about which cells there are."""
     expect: tuple[Expectation, ...]
     """What is expected of the results."""
+    summaries: tuple[Summary, ...]
+    """The tables that it asks for."""
     profile: str | None
     """The profile that was chosen."""
     profiles: tuple[str, ...]
@@ -115,7 +111,10 @@ class Matrix:
 
 
 def read(
-    source: str | Path | Mapping[str, Any], profile: str | None = None, seeds: int | None = None
+    source: str | Path | Mapping[str, Any],
+    profile: str | None = None,
+    seeds: int | None = None,
+    max_cells: int = MAX_CELLS,
 ) -> Matrix:
     """Read a matrix from a TOML file, or from the same as a mapping.
 
@@ -127,6 +126,8 @@ def read(
         The profile whose keys replace those of the matrix.
     seeds
         How many seeds, instead of what the matrix says.
+    max_cells
+        How many cells it may make; more are refused before any is made.
 
     Raises
     ------
@@ -135,19 +136,12 @@ def read(
         the nearest valid name.
     """
     if isinstance(source, Mapping):
+        check_depth(source, "matrix")
         text = json.dumps(source, default=str, indent=2)
-        return _matrix(dict(source), "matrix", text, "matrix.json", profile, seeds)
+        return _matrix(dict(source), "matrix", text, "matrix.json", profile, seeds, max_cells)
     path = Path(source)
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-        return _matrix(tomllib.loads(text), str(path), text, "matrix.toml", profile, seeds)
-    except OSError as error:
-        raise MatrixError(f"{path}: cannot be read: {error.strerror or error}") from error
-    # Besides TOMLDecodeError: numbers of too many digits, other encodings, nesting without end.
-    except (ValueError, RecursionError) as error:
-        if isinstance(error, MatrixError):
-            raise
-        raise MatrixError(f"{path}: not valid TOML: {error}") from error
+    text, said = parsed(path)
+    return _matrix(said, str(path), text, "matrix.toml", profile, seeds, max_cells)
 
 
 def _profiles(data: dict[str, Any], origin: str) -> dict[str, dict[str, Any]]:
@@ -156,6 +150,10 @@ def _profiles(data: dict[str, Any], origin: str) -> dict[str, dict[str, Any]]:
     if not (isinstance(profiles, dict) and all(isinstance(p, dict) for p in profiles.values())):
         raise MatrixError(f"{origin}: profile: must be tables, [profile.NAME]")
     for name, keys in profiles.items():
+        if not _PROFILE.fullmatch(name):  # run directories are named after it
+            raise MatrixError(
+                f"{origin}: profile: {name!r}: a name has letters, digits, - and _ only"
+            )
         if "profile" in keys:
             raise MatrixError(f"{origin}: [profile.{name}]: a profile cannot hold another")
     return profiles
@@ -168,6 +166,7 @@ def _matrix(
     file_name: str,
     profile: str | None,
     seeds: int | None,
+    max_cells: int,
 ) -> Matrix:
     profiles = _profiles(data, origin)
     if profile is not None and profile not in profiles:
@@ -181,19 +180,17 @@ def _matrix(
     if shares.total > 1 + 1e-9:
         parts = "train and attack" if shares.test == "original" else "train, test and attack"
         raise MatrixError(f"{origin}: [split]: {parts} sum to more than 1")
-    chosen = file.seeds if isinstance(file.seeds, list) else range(file.seeds)
-    if len(set(chosen)) < len(chosen):
+    listed = isinstance(file.seeds, list)
+    tables = {kind: getattr(file, kind) or [] for kind in KINDS}
+    axes = expanded(tables, len(file.seeds) if listed else file.seeds, origin, max_cells)
+    chosen = file.seeds if listed else range(file.seeds)
+    if listed and len(set(chosen)) < len(chosen):
         raise MatrixError(f"{origin}: seeds: the same seed is named twice")
-    axes = {kind: tuple(_expanded(kind, getattr(file, kind) or [], origin)) for kind in KINDS}
-    _check_axes(axes, origin)
     if axes["adversary"] and not shares.attack:
         raise MatrixError(
             f"{origin}: [split]: attack: is 0, and leaves the adversaries nothing to learn from"
         )
-    _check_exclude(file.exclude, axes, origin)
-    attacks = math.prod(len(axes[kind]) for kind in ATTACK)
-    audits = math.prod(len(axes[kind]) or 1 for kind in AUDIT) if axes["auditor"] else 0
-    _check_size((attacks + audits) * len(chosen), f"{origin}: is")
+    check_exclude(file.exclude, axes, origin)
     return Matrix(
         title=file.title,
         seeds=tuple(chosen),
@@ -201,117 +198,12 @@ def _matrix(
         axes=axes,
         exclude=tuple(file.exclude),
         rank_by=file.leaderboard.rank_by,
+        limits=file.limits,
         expect=parse(file.expect, origin),
+        summaries=summaries.parse(file.summary, origin),
         profile=profile,
         profiles=tuple(profiles),
         origin=origin,
         text=text,
         file_name=file_name,
     )
-
-
-def _expanded(kind: str, tables: list[dict[str, Any]], origin: str) -> Iterator[Choice]:
-    """One choice for every combination of the swept values of every table."""
-    for number, table in enumerate(tables, 1):
-        where = f"{origin}: [[{kind}]] no. {number}"
-        use, label = table.get("use"), table.get("label")
-        if not isinstance(use, str):
-            raise MatrixError(f'{where}: needs use = "NAME", the name of a {kind}')
-        if label is not None and not (isinstance(label, str) and label):
-            raise MatrixError(f"{where}: label: must be a text that is not empty")
-        where += f" ({use})"
-        given = {key: value for key, value in table.items() if key not in ("use", "label")}
-        swept = {key: _swept(value, f"{where}: {key}") for key, value in given.items()}
-        many = [key for key, values in swept.items() if len(values) > 1]
-        _check_size(math.prod(map(len, swept.values())), f"{where}: sweeps")
-        for combination in product(*swept.values()):
-            parameters = dict(zip(swept, combination, strict=True))
-            variants = (_variant(key, parameters[key]) for key in many)
-            name = " ".join((label or use, *variants))
-            yield Choice(kind, use, name, parameters, where)
-
-
-def _variant(key: str, value: Any) -> str:
-    """A swept value in a label: a word says itself what it is about, a number does not."""
-    return value if isinstance(value, str) else f"{key}={value}"
-
-
-def _swept(value: Any, where: str) -> list[Any]:
-    """The values that a parameter takes: one, or those of its sweep."""
-    if not (isinstance(value, dict) and len(value) == 1):
-        return [value]
-    ((how, said),) = value.items()
-    if how == "sweep":
-        if not isinstance(said, list) or not said:
-            raise MatrixError(f"{where}: sweep: must be a list of at least one value")
-        return said
-    if how not in ("linspace", "geomspace"):
-        return [value]
-    numbers = isinstance(said, list) and len(said) == 3
-    if not numbers or any(isinstance(v, bool) or not isinstance(v, (int, float)) for v in said):
-        raise MatrixError(f"{where}: {how}: must be [low, high, number of values]")
-    low, high, count = said
-    if not isinstance(count, int) or not 1 <= count <= MAX_CELLS:
-        raise MatrixError(
-            f"{where}: {how}: the number of values must be in 1..{MAX_CELLS}, not {count!r}"
-        )
-    if how == "geomspace" and (low <= 0 or high <= 0):
-        raise MatrixError(f"{where}: geomspace: both ends must be above 0")
-    return [_between(how, low, high, i / max(count - 1, 1)) for i in range(count)]
-
-
-def _between(how: str, low: float, high: float, part: float) -> float:
-    """A value between two ends, as a short decimal: tolerances are taken as written."""
-    value = low + (high - low) * part if how == "linspace" else low * (high / low) ** part
-    return float(f"{value:.12g}")
-
-
-def _check_axes(axes: dict[str, tuple[Choice, ...]], origin: str) -> None:
-    for kind, choices in axes.items():
-        seen: dict[str, Choice] = {}
-        for choice in choices:
-            if choice.label in seen:
-                raise MatrixError(
-                    f"{choice.where}: the label {choice.label!r} is taken by another {kind}; "
-                    'give one of them label = "..."'
-                )
-            seen[choice.label] = choice
-    for kind in ("dataset", "learner"):
-        if not axes[kind]:
-            raise MatrixError(f"{origin}: needs at least one [[{kind}]]")
-    attack = [kind for kind in ATTACK[2:] if axes[kind]]
-    if attack and len(attack) < 3:
-        lacking = next(kind for kind in ATTACK[2:] if not axes[kind])
-        raise MatrixError(
-            f"{origin}: names a {attack[0]} but no [[{lacking}]]: an attack needs both"
-        )
-    if not attack and not axes["auditor"]:
-        raise MatrixError(
-            f"{origin}: nothing to measure: needs an attack ([[disclosure]], [[adversary]] and "
-            "[[corrector]]) or an [[auditor]]"
-        )
-    for kind in AUDIT[3:]:
-        if axes[kind] and not axes["auditor"]:
-            raise MatrixError(f"{origin}: names a {kind} but no [[auditor]] that could use it")
-
-
-def _check_size(cells: int, what: str) -> None:
-    if cells > MAX_CELLS:
-        raise MatrixError(f"{what} too large: {cells:,} combinations, more than {MAX_CELLS:,}")
-
-
-def _check_exclude(
-    exclude: list[dict[str, str]], axes: dict[str, tuple[Choice, ...]], origin: str
-) -> None:
-    for number, rule in enumerate(exclude, 1):
-        where = f"{origin}: [[exclude]] no. {number}"
-        if not rule:
-            raise MatrixError(f"{where}: is empty, and would exclude everything")
-        for kind, name in rule.items():
-            if kind not in KINDS:
-                raise MatrixError(f"{where}: unknown key {kind!r}; {nearest(kind, KINDS)}")
-            names = {n for choice in axes[kind] for n in (choice.use, choice.label)}
-            if name not in names:
-                raise MatrixError(
-                    f"{where}: {kind}: no {kind} {name!r} in this matrix; {nearest(name, names)}"
-                )

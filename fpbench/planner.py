@@ -10,11 +10,12 @@ from itertools import product
 from types import MappingProxyType
 
 from fpbench.auditing import Auditor
+from fpbench.axes import Choice, Rules
 from fpbench.components import Adversary, Component, Dataset, Learner
 from fpbench.errors import FpbenchError, MatrixError
 from fpbench.home import DataHome
 from fpbench.kinds import ATTACK, AUDIT
-from fpbench.matrix import Choice, Matrix
+from fpbench.matrix import Matrix
 from fpbench.plan import Cell, Plan
 from fpbench.plugins import Catalog
 from fpbench.scores import MEASURES
@@ -54,7 +55,7 @@ def make_plan(matrix: Matrix, catalog: Catalog, home: DataHome) -> Plan:
 class _Planner:
     def __init__(self, matrix: Matrix, catalog: Catalog, home: DataHome) -> None:
         self._matrix, self._catalog, self._home = matrix, catalog, home
-        self._plan = Plan()
+        self._plan, self._rules = Plan(), Rules(matrix.exclude)
         self._pairs: dict[tuple[_Part, _Part], str | None] = {}
         self._made: dict[tuple[object, ...], Step] = {}
         self._parts = {
@@ -147,14 +148,16 @@ class _Planner:
         yield from ((*pair, *audit) for pair in people for audit in self._audits)
 
     def _excluded(self, combination: tuple[_Part, ...]) -> bool:
-        named = {part.choice.kind: part.choice for part in combination}
-        return any(
-            all(
-                kind in named and name in (named[kind].use, named[kind].label)
-                for kind, name in rule.items()
-            )
-            for rule in self._matrix.exclude
-        )
+        """Whether a rule leaves it out: each part says at once which rules it is no reason against.
+
+        Rules are bits: going through them one by one would cost more than all else of a cell.
+        """
+        if not self._rules:
+            return False
+        left = self._rules.all_of(part.choice.kind for part in combination)
+        for part in combination:
+            left &= self._rules.met_by(part.choice)
+        return bool(left)
 
     def _reason(self, combination: tuple[_Part, ...]) -> str | None:
         """Why the combination cannot run or makes no sense; None if it does."""

@@ -6,16 +6,20 @@ A plugin that fails is a row in the listing, never the end of the command.
 from __future__ import annotations
 
 import importlib
+import re
+import sys
 from collections.abc import Iterable, Iterator
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pluggy
 
 from fpbench import hookspecs
-from fpbench.errors import NameUnknownError, PluginError, nearest
+from fpbench.errors import InputError, NameUnknownError, PluginError, nearest
 from fpbench.hookspecs import Lazy, Registered
 from fpbench.kinds import KINDS
+from fpbench.trust import third_party_allowed
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -24,6 +28,8 @@ if TYPE_CHECKING:
 
 GROUP = "fpbench"
 """The entry-point group of plugins."""
+_OURS = __name__.partition(".")[0]
+"""The package that built-ins are in."""
 
 
 class Source(NamedTuple):
@@ -62,6 +68,8 @@ class Catalog:
     def __init__(self) -> None:
         self.entries: dict[tuple[str, str], Entry] = {}
         self.broken: list[Broken] = []
+        self.left_out: list[Source] = []
+        """Distributions whose plugins the user forbids."""
 
     def of_kind(self, kind: str) -> list[Entry]:
         """Entries of a kind, by name."""
@@ -83,7 +91,9 @@ class Catalog:
             entry = self.entries[kind, name]
         except KeyError:
             known = [other.name for other in self.of_kind(kind)]
-            raise NameUnknownError(f"unknown {kind} {name!r}; {nearest(name, known)}") from None
+            left = ", ".join(map(str, self.left_out))
+            hint = nearest(name, known) + (f" ({left} left out: --no-third-party)" if left else "")
+            raise NameUnknownError(f"unknown {kind} {name!r}; {hint}") from None
         if entry.rivals:
             owners = " and ".join(map(str, (entry.source, *entry.rivals)))
             raise PluginError(f"{kind} {name!r} is claimed by {owners}; uninstall all but one")
@@ -135,21 +145,100 @@ def _checked(candidate: Any, entry: Entry) -> type[Component]:
 
 @cache
 def discover() -> Catalog:
-    """Find every installed plugin: one catalog a process, made when first asked for."""
+    """Find every installed plugin: one catalog a process, made when first asked for.
+
+    If third parties are forbidden (`fpbench.trust`), their code is not even imported.
+    """
     from importlib.metadata import entry_points
 
-    catalog = Catalog()
+    return _gather((point, _source(point)) for point in entry_points(group=GROUP))
+
+
+def _gather(points: Iterable[tuple[EntryPoint, Source]]) -> Catalog:
+    catalog, everyone = Catalog(), third_party_allowed()
     manager = pluggy.PluginManager("fpbench")
     manager.add_hookspecs(hookspecs)
-    for point in sorted(entry_points(group=GROUP), key=lambda p: (p.name, p.value)):
-        _register(catalog, manager, point)
+    for point, source in sorted(points, key=lambda p: (p[0].name, p[0].value)):
+        if everyone or point.module.partition(".")[0] == _OURS:
+            _register(catalog, manager, point, source)
+        else:
+            catalog.left_out.append(source)
     return catalog
 
 
-def _register(catalog: Catalog, manager: pluggy.PluginManager, point: EntryPoint) -> None:
-    """Register one plugin; its failure becomes a row of the catalog."""
+def discover_in(path: Path) -> tuple[Catalog, Source]:
+    """What is installed, and the plugins of a path, which need not be.
+
+    Parameters
+    ----------
+    path
+        A folder with a `pyproject.toml` that names plugins, a Python package, or a module. What
+        is installed of the same distribution, or with the same module, is left out.
+
+    Raises
+    ------
+    InputError
+        If there is no plugin.
+    """
+    from importlib.metadata import entry_points
+
+    source, folder, values = _of_path(path.resolve())
+    for place in (folder, folder / "src"):
+        if place.is_dir() and str(place) not in sys.path:
+            sys.path.insert(0, str(place))
+    importlib.invalidate_caches()
+    modules = {value.partition(":")[0] for value in values.values()}
+    installed = [
+        (point, said)
+        for point in entry_points(group=GROUP)
+        if normal((said := _source(point)).distribution) != normal(source.distribution)
+        and point.module not in modules
+    ]
+    own = [(_entry_point(name, value), source) for name, value in values.items()]
+    return _gather([*installed, *own]), source
+
+
+def _entry_point(name: str, value: str) -> EntryPoint:
+    from importlib.metadata import EntryPoint
+
+    return EntryPoint(name, value, GROUP)
+
+
+def _of_path(path: Path) -> tuple[Source, Path, dict[str, str]]:
+    """Whose plugins a path has, where they are imported from, and their names and modules."""
+    import tomllib
+
+    project = path / "pyproject.toml"
+    if project.is_file():
+        try:
+            said = tomllib.loads(project.read_text(encoding="utf-8")).get("project", {})
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise InputError(f"{project}: {error}") from None
+        values = said.get("entry-points", {}).get(GROUP, {})
+        if not values:
+            raise InputError(f"{project}: has no [project.entry-points.{GROUP}], so no plugin")
+        return Source(said.get("name", path.name), str(said.get("version", ""))), path, values
+    module = path.suffix == ".py" and path.is_file()
+    if not module and not (path / "__init__.py").is_file():
+        what = "no pyproject.toml and no __init__.py in it" if path.is_dir() else "no such module"
+        raise InputError(f"{path}: no plugin: {what}")
+    return Source(path.stem, ""), path.parent, {path.stem: path.stem}
+
+
+def normal(distribution: str) -> str:
+    """The name of a distribution as PyPI compares it."""
+    return re.sub(r"[-_.]+", "-", distribution).lower()
+
+
+def _source(point: EntryPoint) -> Source:
     dist = point.dist
-    source = Source(dist.name, dist.version) if dist else Source(point.value, "")
+    return Source(dist.name, dist.version) if dist else Source(point.value, "")
+
+
+def _register(
+    catalog: Catalog, manager: pluggy.PluginManager, point: EntryPoint, source: Source
+) -> None:
+    """Register one plugin; its failure becomes a row of the catalog."""
     name = f"{source.distribution}:{point.name}"
     try:
         plugin = point.load()
@@ -161,11 +250,31 @@ def _register(catalog: Catalog, manager: pluggy.PluginManager, point: EntryPoint
             manager.unregister(name=name)
         import traceback
 
-        reason = f"{type(error).__name__}: {error}".splitlines()[0]
-        catalog.broken.append(Broken(point.name, source, reason, traceback.format_exc()))
+        catalog.broken.append(Broken(point.name, source, _why(error), traceback.format_exc()))
         return
     for entry in found:
         _claim(catalog, entry)
+
+
+_NEWER = (
+    re.compile(r"unknown hook '(?P<what>\w+)'"),
+    re.compile(r"cannot import name '(?P<what>\w+)' from 'fpbench'"),
+    re.compile(r"(?P<what>Argument\(s\) \{.*?\}) are declared in the hookimpl"),
+)
+
+
+def _why(error: Exception) -> str:
+    """Why a plugin could not be registered, in one line."""
+    from fpbench import __version__
+
+    said = str(error)
+    for pattern in _NEWER:
+        if found := pattern.search(said):
+            return (
+                f"{found['what']}: fpbench {__version__} has no such thing; is the plugin for a "
+                f"newer fpbench? ({type(error).__name__})"
+            )
+    return f"{type(error).__name__}: {said}".splitlines()[0]
 
 
 def _offered(manager: pluggy.PluginManager, plugin: object, source: Source) -> Iterable[Entry]:

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import heapq
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from graphlib import TopologicalSorter
 from typing import NamedTuple
 
-from fpbench.actions import execute
-from fpbench.home import DataHome
+from fpbench.engines import Engine
+from fpbench.errors import InputError
+from fpbench.execution import LostError
 from fpbench.kinds import Status
+from fpbench.packing import unfit
 from fpbench.plan import Cell, Plan, needed
 from fpbench.steps import Failure, Result, Step
 from fpbench.store import Store
+
+_MOST_DEATHS = 3
+"""After so many workers have died with a step, it is given up."""
 
 
 class Finished(NamedTuple):
@@ -38,14 +44,14 @@ class Runner:
         Where results go; cells that it holds as done are not run again.
     session
         The session of the store that results are recorded under.
-    executor
+    engine
         Executes the steps.
-    at_once
-        How many steps are submitted at a time.
-    home
-        Where data sets are loaded from.
     on_cell
         Called with every cell after its result has been committed.
+    retries
+        How often a step that failed is tried again, unless the user's input is wrong.
+    stop
+        Asked before each step; once it says so, no more are started.
     """
 
     def __init__(
@@ -53,27 +59,34 @@ class Runner:
         plan: Plan,
         store: Store,
         session: int,
-        executor: Executor,
-        at_once: int,
-        home: DataHome,
+        engine: Engine,
         on_cell: Callable[[Finished], None],
+        *,
+        retries: int = 0,
+        stop: Callable[[], bool] = lambda: False,
     ) -> None:
         self._plan, self._store, self._session = plan, store, session
-        self._home = home
-        self._executor, self._at_once, self._on_cell = executor, at_once, on_cell
+        self._engine, self._on_cell, self._retries, self._stop = engine, on_cell, retries, stop
         done = store.done()
         # Seed by seed: what the cells of a seed share can be let go when the next one begins.
         cells = sorted(plan.runnable, key=lambda cell: cell.seed)
         self._todo = {cell.key: cell for cell in cells if cell.key not in done}
         self._rank = {key: i for i, key in enumerate(needed(plan, self._todo))}
         self._results: dict[str, Result] = {}
-        self._suspects: set[str] = set()
+        self._deaths: Counter[str] = Counter()
+        self._failures: Counter[str] = Counter()
         self._uses = Counter(p for key in self._rank for p in set(plan.steps[key].parents))
         self._seconds: dict[str, float] = {}
         self._timings: dict[tuple[str, str], tuple[int, float]] = {}
 
-    def run(self) -> None:
-        """Run until every cell is committed."""
+    def run(self) -> bool:
+        """Run until every cell is committed, or until what runs is done if it is to stop.
+
+        Returns
+        -------
+        bool
+            Whether every cell is committed.
+        """
         sorter = TopologicalSorter({key: self._plan.steps[key].parents for key in self._rank})
         sorter.prepare()
         ready: list[tuple[int, str]] = []
@@ -83,42 +96,65 @@ class Runner:
                 # Steps of the first cells first: cells finish early, and results can be let go.
                 for key in sorter.get_ready():
                     heapq.heappush(ready, (self._rank[key], key))
-                while ready and len(running) < (1 if self._suspects else self._at_once):
+                while ready and len(running) < self._engine.at_once and not self._stop():
                     step = self._plan.steps[heapq.heappop(ready)[1]]
                     running[self._start(step)] = step
+                if not running:
+                    return False
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
                     step = running.pop(future)
-                    if self._is_suspect(step, future):
+                    result = self._outcome(step, future)
+                    if result is None:
                         heapq.heappush(ready, (self._rank[step.key], step.key))
-                        continue
-                    self._finish(step, _outcome(step, future))
-                    sorter.done(step.key)
+                    else:
+                        self._finish(step, result)
+                        sorter.done(step.key)
         finally:
             self._store.add_timings(self._timings)
-
-    def _is_suspect(self, step: Step, future: Future[Result]) -> bool:
-        """Whether a step may have killed its worker, and is to be tried once more, alone.
-
-        A worker that dies takes down all that run beside it; the next time the culprit is alone.
-        """
-        died = isinstance(future.exception(), BrokenProcessPool)
-        if died and self._at_once > 1 and step.key not in self._suspects:
-            self._suspects.add(step.key)
-            return True
-        self._suspects.discard(step.key)
-        return False
+        return True
 
     def _start(self, step: Step) -> Future[Result]:
         parents = [self._results[key] for key in step.parents]
-        failed = next((p for p in parents if isinstance(p.value, Failure)), None)
+        failed = _failed(parents)
         if failed is not None:
             future: Future[Result] = Future()
-            future.set_result(Result(failed.value, 0.0))
+            future.set_result(Result(failed, 0.0))
             return future
-        values = tuple(p.value for p in parents)
-        # Data is all that comes from outside the graph, and is handed over like a parent.
-        given = (self._home,) if step.action == "load" else values
-        return self._executor.submit(execute, step, given)
+        return self._engine.submit(
+            step,
+            tuple(p.value for p in parents),
+            final=step.key in self._todo,
+            # A worker that dies takes down all that run in it: whoever did it is found out alone.
+            alone=self._deaths[step.key] > 0,
+        )
+
+    def _outcome(self, step: Step, future: Future[Result]) -> Result | None:
+        """The result of a step; None if it is to be tried again."""
+        try:
+            result = future.result()
+        except (BrokenProcessPool, LostError) as error:
+            self._deaths[step.key] += 1
+            if self._deaths[step.key] < _MOST_DEATHS:
+                return None
+            reason = f"{step}: the worker process died {_MOST_DEATHS} times{_signals(error)}"
+            return Result(Failure(reason, str(error), False), 0.0)
+        except InputError:  # the engine itself is lost
+            raise
+        except Exception as error:  # a result that does not pickle, for instance
+            reason = f"{step}: {type(error).__name__}: {error}"
+            result = Result(Failure(reason, str(error), False), 0.0)
+        if self._is_worth_another(step, result):
+            self._failures[step.key] += 1
+            return None
+        return result
+
+    def _is_worth_another(self, step: Step, result: Result) -> bool:
+        return (
+            isinstance(result.value, Failure)
+            and not result.value.bad_input
+            and self._failures[step.key] < self._retries
+            and _failed(self._results[key] for key in step.parents) is None
+        )
 
     def _finish(self, step: Step, result: Result) -> None:
         count, seconds = self._timings.get(step.name, (0, 0.0))
@@ -137,6 +173,8 @@ class Runner:
 
     def _commit(self, cell: Cell, result: Result, seconds: float) -> None:
         failure = result.value if isinstance(result.value, Failure) else None
+        if failure is None and (why := unfit(result.value)):
+            failure = Failure(f"{self._plan.steps[cell.key]}: {why}", why, False)
         status = Status.FAILED if failure else Status.DONE
         reason = failure.reason if failure else None
         self._store.add(
@@ -151,15 +189,14 @@ class Runner:
         self._on_cell(Finished(cell, status, reason, bool(failure and failure.bad_input)))
 
 
-def _outcome(step: Step, future: Future[Result]) -> Result:
-    """The result of a step; a failure if its worker died or could not send it."""
-    try:
-        return future.result()
-    except BrokenProcessPool as error:
-        return Result(Failure(f"{step}: the worker process died", str(error), False), 0.0)
-    except Exception as error:  # a result that does not pickle, for instance
-        reason = f"{step}: {type(error).__name__}: {error}"
-        return Result(Failure(reason, str(error), False), 0.0)
+def _failed(results: Iterable[Result]) -> Failure | None:
+    return next((r.value for r in results if isinstance(r.value, Failure)), None)
+
+
+def _signals(error: Exception) -> str:
+    """The signals that workers died of, as far as an engine knows."""
+    names = dict.fromkeys(re.findall(r"SIG[A-Z0-9]+(?=\(-\d+\))", str(error)))
+    return f" ({', '.join(names)})" if names else ""
 
 
 def remaining(plan: Plan, done: Iterable[str]) -> list[Step]:

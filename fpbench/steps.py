@@ -49,10 +49,16 @@ class Failure(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What a step gave, and how long it took, in seconds."""
+    """What a step gave (or where that is, on engines that keep it), and the seconds it took."""
 
     value: Any
     seconds: float
 
 
-__all__ = ["Failure", "Result", "Step"]
+class Sealed(NamedTuple):
+    """A result that is opened in one-use processes only: it may hold a stranger's objects."""
+
+    content: bytes
+
+
+__all__ = ["Failure", "Result", "Sealed", "Step"]

@@ -1,13 +1,12 @@
 """The run store: one SQLite file in a run directory. A finished cell is committed, then counted.
 
-A run directory holds the matrix (as it was given), `environment.json` (of the latest session) and
-`store.sqlite`. Rows are data: JSON and text, never pickles.
+A run directory holds the matrix (as it was given), `environment.json` (of the latest session),
+`store.sqlite` and `store.lock`. Rows are data: numbers and text, never pickles.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,33 +14,26 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from fpbench.connections import connect, hint, private
 from fpbench.errors import StoreError
-from fpbench.kinds import KINDS, Status
+from fpbench.kinds import Status
+from fpbench.locks import STORE, Lock, check_files, write_file
+from fpbench.migrations import VERSION, create, migrate, version_of
 from fpbench.plan import Cell
+from fpbench.reading import (
+    Record,
+    Session,
+    read_cells,
+    read_done,
+    read_records,
+    read_results,
+    read_sessions,
+)
 from fpbench.records import Measures
+from fpbench.results import Results
+from fpbench.writing import PAGE, number, packed, storable, write_pages, write_plan
 
-VERSION = 1
-_FILE = "store.sqlite"
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS about (
-    name TEXT PRIMARY KEY, value TEXT NOT NULL
-) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS session (
-    id INTEGER PRIMARY KEY, started REAL NOT NULL, environment TEXT NOT NULL
-);
-CREATE TABLE IF NOT EXISTS cell (
-    position INTEGER PRIMARY KEY, key TEXT NOT NULL, labels TEXT NOT NULL, seed INTEGER NOT NULL,
-    reason TEXT
-);
-CREATE TABLE IF NOT EXISTS result (
-    key TEXT PRIMARY KEY, session INTEGER NOT NULL REFERENCES session, status TEXT NOT NULL,
-    reason TEXT, trace TEXT, seconds REAL NOT NULL, measures TEXT NOT NULL
-) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS timing (
-    action TEXT, component TEXT, count INTEGER NOT NULL, seconds REAL NOT NULL,
-    PRIMARY KEY (action, component)
-) WITHOUT ROWID;
-"""
+_DAMAGE = (sqlite3.Error, ValueError, TypeError, LookupError, OverflowError, RecursionError)
 
 
 class Store:
@@ -52,55 +44,72 @@ class Store:
     directory
         The run directory.
     create
-        Whether to make one if there is none.
+        Whether to write to it, and to make one if there is none. Only one process may, at a time;
+        a store of an earlier version is brought to this one. Without it nothing is ever written,
+        and what another process commits meanwhile is seen.
 
     Raises
     ------
     StoreError
-        If the directory holds no run, or one that cannot be used.
+        If the directory holds no run, or one that cannot be used, or another run is writing to it.
     """
 
     def __init__(self, directory: Path, *, create: bool = False) -> None:
-        self.directory = directory
-        file = directory / _FILE
+        self.directory, self._lock = directory, None
+        file = directory / STORE
         if not file.exists() and not create:
-            raise StoreError(f"{directory}: not a run directory ({_FILE} is not there)")
+            raise StoreError(f"{directory}: not a run directory ({STORE} is not there)")
+        self._db: sqlite3.Connection | None = None
+        self._loose = 0
         try:
             if create:
                 directory.mkdir(parents=True, exist_ok=True)
-            self._db = sqlite3.connect(self._uri(file), isolation_level=None, uri=True)
-        except (OSError, sqlite3.Error) as error:
-            raise StoreError(f"{file}: cannot be used: {error}") from error
-        try:
-            self._open(file, create)
-        except sqlite3.Error as error:
+                self._lock = Lock(directory)
+            check_files(directory)
+            self._db = connect(file, write=create)
+            if create:
+                self._prepare(file)
+            else:
+                self._look(file)
+        except (OSError, *_DAMAGE) as error:
             self.close()
+            if isinstance(error, StoreError):
+                raise
             raise StoreError(f"{file}: cannot be used: {error}") from error
-        except StoreError:
+
+    @property
+    def _open(self) -> sqlite3.Connection:
+        assert self._db is not None
+        return self._db
+
+    def _prepare(self, file: Path) -> None:
+        """Make the tables, or bring them to this version."""
+        db = self._open
+        if db.execute("PRAGMA user_version").fetchone() == (0,):
+            db.execute("PRAGMA journal_mode = WAL")
+            with self.writing():
+                create(db)
+        elif (version := version_of(db, str(file))) < VERSION:
+            migrate(db, version)
+        db.execute("PRAGMA synchronous = NORMAL")
+        (self._loose,) = db.execute("SELECT COUNT(*) FROM result").fetchone()
+
+    def _look(self, file: Path) -> None:
+        """Read only: what an earlier version wrote is brought to this one in a private copy."""
+        if (version := version_of(self._open, str(file))) < VERSION:
+            copy = private()
+            self._open.backup(copy)
             self.close()
-            raise
-
-    @staticmethod
-    def _uri(file: Path) -> str:
-        """A file that cannot be written is read as it lies there: an archived run."""
-        archived = file.exists() and not os.access(file.parent, os.W_OK)
-        return file.absolute().as_uri() + ("?immutable=1" if archived else "")
-
-    def _open(self, file: Path, create: bool) -> None:
-        (version,) = self._db.execute("PRAGMA user_version").fetchone()
-        if version == 0 and create:
-            self._db.execute("PRAGMA journal_mode = WAL")
-            with self._transaction():
-                for statement in _SCHEMA.split(";"):
-                    self._db.execute(statement)
-                self._db.execute(f"PRAGMA user_version = {VERSION}")
-        elif version != VERSION:
-            raise StoreError(f"{file}: has format {version}; this fpbench reads {VERSION}")
-        self._db.execute("PRAGMA synchronous = NORMAL")
+            self._db = copy
+            migrate(copy, version)
+        self._open.execute("PRAGMA query_only = ON")
 
     def close(self) -> None:
-        """Close the file."""
-        self._db.close()
+        """Close the file, and let others write."""
+        if self._db is not None:
+            self._db.close()
+        if self._lock is not None:
+            self._lock.release()
 
     def __enter__(self) -> Store:
         return self
@@ -111,20 +120,26 @@ class Store:
     @property
     def matrix(self) -> str | None:
         """Canonical JSON of the matrix that made this run; None if it is new."""
-        return self._about().get("matrix")
+        return self.about().get("matrix")
 
     @property
     def title(self) -> str:
         """Title of the matrix."""
-        return self._about().get("title", "")
+        return self.about().get("title", "")
 
     @property
     def rank_by(self) -> str:
         """The measure that its leaderboard ranks by."""
-        return self._about().get("rank_by", "gain")
+        return self.about().get("rank_by", "gain")
 
-    def _about(self) -> dict[str, str]:
-        return dict(self._db.execute("SELECT name, value FROM about"))
+    def about(self) -> dict[str, str]:
+        """What `begin` was told of the matrix."""
+        found = self._read("SELECT name, value FROM about")
+        return {str(name): str(value) for name, value in found}
+
+    def write(self, name: str, text: str) -> None:
+        """Write a file beside the store, whole or not at all."""
+        write_file(self.directory / name, text)
 
     def begin(
         self, about: Mapping[str, str], environment: Mapping[str, Any], cells: Iterable[Cell]
@@ -136,25 +151,33 @@ class Store:
         int
             The session, which results are recorded under.
         """
-        rows = (
-            (i, cell.key, json.dumps(dict(cell.labels)), cell.seed, cell.reason)
-            for i, cell in enumerate(cells)
+        with self.writing():
+            self.plan(about, cells)
+            return self.add_session(time.time(), environment)
+
+    def plan(self, about: Mapping[str, str], cells: Iterable[Cell]) -> None:
+        """Write down what is planned; within a transaction."""
+        db = self._open
+        write_plan(db, ((c.key, json.dumps(dict(c.labels)), c.seed, c.reason) for c in cells))
+        said = [(name, storable(value)) for name, value in about.items()]
+        db.executemany("INSERT OR REPLACE INTO about VALUES (?, ?)", said)
+
+    def add_session(self, started: float, environment: Mapping[str, Any]) -> int:
+        """Write down a session; within a transaction."""
+        cursor = self._open.execute(
+            "INSERT INTO session (started, environment) VALUES (?, ?)",
+            (started, json.dumps(environment)),
         )
-        with self._transaction():
-            self._db.execute("DELETE FROM cell")
-            self._db.executemany("INSERT INTO cell VALUES (?, ?, ?, ?, ?)", rows)
-            self._db.executemany("INSERT OR REPLACE INTO about VALUES (?, ?)", about.items())
-            cursor = self._db.execute(
-                "INSERT INTO session (started, environment) VALUES (?, ?)",
-                (time.time(), json.dumps(environment)),
-            )
         assert cursor.lastrowid is not None
         return cursor.lastrowid
 
+    def _number(self, key: str) -> int:
+        return number(self._open, "known", "key", key)
+
     def done(self) -> set[str]:
         """Keys of the cells that are done; failed ones are tried again."""
-        found = self._db.execute("SELECT key FROM result WHERE status = ?", (Status.DONE,))
-        return {key for (key,) in found}
+        with self._reading():
+            return read_done(self._open)
 
     def add(
         self,
@@ -166,16 +189,43 @@ class Store:
         reason: str | None = None,
         trace: str | None = None,
     ) -> None:
-        """Commit the result of one cell."""
-        row = (key, session, status.value, reason, trace, seconds, json.dumps(measures))
-        with self._transaction():
-            self._db.execute("INSERT OR REPLACE INTO result VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+        """Commit the result of one cell.
+
+        Raises
+        ------
+        StoreError
+            If it cannot be written; nothing of it is, then.
+        PluginError
+            If a measure is neither a number, nor a text, nor None.
+        """
+        with self.writing():
+            self.put(Record(key, session, status, seconds, measures, reason, trace))
+        self._loose += 1
+        if self._loose >= PAGE:
+            with self.writing():
+                self.tidy()
+
+    def put(self, record: Record) -> None:
+        """Write down a result, instead of an earlier one of this cell; within a transaction."""
+        key, session, status, seconds, measures, *said = record
+        layout, data = packed(self._open, measures)
+        texts = (None if text is None else storable(text) for text in said)
+        row = (self._number(key), session, status.value, seconds, layout, data, *texts)
+        self._open.execute("INSERT OR REPLACE INTO result VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+
+    def tidy(self) -> None:
+        """Collect what is final in pages, which are read at once; within a transaction."""
+        try:
+            write_pages(self._open)
+        except (ValueError, TypeError, LookupError) as error:  # of a run that somebody changed
+            raise StoreError(f"{self.directory / STORE}: cannot be read: {error}") from error
+        self._loose = 0
 
     def add_timings(self, timings: Mapping[tuple[str, str], tuple[int, float]]) -> None:
         """Add to the number and seconds of steps done, by action and component."""
         rows = [(*name, count, seconds) for name, (count, seconds) in timings.items()]
-        with self._transaction():
-            self._db.executemany(
+        with self.writing():
+            self._open.executemany(
                 "INSERT INTO timing VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
                 "count = count + excluded.count, seconds = seconds + excluded.seconds",
                 rows,
@@ -183,54 +233,84 @@ class Store:
 
     def timings(self) -> dict[tuple[str, str], float]:
         """Mean seconds of a step, by action and component."""
-        found = self._db.execute("SELECT action, component, seconds / count FROM timing")
-        return {(action, component): mean for action, component, mean in found}
+        return {name: seconds / count for name, (count, seconds) in self.spent().items()}
 
-    def rows(self) -> Iterator[dict[str, Any]]:
-        """One dictionary a planned cell, in the order of the plan.
+    def spent(self) -> dict[tuple[str, str], tuple[int, float]]:
+        """Number and seconds of steps done, by action and component."""
+        found = self._read("SELECT action, component, count, seconds FROM timing WHERE count > 0")
+        return {
+            (action, component): (count, seconds) for action, component, count, seconds in found
+        }
 
-        `cell`, a label for every kind (empty where not used), `seed`, `status`, `reason`,
-        `seconds`, then the measures. A cell that is neither done, failed nor skipped yet has an
-        empty status.
+    def results(self, *, keys: bool = True) -> Results:
+        """The rows of the cells that are planned, in the order of the plan.
+
+        A cell that is neither done, failed nor skipped yet has an empty status. Who needs no keys
+        is served sooner.
         """
-        found = self._db.execute(
-            "SELECT cell.key, labels, seed, cell.reason, status, result.reason, seconds, measures "
-            "FROM cell LEFT JOIN result USING (key) ORDER BY position"
-        )
-        for key, labels, seed, skipped, status, reason, seconds, measures in found:
-            yield {
-                "cell": key,
-                **dict.fromkeys(KINDS, ""),
-                **json.loads(labels),
-                "seed": seed,
-                "status": Status.SKIPPED.value if skipped else status or "",
-                "reason": skipped or reason,
-                "seconds": seconds,
-                **json.loads(measures or "{}"),
-            }
+        with self._reading():
+            return read_results(self._open, keys=keys)
 
-    def trace(self, key: str) -> str | None:
-        """The traceback of a failed cell."""
-        row = self._db.execute("SELECT trace FROM result WHERE key = ?", (key,)).fetchone()
-        return row[0] if row else None
+    def rows(self) -> list[dict[str, Any]]:
+        """The same as dictionaries; see `Results.rows`."""
+        return self.results().rows()
+
+    def cells(self) -> Iterator[Cell]:
+        """The cells that are planned, in the order of the plan."""
+        with self._reading():
+            yield from read_cells(self._open)
+
+    def records(self) -> Iterator[Record]:
+        """All results, those of cells that are not planned any more included."""
+        with self._reading():
+            yield from read_records(self._open)
+
+    def sessions(self) -> list[Session]:
+        """Its sessions, the latest last."""
+        with self._reading():
+            return read_sessions(self._open)
 
     def environment(self) -> dict[str, Any]:
         """The environment of the latest session."""
-        row = self._db.execute(
-            "SELECT environment FROM session ORDER BY id DESC LIMIT 1"
-        ).fetchone()
-        return json.loads(row[0]) if row else {}
+        sessions = self.sessions()
+        return sessions[-1].environment if sessions else {}
+
+    def trace(self, key: str) -> str | None:
+        """The traceback of a failed cell."""
+        query = "SELECT trace FROM result JOIN known ON known.id = number WHERE key = ?"
+        row = next(self._read(query, (key,)), None)
+        return row[0] if row else None
+
+    def _read(self, query: str, given: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+        with self._reading():
+            yield from self._open.execute(query, given)
 
     @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        """All or nothing. A full disk or another writer is one clear error."""
+    def _reading(self) -> Iterator[None]:
+        """A damaged file is one clear error."""
         try:
-            self._db.execute("BEGIN IMMEDIATE")
+            yield
+        except _DAMAGE as error:
+            if isinstance(error, StoreError):
+                raise
+            raise StoreError(f"{self.directory / STORE}: cannot be read: {error}") from error
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """A transaction: all or nothing. A full disk or another writer is one clear error."""
+        db = self._open
+        try:
+            db.execute("BEGIN IMMEDIATE")
             try:
                 yield
             except BaseException:
-                self._db.execute("ROLLBACK")
+                if db.in_transaction:  # a full disk has ended it already
+                    db.execute("ROLLBACK")
                 raise
-            self._db.execute("COMMIT")
+            db.execute("COMMIT")
         except sqlite3.Error as error:
-            raise StoreError(f"{self.directory / _FILE}: cannot be written: {error}") from error
+            file = self.directory / STORE
+            raise StoreError(f"{file}: cannot be written: {error}{hint(error)}") from error
+
+
+__all__ = ["Record", "Session", "Store"]

@@ -10,7 +10,8 @@ import pytest
 
 import fpbench
 from fpbench import DataHome, HiddenError, PluginError, Predictions, Sample, discover
-from fpbench.actions import ACTIONS, execute, view_for
+from fpbench.actions import ACTIONS, HANDED, view_for
+from fpbench.execution import execute
 from fpbench.matrix import read
 from fpbench.planner import make_plan
 from fpbench.steps import Step
@@ -396,7 +397,8 @@ def test_what_tuning_gave_guesses_also_if_it_is_of_a_subclass(split):
             return guessed(split)
 
     step = Step("", "", "guess", None, ())
-    guess = ACTIONS["guess"](plain(), (split, Loaded()), step)
+    handed = HANDED["guess"](plain(), (split, Loaded()), step)
+    guess = ACTIONS["guess"](plain(), handed, step)
     np.testing.assert_array_equal(guess.values, guessed(split).values)
 
 
@@ -416,7 +418,7 @@ def test_tuning_must_give_an_adversary_of_the_same_kind(split):
 
     step = Step("", "", "tune", None, ())
     with pytest.raises(PluginError, match="tuning must give a Odd"):
-        ACTIONS["tune"](Odd(), (split,), step)
+        ACTIONS["tune"](Odd(), HANDED["tune"](Odd(), (split,), step), step)
 
 
 @pytest.mark.parametrize("wrong", [np.zeros(23), np.full((23, 2), 1.5), np.full((23, 2), np.nan)])

@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 import fpbench
-from fpbench import BudgetError, Curator, InputError, Ledger, RuleList, component
+from fpbench import BudgetError, Curator, InputError, Ledger, RuleList, Rules, component
 
 N = 1200
 RNG = np.random.default_rng(3)
@@ -48,6 +48,34 @@ def test_a_tree_of_named_columns_names_them():
     assert release.rules["rule"].str.contains(r"\ba [<>]").all()
     assert release.rules["people"].sum() == tree.predict(FRAME).sum()
     assert release.measures["n_rules"] == len(release.rules)
+
+
+class Own(DecisionTreeClassifier):
+    """A tree that has rules of its own: who is where, whatever the tree says of it."""
+
+    @property
+    def rules(self):
+        return Rules(np.array([1, 0]), ("a is positive", "others"), lambda X: X[:, 0] <= 0)
+
+    def predict(self, X):
+        return (X[:, 0] > 0).astype(int)
+
+
+@pytest.mark.parametrize("mode", [{}, {"mode": "reference"}, {"per_rule": True}])
+def test_a_tree_with_rules_of_its_own_is_what_these_say(mode):
+    tree = Own(max_depth=3, random_state=0).fit(X, Y)
+    release = fpbench.audit(tree, X, SEX, epsilon=1e5, rng=0, **mode)
+    near(release, ratio(tree.predict(X)))
+    if mode.get("per_rule"):
+        assert release.rules["rule"].tolist() == ["a is positive"]
+
+
+def test_what_is_called_rules_and_is_none():
+    tree = Own(max_depth=3, random_state=0).fit(X, Y)
+    tree.__class__ = type("Words", (Own,), {"rules": ["be good"]})
+    near(fpbench.audit(tree, X, SEX, epsilon=1e5, rng=0), ratio(tree.predict(X)))
+    with pytest.raises(InputError, match="reads rules, and the model has none"):
+        fpbench.audit(tree, X, SEX, epsilon=1.0, mode="reference")
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,38 @@ def test_what_is_not_declared_is_named_with_the_way_to_declare_it():
         Domain.of({"age": [0, 1], "job": [0, 1]}).check(FRAME, "x")
 
 
+@pytest.mark.parametrize("given", [["x"], "x", 3, {0: [0, 1]}])
+def test_a_domain_is_lists_by_the_names_of_features(given):
+    with pytest.raises(InputError, match="domain: must be lists by feature"):
+        Domain.of(given)
+
+
+def test_names_that_are_no_texts_are_known_by_their_text():
+    frame = FRAME.set_axis([0, 1], axis=1)
+    domain = Domain.of({"0": [17, 90], "1": ["a", "b"]})
+    domain.check(frame, "x")
+    assert domain.fit(frame)["0"].tolist() == [17, 40, 90]
+
+
+@pytest.mark.parametrize(
+    ("frame", "says"),
+    [
+        (FRAME[["age", "age"]], "x: two features are called 'age'"),
+        (FRAME.assign(job=[1, 2, 3]), "'job' is int64, and what is declared are categories"),
+        (
+            FRAME.assign(job=pd.Categorical([1, 2, 3])),
+            "'job' are int64, and declared ones are texts",
+        ),
+        (FRAME.assign(age=["1", "2", "3"]), "'age' is .*, and what is declared are bounds"),
+        (FRAME.assign(age=[1j, 2, 3]), "'age' is complex128, and what is declared are bounds"),
+    ],
+)
+def test_types_that_what_is_declared_does_not_fit(frame, says):
+    """Silently nobody would have a category, or an error would quote somebody's value."""
+    with pytest.raises(InputError, match=says):
+        Domain.of({"age": [17, 90], "job": ["1", "2"]}).check(frame, "x")
+
+
 def test_features_are_made_to_fit():
     made = Domain.of({"age": [17, 90], "job": ["b", "c", "a"]}).fit(FRAME)
     assert made["age"].tolist() == [17, 40, 90]

@@ -89,7 +89,7 @@ def test_what_is_set():
         (Recipe("antigravity:fly"), "part of Python itself"),
         (Recipe("builtins:exec"), "part of Python itself"),
         (Recipe("importlib.util:find_spec"), "part of Python itself"),
-        (Recipe("numpy:load"), "numpy:load is not a classifier"),
+        (Recipe("numpy:load"), "'numpy' is not one that requires scikit-learn"),
         (Recipe("sklearn.datasets:load_iris"), "is not a classifier"),
         (Recipe("sklearn.tree:DecisionTreeRegressor"), "is not a classifier"),
         (Recipe("sklearn.cluster:KMeans"), "is not a classifier"),
@@ -135,7 +135,8 @@ class Toy(ClassifierMixin, BaseEstimator):
         return self
 
 
-def test_what_is_needed():
+def test_what_is_needed(monkeypatch):
+    monkeypatch.setenv("FPBENCH_IMPORTS", __name__)
     toy = Recipe(f"{__name__}:Toy", {"anything": 3})
     toy.check()
     assert Toy.made == 1
@@ -154,6 +155,7 @@ def test_a_module_that_fails(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "fails_on_import.py").write_text("import sys\nsys.exit(3)\n")
     (tmp_path / "lacks_a_module.py").write_text("import no_such_thing\n")
+    monkeypatch.setenv("FPBENCH_IMPORTS", "fails_on_import,lacks_a_module")
     with pytest.raises(InputError, match="'fails_on_import' cannot be imported: 3"):
         Recipe("fails_on_import:X").check()
     with pytest.raises(InputError, match="'lacks_a_module' cannot be imported: No module named"):
@@ -190,7 +192,7 @@ def test_errors_say_where():
     for kind, name, given, said in (
         ("learner", "plain", {"base": "tree"}, "learner 'plain': base: there is no classifier"),
         ("learner", "plain", {"base_parameters": {"depth": 3}}, "base_parameters: decision-tree"),
-        ("adversary", "a1", {"family": "os:system"}, "adversary 'a1': family: os:system is not"),
+        ("adversary", "a1", {"family": "os:system"}, "'a1': family: os:system is refused"),
         ("adversary", "a1", {"parameters": {"depth": 3}}, "'a1': parameters: random-forest has no"),
     ):
         with pytest.raises(InputError, match=re.escape(said)):

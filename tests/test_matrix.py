@@ -140,15 +140,15 @@ BAD = {
     ),
     "no values": (
         GOOD.replace("sweep = [1, 2]", "linspace = [1, 2, 0]"),
-        "must be in 1..1000000, not 0",
+        "must be whole and 1 or more, not 0",
     ),
     "a billion values": (
         GOOD.replace("sweep = [1, 2]", "linspace = [1, 2, 1000000000]"),
-        "not 1000000000",
+        "number: linspace is too large: 1,000,000,000 combinations, more than 1,000,000",
     ),
     "too many seeds": (
         GOOD.replace("seeds = 2", "seeds = 2000000"),
-        "less than or equal to 1000000",
+        "is too large: 8,000,000 combinations, more than 1,000,000",
     ),
     "too many cells": (GOOD.replace("seeds = 2", "seeds = 500000"), "2,000,000 combinations"),
     "too many variants": (

@@ -94,6 +94,18 @@ def test_a_name_claimed_twice_names_both_owners_and_harms_nobody_else(install):
             "fpbench_spells",
         ),
         ("def broken(:", "SyntaxError"),
+        (
+            "from fpbench import hookimpl\n@hookimpl\ndef fpbench_spells():\n    return []",
+            "fpbench_spells: fpbench 0.1.0 has no such thing; is the plugin for a newer fpbench?",
+        ),
+        (
+            "from fpbench import Spell",
+            "Spell: fpbench 0.1.0 has no such thing; is the plugin for a newer fpbench?",
+        ),
+        (
+            "from fpbench import hookimpl\n@hookimpl\ndef fpbench_correctors(wand):\n    return []",
+            "Argument(s) {'wand'}: fpbench 0.1.0 has no such thing",
+        ),
     ],
 )
 def test_a_broken_plugin_is_a_row(install, source, reason):
@@ -105,6 +117,31 @@ def test_a_broken_plugin_is_a_row(install, source, reason):
     assert reason in broken.reason
     assert "Traceback" in broken.trace
     assert catalog.component("corrector", "exact")
+
+
+def test_troubles_of_every_sort_are_a_clear_row_each(install, command):
+    """Two that claim one name, one that fails on import, one for newer hooks: the rest works."""
+    install("first-flip", "first", FLIP.format(owner="first"))
+    install("second-flip", "second", FLIP.format(owner="second"))
+    install("torn", "torn", "import nowhere_to_be_found")
+    install(
+        "modern", "modern", "from fpbench import hookimpl\n@hookimpl\ndef fpbench_spells(): pass"
+    )
+    done = command("plugins")
+    assert done.returncode == 0
+    rows = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    assert "flip first-flip 1.0 also claimed by second-flip 1.0" in rows
+    assert (
+        "broken: torn of torn 1.0: ModuleNotFoundError: No module named 'nowhere_to_be_found'"
+        in rows
+    )
+    (row,) = [row for row in rows if row.startswith("broken: modern of modern 1.0: ")]
+    assert "fpbench_spells: fpbench 0.1.0 has no such thing; is the plugin for a newer" in row
+    assert sum("flip" in row or "torn" in row or "modern" in row for row in rows) == 3
+    assert command("describe", "corrector", "exact").returncode == 0
+    claimed = command("describe", "corrector", "flip")
+    assert claimed.returncode == 2
+    assert "is claimed by first-flip 1.0 and second-flip 1.0" in claimed.stderr
 
 
 LAZY = """

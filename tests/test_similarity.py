@@ -149,6 +149,7 @@ PEOPLE = pd.DataFrame({"age": [20.0, 30.0], "job": pd.Categorical(["u", "v"])})
         (PEOPLE.assign(job=["u", "v"]), {}, DataError, "'job' is (object|str), neither"),
         (np.zeros(3), {}, DataError, "has 1 dimensions"),
         (np.array([["u", "v"]]), {}, DataError, "a matrix of numbers"),
+        ([[0.0], [1.0, 2.0]], {}, DataError, "a matrix of numbers"),
         (PEOPLE.set_axis(["a", "a"], axis=1), {}, InputError, "two features are called 'a'"),
         (np.eye(3), {"names": ["a"]}, InputError, "has 3 columns, not 1"),
         (np.eye(3), {"free": ["x3"]}, InputError, "no feature 'x3'; did you mean 'x"),

@@ -28,7 +28,7 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 import numpy as np
 
 import fpbench
-from fpbench.actions import execute
+from fpbench.execution import execute
 from fpbench.matrix import read
 from fpbench.planner import make_plan
 

@@ -1,4 +1,4 @@
-"""What runner and store cost: 10,000 cells that do nothing, inline. Limit: 3 ms a cell.
+"""What runner and store cost: 10,000 cells that do nothing, inline. Limit: 2 ms a cell.
 
 The components are the toys of the tests, installed for this process only. Memory is what is
 still allocated, read after every 1,000 cells: it must not grow with the cells that are done.
@@ -16,7 +16,7 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[name] = "1"
 
 CELLS = 10_000
-LIMIT_MS = 3.0
+LIMIT_MS = 2.0
 TOYS = Path(__file__).parents[2] / "tests" / "plugins"
 
 

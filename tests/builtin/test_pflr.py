@@ -554,6 +554,7 @@ def test_the_code_of_the_docs_runs():
         ({"epsilon": math.nan}, "epsilon"), ({"epsilon": "1"}, "epsilon"),
         ({"fairness": -0.1}, "fairness"), ({"fairness": math.nan}, "fairness"),
         ({"fairness_share": 0.0}, "fairness_share"), ({"fairness_share": 1.0}, "fairness_share"),
+        ({"fairness_share": 1e-320}, "fairness_share"), ({"fairness": 1e-320}, "fairness = 1e-320"),
         ({"penalty": 0.0}, "penalty"), ({"penalty": math.inf}, "penalty"),
         ({"variant": "pflr-star"}, "variant"), ({"repair": "cut"}, "repair"),
         ({"variant": "pflr*", "fairness": math.inf}, "beyond all use"), ({"alpha": 1}, "alpha"),

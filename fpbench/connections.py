@@ -1,0 +1,60 @@
+"""Connections to the files of stores, which may come from anybody."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import tempfile
+from pathlib import Path
+
+_LONGEST = 64 * 2**20
+"""Bytes of a text or of a row: more than any run writes."""
+_KEPT = "; what was committed is kept"
+_HINTS = {
+    sqlite3.SQLITE_FULL: f"{_KEPT}: make room, and run again",
+    sqlite3.SQLITE_IOERR: f"{_KEPT}: see that the disk is there and not full, and run again",
+    sqlite3.SQLITE_READONLY: f"{_KEPT}: choose a directory that can be written with --out",
+}
+
+
+def hint(error: sqlite3.Error) -> str:
+    """What to do about an error of writing, as the end of its message."""
+    return _HINTS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, "")
+
+
+def connect(file: Path, *, write: bool) -> sqlite3.Connection:
+    """Open a file from anybody: nothing in it is run, and no part of it may be without end."""
+    # A file that cannot be written is read as it lies there: an archived run.
+    archived = file.exists() and not os.access(file.parent, os.W_OK)
+    if archived and not write and file.with_name(f"{file.name}-wal").exists():
+        db = _with_log(file)
+    else:
+        uri = file.absolute().as_uri() + ("?immutable=1" if archived else "")
+        db = sqlite3.connect(uri, isolation_level=None, uri=True)
+    db.execute("PRAGMA trusted_schema = OFF")
+    db.execute("PRAGMA cell_size_check = ON")
+    db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST)
+    return db
+
+
+def private() -> sqlite3.Connection:
+    """A file that nobody else sees, and that is gone when it is closed."""
+    return sqlite3.connect("", isolation_level=None)
+
+
+def _with_log(file: Path) -> sqlite3.Connection:
+    """A copy of an archived run that was killed: its last cells are in the log beside it."""
+    copy = private()
+    with tempfile.TemporaryDirectory() as place:
+        for suffix in ("", "-wal"):
+            shutil.copyfile(f"{file}{suffix}", Path(place) / f"{file.name}{suffix}")
+        original = sqlite3.connect(Path(place) / file.name)
+        try:
+            original.backup(copy)
+        finally:
+            original.close()
+    return copy
+
+
+__all__ = ["connect", "hint", "private"]

@@ -1,0 +1,252 @@
+"""What differs between two runs: cells, measures to the last bit, versions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fpbench.kinds import KINDS
+from fpbench.packing import Bits, Kind, Kinds
+from fpbench.results import Results
+from fpbench.store import Store
+
+_Places = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Change:
+    """A cell that says one thing in one run and another in the other."""
+
+    cell: str
+    """Its labels and seed."""
+    name: str
+    """The measure, or `status`."""
+    one: Any
+    other: Any
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How much cells differ in one measure."""
+
+    name: str
+    cells: int
+    """How many differ."""
+    largest: float | None
+    """Largest absolute difference; None where no pair of numbers differs."""
+    mean: float | None
+    """Mean difference, the other run less this one, of the cells that differ."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What differs between two runs."""
+
+    one: Path
+    other: Path
+    same_matrix: bool
+    environment: tuple[tuple[str, str, str], ...]
+    """What of the environments of the latest sessions differs: its name, and both values."""
+    compared: int
+    """Cells that both have and that are done in both."""
+    other_code: int
+    """Cells of both whose keys differ: other code, data or versions made them."""
+    only_one: tuple[str, ...]
+    """Cells that only the first has."""
+    only_other: tuple[str, ...]
+    measures_only_one: tuple[str, ...]
+    """Measures that only rows of the first have."""
+    measures_only_other: tuple[str, ...]
+    statuses: tuple[Change, ...]
+    """Cells that became of another status."""
+    spreads: tuple[Spread, ...]
+    """Measures that differ, those in most cells first."""
+    changes: tuple[Change, ...]
+    """The values that differ, cell by cell."""
+
+    def __bool__(self) -> bool:
+        return bool(
+            self.only_one or self.only_other or self.measures_only_one or self.measures_only_other
+            or self.statuses or self.changes
+        )  # fmt: skip
+
+
+def diff(one: str | Path, other: str | Path, *, most: int = 1_000) -> Difference:
+    """Compare two runs, of the same matrix or of others.
+
+    Cells are the same if their labels and seeds are, whatever code made them. Measures are compared
+    to the last bit, but for those that say how long things took.
+
+    Parameters
+    ----------
+    one, other
+        Run directories.
+    most
+        How many changes of cells are told one by one; all are counted.
+
+    Raises
+    ------
+    StoreError
+        If a directory holds no run.
+    """
+    first, second = Path(one), Path(other)
+    with Store(first) as a, Store(second) as b:
+        environment = environment_changes(a.environment(), b.environment())
+        same_matrix = a.matrix == b.matrix
+        pair = _Pair(a.results(), b.results())
+    spreads, changes = pair.measures(most)
+    return Difference(
+        one=first,
+        other=second,
+        same_matrix=same_matrix,
+        environment=environment,
+        compared=len(pair.done[0]),
+        other_code=pair.other_code(),
+        only_one=pair.lacking(0),
+        only_other=pair.lacking(1),
+        measures_only_one=tuple(n for n in pair.a.names if n not in pair.b.names),
+        measures_only_other=tuple(n for n in pair.b.names if n not in pair.a.names),
+        statuses=pair.statuses(),
+        spreads=spreads,
+        changes=changes,
+    )
+
+
+def environment_changes(
+    one: Mapping[str, Any], other: Mapping[str, Any]
+) -> tuple[tuple[str, str, str], ...]:
+    """What of two environments differs; `-` stands for what one of them lacks."""
+    a, b = dict(_flat(one)), dict(_flat(other))
+    return tuple(
+        (name, a.get(name, "-"), b.get(name, "-"))
+        for name in sorted(a.keys() | b.keys())
+        if a.get(name) != b.get(name)
+    )
+
+
+def _flat(environment: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
+    found = []
+    for name, value in environment.items():
+        if isinstance(value, Mapping):
+            found += _flat(value, f"{prefix}{name} ")
+        else:
+            said = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+            found.append((f"{prefix}{name}", said))
+    return found
+
+
+def is_time(name: str) -> bool:
+    """Whether a measure says how long something took, and so is never the same twice."""
+    return name == "seconds" or name.endswith("_seconds")
+
+
+def cell_name(labels: Mapping[str, str], seed: int) -> str:
+    """A cell as people are told of it: its labels and its seed."""
+    said = ", ".join(labels[kind] for kind in KINDS if labels.get(kind))
+    return f"{said}, seed {seed}"
+
+
+class _Pair:
+    """Two runs, and which rows of theirs are the same cell."""
+
+    def __init__(self, a: Results, b: Results) -> None:
+        self.a, self.b = a, b
+        labels = {labels: i for i, labels in enumerate(dict.fromkeys(
+            [*a.combinations, *b.combinations]))}  # fmt: skip
+        seeds = np.unique(np.concatenate([a.seeds, b.seeds]))
+        flat = []
+        for run in (a, b):
+            numbers = np.array([labels[each] for each in run.combinations], np.int64)
+            flat.append(
+                numbers[run.combination] * max(len(seeds), 1) + np.searchsorted(seeds, run.seeds)
+            )
+        _, first, second = np.intersect1d(flat[0], flat[1], return_indices=True)
+        order = np.argsort(first)  # as the first run has them
+        self.rows: list[_Places] = [first[order], second[order]]
+        both = a.finished()[0][self.rows[0]] & b.finished()[0][self.rows[1]]
+        self.done: list[_Places] = [rows[both] for rows in self.rows]
+        texts = {text: i for i, text in enumerate(dict.fromkeys([*a.words, *b.words]))}
+        self._words = list(texts)
+        self._number = [
+            np.array([texts[text] for text in run.words] or [0], np.int64) for run in (a, b)
+        ]
+
+    def _cell(self, row: int) -> str:
+        return cell_name(self.a.labels(row), int(self.a.seeds[row]))
+
+    def lacking(self, which: int) -> tuple[str, ...]:
+        """Cells that only one of them has."""
+        run = (self.a, self.b)[which]
+        alone = np.setdiff1d(np.arange(len(run)), self.rows[which])
+        return tuple(cell_name(run.labels(i), int(run.seeds[i])) for i in alone.tolist())
+
+    def other_code(self) -> int:
+        """Cells that are done in both, by other code or with other data."""
+        pairs = zip(*(rows.tolist() for rows in self.done), strict=True)
+        return sum(self.a.cells[i] != self.b.cells[j] for i, j in pairs)
+
+    def statuses(self) -> tuple[Change, ...]:
+        """Cells that became of another status, and why they failed."""
+
+        def said(run: Results, row: int) -> str:
+            status = run.statuses[row] or "not run yet"
+            why = run.reasons.get(row)
+            return f"{status}: {why}" if why else status
+
+        pairs = zip(*(rows.tolist() for rows in self.rows), strict=True)
+        return tuple(
+            Change(self._cell(i), "status", said(self.a, i), said(self.b, j))
+            for i, j in pairs
+            if self.a.statuses[i] != self.b.statuses[j]
+        )
+
+    def measures(self, most: int) -> tuple[tuple[Spread, ...], tuple[Change, ...]]:
+        """How measures of cells that are done in both differ."""
+        spreads: list[Spread] = []
+        changes: list[Change] = []
+        for name in self.a.names:
+            if is_time(name) or name not in self.b.names:
+                continue
+            places = self._different(name)
+            if not len(places):
+                continue
+            a, b = (
+                run.numbers(name)[rows[places]]
+                for run, rows in zip((self.a, self.b), self.done, strict=True)
+            )
+            with np.errstate(invalid="ignore"):  # of infinities
+                apart = b - a
+            apart = apart[~np.isnan(apart)]
+            known = len(apart) > 0
+            spreads.append(Spread(
+                name, len(places), float(np.abs(apart).max()) if known else None,
+                float(apart.mean()) if known else None,
+            ))  # fmt: skip
+            changes += [self._change(name, int(i)) for i in places[: most - len(changes)]]
+        return tuple(sorted(spreads, key=lambda spread: -spread.cells)), tuple(changes)
+
+    def _different(self, name: str) -> _Places:
+        (kinds, bits), (kinds_b, bits_b) = self._values(0, name), self._values(1, name)
+        return np.flatnonzero((kinds != kinds_b) | (bits != bits_b))
+
+    def _values(self, which: int, name: str) -> tuple[Kinds, Bits]:
+        run, rows = (self.a, self.b)[which], self.done[which]
+        kinds, bits = run.kinds(name)[rows], run.bits(name)[rows]
+        texts = kinds >= Kind.WORD
+        bits[texts] = self._number[which][bits[texts]]
+        return kinds, bits
+
+    def _change(self, name: str, place: int) -> Change:
+        values = [
+            run.value(name, int(rows[place]))
+            for run, rows in zip((self.a, self.b), self.done, strict=True)
+        ]
+        return Change(self._cell(int(self.done[0][place])), name, *values)
+
+
+__all__ = ["Change", "Difference", "Spread", "cell_name", "diff", "environment_changes", "is_time"]

@@ -1,0 +1,94 @@
+"""Runs one step here: whatever a component raises becomes a `Failure`, never an exception."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+from fpbench.actions import ACTIONS, CHECKS, HANDED
+from fpbench.components import Component
+from fpbench.errors import FpbenchError, HiddenError, InputError, PluginError
+from fpbench.plugins import Catalog
+from fpbench.specs import build
+from fpbench.steps import Failure, Result, Step
+
+
+class StoppedError(FpbenchError):
+    """A step that took more than it may, or whose process died."""
+
+
+class LostError(Exception):
+    """The process that did a step is gone, and not known to be through the step's fault."""
+
+
+def execute(step: Step, parents: tuple[Any, ...], catalog: Catalog | None = None) -> Result:
+    """Run one step; a component that raises gives a `Failure`, never an exception.
+
+    Parameters
+    ----------
+    step
+        What to do.
+    parents
+        Results of its parents, in order.
+    catalog
+        What is installed; found out here, in a worker, if None.
+    """
+
+    def work() -> Any:
+        component = component_of(step, catalog)
+        given = handed(step, component, parents)
+        return checked(step, ACTIONS[step.action](component, given, step), given)
+
+    return attempt(step, work)
+
+
+def component_of(step: Step, catalog: Catalog | None = None) -> Component | None:
+    """The component that a step uses."""
+    if step.spec is None:
+        return None
+    if catalog is None:
+        from fpbench.plugins import discover
+
+        catalog = discover()
+    return build(step.spec, catalog)
+
+
+def handed(step: Step, component: Component | None, parents: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What a step's component is handed: an adversary its view, others their parents' results."""
+    make = HANDED.get(step.action)
+    return make(component, parents, step) if make else parents
+
+
+def checked(step: Step, value: Any, given: tuple[Any, ...]) -> Any:
+    """What a step gave, after it was checked."""
+    if step.action in CHECKS:
+        CHECKS[step.action](value, given)
+    return value
+
+
+def attempt(step: Step, work: Callable[[], Any]) -> Result:
+    """Do the work of a step, and measure how long it takes."""
+    started = time.perf_counter()
+    value: Any
+    try:
+        value = work()
+    # Whatever a component raises, and be it the wish to exit, fails its own cells only.
+    except (Exception, SystemExit) as error:
+        value = failed(step, error)
+    return Result(value, time.perf_counter() - started)
+
+
+def failed(step: Step, error: BaseException) -> Failure:
+    """The failure that an error makes of a step; called while it is handled."""
+    message = " ".join(str(error).split())
+    known = isinstance(error, (InputError, HiddenError, PluginError, StoppedError))
+    reason = f"{step}: {message}" if known else f"{step}: {type(error).__name__}: {message}"
+    return Failure(reason, traceback.format_exc(), isinstance(error, InputError))
+
+
+__all__ = [
+    "LostError", "StoppedError", "attempt", "checked", "component_of", "execute", "failed",
+    "handed",
+]  # fmt: skip

@@ -1,0 +1,70 @@
+"""What a step may take: time and memory, as a matrix says it in `[limits]`."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+_UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
+          "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}  # fmt: skip
+_SIZE = re.compile(r"\s*(\d{1,18}(?:\.\d{1,18})?)\s*([A-Za-z]{1,3})\s*")
+_MOST_BYTES = 2**60
+"""More than any machine has, and less than the operating system can count."""
+
+
+def _in_bytes(said: object) -> object:
+    """A size in words as a number of bytes; anything else as it is."""
+    if not isinstance(said, str):
+        return said
+    found = _SIZE.fullmatch(said)
+    unit = _UNITS.get(found[2].upper()) if found else None
+    if found is None or unit is None:
+        raise ValueError('must be a number of bytes, or a size such as "512 MiB" or "2 GB"')
+    return int(float(found[1]) * unit)
+
+
+def _sensible(size: int | None) -> int | None:
+    if size is not None and not 0 < size <= _MOST_BYTES:
+        raise ValueError(f"must be above 0 and at most {_MOST_BYTES} bytes")
+    return size
+
+
+class Limits(BaseModel):
+    """What each step of a component may take; a step that takes more fails alone."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    timeout: float | None = Field(None, gt=0, allow_inf_nan=False)
+    """Seconds."""
+    memory_limit: Annotated[
+        int | None, BeforeValidator(_in_bytes), AfterValidator(_sensible)
+    ] = None  # fmt: skip
+    """Bytes, beyond what a process has that has only been started."""
+
+    def __bool__(self) -> bool:
+        return self.timeout is not None or self.memory_limit is not None
+
+    @property
+    def on_time(self) -> str:
+        """The limit on time, for messages."""
+        return f"timed out after {self.timeout:g} s (timeout of [limits])"
+
+    @property
+    def on_memory(self) -> str:
+        """The limit on memory, for messages."""
+        return f"needs more memory than {_said(self.memory_limit or 0)} (memory_limit of [limits])"
+
+
+def _said(size: int) -> str:
+    """A size in the largest unit in which it is short."""
+    for unit in ("TiB", "GiB", "MiB", "KiB"):
+        number = size / _UNITS[unit.upper()]
+        if number >= 1 and len(f"{number:g}") <= 5:
+            return f"{number:g} {unit}"
+    return f"{size} bytes"
+
+
+NO_LIMITS = Limits()
+"""As much as it takes."""

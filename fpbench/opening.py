@@ -1,0 +1,136 @@
+"""Which engine is wanted, and having it for as long as it is needed."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+from fpbench.alone import POSSIBLE
+from fpbench.engines import ENGINES, Engine, InlineEngine, LokyEngine
+from fpbench.errors import InputError, nearest
+from fpbench.fitness import Needs
+from fpbench.home import DataHome
+from fpbench.limits import NO_LIMITS, Limits
+from fpbench.processes import ONE_THREAD
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Which engine is wanted, and of what make.
+
+    Raises
+    ------
+    InputError
+        If there is no such engine, or what is asked does not fit it.
+    """
+
+    name: str | None = None
+    """One of `ENGINES`; by default `dask` with a scheduler, `loky` for several jobs."""
+    jobs: int = 1
+    """Worker processes."""
+    scheduler: str | None = None
+    """Address of the scheduler of a dask cluster that runs already."""
+    connect_timeout: float = 30.0
+    """Seconds in which it must answer."""
+
+    def __post_init__(self) -> None:
+        if self.jobs < 1:
+            raise InputError(f"jobs must be 1 or more, not {self.jobs}")
+        if not self.connect_timeout > 0:
+            raise InputError(f"connect timeout must be above 0, not {self.connect_timeout:g}")
+        if self.name is None:
+            name = "dask" if self.scheduler else "inline" if self.jobs == 1 else "loky"
+            object.__setattr__(self, "name", name)
+        if self.name not in ENGINES:
+            raise InputError(f"unknown engine {self.name!r}; {nearest(str(self.name), ENGINES)}")
+        if self.name == "inline" and self.jobs > 1:
+            raise InputError(f"engine 'inline' runs one job at a time, not {self.jobs}; use 'loky'")
+        if self.scheduler and self.name != "dask":
+            raise InputError(f"engine {self.name!r} has no scheduler; leave it out, or use 'dask'")
+        if self.scheduler and self.jobs > 1:
+            raise InputError(
+                "the cluster that has the scheduler says how many workers there are; leave out "
+                "the jobs"
+            )
+
+
+@contextmanager
+def open_engine(
+    asked: Asked, home: DataHome, limits: Limits = NO_LIMITS, needs: Needs | None = None
+) -> Iterator[Engine]:
+    """An engine, for as long as it is needed; none of its processes outlives it.
+
+    Parameters
+    ----------
+    asked
+        Which one.
+    home
+        Where data sets are loaded from.
+    limits
+        What a step may take.
+    needs
+        What workers on other machines must have; None if that is not to be compared.
+
+    Raises
+    ------
+    InputError
+        If limits cannot be kept on this operating system; `EngineError` if the scheduler does not
+        answer, or its workers have not what is needed.
+    """
+    _check_limits(limits)
+    engine: Engine
+    with ExitStack() as stack:
+        if asked.name == "inline":
+            stack.enter_context(_one_thread())
+            engine = InlineEngine(home, limits)
+        elif asked.name == "loky":
+            engine = LokyEngine(asked.jobs, home, limits)
+        else:
+            engine = _dask(asked, home, limits, needs)
+        try:
+            yield engine
+        except BaseException:
+            engine.close(now=True)
+            raise
+        engine.close(now=False)
+
+
+def _check_limits(limits: Limits) -> None:
+    if limits and not POSSIBLE:
+        raise InputError("[limits]: cannot be kept here: this operating system does not fork")
+    if limits.memory_limit is not None and sys.platform != "linux":
+        raise InputError("[limits]: memory_limit: can be kept on Linux only")
+
+
+def _dask(asked: Asked, home: DataHome, limits: Limits, needs: Needs | None) -> Engine:
+    try:
+        from fpbench.dask_engine import connect
+    except ModuleNotFoundError as error:
+        if error.name not in ("dask", "distributed"):
+            raise
+        raise InputError("engine 'dask' is not installed: pip install 'fpbench[dask]'") from None
+    return connect(asked.scheduler, asked.jobs, asked.connect_timeout, home, limits, needs)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Limit native thread pools: of libraries that are loaded, and of those that will be."""
+    from threadpoolctl import threadpool_limits
+
+    before = {name: os.environ.get(name) for name in ONE_THREAD}
+    os.environ.update(ONE_THREAD)
+    try:
+        with threadpool_limits(1):
+            yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+__all__ = ["Asked", "open_engine"]

@@ -1,0 +1,222 @@
+"""Some cells of a run, run again and compared with it to the last bit."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from fpbench.differences import Change, cell_name, environment_changes, is_time
+from fpbench.environment import describe_environment
+from fpbench.errors import InputError, MatrixError, StoreError
+from fpbench.home import DataHome
+from fpbench.kinds import KINDS, Status
+from fpbench.matrix import Matrix, read
+from fpbench.opening import Asked, open_engine
+from fpbench.packing import same
+from fpbench.plan import Cell, Plan
+from fpbench.planner import make_plan
+from fpbench.plugins import discover
+from fpbench.runner import Runner
+from fpbench.store import Store
+from fpbench.sweeps import MAX_CELLS
+from fpbench.tables import Table
+
+_MATRICES = ("matrix.toml", "matrix.json")
+
+_Place = tuple[tuple[str, ...], int]
+"""Labels and seed of a cell."""
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A cell that was to be run again."""
+
+    cell: str
+    """Its labels and seed."""
+    changes: tuple[Change, ...] = ()
+    """Measures that differ: what the run says, and what they are here."""
+    problem: str | None = None
+    """Why it could not be run again."""
+    same_code: bool = True
+    """Whether the code and the data here are those that made it."""
+
+    @property
+    def same(self) -> bool:
+        """Whether it is what the run says."""
+        return not self.changes and self.problem is None
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What running some cells of a run again has shown."""
+
+    path: Path
+    checked: tuple[Checked, ...]
+    done: int
+    """Cells of the run that are done, which the sample was drawn from."""
+    seed: int
+    """Draws the same sample again."""
+    environment: tuple[tuple[str, str, str], ...]
+    """What differs of the environment: its name, then, and now."""
+
+    @property
+    def same(self) -> bool:
+        """Whether all of the sample is what the run says."""
+        return all(each.same for each in self.checked)
+
+
+def verify(
+    run: str | Path,
+    sample: int = 10,
+    *,
+    seed: int | None = None,
+    jobs: int = 1,
+    tables: Mapping[str, Table] = MappingProxyType({}),
+) -> Verification:
+    """Run a sample of the cells of a run again, elsewhere, and compare them with it.
+
+    Nothing of the run is changed. Times are not compared.
+
+    Parameters
+    ----------
+    run
+        The run directory.
+    sample
+        How many of its cells that are done; all if there are no more.
+    seed
+        Draws the sample; a new one each time if None.
+    jobs
+        Worker processes.
+    tables
+        Tables in memory that the run was made with.
+
+    Raises
+    ------
+    StoreError
+        If the directory holds no run, nothing is done, or its matrix is not there.
+    """
+    if sample < 1:
+        raise InputError(f"sample must be 1 or more, not {sample}")
+    path = Path(run)
+    with Store(path) as store:
+        results, then = store.results(), store.environment()
+        # Who ran a matrix of more cells than is usual had allowed it.
+        matrix = matrix_of(store, max(MAX_CELLS, len(results)))
+    done, _ = results.finished()
+    rows = np.flatnonzero(done)
+    if not len(rows):
+        raise StoreError(f"{path}: no cell is done: there is nothing to verify")
+    if seed is None:
+        seed = int(np.random.default_rng().integers(2**32))
+    drawn = np.random.default_rng(seed).choice(rows, min(sample, len(rows)), replace=False)
+    wanted: dict[_Place, int] = {
+        (results.combinations[results.combination[row]], int(results.seeds[row])): row
+        for row in np.sort(drawn).tolist()
+    }
+    seeds = tuple(sorted({place[1] for place in wanted}))
+    again = _Again(replace(matrix, seeds=seeds), wanted.keys(), jobs, tables)
+    stored = {row["cell"]: row for row in results.rows()}
+    checked = tuple(
+        again.check(place, results.cells[row], stored[results.cells[row]])
+        for place, row in wanted.items()
+    )
+    return Verification(
+        path, checked, len(rows), seed, environment_changes(then, again.environment)
+    )
+
+
+def matrix_of(store: Store, max_cells: int = MAX_CELLS) -> Matrix:
+    """The matrix that a run was made from, as its directory holds it.
+
+    Raises
+    ------
+    StoreError
+        If it is not there, or is not that of the run, in any of its profiles.
+    """
+    for name in _MATRICES:
+        file = store.directory / name
+        if file.is_file():
+            source = _mapping(file) if name.endswith(".json") else file
+            plain = read(source, max_cells=max_cells)
+            for profile in (None, *plain.profiles):
+                matrix = _read(source, profile, max_cells)
+                if matrix is not None and matrix.canonical() == store.matrix:
+                    return matrix
+            raise StoreError(f"{file}: is not the matrix that the run was made from")
+    raise StoreError(f"{store.directory}: holds no matrix ({' or '.join(_MATRICES)})")
+
+
+def _mapping(file: Path) -> Mapping[str, Any]:
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise StoreError(f"{file}: cannot be read: {error}") from error
+    if not isinstance(found, dict):
+        raise StoreError(f"{file}: is not a matrix")
+    return found
+
+
+def _read(source: Path | Mapping[str, Any], profile: str | None, max_cells: int) -> Matrix | None:
+    try:
+        return read(source, profile, max_cells=max_cells)
+    except MatrixError:  # of a profile that was not meant
+        return None
+
+
+class _Again:
+    """Cells that are run again, in a directory that is gone afterwards."""
+
+    def __init__(self, matrix: Matrix, wanted: Any, jobs: int, tables: Mapping[str, Table]) -> None:
+        catalog, home = discover(), replace(DataHome.default(), tables=dict(tables))
+        whole = make_plan(matrix, catalog, home)
+        self.environment = describe_environment(whole.data, catalog)
+        self._planned = {place: cell for cell in whole.cells if (place := _place(cell)) in wanted}
+        plan = replace(whole, cells=list(self._planned.values()))
+        self._rows = self._run(plan, matrix, Asked(jobs=jobs), home)
+
+    def _run(
+        self, plan: Plan, matrix: Matrix, asked: Asked, home: DataHome
+    ) -> dict[str, dict[str, Any]]:
+        with (
+            tempfile.TemporaryDirectory(prefix="fpbench-verify-") as place,
+            open_engine(asked, home, matrix.limits) as engine,
+            Store(Path(place), create=True) as store,
+        ):
+            session = store.begin({}, {}, plan.cells)
+            Runner(plan, store, session, engine, lambda _: None).run()
+            return {row["cell"]: row for row in store.rows()}
+
+    def check(self, place: _Place, key: str, stored: Mapping[str, Any]) -> Checked:
+        """What a cell is here, beside what the run says of it."""
+        labels, seed = place
+        name = cell_name(dict(zip(KINDS, labels, strict=True)), seed)
+        cell = self._planned.get(place)
+        if cell is None:
+            return Checked(name, problem="the matrix does not have it")
+        row = self._rows[cell.key]
+        if row["status"] != Status.DONE:
+            return Checked(name, problem=f"{row['status']}: {row['reason']}")
+        fixed = {"cell", *KINDS, "seed", "status", "reason"}
+        names = dict.fromkeys([*stored, *row])
+        changes = tuple(
+            Change(name, measure, stored.get(measure), row.get(measure))
+            for measure in names
+            if measure not in fixed
+            and not is_time(measure)
+            and not same(stored.get(measure), row.get(measure))
+        )
+        return Checked(name, changes, same_code=cell.key == key)
+
+
+def _place(cell: Cell) -> _Place:
+    return tuple(cell.labels.get(kind, "") for kind in KINDS), cell.seed
+
+
+__all__ = ["Checked", "Verification", "matrix_of", "verify"]

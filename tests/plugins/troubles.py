@@ -1,0 +1,204 @@
+"""Components that go wrong in every way there is."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import FrameType, FunctionType, MethodType, ModuleType
+from typing import Literal
+
+import numpy as np
+from pydantic import Field
+
+from fpbench import Adversary, Correction, Corrector, Guess, Learner, SolverStatus, hookimpl
+
+MIB = 2**20
+
+
+class Trouble(Corrector):
+    """Ends badly."""
+
+    name = "trouble"
+    summary = "ends badly"
+    what: Literal[
+        "nothing", "raises", "hangs", "eats", "segfaults", "killed", "exits", "leaves", "once"
+    ] = Field("nothing", description="how it ends")
+    mark: str = Field("", description="a file in which it leaves what is to be found later")
+
+    def correct(self, problem):
+        getattr(self, f"_{self.what}")()
+        return Correction(1 - problem.guess, SolverStatus.FEASIBLE, float(len(problem.guess)))
+
+    def _nothing(self):
+        pass
+
+    def _raises(self):
+        raise RuntimeError("no")
+
+    def _hangs(self):
+        if self.mark:
+            Path(self.mark).write_text(str(os.getpid()))
+        time.sleep(600)
+
+    def _eats(self):
+        held = [np.ones(32 * MIB // 8) for _ in range(32)]
+        raise AssertionError(f"1 GiB could be had: {len(held)}")
+
+    def _segfaults(self):
+        ctypes.string_at(0)
+
+    def _killed(self):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def _exits(self):
+        os._exit(7)
+
+    def _leaves(self):
+        """A process that goes on, and holds what it can of this one."""
+        left = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"],
+                                close_fds=False)  # fmt: skip
+        Path(self.mark).write_text(str(left.pid))
+        os._exit(3)
+
+    def _once(self):
+        if not Path(self.mark).exists():
+            Path(self.mark).write_text("tried")
+            raise RuntimeError("the first time")
+
+
+class Deadly(Learner):
+    """Kills whoever trains it."""
+
+    name = "deadly"
+    summary = "kills its process"
+    needs = frozenset({"features", "labels"})
+
+    def fit(self, sample, rng):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _walk():
+    """Arrays in reach of this process: of every object, every frame, every module."""
+    frames = [f for frame in sys._current_frames().values() for f in _outer(frame)]
+    waiting = [*gc.get_objects(), *frames, *sys.modules.values()]
+    seen = set()
+    while waiting:
+        thing = waiting.pop()
+        if id(thing) in seen or isinstance(thing, str | bytes | int | float):
+            continue
+        seen.add(id(thing))
+        yield thing
+        try:
+            waiting += gc.get_referents(thing)
+            if isinstance(thing, FrameType):
+                waiting += thing.f_locals.values()
+            elif isinstance(thing, FunctionType | MethodType | ModuleType):
+                waiting += vars(thing).values()
+            elif isinstance(thing, np.ndarray) and thing.base is not None:
+                waiting.append(thing.base)
+        except Exception:  # anything may refuse to be looked at
+            continue
+
+
+def _outer(frame):
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def hunted(target):
+    """How many things in reach of this process tell the groups of the target's people.
+
+    The people of `flock` are told by their feature x: who has x is in group x modulo 2.
+    """
+    truth = target.features["x"].to_numpy().astype(int) % 2
+    found = 0
+    for thing in _walk():
+        if not isinstance(thing, np.ndarray) or thing.dtype.kind not in "iu" or thing.ndim != 1:
+            continue
+        if thing is not truth and thing.dtype != truth.dtype and np.array_equal(thing, truth):
+            found += 1
+    return found
+
+
+class Hunter(Adversary):
+    """Looks everywhere for what it is not told."""
+
+    name = "hunter"
+    summary = "hunts for the truth"
+    sees = frozenset({"features"})
+
+    def guess(self, view, rng):
+        n, m = len(view.target), len(view.attack)
+        none, zeros = np.zeros(n, int), np.zeros(m, int)
+        notes = {"found": hunted(view.target), "process": os.getpid()}
+        return Guess(none, np.ones(n), np.arange(m), zeros, np.ones(m), notes)
+
+
+class TunedHunter(Hunter):
+    """Does so while it is tuned, too."""
+
+    name = "tuned-hunter"
+    summary = "hunts for the truth of whom it is tuned beside"
+    before: int = Field(-1, ge=-1, description="what was found while tuning")
+
+    @property
+    def tunes_once(self):
+        return self.before < 0
+
+    def tune(self, known, rng):
+        # Of the other parts of the split: nobody who is known is in them.
+        others = 0
+        people = set(known.features["x"].astype(int))
+        for thing in _walk():
+            if isinstance(thing, np.ndarray) and thing.dtype == float and thing.ndim == 2:
+                others += bool(set(thing.ravel().astype(int)) - people) and thing.shape[0] == 1
+        return self.model_copy(update={"before": others})
+
+    def guess(self, view, rng):
+        guess = super().guess(view, rng)
+        guess.notes["before"] = self.before
+        return guess
+
+
+class Evil:
+    """Runs code where it is unpickled."""
+
+    def __reduce__(self):
+        return os.system, ("touch " + os.environ["EVIL_MARK"],)
+
+
+class Smuggler(Adversary):
+    """Gives back an object that runs code where it is opened."""
+
+    name = "smuggler"
+    summary = "smuggles"
+    sees = frozenset({"features"})
+
+    def guess(self, view, rng):
+        n, m = len(view.target), len(view.attack)
+        notes = {"gift": Evil()}
+        return Guess(
+            np.zeros(n, int), np.ones(n), np.arange(m), np.zeros(m, int), np.ones(m), notes
+        )
+
+
+@hookimpl
+def fpbench_correctors():
+    return [Trouble]
+
+
+@hookimpl
+def fpbench_learners():
+    return [Deadly]
+
+
+@hookimpl
+def fpbench_adversaries():
+    return [Hunter, TunedHunter, Smuggler]
