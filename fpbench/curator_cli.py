@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from fpbench import console
-from fpbench.commands import Command, group
+from fpbench.commands import Command, NoThirdParty, group
 
 if TYPE_CHECKING:
     from fpbench.curator_service import Service
@@ -50,6 +50,7 @@ def serve(
         bool,
         typer.Option("--allow-simulation", help="Accept simulated noise: for trials, not people."),
     ] = False,
+    no_third_party: NoThirdParty = False,
 ) -> None:
     """Serve a curator of the sensitive columns of a table, until interrupted.
 

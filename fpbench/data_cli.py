@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from fpbench.commands import Command, group
+from fpbench.commands import Command, NoThirdParty, group
 
 app = group("data", "Data files: where they are looked for, fetched, verified.")
 
@@ -18,7 +18,7 @@ Set = Annotated[
 
 
 @app.command("list", cls=Command)
-def data_list() -> None:
+def data_list(no_third_party: NoThirdParty = False) -> None:
     """List every dataset, what is known of it, and where its files are."""
     from fpbench import data_listings
     from fpbench.plugins import discover
@@ -30,6 +30,7 @@ def data_list() -> None:
 def fetch(
     names: Annotated[list[str], typer.Argument(help="Datasets.", metavar="NAME...")],
     settings: Set = None,
+    no_third_party: NoThirdParty = False,
 ) -> None:
     """Download what is missing of datasets, or is not the known original."""
     from fpbench import data_listings
@@ -39,7 +40,7 @@ def fetch(
 
 
 @app.command(cls=Command)
-def verify(names: Names = None) -> None:
+def verify(names: Names = None, no_third_party: NoThirdParty = False) -> None:
     """Compare files with the known originals; exit code 1 if one differs."""
     from fpbench import data_listings
     from fpbench.plugins import discover

@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from fpbench import console
-from fpbench.console import short
+from fpbench.decimals import short
 
 if TYPE_CHECKING:
     from fpbench.standings import Judged

@@ -125,7 +125,9 @@ def test_pytest_has_a_test_for_each_law(project):
     done = run_pytest(project, "--fpbench", "-k", "test_it or registers or itself or modify")
     assert done.returncode == 1
     said = done.stdout
-    assert "corrector flip describes itself: summary, citation, parameters: its class has no" in said
+    assert (
+        "corrector flip describes itself: summary, citation, parameters: its class has no" in said
+    )
     lines = said.partition("= laws of fpbench =")[2]
     assert "kept     corrector flip registers" in lines
     assert "broken   corrector flip describes itself" in lines

@@ -73,6 +73,10 @@ def test_names_that_are_no_texts_are_known_by_their_text():
             FRAME.assign(job=pd.Categorical([1, 2, 3])),
             "'job' are int64, and declared ones are texts",
         ),
+        (
+            FRAME.assign(job=pd.cut([1, 2, 3], 2)),
+            "'job' are interval.*, and declared ones are text",
+        ),
         (FRAME.assign(age=["1", "2", "3"]), "'age' is .*, and what is declared are bounds"),
         (FRAME.assign(age=[1j, 2, 3]), "'age' is complex128, and what is declared are bounds"),
     ],
@@ -89,6 +93,8 @@ def test_features_are_made_to_fit():
     assert list(made["job"].cat.categories) == ["b", "c", "a"]
     assert made["job"].cat.codes.tolist() == [0, 2, -1]
     assert FRAME["age"].tolist() == [3, 40, 200]  # not touched
+    with pytest.raises(InputError, match="nothing is declared of the feature 'pay'"):
+        Domain.of({"age": [17, 90], "job": ["a"]}).fit(FRAME.assign(pay=1))
 
 
 @given(st.lists(st.floats(allow_nan=False), min_size=1), st.floats(-1e6, 1e6), st.floats(0.1, 1e6))

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import sysconfig
@@ -19,13 +20,13 @@ ROOT = Path(__file__).parents[1]
 PACKAGES = {kind: f"fpbench-my-{kind}" for kind in KINDS}
 
 
-def run(*command, cwd=None, code=0):
+def run(*command, cwd=None, **more):
     env = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
-    env |= {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": ""}
+    env |= {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": "", **more}
     done = subprocess.run(
         list(map(str, command)), cwd=cwd, env=env, capture_output=True, text=True, check=False
     )
-    assert done.returncode == code, done.stdout + done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
@@ -44,7 +45,9 @@ def place(tmp_path_factory):
     python = place / "venv" / "bin" / "python"
     (site,) = (place / "venv" / "lib").glob("python*/site-packages")
     paths = sysconfig.get_paths()
-    (site / "borrowed.pth").write_text("\n".join(dict.fromkeys([paths["purelib"], paths["platlib"]])))
+    (site / "borrowed.pth").write_text(
+        "\n".join(dict.fromkeys([paths["purelib"], paths["platlib"]]))
+    )
     install = [*pip, "--python", python, "install", *local]
     run(*install, wheel)
     for kind in KINDS:
@@ -91,6 +94,21 @@ def test_one_is_checked_in_each_way(place):
     for law in laws:
         words = law.removeprefix("  kept     ")
         assert f"\nkept     policy my-policy {words}\n" in said
+
+
+def test_the_lines_of_the_page_run(place, tmp_path):
+    """Of docs/writing-plugins.md, in a shell whose pip has no network and builds as we did."""
+    page = (ROOT / "docs" / "writing-plugins.md").read_text()
+    (lines,) = re.findall(r"^```sh\n(.*?)^```", page, re.M | re.S)
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    (tools / "pip").write_text(f'#!/bin/sh\nexec {place}/venv/bin/python -m pip "$@"\n')
+    (tools / "pip").chmod(0o755)
+    path = os.pathsep.join([str(tools), str(place / "venv" / "bin"), os.environ["PATH"]])
+    offline = {"PIP_NO_INDEX": "1", "PIP_NO_DEPS": "1", "PIP_NO_BUILD_ISOLATION": "0"}
+    said = run("sh", "-euc", lines, cwd=tmp_path, PATH=path, **offline)
+    assert "12 kept, 0 broken, 0 skipped" in said
+    assert (tmp_path / "runs" / "example" / "store.sqlite").exists()
 
 
 @pytest.mark.parametrize("kind", KINDS)

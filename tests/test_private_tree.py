@@ -281,10 +281,12 @@ def test_it_refuses_a_frame_of_which_too_little_is_declared():
 
 def test_names_of_columns_that_are_numbers():
     X, y = numbers()
-    domain = {str(name): [0, 1] for name in range(3)}
-    tree = PrivateTreeClassifier(domain=domain, epsilon=math.inf).fit(pd.DataFrame(X), y)
+    domain = {"0": [0, 1], "1": [0, 1], "2": [0, 1], "3": ["a"]}
+    frame = pd.DataFrame(X).assign(**{"3": "a"}).set_axis(range(4), axis=1)
+    tree = PrivateTreeClassifier(domain=domain, epsilon=math.inf).fit(frame, y)
     plain = PrivateTreeClassifier(bounds=(0, 1), epsilon=math.inf).fit(X, y)
-    assert (tree.predict(pd.DataFrame(X)) == plain.predict(X)).all()
+    assert (tree.predict(frame) == plain.predict(X)).all()
+    assert frame[3].tolist() == ["a"] * len(frame)
 
 
 def test_a_tree_of_one_feature():

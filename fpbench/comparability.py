@@ -1,0 +1,135 @@
+"""What must be alike for two lines to be ranked together.
+
+An error at epsilon 1 says nothing of another at epsilon 1 whose neighbours are other data sets, and
+a correction that a solver did not finish says nothing of what the claim gives away. Lines that
+differ in such things are ranked apart, and each ranking says what its lines have in common.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fpbench.results import Results
+from fpbench.tallies import Tallies
+
+UNPROVEN = "optimum not proven"
+"""Said of lines with a seed whose correction the solver did not prove."""
+
+_WORDS = {"neighbours": "neighbours", "delta": "delta", "noise": "noise", "audit_metric": "metric"}
+"""Ends of names of measures, and what they are of a guarantee."""
+_SEVERAL = "several"
+
+
+def aspects(results: Results, tally: Tallies) -> dict[str, list[str]]:
+    """What each line says of its guarantees and proofs.
+
+    Parameters
+    ----------
+    results, tally
+        Rows of a run, and their lines.
+
+    Returns
+    -------
+    dict
+        For each aspect, such as `neighbours` of an audit, `claim: delta` of a private claim or
+        `learner: neighbours` of a private learner: a text for each line, empty where it says none.
+    """
+    found: dict[str, list[str]] = {}
+    for name in results.names:
+        aspect = _aspect(name)
+        if aspect is None:
+            continue
+        said = _said(results, tally, name)
+        if not any(said):
+            continue
+        texts = found.setdefault(aspect, [""] * len(tally))
+        for i, text in enumerate(said):
+            texts[i] = text or texts[i]
+    proven = tally.means("proven")
+    if proven is not None and (proven < 1).any():
+        found["proof"] = [UNPROVEN if share < 1 else "" for share in proven.tolist()]
+    return found
+
+
+def _aspect(name: str) -> str | None:
+    """What a measure is an aspect of; None if of nothing."""
+    if name == "audit_metric":
+        return "metric"
+    owner, _, end = name.rpartition("_")
+    if end not in _WORDS:
+        return None
+    if not owner:
+        return end
+    return f"claim: {end}" if owner == "claim" else f"learner: {end}"
+
+
+def _said(results: Results, tally: Tallies, name: str) -> list[str]:
+    """For each line what its rows say under a name, in words."""
+    found: list[set[str]] = [set() for _ in range(len(tally))]
+    rows, words = results.texts(name)
+    for line, word in _distinct(tally.line[rows], words):
+        if line >= 0:
+            found[line].add(results.word(word))
+    numbers = results.numbers(name)
+    rows = np.flatnonzero(~np.isnan(numbers))
+    values, which = np.unique(numbers[rows], return_inverse=True)
+    for line, value in _distinct(tally.line[rows], which):
+        if line >= 0:
+            found[line].add(f"{values[value]:g}")
+    return [next(iter(said)) if len(said) == 1 else _SEVERAL * bool(said) for said in found]
+
+
+def _distinct(lines: NDArray[np.int64], values: NDArray[np.int64]) -> list[tuple[int, int]]:
+    if not len(lines):
+        return []
+    width = int(values.max()) + 1
+    pairs = np.unique((lines + 1) * width + values)
+    return [(int(pair) // width - 1, int(pair) % width) for pair in pairs.tolist()]
+
+
+def classes(
+    said: Mapping[str, Sequence[str]], lines: Sequence[int]
+) -> dict[tuple[str, ...], list[int]]:
+    """Lines that may be ranked together, by what sets them apart from the others.
+
+    What only some lines state, and these alike, sets nobody apart: there is nothing to confuse it
+    with. What lines state differently does, and then those that do not state it stand apart, too.
+
+    Parameters
+    ----------
+    said
+        As `aspects` gives it.
+    lines
+        The lines in question.
+
+    Returns
+    -------
+    dict
+        Lines by what they say: empty if nothing sets them apart.
+    """
+    parting = [aspect for aspect, texts in said.items() if _parts(aspect, texts, lines)]
+    found: dict[tuple[str, ...], list[int]] = {}
+    for line in lines:
+        found.setdefault(tuple(said[aspect][line] for aspect in parting), []).append(line)
+    named = {tuple(map(_phrase, parting, texts)): mine for texts, mine in found.items()}
+    # What is proven comes first; the rest stays in the order of the plan.
+    return dict(sorted(named.items(), key=lambda item: UNPROVEN in item[0]))
+
+
+def _parts(aspect: str, texts: Sequence[str], lines: Sequence[int]) -> bool:
+    stated = {texts[line] for line in lines}
+    return len(stated) > 1 if aspect == "proof" else len(stated - {""}) > 1
+
+
+def _phrase(aspect: str, text: str) -> str:
+    if aspect == "proof":
+        return text or "optimum proven"
+    owner, _, word = aspect.rpartition(": ")
+    said = f"{word} {text}" if text else f"{word} not stated"
+    return f"{owner}: {said}" if owner else said
+
+
+__all__ = ["UNPROVEN", "aspects", "classes"]

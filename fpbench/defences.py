@@ -1,0 +1,243 @@
+"""Learners as defences: what the strongest attack on them reaches, and all attacks on average."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fpbench.errors import InputError, nearest
+from fpbench.kinds import KINDS, Status
+from fpbench.leaderboard import Leaderboard, board
+from fpbench.pooling import pooled, shared
+from fpbench.results import Results
+from fpbench.selection import chosen, scopes, using
+from fpbench.tallies import Tallies
+
+STRONGEST = "strongest attack"
+"""The column that says which attack it is."""
+GUARANTEE = "guarantee"
+"""The column that says what the learner's epsilon is of."""
+
+_SAME = ("test_accuracy", "train_accuracy", "test_unfairness", "train_unfairness")
+"""Measures of the learner, which are the same in all attacks on it."""
+_Floats = NDArray[np.float64]
+_Learner = tuple[str, str]
+"""Data set and learner."""
+
+
+@dataclass(frozen=True)
+class _Strongest:
+    """The strongest attack on a learner."""
+
+    words: str
+    line: int
+    corrects: bool
+    """Whether its correction counts, or its guess does."""
+
+
+def defences(results: Results, rank_by: str = "leak", title: str = "") -> list[Leaderboard]:
+    """Learners ranked by what they give away, those that give away least first.
+
+    Parameters
+    ----------
+    results
+        Rows of a run.
+    rank_by
+        `leak`, `mean_leak` or another measure of a defence.
+    title
+        Title of the matrix.
+
+    Returns
+    -------
+    list of Leaderboard
+        One of all data sets if there are several, and one for each; none without attacks.
+
+    Raises
+    ------
+    InputError
+        If a defence has no such measure.
+
+    Notes
+    -----
+    The strongest attack on a learner is that with the greatest mean accuracy over all seeds, be it
+    that of its guess or of its correction: the best of each seed would owe its place to noise. As
+    it is chosen among several, its mean is still a little above what a new seed would give.
+    `leak` is its accuracy less that of calling everyone a member of the largest group. Only attacks
+    that were made on all learners of a data set count, so that none is worse off for having been
+    attacked more. A leak means the same whatever was promised, so that learners with different
+    guarantees are ranked together; the guarantee stands beside.
+    """
+    rows, found, left = defended(results)
+    if not rows:
+        return []
+    parts = Results.of(rows)
+    boards = []
+    for scope, part in scopes(parts):
+        keep = ("learner",) if scope.startswith("overall") else ("dataset", "learner")
+        mean = pooled(part, keep)
+        tally = Tallies(mean.results)
+        notes = [left[name] for name in left if name in scope or not scope]
+        made = board(
+            tally, range(len(tally)), keep, rank_by, title, scope=scope, notes=tuple(notes),
+            view="defences",
+        )  # fmt: skip
+        if rank_by not in (names := tally.names(range(len(tally)))) and names:
+            raise InputError(
+                f"unknown measure to rank defences by: {rank_by!r}; {nearest(rank_by, names)}"
+            )
+        boards.append(_labelled(made, found))
+    return boards
+
+
+def defended(
+    results: Results,
+) -> tuple[list[dict[str, Any]], dict[_Learner, dict[str, str]], dict[str, str]]:
+    """A row for each learner and seed, what is said of each learner, and notes by data set."""
+    attacks = chosen(results, using(results, "adversary"))
+    guarantees = dict(_guarantees(results))
+    rows: list[dict[str, Any]] = []
+    said: dict[_Learner, dict[str, str]] = {}
+    notes: dict[str, str] = {}
+    for _, part in list(scopes(attacks))[-_datasets(attacks) :]:
+        inside, count, left_out = shared(part, ("dataset", "learner"))
+        dataset = part.labels(0)["dataset"] if len(part) else ""
+        if left_out:
+            attacked = "attack that was" if left_out == 1 else "attacks that were"
+            notes[dataset] = f"left out: {left_out} {attacked} not made on every learner"
+        if not count:
+            notes[dataset] = "nothing is ranked: no attack was made on every learner"
+        tally = Tallies(chosen(part, inside))
+        for learner, lines in _by_learner(tally).items():
+            strongest = _strongest(tally, lines)
+            about = guarantees.get(learner, {})
+            if strongest is not None:
+                said[learner] = {STRONGEST: strongest.words, GUARANTEE: about.get("words", "")}
+                rows += _rows(tally, learner, lines, strongest, about.get("epsilon", {}))
+        rows += _failed(part, rows)
+    return rows, said, notes
+
+
+def _datasets(results: Results) -> int:
+    """How many data sets there are; `scopes` gives all of them together first if several."""
+    return max(len(list(scopes(results))) - 1, 1)
+
+
+def _by_learner(tally: Tallies) -> dict[_Learner, list[int]]:
+    found: dict[_Learner, list[int]] = {}
+    for line in range(len(tally)):
+        labels = tally.labels(line)
+        found.setdefault((labels["dataset"], labels["learner"]), []).append(line)
+    return found
+
+
+def _strongest(tally: Tallies, lines: Sequence[int]) -> _Strongest | None:
+    guessed, corrected = tally.means("initial_accuracy"), tally.means("corrected_accuracy")
+    best, found = -np.inf, None
+    for line in lines:
+        for means, corrects in ((guessed, False), (corrected, True)):
+            if means is not None and means[line] > best:  # false of NaN
+                labels = tally.labels(line)
+                who = labels["adversary"] + (f" + {labels['corrector']}" if corrects else " alone")
+                words = f"{who}, {labels['disclosure']}" if labels["disclosure"] else who
+                best, found = float(means[line]), _Strongest(words, line, corrects)
+    return found
+
+
+def _rows(
+    tally: Tallies,
+    learner: _Learner,
+    lines: Sequence[int],
+    strongest: _Strongest,
+    epsilons: Mapping[int, float],
+) -> Iterator[dict[str, Any]]:
+    columns = {name: tally.by_seed(name) for name in ("initial_accuracy", "corrected_accuracy",
+               "majority_accuracy", "gain", "best_initial_accuracy", *_SAME)}  # fmt: skip
+    guess, corrected = columns["initial_accuracy"], columns["corrected_accuracy"]
+    reached = np.where(np.isnan(corrected), guess, corrected)
+    worst = (corrected if strongest.corrects else guess)[strongest.line]
+    mean, majority = reached[lines].mean(axis=0), columns["majority_accuracy"][strongest.line]
+    best = columns["best_initial_accuracy"][strongest.line]
+    for i, seed in enumerate(tally.seeds.tolist()):
+        if np.isnan(worst[i]):
+            continue
+        measures = {name: columns[name][strongest.line, i] for name in _SAME}
+        measures |= {
+            "gain": columns["gain"][strongest.line, i] if strongest.corrects else 0.0,
+            "gain_over_best": worst[i] - best[i],
+            "epsilon": epsilons.get(seed, np.nan),
+            "mean_accuracy": mean[i],
+            "strongest_accuracy": worst[i],
+            "mean_leak": mean[i] - majority[i],
+            "leak": worst[i] - majority[i],
+        }
+        told = {name: float(value) for name, value in measures.items()}
+        yield {"dataset": learner[0], "learner": learner[1], "seed": seed,
+               "status": Status.DONE.value, **told}  # fmt: skip
+
+
+def _failed(part: Results, rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Seeds at which a learner has nothing to show because its cells failed."""
+    shown = {(row["dataset"], row["learner"], row["seed"]) for row in rows}
+    _, failed = part.finished()
+    for i in np.flatnonzero(failed).tolist():
+        labels = part.labels(i)
+        key = (labels["dataset"], labels["learner"], int(part.seeds[i]))
+        if key not in shown:
+            shown.add(key)
+            yield {"dataset": key[0], "learner": key[1], "seed": key[2],
+                   "status": Status.FAILED.value, "reason": part.reasons.get(i)}  # fmt: skip
+
+
+def _guarantees(results: Results) -> Iterator[tuple[_Learner, dict[str, Any]]]:
+    """What any row says of the privacy of its learner: epsilon by seed, and what it is of."""
+    done, _ = results.finished()
+    owners = [name.removesuffix("_epsilon") for name in results.names if name.endswith("_epsilon")]
+    found: dict[_Learner, dict[str, Any]] = {}
+    places = [list(KINDS).index(kind) for kind in ("dataset", "learner")]
+    for owner in owners:
+        if owner == "claim":
+            continue
+        epsilon = results.numbers(f"{owner}_epsilon")
+        words = _words(results, owner)
+        for i in np.flatnonzero(done & ~np.isnan(epsilon)).tolist():
+            labels = results.combinations[results.combination[i]]
+            about = found.setdefault((labels[places[0]], labels[places[1]]), {"epsilon": {}})
+            about["epsilon"][int(results.seeds[i])] = float(epsilon[i])
+            about.setdefault("words", words.get(i, ""))
+    yield from found.items()
+
+
+def _words(results: Results, owner: str) -> dict[int, str]:
+    rows, words = results.texts(f"{owner}_neighbours")
+    delta = results.numbers(f"{owner}_delta")
+    return {
+        row: results.word(word) + ("" if np.isnan(delta[row]) else f", delta {delta[row]:g}")
+        for row, word in zip(rows.tolist(), words.tolist(), strict=True)
+    }
+
+
+def _labelled(made: Leaderboard, said: Mapping[_Learner, Mapping[str, str]]) -> Leaderboard:
+    """A leaderboard whose lines say what the strongest attack is, and the guarantee."""
+    columns = [name for name in (STRONGEST, GUARANTEE) if any(each[name] for each in said.values())]
+    lines = []
+    for line in made.lines:
+        mine = [
+            each for learner, each in said.items()
+            if learner[1] == line.labels["learner"]
+            and line.labels.get("dataset", learner[0]) == learner[0]
+        ]  # fmt: skip
+        words = {name: dict.fromkeys(each[name] for each in mine) for name in columns}
+        more = {name: _one(list(each)) for name, each in words.items()}
+        lines.append(replace(line, labels={**line.labels, **more}))
+    return replace(made, kinds=(*made.kinds, *columns), lines=tuple(lines))
+
+
+def _one(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else "several" if words else ""
+
+
+__all__ = ["GUARANTEE", "STRONGEST", "defences", "defended"]

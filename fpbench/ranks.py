@@ -1,0 +1,256 @@
+"""Which neighbours in a ranking can be told apart: signed ranks over shared seeds, and Holm."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+ALPHA = 0.05
+"""How often neighbours without a difference may be told apart, in all comparisons of a board."""
+
+_EXACT = 60
+"""Differences up to which p-values are exact; above, ranks are normal to four digits."""
+_AT_ONCE = 4_000_000
+"""Differences that are held at a time."""
+_DIGITS = 9
+"""Magnitudes that agree in so many digits are ties: means of shares are off in the last ones."""
+_NOISE = 1e-12
+"""A difference of this share of what is compared is a rounding error, not a difference."""
+
+_Floats = NDArray[np.float64]
+
+
+def signed_rank(first: ArrayLike, second: ArrayLike) -> _Floats:
+    """Two-sided p-values of paired comparisons.
+
+    Parameters
+    ----------
+    first, second
+        (pairs, n) the values of both sides at the same seeds; a seed that one of them lacks (NaN)
+        does not count.
+
+    Returns
+    -------
+    ndarray
+        (pairs,) between 0 and 1; 1 where nothing differs, NaN where no seed is shared.
+
+    Notes
+    -----
+    Wilcoxon's signed-rank test (Biometrics Bulletin 1, 1945): differences of 0 are left out, ties
+    share their mean rank. Up to 60 differences the p-value is that of all assignments of signs to
+    these very ranks, so it is exact with ties, too; above, it is the normal approximation.
+    """
+    one, other = np.atleast_2d(np.asarray(first, float)), np.atleast_2d(np.asarray(second, float))
+    found = np.empty(len(one))
+    step = max(_AT_ONCE // max(one.shape[1], 1), 1)
+    for start in range(0, len(one), step):
+        part = slice(start, start + step)
+        found[part] = _p_values(one[part], other[part])
+    return found
+
+
+def _p_values(one: _Floats, other: _Floats) -> _Floats:
+    gap, counted = one - other, _differing(one, other)
+    magnitude = np.where(counted, np.abs(gap), 0.0)
+    greatest = magnitude.max(axis=1, initial=0, keepdims=True)
+    magnitude = np.round(magnitude / np.where(greatest > 0, greatest, 1), _DIGITS)
+    ranks = _doubled_ranks(magnitude, counted)
+    above = (ranks * (gap > 0)).sum(axis=1)
+    rarer = np.minimum(above, ranks.sum(axis=1) - above)
+    found = np.ones(len(one))
+    for pattern, pairs in _alike(np.sort(ranks, axis=1)):
+        found[pairs] = _two_sided(pattern, rarer[pairs])
+    found[np.isnan(gap).all(axis=1)] = np.nan
+    return found
+
+
+def differing(one: _Floats, other: _Floats) -> NDArray[np.int64]:
+    """(pairs,) at how many seeds both sides differ."""
+    return np.asarray(_differing(one, other).sum(axis=1))
+
+
+def _differing(one: _Floats, other: _Floats) -> NDArray[np.bool_]:
+    """(pairs, n) where both are there and differ by more than a rounding error."""
+    size = np.maximum(np.abs(one), np.abs(other))
+    return np.asarray(np.abs(one - other) > _NOISE * size)  # false of NaN
+
+
+def _doubled_ranks(magnitude: _Floats, counted: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Twice the mean ranks of those that count, which are whole; 0 for the others."""
+    order = np.argsort(np.where(counted, magnitude, np.inf), axis=1, kind="stable")
+    ascending = np.take_along_axis(magnitude, order, axis=1)
+    places = np.arange(magnitude.shape[1])
+    first, last = np.ones((2, *magnitude.shape), np.bool_)
+    first[:, 1:] = ascending[:, 1:] != ascending[:, :-1]
+    last[:, :-1] = first[:, 1:]
+    start = np.maximum.accumulate(np.where(first, places, 0), axis=1)
+    end = np.where(last, places, len(places))[:, ::-1]
+    end = np.minimum.accumulate(end, axis=1)[:, ::-1]
+    ranks = np.empty(magnitude.shape, np.int64)
+    np.put_along_axis(ranks, order, start + end + 2, axis=1)
+    return np.where(counted, ranks, 0)
+
+
+def _alike(ranks: NDArray[np.int64]) -> Iterator[tuple[tuple[int, ...], NDArray[np.intp]]]:
+    """Pairs with the same ranks: mostly 1 to n, whose distribution is needed once."""
+    usual = 2 * np.arange(1, ranks.shape[1] + 1)
+    is_usual = (ranks == usual).all(axis=1)
+    if is_usual.any():
+        yield tuple(usual.tolist()), np.flatnonzero(is_usual)
+    others = np.flatnonzero(~is_usual)
+    if not len(others):
+        return
+    patterns, which = np.unique(ranks[others], axis=0, return_inverse=True)
+    order = np.argsort(which.ravel(), kind="stable")
+    ends = np.cumsum(np.bincount(which.ravel(), minlength=len(patterns)))[:-1]
+    for pattern, pairs in zip(patterns.tolist(), np.split(others[order], ends), strict=True):
+        yield tuple(rank for rank in pattern if rank), pairs
+
+
+def _two_sided(ranks: tuple[int, ...], rarer: NDArray[np.int64]) -> _Floats:
+    if not ranks:
+        return np.ones(len(rarer))
+    if len(ranks) <= _EXACT:
+        return np.minimum(2 * _below(ranks)[rarer], 1.0)
+    mean, deviation = sum(ranks) / 2, math.sqrt(sum(rank**2 for rank in ranks)) / 2
+    far = (mean - rarer) / deviation
+    return np.array([math.erfc(distance / math.sqrt(2)) for distance in far])
+
+
+@lru_cache(maxsize=256)
+def _below(ranks: tuple[int, ...]) -> _Floats:
+    """P(sum of the ranks with a plus <= s) for each s, all signs being as likely."""
+    chances = np.ones(1)
+    for rank in ranks:
+        drawn = np.zeros(len(chances) + rank)
+        drawn[: len(chances)] += chances / 2
+        drawn[rank:] += chances / 2
+        chances = drawn
+    return np.cumsum(chances)
+
+
+def holm(p_values: ArrayLike) -> _Floats:
+    """P-values that may be compared with a level as if there were only one.
+
+    Parameters
+    ----------
+    p_values
+        (m,) of m comparisons; NaN of those that could not be made, which do not count.
+
+    Notes
+    -----
+    Holm, A simple sequentially rejective multiple test procedure (Scand. J. Statist. 6, 1979).
+    """
+    given = np.asarray(p_values, float)
+    made = np.flatnonzero(~np.isnan(given))
+    order = made[np.argsort(given[made], kind="stable")]
+    factors = len(order) - np.arange(len(order))
+    found = np.full(len(given), np.nan)
+    found[order] = np.minimum(np.maximum.accumulate(given[order] * factors), 1.0)
+    return found
+
+
+def adjusted(one: _Floats, other: _Floats) -> _Floats:
+    """P-values of several paired comparisons together.
+
+    Parameters
+    ----------
+    one, other
+        (pairs, seeds) the values of both sides; NaN where one lacks a seed.
+
+    Returns
+    -------
+    ndarray
+        (pairs,) p-values that may be compared with a level as if each were the only one; NaN where
+        no seed is shared.
+
+    Notes
+    -----
+    Wilcoxon's signed ranks and Holm's correction. A comparison with so few differences that no
+    signs could make it significant on its own is not counted (Tarone, A modified Bonferroni method
+    for discrete data, Biometrics 46, 1990): neither are sides that are the same at every seed, as
+    those of a corrector that never changes anything.
+    """
+    p_values = signed_rank(one, other)
+    able = 2.0 ** (1 - differing(one, other)) <= ALPHA
+    p_values[able] = holm(p_values[able])
+    return p_values
+
+
+def neighbours(values: _Floats) -> tuple[_Floats, list[str]]:
+    """How sure it is that each line differs from the next, and what to know of it.
+
+    Parameters
+    ----------
+    values
+        (lines, seeds) of lines in order; NaN where a line lacks a seed.
+
+    Returns
+    -------
+    tuple
+        (lines - 1,) p-values for all comparisons together; NaN where no seed is shared. And why
+        neighbours could not be told apart, if they could not at all.
+    """
+    one, other = values[:-1], values[1:]
+    p_values, notes = adjusted(one, other), []
+    alone = int(np.isnan(p_values).sum())
+    if alone:
+        pairs = "pair of neighbours shares" if alone == 1 else "pairs of neighbours share"
+        notes.append(f"{alone} {pairs} no seed, and so a rank")
+    return p_values, [*notes, *too_few(differing(one, other), "ranks are shared: ")]
+
+
+def too_few(differences: NDArray[np.int64], so: str = "") -> list[str]:
+    """Why nothing could be told apart, if there are too few seeds for that.
+
+    Parameters
+    ----------
+    differences
+        (pairs,) at how many seeds both sides differ.
+    so
+        What follows from it.
+    """
+    compared, seeds = int((differences > 0).sum()), int(differences.max(initial=0))
+    enough = enough_seeds(compared)
+    if not compared or seeds >= enough:
+        return []
+    few = "one seed tells nothing" if seeds == 1 else f"{seeds} seeds cannot tell lines"
+    return [f"{so}{few} apart, {enough} could (signed ranks, Holm, 5 %)"]
+
+
+def shared_ranks(p_values: _Floats) -> NDArray[np.int64]:
+    """Ranks of lines that are in order, best first: neighbours that are not told apart share one.
+
+    Parameters
+    ----------
+    p_values
+        (lines - 1,) p-value of each line against the next; NaN where they were not compared.
+    """
+    begins = np.concatenate([[True], p_values < ALPHA])
+    places = np.arange(1, len(begins) + 1)
+    return np.maximum.accumulate(np.where(begins, places, 1))
+
+
+def enough_seeds(comparisons: int) -> int:
+    """The least number of seeds with which so many neighbours can be told apart at all.
+
+    Of n differences the least p-value is 2^(1 - n): that all have the same sign.
+    """
+    return 1 + math.ceil(math.log2(max(comparisons, 1) / ALPHA) + 1e-9)
+
+
+__all__ = [
+    "ALPHA",
+    "adjusted",
+    "differing",
+    "enough_seeds",
+    "holm",
+    "neighbours",
+    "shared_ranks",
+    "signed_rank",
+    "too_few",
+]
