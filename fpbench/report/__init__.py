@@ -1,0 +1,1 @@
+"""What a run says, to look at: one self-contained HTML file, and figures for papers."""

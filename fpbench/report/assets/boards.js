@@ -1,0 +1,173 @@
+// Leaderboards.
+
+const HEADINGS = {
+  initial_accuracy: 'guess', corrected_accuracy: 'corrected', gain_over_best: 'over best',
+  claim_holds: 'claim true', test_accuracy: 'model accuracy', test_unfairness: 'model unfairness',
+  true_ratio: 'truth', estimated_ratio: 'estimate', invalid_ratio: 'invalid',
+  risk_gap_test: 'test gap', risk_gap_train: 'train gap', expected_accuracy_test: 'accuracy',
+};
+const SHOWN = {
+  attacks: ['test_accuracy', 'test_unfairness', 'initial_accuracy', 'corrected_accuracy', 'gain_over_best', 'gain'],
+  defences: ['test_accuracy', 'test_unfairness', 'epsilon', 'mean_leak', 'strongest_accuracy', 'gain_over_best', 'leak'],
+  audits: ['epsilon', 'true_ratio', 'estimated_ratio', 'error', 'coverage', 'invalid_ratio', 'independence_gap',
+    'separation_gap', 'pair_consistency', 'certified_consistency', 'pate_epsilon', 'expected_accuracy_test',
+    'risk_gap_test', 'risk_gap_train'],
+};
+const MOST_MEASURES = 7;
+
+const VIEWS = {
+  combinations: ['Every combination', 'Every combination of components.'],
+  attacks: ['Attacks', 'Disclosures, adversaries and correctors, by their means over what they attack.'],
+  correctors: ['Correctors', 'By their means over what they correct.'],
+  defences: ['Defences', 'Learners, by what the strongest attack gets out of them: its accuracy less that of calling everyone a member of the largest group.'],
+  mechanisms: ['Mechanisms', 'Mechanisms and policies, by the error of audits with them.'],
+};
+const OPEN = ['combinations', 'defences'];
+
+const titled = (name) => HEADINGS[name] ?? worded(name);
+
+class Board {
+  constructor(run, said, number) {
+    Object.assign(this, { run, said, number });
+    this.measures = Object.fromEntries(Object.entries(said.measures).map(([name, ends]) =>
+      [name, Object.fromEntries(Object.entries(ends).map(([end, coded]) => [end, column(coded)]))]));
+    const wanted = said.view === 'defences' ? SHOWN.defences : SHOWN[said.audits ? 'audits' : 'attacks'];
+    const known = wanted.filter((name) => name in this.measures);
+    const first = known.length ? known : Object.keys(this.measures).filter((name) => name !== 'seconds').slice(0, MOST_MEASURES);
+    this.shown = [...first.filter((name) => name !== said.rank_by), said.rank_by].filter((name) => name in this.measures);
+    this.varying = said.kinds.map((_, k) => k).filter((k) => new Set(said.labels.map((labels) => labels[k])).size > 1);
+    this.rows = said.labels.map((_, i) => i);
+    this.name = [said.scope || (said.audits ? 'audits' : ''), ...said.apart].filter(Boolean).join(' · ');
+    this.node = el('div', { class: 'board' });
+  }
+
+  // Made when it is first looked at.
+  shownNode() {
+    if (!this.table) this.build();
+    return this.node;
+  }
+
+  build() {
+    const { said } = this;
+    const ranked = said.rank_by in this.measures;
+    const what = `${VIEWS[said.view]?.[0] ?? worded(said.view)}${said.scope ? `, ${said.scope}` : ''}`;
+    const shared = said.kinds.map((kind, k) => [kind, said.labels[0]?.[k], k])
+      .filter(([, label, k]) => label && !this.varying.includes(k)).map(([kind, label]) => `${kind} ${label}`);
+    const notice = (text, bad) => this.node.append(el('p', { class: bad ? 'notice bad' : 'notice' }, text));
+    if (shared.length) this.node.append(el('p', { class: 'hint' }, `All with ${shared.join(' · ')}`));
+    if (said.apart.length) notice(`Ranked apart from lines that are not comparable: these have ${said.apart.join(', ')}.`);
+    said.notes.forEach((text) => notice(text));
+    const counted = (all) => {
+      const found = new Map();
+      all.forEach((texts) => texts.forEach((text) => found.set(text, (found.get(text) ?? 0) + 1)));
+      return found;
+    };
+    for (const [text, lines] of counted(said.reasons)) notice(`Failed in ${many(lines, 'line')}: ${text}`, true);
+    for (const [text, lines] of counted(said.warnings)) notice(`${text} (${many(lines, 'line')})`);
+    if (said.done.some((done) => done === 1)) notice('One seed gives no interval: run more seeds.');
+    this.table = new Table({
+      caption: `${what}: means over seeds${ranked ? `, ranked by ${titled(said.rank_by)} (${said.least_first ? 'less' : 'more'} is better), lines that no test tells apart share a rank` : ''}`,
+      columns: this.columns(), rows: this.rows, key: `board-${this.number}`,
+      open: (row, measure) => showLine(this.run, said.of[row], measure ?? said.rank_by, said.labels[row].filter(Boolean).join(' · ')),
+    });
+    this.table.node.querySelector('.filters').after(this.chooser());
+    this.node.append(this.table.node);
+  }
+
+  columns() {
+    const { said } = this;
+    const place = { title: '#', number: true, first: true, value: (i) => said.rank[i], hint: 'rank; 1 is best' };
+    const labels = this.varying.map((k) => ({
+      title: said.kinds[k], choose: true, value: (i) => said.labels[i][k], text: (i) => said.labels[i][k] || '–',
+    }));
+    const found = [place, ...labels];
+    // What is ranked by comes first: a phone shows no more.
+    for (const name of [...this.shown].sort((a, b) => (b === said.rank_by) - (a === said.rank_by))) {
+      const { mean, low, high } = this.measures[name];
+      found.push({
+        title: titled(name), measure: name, number: true, hint: name, value: (i) => mean[i],
+        tip: (i) => (low[i] === null || low[i] === undefined ? null : `95 %: ${short(low[i])} to ${short(high[i])}`),
+      });
+      if (name === said.rank_by) found.push(this.interval());
+    }
+    found.push({
+      title: 'seeds', number: true, hint: 'seeds that are done, of those that were to be run', value: (i) => said.done[i],
+      text: (i) => (this.planned(i) > said.done[i] ? `${said.done[i]} of ${this.planned(i)}` : String(said.done[i])),
+      tone: (i) => (said.failed[i] ? 'failed' : this.planned(i) > said.done[i] ? 'skipped' : ''),
+    });
+    return found;
+  }
+
+  // How many seeds a line was to have; of means over several combinations only what was run is known.
+  planned(i) {
+    const { run, said } = this;
+    const ran = said.done[i] + said.failed[i];
+    if (said.view !== 'combinations' || said.of[i].length !== 1) return ran;
+    return run.rowsOf[said.of[i][0]].filter((row) => run.value('status', row) !== 'skipped').length;
+  }
+
+  // The interval, and drawn below it on one scale for the whole table.
+  interval() {
+    const { mean, low, high } = this.measures[this.said.rank_by];
+    const ends = [...mean, ...low, ...high].filter((x) => typeof x === 'number' && Number.isFinite(x));
+    const [first, most] = ends.reduce(([a, b], x) => [Math.min(a, x), Math.max(b, x)], [Infinity, -Infinity]);
+    const least = first > 0 && first < 0.4 * most ? 0 : first; // zero is shown where it is near
+    const at = (x) => `${((x - least) / (most - least || 1) * 100).toFixed(2)}%`;
+    const format = alike(ends);
+    const text = (i) => (low[i] === null || low[i] === undefined ? '–' : `${format(low[i])} to ${format(high[i])}`);
+    return {
+      title: '95 % interval', number: true, measure: this.said.rank_by, value: (i) => low[i] ?? null, text,
+      hint: 'of the mean over seeds, by bootstrap; sorted by its lower end',
+      node: (i) => {
+        if (mean[i] === null || mean[i] === undefined) return '–';
+        const box = el('span', { class: 'wisker', 'aria-hidden': 'true' });
+        if (least < 0 && most > 0) box.append(styled('u', { left: at(0) }));
+        if (text(i) !== '–') box.append(styled('i', { left: at(low[i]), right: `calc(100% - ${at(high[i])})` }));
+        box.append(styled('b', { left: at(mean[i]) }));
+        return el('span', { class: 'ends' }, text(i), box);
+      },
+    };
+  }
+
+  chooser() {
+    const boxes = Object.keys(this.measures).map((name) => {
+      const box = el('input', { type: 'checkbox', checked: this.shown.includes(name), onchange: () => {
+        this.shown = Object.keys(this.measures).filter((n) => (n === name ? box.checked : this.shown.includes(n)));
+        this.table.columns = this.columns();
+        this.table.order = null;
+        this.table.arrange();
+        this.table.refresh();
+      } });
+      return el('label', {}, box, titled(name));
+    });
+    return el('details', { class: 'chooser' }, el('summary', {}, 'Choose columns'), el('div', {}, ...boxes));
+  }
+}
+
+const viewsOf = (run) => {
+  const names = [...new Set(run.boards.map((said) => said.view))];
+  return names.map((name) => {
+    const boards = run.views.filter((board) => board.said.view === name);
+    const [title, about] = VIEWS[name] ?? [worded(name), ''];
+    const place = el('div');
+    const show = (board) => place.replaceChildren(board.shownNode());
+    const select = boards.length > 1 ? el('label', {}, 'Leaderboard of', el('select', { onchange: (event) => show(boards[event.target.value]) },
+      ...boards.map((board, i) => el('option', { value: i }, board.name || 'all others')))) : null;
+    const inner = el('details', { class: 'view', open: OPEN.includes(name) || names.length === 1, id: `view-${name}` },
+      el('summary', {}, el('h3', {}, title)), el('p', { class: 'hint' }, about), select ? el('div', { class: 'filters' }, select) : null, place);
+    const first = () => { if (inner.open && !place.childElementCount) show(boards[0]); };
+    inner.addEventListener('toggle', first);
+    first();
+    inner.all = () => {
+      inner.open = true;
+      place.replaceChildren(...boards.map((board) => { const node = board.shownNode(); board.table.all(); return node; }));
+    };
+    return inner;
+  });
+};
+
+const styled = (tag, style) => {
+  const node = el(tag);
+  Object.assign(node.style, style); // as properties: a policy may forbid style attributes
+  return node;
+};

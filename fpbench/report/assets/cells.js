@@ -1,0 +1,40 @@
+// Every cell of the run, whatever became of it.
+
+const CELL_MEASURES = ['gain', 'corrected_accuracy', 'initial_accuracy', 'error', 'epsilon', 'estimated_ratio',
+  'true_ratio', 'risk_gap_test', 'pair_consistency', 'independence_gap', 'test_accuracy', 'test_unfairness'];
+
+const cellTable = (run) => {
+  const used = run.kinds.filter((kind) => run.combinations.some((labels) => labels[run.at[kind]]));
+  const varying = used.filter((kind) => new Set(run.combinations.map((labels) => labels[run.at[kind]])).size > 1);
+  const measures = CELL_MEASURES.filter((name) => run.names.includes(name)).slice(0, 6);
+  const columns = [
+    { title: 'seed', number: true, first: true, value: (row) => run.value('seed', row), text: (row) => String(run.value('seed', row)) },
+    ...varying.map((kind) => ({
+      title: kind, choose: true, value: (row) => run.label(run.of[row], kind),
+      text: (row) => run.label(run.of[row], kind) || '–',
+    })),
+    { title: 'status', choose: true, value: (row) => run.value('status', row) || 'not run',
+      text: (row) => run.value('status', row) || 'not run', tone: (row) => run.value('status', row) },
+    ...measures.map((name) => ({ title: titled(name), hint: name, measure: name, number: true, value: (row) => run.value(name, row) })),
+    { title: 'seconds', number: true, value: (row) => run.value('seconds', row) },
+  ];
+  const reasons = run.column('reason');
+  if (reasons.some(Boolean)) columns.push({ title: 'reason', value: (row) => reasons[row], text: (row) => reasons[row] ?? '' });
+  return new Table({
+    caption: 'Every cell of the run', columns, rows: run.of.map((_, i) => i), key: 'table-cells',
+    open: (row, measure) => showCell(run, row, measure),
+  });
+};
+
+// What became of the cells that are not done, and why.
+const losses = (run) => {
+  const counts = new Map();
+  run.column('status').forEach((status, row) => {
+    if (status === 'done') return;
+    const text = status ? `${status}: ${run.value('reason', row) ?? 'for no known reason'}` : 'not run yet';
+    const said = counts.get(text) ?? { count: 0, bad: status === 'failed' };
+    said.count++;
+    counts.set(text, said);
+  });
+  return [...counts].map(([text, { count, bad }]) => el('p', { class: bad ? 'notice bad' : 'notice' }, `${many(count, 'cell')} ${text}`));
+};

@@ -1,0 +1,114 @@
+// What is traded for what: models by accuracy, unfairness, leak and epsilon, and those that no other
+// model of the same data beats.
+
+const AIMS = {
+  test_accuracy: { name: 'accuracy', title: 'accuracy (test part)', best: 1 },
+  test_unfairness: { name: 'unfairness', title: 'unfairness (test part)', best: -1 },
+  leak: { name: 'leak', title: 'leak (strongest attack)', best: -1 },
+  epsilon: { name: 'epsilon', title: 'epsilon', best: -1 },
+};
+
+const known = (point, aim) => plain(point.values[aim]?.[0] ?? null);
+
+// A model without a guarantee has an infinite epsilon; of what was not measured nothing is known.
+const worth = (point, aim) => {
+  const value = known(point, aim);
+  if (value === null || Number.isNaN(value)) return aim === 'epsilon' ? -Infinity : null;
+  return AIMS[aim].best * value;
+};
+
+// Whether one beats another: at least as good in all, better in one. Epsilons of different kinds are
+// not comparable, but for that of a model that promises nothing.
+const beats = (one, other, aims) => {
+  if (one.dataset !== other.dataset || one === other) return false;
+  if (aims.includes('epsilon') && one.guarantee !== other.guarantee && other.guarantee) return false;
+  const pairs = aims.map((aim) => [worth(one, aim), worth(other, aim)]);
+  return pairs.every(([a, b]) => a !== null && b !== null && a >= b) && pairs.some(([a, b]) => a > b);
+};
+
+const front = (points, aims) => points.filter((point) =>
+  aims.every((aim) => worth(point, aim) !== null) && !points.some((other) => beats(other, point, aims)));
+
+const NAMED = 10;
+const byTurns = (places) => {
+  const order = places.map((_, i) => i).sort((a, b) => places[a] - places[b]);
+  return places.map((_, i) => (order.indexOf(i) % 2 ? 'bottom center' : 'top center'));
+};
+
+const explorer = (run) => {
+  const points = run.fronts.flatMap((said) => said.points.map((point) => ({ ...point, dataset: said.dataset })));
+  const aims = Object.keys(AIMS).filter((aim) => points.some((point) => known(point, aim) !== null));
+  const box = el('div');
+  if (aims.length < 2 || points.length < 2) {
+    box.append(el('p', { class: 'hint' }, 'There is nothing to trade off: it takes two attacked models, and two of accuracy, unfairness, leak and epsilon.'));
+    return box;
+  }
+  const chosen = { x: aims.includes('leak') ? 'leak' : aims[1], y: aims[0], counted: new Set(aims) };
+  const pick = (axis, title) => {
+    const select = el('select', { id: `aim-${axis}`, onchange: () => { chosen[axis] = select.value; update(); } },
+      ...aims.map((aim) => el('option', { value: aim, selected: aim === chosen[axis] }, AIMS[aim].title)));
+    return el('label', {}, title, select);
+  };
+  const counts = el('fieldset', {}, el('legend', {}, 'What counts'), ...aims.map((aim) => {
+    const input = el('input', { type: 'checkbox', checked: true, 'data-aim': aim, onchange: () => {
+      if (input.checked) chosen.counted.add(aim); else chosen.counted.delete(aim);
+      if (!chosen.counted.size) { chosen.counted.add(aim); input.checked = true; }
+      update();
+    } });
+    return el('label', {}, input, AIMS[aim].name);
+  }));
+  const names = [...new Set(points.map((point) => point.dataset))];
+  let best = new Set();
+  const open = (point, measure = null) => showLine(run, point.of, measure === 'leak' ? 'corrected_accuracy' : measure, `${point.dataset} · ${point.learner}`);
+  const node = plot(run, 'Models by two of accuracy, unfairness, leak and epsilon. The table below has the numbers.', () => {
+    const data = names.flatMap((name) => [false, true].map((on) => {
+      const mine = points.filter((point) => point.dataset === name && best.has(point) === on
+        && known(point, chosen.x) !== null && known(point, chosen.y) !== null);
+      const { colour, marker } = look(names, name, false);
+      const at = (aim) => mine.map((point) => known(point, aim));
+      return { x: at(chosen.x), y: at(chosen.y), customdata: mine, type: 'scatter',
+        // Names stand above and below by turns, as far as there is room for them.
+        mode: mine.length <= NAMED && (on || points.length <= NAMED) ? 'markers+text' : 'markers', text: mine.map((point) => safe(cut(point.learner))),
+        textposition: byTurns(mine.map((point) => known(point, chosen.x))),
+        textfont: { color: ink('dim'), size: 11 }, cliponaxis: false,
+        name: `${safe(name)}${on ? ': not beaten' : ': beaten'}`,
+        hovertemplate: mine.map((point) => [`${safe(point.learner)}`, ...aims.map((aim) => `${AIMS[aim].name}: ${short(known(point, aim))}`),
+          ...(point.strongest ? [`strongest attack: ${safe(point.strongest)}`] : [])].join('<br>') + '<extra></extra>'),
+        marker: { color: on ? colour : faint(colour), symbol: marker, size: on ? 13 : 9, line: { width: on ? 2 : 1.5, color: on ? ink('ink') : colour } } };
+    }));
+    const axis = (aim) => ({ title: `${AIMS[aim].title}, ${AIMS[aim].best > 0 ? 'more' : 'less'} is better`, log: aim === 'epsilon' });
+    return [data.filter((trace) => trace.x.length), layout(axis(chosen.x), axis(chosen.y), {
+      showlegend: names.length > 1, legend: { orientation: 'h', yanchor: 'top', y: -0.2, x: 0 } })];
+  }, open);
+  const several = points.some((point) => point.share !== null);
+  const state = (i) => (best.has(points[i]) ? 'not beaten' : 'beaten');
+  const table = new Table({
+    caption: 'Models: accuracy and unfairness on the test part; leak is the accuracy of the strongest attack less that of calling everyone a member of the largest group', key: 'table-models',
+    columns: [
+      { title: 'learner', value: (i) => points[i].learner, text: (i) => points[i].learner },
+      ...(names.length > 1 ? [{ title: 'dataset', choose: true, value: (i) => points[i].dataset, text: (i) => points[i].dataset }] : []),
+      { title: 'frontier', choose: true, value: state, text: state, tone: (i) => (best.has(points[i]) ? 'done' : '') },
+      ...aims.map((aim) => ({ title: AIMS[aim].name, measure: aim, number: true, value: (i) => known(points[i], aim),
+        tip: (i) => { const [, low, high] = points[i].values[aim] ?? []; return low === undefined || low === null ? null : `95 %: ${short(low)} to ${short(high)}`; } })),
+      ...(points.some((point) => point.guarantee) ? [{ title: 'guarantee', value: (i) => points[i].guarantee, text: (i) => points[i].guarantee || 'none' }] : []),
+      ...(several ? [{ title: 'how sure', number: true, hint: 'share of resamples of the seeds in which nothing beats it, of all that counts together', value: (i) => points[i].share,
+        text: (i) => (points[i].share === null ? '–' : `${Math.round(points[i].share * 100)} %`) }] : []),
+    ],
+    rows: points.map((_, i) => i), open: (i, measure) => open(points[i], measure),
+  });
+  const said = el('p', { class: 'hint', role: 'status' });
+  const update = () => {
+    const counted = [...chosen.counted];
+    best = new Set(front(points, counted));
+    said.textContent = `${best.size} of ${many(points.length, 'model')} are beaten by no other of the same data in ${counted.map((aim) => AIMS[aim].name).join(', ')}.`;
+    table.arrange();
+    table.refresh();
+    if (plots.get(node).drawn) draw(node);
+  };
+  box.append(el('p', { class: 'hint' }, 'A model is beaten if another is at least as good in all that counts, and better in one of them. A model without a guarantee has an infinite epsilon; epsilons of different guarantees are not compared.'),
+    ...run.fronts.flatMap((one) => one.notes.map((text) => el('p', { class: 'notice' }, `${one.dataset}: ${text}`))),
+    el('div', { class: 'filters' }, pick('x', 'across'), pick('y', 'up'), counts), said,
+    el('div', { class: 'panels one' }, el('div', { class: 'panel' }, node)), table.node);
+  update();
+  return box;
+};

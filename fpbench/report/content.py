@@ -1,0 +1,187 @@
+"""What a report carries: a run as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any
+
+from fpbench.kinds import KINDS
+from fpbench.leaderboard import Leaderboard, Line
+from fpbench.pareto import Front
+from fpbench.plugins import Catalog
+from fpbench.report import embedding
+from fpbench.report.figures import Figure, Series
+from fpbench.report.gathered import Gathered
+from fpbench.report.ideas import figures
+from fpbench.report.written import Chosen, with_defaults
+
+
+def content(run: Gathered, catalog: Catalog) -> dict[str, Any]:
+    """A run as plain data: what the page's script reads.
+
+    Parameters
+    ----------
+    run
+        The run.
+    catalog
+        What is installed: it knows the parameters that the matrix leaves as they are.
+    """
+    latest: Mapping[str, Any] = run.sessions[-1].environment if run.sessions else {}
+    components = with_defaults(run.components, catalog, latest.get("packages", {}))
+    return {
+        "title": run.title,
+        "path": run.path,
+        "kinds": list(KINDS),
+        "matrix": run.matrix,
+        "combinations": [list(one.labels) for one in run.combinations],
+        "cells": _cells(run),
+        "boards": [_board(board, run) for board in run.boards],
+        "components": {
+            kind: {label: _chosen(one) for label, one in mine.items()}
+            for kind, mine in components.items()
+        },
+        "sessions": [
+            {
+                "number": session.number,
+                "started": datetime.fromtimestamp(session.started, UTC).isoformat(" ", "seconds"),
+                "environment": session.environment,
+            }
+            for session in run.sessions
+        ],
+        "timings": [[*step, seconds] for step, seconds in run.timings.items()],
+        "figures": [_figure(figure) for figure in figures(run)],
+        "fronts": [_front(front, run) for front in run.fronts],
+    }
+
+
+def _cells(run: Gathered) -> dict[str, Any]:
+    """The rows, their labels as the number of a combination."""
+    number = {i: one.number for one in run.combinations for i in one.rows}
+    made_in = [run.made_in.get(row["cell"]) for row in run.rows]
+    rows = [{k: v for k, v in row.items() if k not in KINDS} for row in run.rows]
+    return {
+        "count": len(rows),
+        "combination": embedding.column([number[i] for i in range(len(rows))]),
+        "session": embedding.column(made_in),
+        "columns": embedding.columns(rows),
+    }
+
+
+def _board(board: Leaderboard, run: Gathered) -> dict[str, Any]:
+    """The only place that knows how a leaderboard is made."""
+    lines = board.lines
+    names = dict.fromkeys(name for line in lines for name in line.measures)
+    measures = {}
+    for name in names:
+        found = [line.measures.get(name) for line in lines]
+        measures[name] = {
+            end: embedding.column(embedding.rounded([getattr(one, end, None) for one in found]))
+            for end in ("mean", "low", "high")
+        }
+    return {
+        "view": board.view,
+        "scope": board.scope,
+        "apart": list(board.apart),
+        "notes": list(board.notes),
+        "rank_by": board.rank_by,
+        "least_first": board.least_first,
+        "kinds": list(board.kinds),
+        "audits": not any(kind in board.kinds for kind in ("adversary", "corrector"))
+        and board.view != "defences",
+        "labels": [[line.labels.get(kind, "") for kind in board.kinds] for line in lines],
+        "of": [_meant(board, line, run) for line in lines],
+        "rank": [line.rank for line in lines],
+        "p": embedding.rounded(line.p_above for line in lines),
+        "done": [line.done for line in lines],
+        "failed": [line.failed for line in lines],
+        "reasons": [list(line.reasons) for line in lines],
+        "warnings": [list(line.warnings) for line in lines],
+        "measures": measures,
+    }
+
+
+_OF_DATASET = "data set "
+"""How the scope of a leaderboard of one data set begins."""
+
+
+def _meant(board: Leaderboard, line: Line, run: Gathered) -> list[int]:
+    """The combinations that a line is about: one, or all that its means are over."""
+    said = {kind: label for kind, label in line.labels.items() if kind in KINDS and label}
+    if board.scope.startswith(_OF_DATASET):
+        said["dataset"] = board.scope.removeprefix(_OF_DATASET)
+    needed = {"defences": "adversary", "mechanisms": "mechanism"}.get(board.view)
+    sets = [run.having[kind, label] for kind, label in said.items() if (kind, label) in run.having]
+    found = frozenset.intersection(*sets) if sets else frozenset()
+    return sorted(n for n in found if not needed or run.combinations[n].label(needed))
+
+
+def _front(front: Front, run: Gathered) -> dict[str, Any]:
+    points = []
+    for point in front.points:
+        of = run.having["dataset", front.dataset] & run.having["learner", point.labels["learner"]]
+        points.append({
+            "learner": point.labels["learner"],
+            "values": {
+                name: embedding.rounded([value.mean, value.low, value.high])
+                for name, value in point.values.items()
+            },
+            "guarantee": point.guarantee,
+            "strongest": point.strongest,
+            "beaten_by": list(point.beaten_by),
+            "share": point.share,
+            "of": sorted(n for n in of if run.combinations[n].label("adversary")),
+        })  # fmt: skip
+    return {
+        "dataset": front.dataset, "objectives": list(front.objectives),
+        "notes": list(front.notes), "points": points,
+    }  # fmt: skip
+
+
+def _chosen(one: Chosen) -> dict[str, Any]:
+    return {
+        "use": one.use, "given": _safe(one.given), "defaults": _safe(one.defaults),
+        "note": one.note,
+    }  # fmt: skip
+
+
+def _figure(figure: Figure) -> dict[str, Any]:
+    return {
+        "name": figure.name,
+        "title": figure.title,
+        "caption": figure.caption,
+        "x": asdict(figure.x),
+        "y": asdict(figure.y),
+        "panels": [
+            {"title": panel.title, "series": [_series(series) for series in panel.series]}
+            for panel in figure.panels
+        ],
+    }
+
+
+def _series(series: Series) -> dict[str, Any]:
+    points = series.points
+    return {
+        "name": series.name,
+        "dashed": series.dashed,
+        "joined": series.joined,
+        "x": [point.x for point in points],
+        "y": embedding.rounded([point.y for point in points]),
+        "low": embedding.rounded([point.low for point in points]),
+        "high": embedding.rounded([point.high for point in points]),
+        "seeds": [point.seeds for point in points],
+        "of": [point.combination for point in points],
+    }
+
+
+def _safe(value: Any) -> Any:
+    """What JSON has no word for becomes what a column has for it."""
+    if isinstance(value, Mapping):
+        return {str(key): _safe(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_safe(inner) for inner in value]
+    return embedding.plain(value)
+
+
+__all__ = ["content"]

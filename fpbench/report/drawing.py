@@ -1,0 +1,243 @@
+"""Figures for papers: vector files, drawn by matplotlib."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from textwrap import fill
+from typing import TYPE_CHECKING, Any
+
+from fpbench.errors import InputError, nearest
+from fpbench.report.figures import Axis, Figure, Panel, Point, Series
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+FORMATS = ("pdf", "svg", "png")
+"""What can be drawn, by the ending of the file."""
+
+# Okabe and Ito (2008), but for yellow, which is lost on white; the colour-blind tell them apart.
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+_MARKERS = ("o", "s", "D", "^", "P", "X", "*")
+_COLUMNS = 3
+_PANEL = (2.7, 2.1)
+"""Inches of a panel of several: three of them fill a page."""
+_ALONE = (3.4, 2.5)
+"""Inches of a panel alone: a column."""
+_WORD, _LETTER = 0.25, 0.068
+"""Inches of a word that is written aslant, and of a letter."""
+_UPRIGHT = 6
+"""More words than this are written aslant."""
+_STYLE = {
+    "pdf.fonttype": 42,  # TrueType, whole and embedded: journals refuse type 3
+    "ps.fonttype": 42,
+    "svg.fonttype": "path",  # letters as shapes: the same wherever it is shown
+    "svg.hashsalt": "fpbench",  # the same figure is the same file
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],  # which comes with matplotlib
+    "font.size": 8.0,
+    "axes.titlesize": 8.0,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#dddddd",
+    "grid.linewidth": 0.5,
+    "lines.linewidth": 1.3,
+    "lines.markersize": 4.0,
+    "legend.frameon": False,
+    "text.usetex": False,
+}
+
+
+def draw(figure: Figure, output: Path, *, width: float | None = None) -> None:
+    """Write a figure as PDF or SVG, vectors both, or as PNG at 300 dots an inch.
+
+    The same figure is the same file, byte for byte, with the same version of matplotlib. In PDF
+    fonts are embedded (TrueType); in SVG letters are shapes.
+
+    Parameters
+    ----------
+    figure
+        The figure.
+    output
+        The file; its ending says the format.
+    width
+        Inches; by default as wide as its panels need.
+
+    Raises
+    ------
+    InputError
+        If the ending is none of `FORMATS`, the width cannot be, matplotlib is not installed, or the
+        file cannot be written.
+    """
+    form = check(output)
+    if width is not None and not 1 <= width <= 50:
+        raise InputError(f"--width: {width:g} is out of range (1 to 50 inches)")
+    import matplotlib as mpl
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure as Canvas
+
+    with mpl.rc_context(_STYLE):
+        columns = 2 if len(figure.panels) == 4 else min(_COLUMNS, len(figure.panels))
+        rows = math.ceil(len(figure.panels) / columns)
+        names, places = _names(figure), _places(figure)
+        each = _ALONE if columns == 1 else _PANEL
+        wide = width or columns * max(each[0], _room(figure, places))
+        # As many columns of the legend as there is room for its longest name.
+        across = max(1, int(wide / (0.6 + _LETTER * max(map(len, names)))))
+        below = 0.2 + 0.17 * math.ceil(len(names) / across)
+        canvas = Canvas(figsize=(wide, each[1] * rows + below), layout="constrained")
+        FigureCanvasAgg(canvas)
+        axes = canvas.subplots(rows, columns, squeeze=False, sharex=True, sharey=True).ravel()
+        for one in axes[len(figure.panels) :]:
+            one.set_visible(False)
+        for number, (one, panel) in enumerate(zip(axes, figure.panels, strict=False)):
+            _panel(one, figure, panel, names, places)
+            if number % columns == 0:
+                one.set_ylabel(figure.y.title)
+            if number + columns >= len(figure.panels):
+                one.set_xlabel(figure.x.title)
+                one.tick_params(labelbottom=True)
+        handles = _handles(axes)
+        if len(names) > 1 or names[0] != figure.y.title:
+            canvas.legend(handles.values(), handles, loc="outside lower center", ncols=across)
+        _save(canvas, output, form)
+
+
+def check(output: Path) -> str:
+    """The format that a file's ending says.
+
+    Raises
+    ------
+    InputError
+        If it says none, or nothing is there to draw it with.
+    """
+    form = output.suffix.lower().removeprefix(".")
+    if form not in FORMATS:
+        hint = nearest(form, FORMATS) if form else f"must end in {', '.join(FORMATS)}"
+        raise InputError(f"{output}: unknown format {output.suffix!r}; {hint}")
+    if find_spec("matplotlib") is None:
+        raise InputError("fpbench figure needs matplotlib: pip install 'fpbench[figures]'")
+    return form
+
+
+def _save(canvas: Any, output: Path, form: str) -> None:
+    # No date, so that the same figure is the same file.
+    about = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {}}[form]
+    try:
+        canvas.savefig(output, format=form, dpi=300, metadata=about)
+    except OSError as error:
+        raise InputError(f"{output}: cannot be written: {error.strerror or error}") from error
+
+
+def _names(figure: Figure) -> list[str]:
+    found = (series.name for panel in figure.panels for series in panel.series)
+    return list(dict.fromkeys(found))
+
+
+def _places(figure: Figure) -> dict[Any, int]:
+    """Where words stand on the x axis."""
+    points = (p for panel in figure.panels for series in panel.series for p in series.points)
+    return {place: i for i, place in enumerate(dict.fromkeys(point.x for point in points))}
+
+
+def _room(figure: Figure, places: Mapping[Any, int]) -> float:
+    """Inches that the words on an axis need."""
+    if not figure.x.words:
+        return 0.0
+    if len(places) > _UPRIGHT:
+        return _WORD * len(places)
+    longest = max(len(line) for place in places for line in _folded(place).splitlines())
+    return len(places) * (0.1 + _LETTER * longest)
+
+
+def _folded(place: Any) -> str:
+    """A word as it is written upright."""
+    return fill(str(place), 12, break_long_words=False)
+
+
+def _panel(
+    axes: Axes, figure: Figure, panel: Panel, names: Sequence[str], places: Mapping[Any, int]
+) -> None:
+    axes.set_title(_plain(panel.title))
+    if figure.x.words:
+        if len(places) <= _UPRIGHT:
+            words = [_plain(_folded(place)) for place in places]
+            axes.set_xticks(range(len(places)), words)
+        else:
+            words = [_plain(str(place)) for place in places]
+            axes.set_xticks(range(len(places)), words, rotation=40, ha="right")
+        axes.set_xlim(-0.6, len(places) - 0.4)
+    _scale(axes, figure.x, figure.y)
+    count = len(panel.series)
+    for number, series in enumerate(panel.series):
+        shift = (number / (count - 1) - 0.5) * min(0.6, 0.1 * count) if count > 1 else 0.0
+        x = [places[p.x] + shift if figure.x.words else p.x for p in series.points]
+        _series(axes, series, x, names.index(series.name))
+
+
+def _scale(axes: Axes, x: Axis, y: Axis) -> None:
+    if x.log:
+        axes.set_xscale("log")
+    if y.log:
+        axes.set_yscale("log")
+
+
+def _series(axes: Axes, series: Series, x: Sequence[Any], number: int) -> None:
+    colour = _COLOURS[number % len(_COLOURS)]
+    marker = _MARKERS[(number + number // len(_COLOURS)) % len(_MARKERS)]
+    y = [point.y for point in series.points]
+    if series.joined:
+        again = ":" if number >= len(_COLOURS) else "-"
+        axes.plot(
+            x,
+            y,
+            marker + ("--" if series.dashed else again),
+            color=colour,
+            label=_plain(series.name),
+        )
+        known = [
+            (at, p.low, p.high) for at, p in zip(x, series.points, strict=True) if p.low is not None
+        ]
+        if known:
+            places, low, high = zip(*known, strict=True)
+            axes.fill_between(places, low, high, color=colour, alpha=0.15, linewidth=0)
+        return
+    ends = [[_off(p, p.low) for p in series.points], [_off(p, p.high) for p in series.points]]
+    axes.errorbar(
+        x,
+        y,
+        yerr=ends,
+        fmt=marker,
+        color=colour,
+        capsize=1.5,
+        linewidth=0.8,
+        label=_plain(series.name),
+    )
+
+
+def _off(point: Point, end: float | None) -> float:
+    return 0.0 if end is None else abs(end - point.y)
+
+
+def _handles(axes: Iterable[Axes]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for one in axes:
+        for handle, label in zip(*one.get_legend_handles_labels(), strict=True):
+            found.setdefault(label, handle)
+    return found
+
+
+def _plain(text: str) -> str:
+    """A label, as it is.
+
+    matplotlib would read formulas between dollars, and leave names that begin with a line out of
+    its legend.
+    """
+    text = text.replace("$", r"\$")
+    return f" {text}" if text.startswith("_") else text
+
+
+__all__ = ["FORMATS", "check", "draw"]

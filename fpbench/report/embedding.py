@@ -1,0 +1,99 @@
+"""Rows as columns of JSON, small enough to travel inside a page.
+
+A column is `{"all": [...]}`, or where values recur `{"of": [...], "at": [...]}`: its values, and
+for each row which of them. What JSON has no word for, and whole numbers that a browser cannot hold,
+are `{"is": "nan"}`, `{"is": "inf"}`, `{"is": "-inf"}` and `{"is": "12345678901234567890"}`.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+_EXACT = 2**53
+"""Greater whole numbers are not exact in a browser."""
+_DIGITS = 8
+"""Of means and intervals; what cells measured keeps every digit."""
+
+
+def column(values: Sequence[Any]) -> dict[str, list[Any]]:
+    """A column, coded by its distinct values where that is shorter."""
+    found = [plain(value) for value in values]
+    keys = [_key(value) for value in found]
+    distinct = dict(zip(keys, found, strict=True))
+    if 2 * len(distinct) > len(values):
+        return {"all": found}
+    places = {key: i for i, key in enumerate(distinct)}
+    return {"of": list(distinct.values()), "at": [places[key] for key in keys]}
+
+
+def columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, list[Any]]]:
+    """Rows as columns by name, in the order in which they come; None where a row lacks one."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {name: column([row.get(name) for row in rows]) for name in names}
+
+
+def values(coded: Mapping[str, list[Any]]) -> list[Any]:
+    """What a column was made of."""
+    found = coded["all"] if "all" in coded else [coded["of"][i] for i in coded["at"]]
+    return [_back(value) for value in found]
+
+
+def rounded(numbers: Iterable[float | None]) -> list[Any]:
+    """Numbers to as many digits as anybody reads."""
+    return [
+        None if x is None else plain(float(f"{x:.{_DIGITS}g}") if math.isfinite(x) else x)
+        for x in numbers
+    ]
+
+
+def packed(data: Any) -> str:
+    """JSON, compressed and written in letters that no page takes for its own."""
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
+    return squeezed(text)
+
+
+def squeezed(text: str) -> str:
+    """Text, compressed, in base 64; always the same for the same text."""
+    return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode("ascii")
+
+
+def unpacked(text: str) -> Any:
+    """What was packed."""
+    return json.loads(gzip.decompress(base64.b64decode(text)))
+
+
+def plain(value: Any) -> Any:
+    """One value as JSON knows it."""
+    if hasattr(value, "item"):  # numpy's numbers
+        value = value.item()
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, int):
+        return value if abs(value) <= _EXACT else {"is": str(value)}
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"is": str(value)}
+    return str(value)
+
+
+def _key(value: Any) -> Any:
+    """What tells values apart: to Python 1, 1.0 and True are equal, and so are 0.0 and -0.0."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, dict) or value == 0:
+        return type(value), repr(value)
+    return type(value), value
+
+
+def _back(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    word = value["is"]
+    return float(word) if word in ("nan", "inf", "-inf") else int(word)
+
+
+__all__ = ["column", "columns", "packed", "plain", "rounded", "squeezed", "unpacked", "values"]

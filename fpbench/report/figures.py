@@ -1,0 +1,268 @@
+"""Figures as data: what is drawn, and from which cells; HTML and papers draw the same."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from fpbench.kinds import KINDS
+from fpbench.report.gathered import Combination, Gathered
+
+MOST_SERIES = 7
+"""Lines that one panel has at most, where they can be told apart by panels: there are as many
+colours that the colour-blind tell apart, on white and on black."""
+
+Place: TypeAlias = float | str
+
+
+@dataclass(frozen=True)
+class Axis:
+    """What an axis shows."""
+
+    title: str
+    log: bool = False
+    """Whether its scale is logarithmic."""
+    words: bool = False
+    """Whether its places are words, and not numbers."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """A mean over seeds, and where it stands."""
+
+    x: Place
+    y: float
+    low: float | None
+    """Lower end of the 95 % interval; None for one seed."""
+    high: float | None
+    seeds: int
+    combination: int
+    """Whose mean it is: the number of a combination."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """Points that belong together."""
+
+    name: str
+    points: tuple[Point, ...]
+    dashed: bool = False
+    """Whether it is there to compare with."""
+    joined: bool = True
+    """Whether a line joins the points."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One pair of axes."""
+
+    title: str
+    series: tuple[Series, ...]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of a run."""
+
+    name: str
+    title: str
+    caption: str
+    x: Axis
+    y: Axis
+    panels: tuple[Panel, ...]
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A measure that a figure draws."""
+
+    measure: str
+    name: str = ""
+    """What its series are called besides what tells them apart."""
+    without: tuple[str, ...] = ()
+    """Kinds on which it does not depend."""
+    dashed: bool = False
+    where: Callable[[Combination], bool] = field(default=lambda _: True, repr=False)
+
+
+@dataclass(frozen=True)
+class Idea:
+    """What figure is to be made, of any run that has what it needs."""
+
+    name: str
+    title: str
+    caption: str
+    x: Axis
+    y: Axis
+    at: Callable[[Combination], Place | None] = field(repr=False)
+    """Where a combination stands on the x axis; None if nowhere."""
+    draws: tuple[Drawn, ...]
+    without: tuple[str, ...] = ()
+    """Dimensions that do not tell series apart: kinds, and `KIND.PARAMETER`, or `.PARAMETER` of any
+    kind."""
+    compares: tuple[str, ...] = ()
+    """Dimensions that stay in one panel as long as others can be taken apart."""
+    joined: bool = True
+
+
+Dimensions: TypeAlias = dict[str, str]
+"""What tells a combination from others: kinds, and the parameters that they are swept over."""
+
+
+def dimensions(run: Gathered, one: Combination) -> Dimensions:
+    """What tells a combination from others, by kind, and by `KIND.PARAMETER` of what is swept."""
+    found: Dimensions = {}
+    for kind, label in zip(KINDS, one.labels, strict=True):
+        reading = run.readings[kind].get(label)
+        found[kind] = reading.base if reading else label
+        for name, value in reading.swept.items() if reading else ():
+            found[f"{kind}.{name}"] = value if isinstance(value, str) else f"{name}={value}"
+    return found
+
+
+def make(run: Gathered, idea: Idea) -> Figure | None:
+    """The figure, or None if no panel of it would have points at two places of its x axis."""
+    lines: dict[tuple[Drawn, tuple[tuple[str, str], ...]], dict[tuple[Place, int], Point]] = {}
+    for one in run.combinations:
+        at = idea.at(one)
+        if at is None:
+            continue
+        known = dimensions(run, one)
+        for drawn in idea.draws:
+            if (value := one.measures.get(drawn.measure)) is None or not drawn.where(one):
+                continue
+            but = (*idea.without, *drawn.without)
+            key = tuple((name, v) for name, v in known.items() if not _left_out(name, but))
+            # Of what does not depend on all kinds, one of many equal points is enough.
+            place = (at, 0 if drawn.without or idea.joined else one.number)
+            point = Point(at, value.mean, value.low, value.high, value.count, one.number)
+            if _drawable(idea, point):
+                lines.setdefault((drawn, key), {}).setdefault(place, point)
+    series = {key: _sorted(points.values()) for key, points in lines.items()}
+    panels = tuple(panel for panel in _panels(series, idea) if _tells(panel))
+    if not panels:
+        return None
+    return Figure(idea.name, idea.title, idea.caption, idea.x, idea.y, panels)
+
+
+def _tells(panel: Panel) -> bool:
+    """Whether points stand at two places at least."""
+    return len({point.x for series in panel.series for point in series.points}) > 1
+
+
+def _left_out(name: str, but: Iterable[str]) -> bool:
+    kind, _, parameter = name.partition(".")
+    return any(one in (name, kind) or (parameter and one == f".{parameter}") for one in but)
+
+
+def _drawable(idea: Idea, point: Point) -> bool:
+    """A logarithmic axis has no place for what is not above 0, and none has one for infinity."""
+    ends = [(idea.x, point.x), (idea.y, point.y)]
+    return all(
+        isinstance(v, str) or (math.isfinite(v) and (v > 0 or not axis.log)) for axis, v in ends
+    )
+
+
+def _sorted(points: Iterable[Point]) -> tuple[Point, ...]:
+    points = list(points)
+    if any(isinstance(point.x, str) for point in points):
+        return tuple(points)
+    return tuple(sorted(points, key=lambda point: point.x))
+
+
+_Key: TypeAlias = tuple[Drawn, tuple[tuple[str, str], ...]]
+"""What a series draws, and what tells it from others."""
+
+
+def _panels(series: Mapping[_Key, tuple[Point, ...]], idea: Idea) -> tuple[Panel, ...]:
+    """Series in panels: by data set, then by as many dimensions as it takes to have few in each."""
+    varying = _varying(series)
+    apart = [name for name in varying if name == "dataset"]
+    left = [name for name in varying if name not in apart]
+    left.sort(key=lambda name: (name in idea.compares, -len(varying[name])))
+    while left and max(_counts(series, apart).values(), default=0) > MOST_SERIES:
+        apart.append(left.pop(0))  # the dimension of the most values makes the most panels
+    order = [name for name in varying if name in apart]
+    panels: dict[tuple[str, ...], dict[_Key, tuple[Point, ...]]] = {
+        place: {} for place in _counts(series, order)
+    }
+    for (drawn, key), points in series.items():
+        known = dict(key)
+        fixed = {i for i, name in enumerate(order) if not _left_out(name, drawn.without)}
+        mine = tuple(known.get(name, "") for name in order)
+        # What does not depend on what panels differ in, stands in all of them.
+        for place in [mine] if len(fixed) == len(order) else panels:
+            if all(place[i] == mine[i] for i in fixed):
+                panels[place][drawn, key] = points
+    return tuple(
+        _panel(
+            map(_said, order, place),
+            found,
+            [name for name in varying if name not in apart],
+            idea.joined,
+        )
+        for place, found in panels.items()
+    )
+
+
+def _said(name: str, value: str) -> str:
+    """The value of a dimension in words; also where there is none."""
+    kind, _, parameter = name.partition(".")
+    return value or (f"without {parameter}" if parameter else f"no {kind}")
+
+
+def _panel(
+    place: Iterable[str], series: Mapping[_Key, tuple[Point, ...]], names: list[str], joined: bool
+) -> Panel:
+    """A panel; what all its series have in common is in its title, and not in their names."""
+    within = _varying(series)
+    shared = {
+        name: value
+        for drawn, key in series
+        for name, value in key
+        if name in names and name not in within and not _left_out(name, drawn.without) and value
+    }
+    found = []
+    for (drawn, key), points in series.items():
+        known = dict(key)
+        words = [_said(n, known[n]) for n in names if n in within and n in known]
+        name = ", ".join(filter(None, [drawn.name, *words])) or drawn.measure.replace("_", " ")
+        found.append(Series(name, points, drawn.dashed, joined))
+    return Panel(", ".join(filter(None, [*place, *shared.values()])), tuple(found))
+
+
+def _varying(series: Iterable[_Key]) -> dict[str, list[str]]:
+    """The values of the dimensions that tell series apart."""
+    found = [(drawn, dict(key)) for drawn, key in series]
+    names = dict.fromkeys(name for _, known in found for name in known)
+    values = {
+        name: dict.fromkeys(
+            known.get(name, "") for drawn, known in found if not _left_out(name, drawn.without)
+        )
+        for name in names
+    }
+    return {name: list(several) for name, several in values.items() if len(several) > 1}
+
+
+def _counts(series: Iterable[_Key], apart: Sequence[str]) -> dict[tuple[str, ...], int]:
+    """How many series there are in each panel, but for those that belong in several."""
+    counts: dict[tuple[str, ...], int] = {}
+    for drawn, key in series:
+        if not any(_left_out(name, drawn.without) for name in apart):
+            known = dict(key)
+            place = tuple(known.get(name, "") for name in apart)
+            counts[place] = counts.get(place, 0) + 1
+    return counts
+
+
+def number(value: Any) -> float | None:
+    """A parameter as a number, if it is one."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if math.isfinite(value) else None
+
+
+__all__ = ["Axis", "Drawn", "Figure", "Idea", "Panel", "Point", "Series", "dimensions", "make",
+           "number"]  # fmt: skip

@@ -1,0 +1,183 @@
+"""All that a report shows of a run, gathered once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from fpbench.api import Run
+from fpbench.errors import StoreError
+from fpbench.intervals import Interval
+from fpbench.kinds import KINDS, Status
+from fpbench.leaderboard import Leaderboard
+from fpbench.ordering import ranked_by
+from fpbench.pareto import Front, pareto
+from fpbench.report.written import Components, Reading, chosen, read_labels
+from fpbench.results import Results
+from fpbench.store import Session, Store
+from fpbench.tallies import Tallies
+from fpbench.views import VIEWS, view
+
+Labels: TypeAlias = tuple[str, ...]
+"""A label for every kind, in the order of `KINDS`; empty where the kind is not used."""
+_OF_MODELS = frozenset({"train_accuracy", "test_accuracy", "train_unfairness", "test_unfairness"})
+_AT = {kind: i for i, kind in enumerate(KINDS)}
+
+
+@dataclass(frozen=True)
+class Combination:
+    """Components that were measured together, over all seeds."""
+
+    number: int
+    labels: Labels
+    rows: tuple[int, ...]
+    """Its rows, by position."""
+    measures: Mapping[str, Interval]
+    """Means over seeds; nothing where no seed is done."""
+    texts: Mapping[str, str]
+    """Measures that are texts, where all seeds say the same."""
+
+    def label(self, kind: str) -> str:
+        """The label of one kind; empty where it is not used."""
+        return self.labels[_AT[kind]]
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """A run, read."""
+
+    title: str
+    path: str
+    """The name of its directory."""
+    results: Results
+    boards: Sequence[Leaderboard]
+    """The leaderboards of all views."""
+    fronts: Sequence[Front]
+    components: Components
+    sessions: Sequence[Session]
+    """The calls of `fpbench run` that made it, with their environments."""
+    made_in: Mapping[str, int]
+    """The number of the session that each cell was measured in, by key."""
+    timings: Mapping[tuple[str, str], float]
+    """Mean seconds of a step, by action and component."""
+    matrix: str
+    """The matrix file, as it was given; empty if it is not there."""
+
+    @cached_property
+    def rows(self) -> Sequence[Mapping[str, Any]]:
+        """The rows, as they are exported."""
+        return self.results.rows()
+
+    @cached_property
+    def combinations(self) -> tuple[Combination, ...]:
+        """What was combined, in the order of the plan; skipped and failed ones too."""
+        tally = Tallies(self.results)
+        lines = {_labels(tally.labels(i)): i for i in range(len(tally))}
+        rows: dict[Labels, list[int]] = {}
+        for i, row in enumerate(self.rows):
+            rows.setdefault(_labels(row), []).append(i)
+        return tuple(
+            Combination(
+                number,
+                labels,
+                tuple(mine),
+                tally.measures(lines[labels]) if labels in lines else {},
+                self._texts(mine),
+            )
+            for number, (labels, mine) in enumerate(rows.items())
+        )
+
+    def _texts(self, rows: Sequence[int]) -> dict[str, str]:
+        said: dict[str, set[Any]] = {}
+        for row in (self.rows[i] for i in rows):
+            if row["status"] == Status.DONE:
+                for name in row:
+                    if isinstance(row[name], str):
+                        said.setdefault(name, set()).add(row[name])
+        return {name: next(iter(values)) for name, values in said.items() if len(values) == 1}
+
+    @cached_property
+    def having(self) -> Mapping[tuple[str, str], frozenset[int]]:
+        """The numbers of the combinations that have a label, by kind and label."""
+        found: dict[tuple[str, str], set[int]] = {}
+        for one in self.combinations:
+            for kind, label in zip(KINDS, one.labels, strict=True):
+                found.setdefault((kind, label), set()).add(one.number)
+        return {key: frozenset(numbers) for key, numbers in found.items()}
+
+    @cached_property
+    def readings(self) -> Mapping[str, Mapping[str, Reading]]:
+        """Labels by kind, taken apart."""
+        return {kind: read_labels(self.components.get(kind, {})) for kind in KINDS}
+
+
+def gather(run: Run, rank_by: str | None = None) -> Gathered:
+    """Read a run.
+
+    Parameters
+    ----------
+    run
+        The run.
+    rank_by
+        The measure to rank by; what the matrix says, if None.
+
+    Raises
+    ------
+    StoreError
+        If no cell has been run.
+    InputError
+        If no cell has that measure.
+    """
+    results = run.results()
+    if not any(results.statuses):
+        raise StoreError(f"{run.path}: no cell has been run yet")
+    with Store(run.path) as store:
+        title = store.title
+        return Gathered(
+            title=title or run.path.resolve().name,
+            path=run.path.resolve().name,
+            results=results,
+            boards=_boards(results, rank_by, store.rank_by, title),
+            fronts=pareto(results, title),
+            components=chosen(store.matrix),
+            sessions=store.sessions(),
+            made_in={record.key: record.session for record in store.records()},
+            timings=store.timings(),
+            matrix=_matrix(run.path),
+        )
+
+
+def _boards(results: Results, asked: str | None, by: str, title: str) -> list[Leaderboard]:
+    """Those of every view that ranks; defences are ranked by what is found out."""
+    tally, note = Tallies(results), ""
+    measured = [name for name in results.names if tally.means(name) is not None]
+    if asked is None and measured and ranked_by(by, set(measured)) not in measured:
+        # What the matrix did not say is no mistake of it: a run of other measures is shown too.
+        other = next((name for name in measured if name not in _OF_MODELS), measured[0])
+        note, by = f"nothing here has {by}: ranked by {other}", other
+    boards = [
+        board
+        for name in VIEWS
+        if name != "pareto"
+        for board in view(results, name, "leak" if name == "defences" else asked or by, title)
+    ]
+    return [replace(b, notes=(note, *b.notes)) if note and b.rank_by == by else b for b in boards]
+
+
+def _matrix(directory: Path) -> str:
+    for name in ("matrix.toml", "matrix.json"):
+        try:
+            return (directory / name).read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            continue
+    return ""
+
+
+def _labels(labels: Mapping[str, Any]) -> Labels:
+    return tuple(labels.get(kind, "") for kind in KINDS)
+
+
+__all__ = ["Combination", "Gathered", "Labels", "gather"]

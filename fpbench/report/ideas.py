@@ -1,0 +1,255 @@
+"""The figures of the papers, and of every sweep, as far as a run has what they need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from fpbench.errors import InputError, nearest
+from fpbench.kinds import KINDS
+from fpbench.report.figures import Axis, Drawn, Figure, Idea, Place, make, number
+from fpbench.report.gathered import Combination, Gathered
+
+_AT: dict[str, str] = {
+    "penalty": "lambda (penalty)",
+    "teachers": "k (teachers)",
+    "sigma": "sigma (noise of votes)",
+    "epsilon": "epsilon",
+}
+"""What parameters of the learners of private models are called in the papers."""
+_CORRECTED = Drawn(
+    "corrected_accuracy", "corrected", where=lambda one: one.texts.get("solver_status") is not None
+)
+_GUESSED = Drawn("initial_accuracy", "guess", without=("corrector",), dashed=True)
+_SHARE = "accuracy of the guess"
+
+
+def _measured(name: str) -> Callable[[Combination], Place | None]:
+    def at(one: Combination) -> Place | None:
+        # A mean of equal numbers may be off by its last digit.
+        return float(f"{one.measures[name].mean:.12g}") if name in one.measures else None
+
+    return at
+
+
+def _said(name: str) -> Callable[[Combination], Place | None]:
+    return lambda one: one.texts.get(name)
+
+
+def _labelled(kind: str) -> Callable[[Combination], Place | None]:
+    return lambda one: one.label(kind) or None
+
+
+def _parameter(run: Gathered, kind: str, name: str) -> Callable[[Combination], Place | None]:
+    """Where a label says what its parameter is, be it swept or the one of several."""
+
+    def at(one: Combination) -> Place | None:
+        reading = run.readings[kind].get(one.label(kind))
+        return number(reading.swept.get(name)) if reading else None
+
+    return at
+
+
+_FIXED = (
+    Idea(
+        "accuracy",
+        "Accuracy before and after the correction",
+        "How many people's groups an adversary gets right, against the tolerance that the learner "
+        "was trained for: its guess (dashed), and after the correction. Bands are 95 % intervals.",
+        Axis("tolerance of the fair learner"),
+        Axis(_SHARE),
+        _measured("asked_tolerance"),
+        (_GUESSED, _CORRECTED),
+        without=("learner.tolerance",),
+    ),
+    Idea(
+        "gain-by-metric",
+        "Gain by fairness metric",
+        "What the correction adds to the accuracy of the guess, by the metric that the learner was "
+        "trained for. A point is one learner; bars are 95 % intervals.",
+        Axis("metric", words=True),
+        Axis("gain"),
+        _said("asked_metric"),
+        (Drawn("gain", where=_CORRECTED.where),),
+        without=("learner",),
+        joined=False,
+    ),
+    Idea(
+        "audit-error",
+        "Error of private audits",
+        "Mean absolute error of the audited ratio, against what the audit costs; dashed: the error "
+        "of a uniform guess. Bands are 95 % intervals.",
+        Axis("epsilon", log=True),
+        Axis("error", log=True),
+        _measured("epsilon"),
+        (
+            Drawn("error"),
+            Drawn(
+                "random_guess_error", "guessing",
+                without=("auditor", "mechanism", "policy"), dashed=True,
+            ),
+        ),
+        without=("auditor.epsilon",),
+        compares=("mechanism",),
+    ),
+    Idea(
+        "policies",
+        "Policies for invalid answers",
+        "Mean absolute error of the audited ratio, by what is done with invalid noisy answers. "
+        "Bars are 95 % intervals.",
+        Axis("policy", words=True),
+        Axis("error", log=True),
+        _labelled("policy"),
+        (Drawn("error"),),
+        without=("policy",),
+        compares=("mechanism",),
+        joined=False,
+    ),
+)  # fmt: skip
+
+_PRIVATE = (
+    (
+        "risk",
+        "Excessive risk",
+        "How far the excessive risks of the groups are apart, on the test part and (dashed) on the "
+        "people trained on. Bands are 95 % intervals.",
+        "gap of excessive risks",
+        (Drawn("risk_gap_test", "test"), Drawn("risk_gap_train", "trained on", dashed=True)),
+    ),
+    (
+        "private-accuracy",
+        "Accuracy of private models",
+        "Test accuracy. Bands are 95 % intervals.",
+        "test accuracy",
+        (Drawn("test_accuracy", without=("disclosure", "adversary", "corrector", "auditor")),),
+    ),
+    (
+        "consistency",
+        "Consistency of private models",
+        "Share of people all of whose similar people have their label, and (dashed) of those for "
+        "whom every similar input must have it. Bands are 95 % intervals.",
+        "consistency",
+        (
+            Drawn("pair_consistency", "pairs"),
+            Drawn("certified_consistency", "certified", dashed=True),
+        ),
+    ),
+)
+"""Figures of learners, against each of the parameters that they are swept over."""
+_PRIVACY = ("epsilon", "sigma")
+"""The parameters of learners that make them more or less private."""
+
+
+def figures(run: Gathered) -> list[Figure]:
+    """All figures that a run has enough for."""
+    made = (make(run, idea) for idea in _ideas(run))
+    return [figure for figure in made if figure is not None]
+
+
+def figure(run: Gathered, name: str) -> Figure:
+    """A figure by name.
+
+    Raises
+    ------
+    InputError
+        If the run has no figure of that name; names those that it has.
+    """
+    found = {one.name: one for one in figures(run)}
+    if not found:
+        raise InputError(
+            f"{run.path}: has too little for a figure: none of its results stand at two places of "
+            "an axis"
+        )
+    if name not in found:
+        raise InputError(
+            f"{run.path}: no figure {name!r}; {nearest(name, found)} (it has {', '.join(found)})"
+        )
+    return found[name]
+
+
+def _ideas(run: Gathered) -> Iterator[Idea]:
+    yield from _FIXED
+    swept = _swept(run)
+    for stem, title, caption, y, draws in _PRIVATE:
+        for parameter, at in _against(run, swept):
+            if parameter in _PRIVACY or stem == "risk":
+                name, log = _AT.get(parameter, parameter), _spread(run, at)
+                yield Idea(
+                    f"{stem}-{parameter}", f"{title} against {parameter}", caption,
+                    Axis(name, log=log), Axis(y), at, draws,
+                    without=tuple(f"learner.{one}" for one in _same(parameter)),
+                )  # fmt: skip
+    for measure in dict.fromkeys(board.rank_by for board in run.boards):
+        yield from _ranked(run, measure, swept)
+
+
+def _against(
+    run: Gathered, swept: list[tuple[str, str]]
+) -> Iterator[tuple[str, Callable[[Combination], Place | None]]]:
+    """What private learners are drawn against: what they are swept over, and their epsilon."""
+    for kind, parameter in swept:
+        if kind == "learner":
+            yield parameter, _parameter(run, kind, parameter)
+    if ("learner", "epsilon") not in swept:
+        for name in run.results.names:
+            if name.endswith("_epsilon") and name != "claim_epsilon":  # as the learner's notes say
+                yield "epsilon", _measured(name)
+                return
+
+
+def _same(parameter: str) -> tuple[str, ...]:
+    """Parameters that say the same in other words: the noise is what epsilon comes from."""
+    return _PRIVACY if parameter == "epsilon" else (parameter,)
+
+
+def _ranked(run: Gathered, measure: str, swept: list[tuple[str, str]]) -> Iterator[Idea]:
+    """Figures of a measure that is ranked by: against what is swept, and by kind."""
+    said, drawn = measure.replace("_", " "), Drawn(measure)
+    if measure == "gain":  # which is 0 where nothing is corrected
+        drawn = Drawn(measure, where=_CORRECTED.where)
+    for kind, parameter in swept:
+        there = ("error", "auditor", "epsilon"), ("risk_gap_train", "learner", parameter)
+        if (measure, kind, parameter) not in there:
+            at = _parameter(run, kind, parameter)
+            yield Idea(
+                f"{measure}-{parameter}",
+                f"{said.capitalize()} against {parameter} of the {kind}",
+                "Means over seeds; bands are 95 % intervals.",
+                Axis(_AT.get(parameter, parameter), log=_spread(run, at)),
+                Axis(said),
+                at,
+                (drawn,),
+                without=(f"{kind}.{parameter}",),
+            )
+    for kind in KINDS:
+        if kind not in ("dataset", "policy"):
+            yield Idea(
+                f"{measure}-by-{kind}",
+                f"{said.capitalize()} by {kind}",
+                "Means over seeds; bars are 95 % intervals.",
+                Axis(kind, words=True),
+                Axis(said),
+                _labelled(kind),
+                (drawn,),
+                without=(kind,),
+                joined=False,
+            )
+
+
+def _swept(run: Gathered) -> list[tuple[str, str]]:
+    """Numbers that components are swept over, by kind."""
+    found: dict[tuple[str, str], None] = {}
+    for kind in KINDS:
+        for reading in run.readings[kind].values():
+            for name, value in reading.swept.items():
+                if number(value) is not None:
+                    found[kind, name] = None
+    return list(found)
+
+
+def _spread(run: Gathered, at: Callable[[Combination], Place | None]) -> bool:
+    """Whether places on an axis are better seen on a logarithmic scale."""
+    places = [place for one in run.combinations if isinstance(place := at(one), float)]
+    return bool(places) and min(places) > 0 and max(places) / min(places) >= 20
+
+
+__all__ = ["figure", "figures"]

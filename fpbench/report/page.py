@@ -1,0 +1,75 @@
+"""The report: one HTML file that carries its data, its script and plotly, and asks for nothing."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from fpbench.errors import InputError
+from fpbench.report import embedding
+
+_SCRIPTS = ("data.js", "words.js", "tables.js", "boards.js", "cells.js", "details.js", "charts.js",
+            "frontier.js", "main.js")  # fmt: skip
+"""Parts of the page's script, in order: later ones use earlier ones."""
+
+
+def page(content: dict[str, Any]) -> str:
+    """The HTML file.
+
+    Parameters
+    ----------
+    content
+        As `fpbench.report.content.content` gives it.
+
+    Raises
+    ------
+    InputError
+        If plotly is not installed.
+    """
+    library = _plotly()
+    script = "(() => {\n'use strict';\n" + "".join(map(_asset, _SCRIPTS)) + "})();\n"
+    # Only these two scripts may run, and nothing may be fetched: whatever a label says.
+    policy = (
+        "default-src 'none'; img-src data: blob:; style-src 'unsafe-inline'; "
+        f"script-src {_hash(script)} {_hash(library)}; base-uri 'none'; form-action 'none'"
+    )
+    parts = {
+        "policy": policy,
+        "title": html.escape(content["title"]),
+        "style": _asset("report.css"),
+        "data": embedding.packed(content),
+        "library": embedding.squeezed(library),
+        "script": script,
+    }
+    text = _asset("report.html")
+    before, *pieces = text.split("{{")  # what is filled in is not searched for more
+    return before + "".join(
+        parts[name] + rest for name, _, rest in (piece.partition("}}") for piece in pieces)
+    )
+
+
+def _plotly() -> str:
+    # The package itself takes a second to import, and all that is wanted is one of its files.
+    spec = find_spec("plotly")
+    for place in (spec.submodule_search_locations or ()) if spec else ():
+        file = Path(place) / "package_data" / "plotly.min.js"
+        if file.is_file():
+            return file.read_text(encoding="utf-8")
+    raise InputError("fpbench report needs plotly: pip install 'fpbench[report]'")
+
+
+def _hash(script: str) -> str:
+    digest = hashlib.sha256(script.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
+
+
+def _asset(name: str) -> str:
+    return (files("fpbench.report") / "assets" / name).read_text(encoding="utf-8")
+
+
+__all__ = ["page"]

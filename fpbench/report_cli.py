@@ -1,0 +1,51 @@
+"""The `report` and `figure` commands."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fpbench import console
+
+RunDirectory = Annotated[Path, typer.Argument(help="Run directory.", metavar="RUN")]
+By = Annotated[str | None, typer.Option(help="Measure to rank by.")]
+
+
+def report(
+    run: RunDirectory,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="The HTML file; RUN/report.html if not given."),
+    ] = None,
+    by: By = None,
+) -> None:
+    """Write a run as one HTML file: leaderboards, figures, and where every number comes from."""
+    from fpbench import api
+    from fpbench.report.writing import write_report
+
+    typer.echo(f"report: {write_report(api.load(run), output, by)}")
+
+
+def figure(
+    run: RunDirectory,
+    name: Annotated[
+        str | None, typer.Argument(help="Which figure; a list if not given.", metavar="NAME")
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="A .pdf, .svg or .png file; NAME.pdf if not given."),
+    ] = None,
+    width: Annotated[
+        float | None, typer.Option(help="Inches; as its panels need if not given.")
+    ] = None,
+    by: By = None,
+) -> None:
+    """Draw a figure of a run for a paper; list those that it has."""
+    from fpbench import api
+    from fpbench.report.writing import list_figures, write_figure
+
+    made = api.load(run)
+    if name is None:
+        console.listing(list_figures(made, by), indent=0)
+    else:
+        typer.echo(f"figure: {write_figure(made, name, output, width, by)}")

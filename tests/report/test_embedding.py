@@ -1,0 +1,63 @@
+"""What travels inside a page comes out as it went in."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fpbench.packing import same
+from fpbench.report import embedding
+
+VALUES = st.one_of(
+    st.none(), st.booleans(), st.floats(), st.integers(), st.text(), st.sampled_from([1, 1.0, True])
+)
+
+
+def alike(one, other):
+    """The same to the last bit, but that one NaN is as good as another."""
+    return same(one, other) or (one != one and other != other)
+
+
+@given(st.lists(VALUES))
+def test_a_column_keeps_its_values_to_the_last_bit(values):
+    coded = embedding.unpacked(embedding.packed(embedding.column(values)))
+    back = embedding.values(coded)
+    assert len(back) == len(values)
+    assert all(map(alike, back, values))
+
+
+@given(st.lists(st.dictionaries(st.sampled_from("abc"), VALUES), max_size=5))
+def test_rows_become_columns(rows):
+    found = embedding.columns(rows)
+    assert set(found) == {name for row in rows for name in row}
+    for name, coded in found.items():
+        assert all(map(alike, embedding.values(coded), [row.get(name) for row in rows]))
+
+
+def test_values_that_recur_are_written_once():
+    assert embedding.column(["a", "b", "a", "a"]) == {"of": ["a", "b"], "at": [0, 1, 0, 0]}
+    assert embedding.column(["a", "b", "c"]) == {"all": ["a", "b", "c"]}
+
+
+def test_what_a_browser_cannot_hold_is_spelt_out():
+    coded = embedding.column([math.nan, -math.inf, 2**53 + 1])
+    assert coded["all"] == [{"is": "nan"}, {"is": "-inf"}, {"is": "9007199254740993"}]
+    assert embedding.plain(np.float64(0.5)) == 0.5
+    assert type(embedding.plain(np.int64(3))) is int
+
+
+@given(st.text())
+def test_packed_text_holds_no_letter_of_html(text):
+    packed = embedding.packed(text)
+    assert packed.replace("+", "").replace("/", "").replace("=", "").isalnum()
+    assert packed == embedding.packed(text)
+    assert embedding.unpacked(packed) == text
+
+
+@pytest.mark.parametrize("value", [0.123456789012, 1234567.891, -1e-12, 0.0])
+def test_means_are_rounded_to_what_anybody_reads(value):
+    (found,) = embedding.rounded([value])
+    assert math.isclose(found, value, rel_tol=1e-7)
+    assert embedding.rounded([None, math.inf]) == [None, {"is": "inf"}]

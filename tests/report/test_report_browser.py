@@ -1,0 +1,434 @@
+"""The report in a browser: Debian's Chromium, without a network, driven by selenium."""
+
+import csv
+import json
+import os
+import shutil
+import sqlite3
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from runs import HOSTILE
+
+from fpbench.pareto import pareto
+from fpbench.report.writing import write_report
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+DRIVER = shutil.which("chromedriver")
+pytestmark = pytest.mark.skipif(
+    not (CHROMIUM and DRIVER),
+    reason="no browser here: apt-get install chromium chromium-driver",
+)
+FLAGS = (
+    "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+    "--disable-dev-shm-usage",
+)  # fmt: skip
+SECONDS = 20
+MINUS = "\N{MINUS SIGN}"
+
+
+@pytest.fixture(scope="session")
+def chromium(tmp_path_factory):
+    """A browser with a profile of its own."""
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    home = tmp_path_factory.mktemp("chromium")
+    for flag in (*FLAGS, f"--user-data-dir={home / 'profile'}", "--window-size=1280,900"):
+        options.add_argument(flag)
+    options.add_experimental_option("prefs", {"download.default_directory": str(home)})
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    # The path of the driver is given, so that selenium looks for none to download.
+    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
+    driver.downloads = home
+    try:
+        yield driver
+    finally:
+        driver.quit()
+
+
+@pytest.fixture(scope="session")
+def file(real, tmp_path_factory):
+    """The report of the real run."""
+    return write_report(real, tmp_path_factory.mktemp("browser") / "report.html")
+
+
+def wait(condition):
+    until = time.monotonic() + SECONDS
+    while time.monotonic() < until:
+        if found := condition():
+            return found
+        time.sleep(0.02)
+    raise AssertionError("it never happened")
+
+
+class Page:
+    """A report, open."""
+
+    def __init__(self, driver, file, width=1280):
+        self.driver = driver
+        driver.execute_cdp_cmd(
+            "Emulation.setDeviceMetricsOverride",
+            {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500},
+        )
+        driver.get_log("browser"), driver.get_log("performance")
+        driver.get(file.as_uri())
+        wait(lambda: self.js("return document.documentElement.dataset.ready === 'yes'"))
+
+    def js(self, script, *arguments):
+        return self.driver.execute_script(script, *arguments)
+
+    def all(self, selector):
+        return self.driver.find_elements("css selector", selector)
+
+    def one(self, selector):
+        return self.driver.find_element("css selector", selector)
+
+    def texts(self, selector):
+        return self.js(
+            "return [...document.querySelectorAll(arguments[0])].map((n) => n.textContent)",
+            selector,
+        )
+
+    def column(self, table, title):
+        """Texts of a column of a table, as far as it is drawn."""
+        heads = [text.strip(" ▲▼") for text in self.texts(f"#{table} thead th")]
+        return self.texts(f"#{table} tbody tr td:nth-child({heads.index(title) + 1})")
+
+    def heading(self, table, title):
+        heads = [text.strip(" ▲▼") for text in self.texts(f"#{table} thead th")]
+        return self.all(f"#{table} thead th")[heads.index(title)]
+
+    def requests(self):
+        """What was asked for, besides what a page holds itself."""
+        said = [
+            json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance")
+        ]
+        asked = [
+            m["params"]["request"]["url"]
+            for m in said
+            if m["method"] == "Network.requestWillBeSent"
+        ]
+        return [url for url in asked if not url.startswith(("data:", "blob:", "chrome:"))]
+
+    def complaints(self):
+        return [entry["message"] for entry in self.driver.get_log("browser")]
+
+
+@pytest.fixture
+def opened(chromium, file):
+    """The report, open; nothing but itself may have been asked for, and nothing complained of."""
+    made = Page(chromium, file)
+    yield made
+    assert made.requests() in ([file.as_uri()], [file.as_uri()] * 2)
+    assert made.complaints() == []
+
+
+def numbers(texts):
+    return [float(text.replace(MINUS, "-")) for text in texts]
+
+
+def test_the_leaderboard_is_that_of_the_run(opened, real):
+    (board,) = real.leaderboards()
+    shown = numbers(opened.column("board-0", "gain"))
+    assert len(set(shown)) > 3
+    assert shown == [round(line.measures["gain"].mean, 4) for line in board.lines]
+    assert opened.column("board-0", "#") == [str(line.rank) for line in board.lines]
+    assert opened.column("board-0", "learner") == [line.labels["learner"] for line in board.lines]
+    ends = opened.column("board-0", "95 % interval")
+    low = board.lines[0].measures["gain"].low
+    assert ends[0].startswith(f"{low:.4f} to ".replace("-", MINUS))
+    assert "16 rows" in opened.one("#board-0 .count").text
+
+
+def test_a_table_is_sorted_by_its_headings(opened):
+    heading = opened.heading("board-0", "guess")
+    assert heading.get_attribute("aria-sort") == "none"
+    for state, ascending in (("descending", False), ("ascending", True)):
+        heading.find_element("css selector", "button").click()
+        assert heading.get_attribute("aria-sort") == state
+        shown = numbers(opened.column("board-0", "guess"))
+        assert shown == sorted(shown, reverse=not ascending)
+        assert len(set(shown)) > 1
+    assert "sorted by guess" in opened.one("#said").get_attribute("textContent")
+
+
+def test_a_table_is_filtered_by_words_and_by_choice(opened):
+    search = opened.one("#board-0 input[type=search]")
+    search.send_keys("tolerance=0.05 exact")
+    wait(lambda: "4 of" not in (count := opened.one("#board-0 .count").text) and "of 16" in count)
+    assert opened.one("#board-0 .count").text == "2 of 16 rows"
+    assert set(opened.column("board-0", "learner")) == {"exponentiated-gradient tolerance=0.05"}
+    search.clear()
+    search.send_keys("no such thing")
+    wait(lambda: opened.one("#board-0 .count").text == "0 of 16 rows")
+    assert "Nothing matches" in opened.one("#board-0 tbody").text
+    opened.js("arguments[0].value = ''; arguments[0].dispatchEvent(new Event('input'))", search)
+    wait(lambda: opened.one("#board-0 .count").text == "16 rows")
+    opened.js(
+        """const label = [...document.querySelectorAll('#board-0 .filters label')].find((l) => l.textContent.startsWith('adversary'));
+        const select = label.querySelector('select');
+        select.value = [...select.options].find((o) => o.text === arguments[0]).value;
+        select.dispatchEvent(new Event('change'))""",
+        HOSTILE,
+    )
+    assert set(opened.column("board-0", "adversary")) == {HOSTILE}  # text, and no image
+    assert opened.one("#board-0 .count").text == "8 of 16 rows"
+    assert not opened.all("td img, option img, h4 img, dialog img")
+
+
+def test_a_number_is_one_click_from_where_it_comes_from(opened, real):
+    (board,) = real.leaderboards()
+    place, line = next(
+        (i, line) for i, line in enumerate(board.lines) if "tolerance" in line.labels["learner"]
+    )
+    heads = [text.strip(" ▲▼") for text in opened.texts("#board-0 thead th")]
+    opened.all(f"#board-0 tbody tr:nth-child({place + 1}) td")[heads.index("guess")].click()
+    dialog = opened.one("dialog[open]")
+    assert opened.js("return document.activeElement.id") == "details-title"
+    for label in line.labels.values():
+        assert label in opened.one("#details-title").text
+    assert f"initial accuracy: {line.measures['initial_accuracy'].mean:.4f}" in dialog.text
+    assert "component exponentiated-gradient" in dialog.text
+    assert "max_iter" in dialog.text
+    assert "decision-tree (default)" in dialog.text
+    assert opened.js("return location.hash").startswith("#combination=")
+    opened.all("dialog button.link")[0].click()  # the first seed
+    rows = [r for r in real.rows() if all(r[k] == v for k, v in line.labels.items())]
+    text = opened.one("dialog").text
+    assert rows[0]["cell"] in text
+    assert repr(rows[0]["initial_accuracy"]) in text  # to the last digit
+    assert repr(rows[0]["seconds"]) in text
+    assert "fpbench 0." in text
+    opened.driver.find_element("css selector", "dialog .top button").click()
+    assert not opened.all("dialog[open]")
+    assert opened.js("return location.hash") == ""
+
+
+def test_the_keyboard_is_enough(opened):
+    from selenium.webdriver import ActionChains, Keys
+
+    ActionChains(opened.driver).send_keys(Keys.TAB).perform()
+    assert opened.js("return document.activeElement.className") == "skip"
+    opened.js("document.querySelector('#board-0 tbody button.open').focus()")
+    ActionChains(opened.driver).send_keys(Keys.ENTER).perform()
+    assert opened.all("dialog[open]")
+    ActionChains(opened.driver).send_keys(Keys.ESCAPE).perform()
+    wait(lambda: not opened.all("dialog[open]"))
+    assert opened.js("return document.activeElement.matches('#board-0 tbody button.open')")
+
+
+def test_everything_has_a_name_and_headings_have_a_scope(opened):
+    """What a screen reader says of controls, tables and dialogs."""
+    opened.js("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    opened.js("document.querySelector('#board-0 tbody tr').click()")
+    nameless = opened.js(
+        """const name = (n) => n.getAttribute('aria-label') || n.textContent.trim() || n.labels?.[0]?.textContent.trim();
+        return [...document.querySelectorAll('button, a, input, select, [role=img], [role=region]')].filter((n) => !name(n)).map((n) => n.outerHTML)"""
+    )
+    assert nameless == []
+    assert (
+        opened.js(
+            "return [...document.querySelectorAll('table')].filter((t) => !t.caption?.textContent).length"
+        )
+        == 0
+    )
+    assert (
+        opened.js(
+            "return [...document.querySelectorAll('thead th')].filter((t) => t.scope !== 'col').length"
+        )
+        == 0
+    )
+    levels = opened.js(
+        "return [...document.querySelectorAll('main :is(h2,h3,h4), h1')].map((h) => Number(h.tagName[1]))"
+    )
+    assert levels[0] == 1
+    assert all(after - before <= 1 for before, after in pairwise(levels))
+    identities = opened.js("return [...document.querySelectorAll('[id]')].map((n) => n.id)")
+    assert len(identities) == len(set(identities))
+
+
+CONTRAST = """
+const rgb = (text) => { const c = document.createElement('canvas').getContext('2d', { willReadFrequently: true }); c.fillStyle = text; c.fillRect(0, 0, 1, 1); return [...c.getImageData(0, 0, 1, 1).data]; };
+const light = (colour) => { const [r, g, b] = rgb(colour).map((v) => { v /= 255; return v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; }); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+const ink = (name) => getComputedStyle(document.documentElement).getPropertyValue('--' + name);
+const found = {};
+for (const on of ['paper', 'panel', 'hover']) for (const name of ['ink', 'dim', 'accent', 'bad', 'warn', 'good']) {
+  const [a, b] = [light(ink(on)), light(ink(name))].sort((x, y) => y - x);
+  found[name + ' on ' + on] = (a + 0.05) / (b + 0.05);
+}
+return found;
+"""
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_text_can_be_read_in_both_themes(opened, theme):
+    for _ in range(3):
+        if opened.js("return document.documentElement.dataset.theme") == theme:
+            break
+        opened.one("#theme").click()
+    assert opened.one("#theme").text == f"Theme: {theme}"
+    ratios = opened.js(CONTRAST)
+    assert min(ratios.values()) >= 4.5, ratios  # WCAG AA
+    white = (
+        opened.js("return getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    )
+    assert white is (theme == "light")
+    opened.js("localStorage.clear()")
+
+
+def test_figures_are_drawn_and_their_series_can_be_hidden(opened):
+    figures = opened.all("figure")
+    assert [f.get_attribute("id") for f in figures] == [
+        "figure-accuracy", "figure-gain-tolerance", "figure-gain-by-learner", "figure-gain-by-adversary"]  # fmt: skip
+    opened.js("document.querySelector('#figure-accuracy').scrollIntoView({ behavior: 'instant' })")
+    wait(lambda: opened.all("#figure-accuracy .plot .main-svg"))
+    plots = len(opened.all(".plot"))  # the others follow by themselves
+    wait(lambda: opened.js("return Number(document.documentElement.dataset.drawn)") == plots)
+    lines = "#figure-accuracy .scatterlayer .trace"
+    before = len(opened.all(lines))
+    opened.all("#figure-accuracy .legend button")[0].click()
+    wait(lambda: len(opened.all(lines)) < before)
+    opened.all("#figure-accuracy .legend button")[0].click()
+    wait(lambda: len(opened.all(lines)) == before)
+    # Whatever is drawn can be read in a table, and followed from there.
+    opened.js("document.querySelector('#figure-accuracy details').open = true")
+    wait(lambda: opened.all("#numbers-accuracy tbody tr"))
+    opened.js("document.querySelector('#numbers-accuracy tbody button').click()")
+    assert opened.all("dialog[open]")
+
+
+def test_a_point_of_a_figure_leads_to_where_it_comes_from(opened):
+    opened.js(
+        "document.querySelector('#figure-gain-by-adversary').scrollIntoView({ block: 'center', behavior: 'instant' })"
+    )
+    wait(lambda: opened.all("#figure-gain-by-adversary .main-svg .point"))
+    from selenium.webdriver import ActionChains
+
+    time.sleep(0.3)  # plotly listens a little later
+    point = opened.all("#figure-gain-by-adversary .main-svg .point")[-1]
+    ActionChains(opened.driver).move_to_element(point).pause(0.2).click().perform()
+    wait(lambda: opened.all("dialog[open]"))
+    assert "census-synthetic" in opened.one("#details-title").text
+
+
+def test_the_frontier_is_that_of_the_run(opened, real):
+    (front,) = pareto(real.results())
+    known = dict(
+        zip(
+            opened.column("table-models", "learner"),
+            opened.column("table-models", "frontier"),
+            strict=True,
+        )
+    )
+    assert known == {
+        point.labels["learner"]: "not beaten" if point.on_front else "beaten"
+        for point in front.points
+    }
+    for aim in ("test_unfairness", "leak"):  # by accuracy alone the most accurate is left
+        opened.js(f"document.querySelector('[data-aim={aim}]').click()")
+    state = opened.column("table-models", "frontier")
+    accuracy = numbers(opened.column("table-models", "accuracy"))
+    assert [a for a, s in zip(accuracy, state, strict=True) if s == "not beaten"] == [max(accuracy)]
+
+
+def test_downloads_are_what_is_exported(opened, real, tmp_path):
+    for form in ("csv", "json"):
+        opened.one(f"#save-{form}").click()
+    files = [opened.driver.downloads / f"small_run.{form}" for form in ("csv", "json")]
+    wait(lambda: all(map(Path.exists, files)))
+    wait(lambda: not list(opened.driver.downloads.glob("*.crdownload")))
+    rows = real.rows()
+    carried = json.loads(files[1].read_text())
+    assert carried == [{name: row.get(name) for name in carried[0]} for row in rows]
+    real.frame().to_csv(tmp_path / "rows.csv", index=False)
+    with files[0].open() as ours, (tmp_path / "rows.csv").open() as exported:
+        mine, other = list(csv.DictReader(ours)), list(csv.DictReader(exported))
+    assert set(mine[0]) == set(other[0])
+    for one, two in zip(mine, other, strict=True):
+        for name in one:
+            assert one[name] == two[name] or float(one[name]) == float(two[name])
+    for file in files:
+        file.unlink()
+
+
+def test_nothing_is_wider_than_a_phone(chromium, file):
+    page = Page(chromium, file, width=390)
+    page.js("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    assert page.js("return document.documentElement.scrollWidth") == 390
+    page.js("document.querySelector('#board-0 tbody tr').click()")
+    assert page.js("return document.querySelector('dialog').getBoundingClientRect().width") == 390
+    page.js("document.querySelector('dialog').close()")
+    small = page.js(
+        "return [...document.querySelectorAll('header button, .filters select, .filters input[type=search]')]"
+        ".filter((n) => n.getBoundingClientRect().height < 32).map((n) => n.outerHTML)"
+    )
+    assert small == []
+    assert page.complaints() == []
+
+
+def test_it_prints_without_its_controls(opened):
+    opened.js("dispatchEvent(new Event('beforeprint'))")
+    plots = len(opened.all(".plot"))
+    wait(lambda: opened.js("return Number(document.documentElement.dataset.drawn)") == plots)
+    opened.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    try:
+        assert not opened.one(".filters").is_displayed()
+        assert not opened.one("nav").is_displayed()
+        opened.driver.execute_cdp_cmd(
+            "Emulation.setDeviceMetricsOverride",
+            {"width": 794, "height": 1123, "deviceScaleFactor": 1, "mobile": False},
+        )  # A4
+        assert opened.js("return document.documentElement.scrollWidth") <= 794
+        assert (
+            opened.js("return getComputedStyle(document.body).backgroundColor")
+            == "rgb(255, 255, 255)"
+        )
+        assert opened.js(
+            "return [...document.querySelectorAll('#boards details')].every((one) => one.open || !one.matches('.view'))"
+        )
+    finally:
+        opened.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+
+
+def test_failures_say_why(chromium, toy_run, tmp_path):
+    page = Page(chromium, write_report(toy_run(), tmp_path / "r.html"))
+    assert "the parrot" in page.one(".notice.bad").text
+    assert "4 failed" in page.one("#summary").text
+    page.js("document.querySelector('#board-0 tbody tr:last-child').click()")
+    assert "failed" in page.one("dialog[open]").text
+    page.all("dialog button.link")[0].click()
+    assert "the parrot" in page.one("dialog .notice.bad").text
+    assert page.complaints() == []
+
+
+def test_what_is_skipped_or_missing_is_said(chromium, toy_run, tmp_path):
+    run = toy_run(
+        dataset=[{"use": "flock"}, {"use": "flock", "label": "three", "groups": 3}],
+        learner=[{"use": "parrot"}],
+    )
+    key = next(row["cell"] for row in run.rows() if row["status"] == "done")
+    with sqlite3.connect(run.path / "store.sqlite") as db:
+        db.execute("DELETE FROM result WHERE number = (SELECT id FROM known WHERE key = ?)", (key,))
+    page = Page(chromium, write_report(run, tmp_path / "r.html"))
+    assert page.one("#summary").text.startswith("8 cells (1 not run, 3 done, 4 skipped)")
+    assert set(page.texts("#cells .notice")) == {
+        "1 cell not run yet", "4 cells skipped: flip turns around two groups only"}  # fmt: skip
+    assert sorted(page.column("board-0", "seeds")) == ["1 of 2", "2"]
+    assert page.complaints() == []
+
+
+@pytest.mark.parametrize("keys", [
+    {"learner": [{"use": "parrot", "fails": "raises"}]}, {"seeds": 1, "learner": [{"use": "parrot"}], "adversary": [{"use": "coin"}]},
+], ids=["all failed", "one cell"])  # fmt: skip
+def test_poor_runs_are_shown(chromium, toy_run, tmp_path, keys):
+    page = Page(chromium, write_report(toy_run(**keys), tmp_path / "r.html"))
+    assert "nothing to draw" in page.one("#figures").text
+    assert "nothing to trade off" in page.one("#frontier").text
+    assert page.complaints() == []
+    assert os.fspath(tmp_path) not in page.js("return document.body.textContent")
