@@ -42,6 +42,9 @@ AUDITED = {
     "invalid_ratio": "invalid",
     "uar": "UAR",
     "uar_minus_error": "UAR - error",
+    "pair_consistency": "pairs",
+    "certified_consistency": "certified",
+    "isolated": "isolated",
     "independence_gap": "independence",
     "separation_gap": "separation",
     "sufficiency_gap": "sufficiency",
@@ -59,7 +62,7 @@ _GAPS = ("independence_gap", "separation_gap", "sufficiency_gap")
 _ONLY_BESIDE = ("random_guess_error", "uar", "uar_minus_error")
 """Those that are shown beside a paper only."""
 LESS_TELLING = (
-    "independence_gap", "invalid_ratio", "epsilon", "coverage", "true_ratio", "baseline_loss_test",
+    "independence_gap", "isolated", "invalid_ratio", "epsilon", "coverage", "true_ratio", "baseline_loss_test",
     "flip_probability", "loss_test", "expected_accuracy_test", "pate_epsilon", "risk_gap_test",
 )  # fmt: skip
 """Those that a narrow terminal does without, in this order."""

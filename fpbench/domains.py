@@ -55,10 +55,15 @@ class Domain:
         Raises
         ------
         InputError
-            If a list is neither.
+            If it is no mapping of texts, or a list is neither.
         """
         bounds: dict[str, tuple[float, float]] = {}
         categories: dict[str, tuple[str, ...]] = {}
+        if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
+            raise InputError(
+                'domain: must be lists by feature, { age = [17, 90], job = ["a", "b"] }, not '
+                f"{given!r}"
+            )
         for name, said in given.items():
             values = tuple(said) if isinstance(said, list | tuple) else (said,)
             if values and all(isinstance(value, str) for value in values):
@@ -124,16 +129,22 @@ class Domain:
         ------
         InputError
             If a number has no bounds or a categorical no list of categories; says how to declare.
+            If a type does not fit what is declared, or two features have one name.
         """
         import pandas as pd
 
-        lacking = []
-        for name, dtype in features.dtypes.items():
+        lacking, names = [], [str(name) for name in features.columns]
+        for name, dtype in zip(names, features.dtypes, strict=True):
+            if names.count(name) > 1:
+                raise InputError(f"{who}: two features are called {name!r}")
             if isinstance(dtype, pd.CategoricalDtype):
                 if name not in self.categories:
-                    lacking.append(f'{_key(str(name))} = ["...", "..."]')
-            elif name not in self.bounds:
-                lacking.append(f"{_key(str(name))} = [low, high]")
+                    lacking.append(f'{_key(name)} = ["...", "..."]')
+                    continue
+            elif name not in self:
+                lacking.append(f"{_key(name)} = [low, high]")
+                continue
+            _check_type(name, dtype, name in self.categories, who)
         if lacking:
             raise InputError(
                 f"{who} needs to know publicly which values features may have, and does not read "
@@ -157,6 +168,8 @@ class Domain:
 
         Raises
         ------
+        InputError
+            If nothing is declared of a feature.
         DataError
             If a number is missing.
         """
@@ -168,6 +181,8 @@ class Domain:
             if key in self.categories:
                 columns[key] = column.cat.set_categories(self.categories[key])
                 continue
+            if key not in self.bounds:
+                raise InputError(f"nothing is declared of the feature {key!r}")
             low, high = self.bounds[key]
             values = column.to_numpy(dtype=np.float64)
             if np.isnan(values).any():
@@ -181,6 +196,29 @@ class Domain:
             **{name: list(ends) for name, ends in self.bounds.items()},
             **{name: list(words) for name, words in self.categories.items()},
         }
+
+
+def _check_type(name: str, dtype: Any, words: bool, who: str) -> None:
+    """Refuse a column of which nobody would have a declared category, or a number."""
+    from pandas import CategoricalDtype
+    from pandas.api.types import is_complex_dtype, is_numeric_dtype, is_string_dtype
+
+    if isinstance(dtype, CategoricalDtype):
+        if not is_string_dtype(dtype.categories.dtype):
+            raise InputError(
+                f"{who}: the categories of {name!r} are {dtype.categories.dtype}, and declared "
+                "ones are texts; rename them to texts"
+            )
+    elif words:
+        raise InputError(
+            f"{who}: the feature {name!r} is {dtype}, and what is declared are categories; make it "
+            "a pandas categorical of texts, or declare bounds"
+        )
+    elif not is_numeric_dtype(dtype) or is_complex_dtype(dtype):
+        raise InputError(
+            f"{who}: the feature {name!r} is {dtype}, and what is declared are bounds; make it "
+            "numbers"
+        )
 
 
 def _key(name: str) -> str:

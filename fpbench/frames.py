@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -94,7 +94,7 @@ def table(
             raise InputError(f"missing: must be 'error' or 'drop', not {missing!r}")
         used = _complete(frame.drop(columns=list(dropped)), missing)
         codes, said = _labels(used[label], positive)
-        columns = _columns(used.drop(columns=label))
+        columns = _columns(used.drop(columns=label), known.categories)
         _refuse_useless(columns.drop(columns=[column_of(item) for item in attributes]), dropped)
     except DataError as error:
         raise DataError(f"{where}: {error}") from None
@@ -177,12 +177,22 @@ def _labels(column: Series, positive: str | bool | int | float | None) -> tuple[
     return values.isin(ones).to_numpy().astype(np.int8), said
 
 
-def _columns(frame: DataFrame) -> DataFrame:
+def _columns(frame: DataFrame, worded: Container[str]) -> DataFrame:
+    """Columns as numbers or categoricals; numbers are codes where categories are declared."""
     import pandas as pd
 
-    return pd.DataFrame({name: _column(column) for name, column in frame.items()}).reset_index(
-        drop=True
-    )
+    made = {}
+    for name, column in frame.items():
+        coded = name in worded and _is_number(column)
+        texts = [text_of(value) for value in column.tolist()] if coded else []
+        made[name] = _categorical(column, texts) if coded else _column(column)
+    return pd.DataFrame(made).reset_index(drop=True)
+
+
+def _is_number(column: Series) -> bool:
+    from pandas.api import types
+
+    return bool(types.is_numeric_dtype(column.dtype)) and not types.is_bool_dtype(column.dtype)
 
 
 def _column(column: Series) -> Series:

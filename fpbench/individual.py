@@ -128,7 +128,8 @@ def individual_fairness(
     free
         Features that may have any value: people who differ in them are similar all the same.
     domain
-        Public bounds of numbers: a `Domain`, or lists by feature, as a data set declares them.
+        Public bounds of numbers: lists by feature, as a data set declares them; or a `Domain`,
+        which may know of more features than these.
     reference
         People whose least and greatest values scale numbers without bounds; X by default.
     predictions
@@ -144,8 +145,8 @@ def individual_fairness(
     Raises
     ------
     InputError
-        If a tau or a free feature is none, a number is the same for everybody and without bounds,
-        a value is missing, or the rules do not predict what the model predicts.
+        If a tau, a free or a declared feature is none, a number is the same for everybody and
+        without bounds, a value is missing, or the rules do not predict what the model predicts.
 
     Notes
     -----
@@ -167,7 +168,7 @@ def individual_fairness(
     ([1.0, 0.5], [1.0, 0.5])
     """
     taus = _taus(tau)
-    if isinstance(free, str):
+    if isinstance(free, str) or not isinstance(free, Collection):
         raise InputError(f"free: must be a list of features, not {free!r}")
     features = frame_or_matrix(X)
     generator = np.random.default_rng(rng)
@@ -180,6 +181,8 @@ def individual_fairness(
     public = domain if isinstance(domain, Domain) or domain is None else Domain.of(domain)
     names = _names(rules, features)
     placed = place(features, domain=public, reference=reference, free=free, names=names)
+    if public is not None and public is not domain:  # written for these people: a typo is silent
+        public.check_names(placed.names)
     most = float(taus.max())
     other, anybody = nearest_people(placed, labels, most)
     region, note = _certified(rules, features, placed, labels, most)

@@ -278,6 +278,8 @@ def board(
         adjusted, said = neighbours(values)
         ranks = shared_ranks(adjusted)
         p_values += [None if np.isnan(p) else float(p) for p in adjusted]
+        if not said and np.bincount(ranks).max() > 2:
+            said = [_OF_A_RANK]
         notes = (*notes, *said)
     lines = [
         _line(tally, int(place), kinds, int(ranks[i]) if i < ranked else None,
@@ -285,6 +287,9 @@ def board(
         for i, place in enumerate(places.tolist())
     ]  # fmt: skip
     return Leaderboard(title, rank_by, kinds, tuple(lines), scope, apart, notes, view)
+
+
+_OF_A_RANK = "neighbours of one rank are not told apart; its first and last may be"
 
 
 def _line(

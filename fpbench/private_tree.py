@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from fpbench.domains import Domain
 from fpbench.encoding import encode
 from fpbench.errors import InputError
 from fpbench.private_trees import PrivateTree
-from fpbench.rules import EncodedColumn, Rules, encoded_names, tree_rules
+from fpbench.rules import Rules, encoded_names, tree_rules
 from fpbench.split_candidates import SplitCandidates
 from fpbench.split_scores import Criterion, Selection
 from fpbench.tree_growth import grow_trees
@@ -160,7 +161,8 @@ class PrivateTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         self._candidates = candidates
         matrix = self._matrix(X)
         rng = generator_from(self.random_state)
-        self._tree: PrivateTree = grow_trees(candidates, matrix, labels, 1, rng).tree(0)
+        grown = grow_trees(candidates, matrix, labels, 1, rng).tree(0)
+        self._tree: PrivateTree = replace(grown, classes_=self.classes_)
         self.__dict__.pop("tree_", None)
         if domain is None:  # whoever finds it takes the columns of X for its columns
             self.tree_ = self._tree.tree_
@@ -205,9 +207,7 @@ class PrivateTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         if not np.isin(self.classes_, (0, 1)).all():
             raise InputError("rules: the tree must predict 0 or 1")
         if self._columns is None or self._domain is None:
-            names = getattr(self, "feature_names_in_", None)
-            columns = None if names is None else [EncodedColumn(str(name)) for name in names]
-            return tree_rules(self._tree, columns)
+            return tree_rules(self)  # which makes single precision of what it is given
         return rules_within(tree_rules(self._tree, self._columns, "one-hot"), self._domain)
 
     def __sklearn_tags__(self) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -49,8 +49,9 @@ class PrivateTree:
 
     tree_: TreeNodes
     n_features_in_: int
+    classes_: NDArray[Any] = field(default_factory=lambda: np.array([0, 1]))
+    """(2,) labels."""
     n_outputs_ = 1
-    classes_ = np.array([0, 1])
 
     def apply(self, matrix: NDArray[Any]) -> NDArray[np.intp]:
         """The leaf (n,) of each person, given a matrix (n, columns)."""

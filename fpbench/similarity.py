@@ -150,7 +150,10 @@ def frame_or_matrix(given: Any) -> Any:
     """
     if hasattr(given, "columns") and hasattr(given, "iloc"):
         return given
-    matrix = np.asarray(given)
+    try:
+        matrix = np.asarray(given)
+    except ValueError:  # rows of different lengths
+        raise DataError("X: must be a data frame, or a matrix of numbers") from None
     if matrix.ndim != 2:
         raise DataError(
             f"X: must be a data frame, or a matrix of numbers; it has {matrix.ndim} dimensions"

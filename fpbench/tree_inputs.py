@@ -50,7 +50,7 @@ def with_categories(X: DataFrame, domain: Domain) -> DataFrame:
     """
     import pandas as pd
 
-    words = {}
+    found = X.copy(deep=False)
     for name, column in X.items():
         if isinstance(column.dtype, pd.CategoricalDtype):
             continue
@@ -58,13 +58,13 @@ def with_categories(X: DataFrame, domain: Domain) -> DataFrame:
             continue
         if str(name) in domain.categories:
             known = pd.Index(domain.categories[str(name)])
-            words[name] = pd.Categorical.from_codes(known.get_indexer(pd.Index(column)), known)
+            found[name] = pd.Categorical.from_codes(known.get_indexer(pd.Index(column)), known)
         else:
             raise InputError(
                 f"the feature {name!r} is {column.dtype}, not numbers; declare all that it may be, "
                 f'domain={{"{name}": ["...", "..."]}}'
             )
-    return X.assign(**words) if words else X  # type: ignore[arg-type]
+    return found
 
 
 def generator_from(random_state: Any) -> np.random.Generator:

@@ -147,8 +147,7 @@ def _rho(epsilon: float) -> float | None:
 def _check_mechanism(mechanism: Mechanism) -> None:
     if getattr(mechanism, "kind", None) != "mechanism":
         raise InputError(
-            'mechanism must be a component, component("mechanism", "NAME"), not '
-            f"{mechanism!r}"
+            f'mechanism must be a component, component("mechanism", "NAME"), not {mechanism!r}'
         )
     if getattr(mechanism, "noise", "simulation") == "secure":
         raise InputError(

@@ -137,6 +137,16 @@ def test_a_csv_file_declares_in_the_matrix(tmp_path):
         fpbench.dataset("csv", **given, domain={"pay": [1, 2]})
 
 
+def test_numbers_with_declared_categories_are_codes(tmp_path):
+    path = tmp_path / "people.csv"
+    path.write_text("code,sex,paid\n20,m,0\n40,f,1\n20,m,1\n40,f,0\n")
+    table = fpbench.dataset("csv", path=str(path), label_column="paid", sensitive="sex",
+                            domain={"code": ["20", "40", "60"]})  # fmt: skip
+    assert list(table.features["code"].cat.categories) == ["20", "40"]
+    table.domain.check(table.features, "x")
+    assert table.domain.fit(table.features)["code"].tolist() == ["20", "40", "20", "40"]
+
+
 def test_what_the_user_declares_comes_before_what_we_do():
     made = fpbench.component("dataset", "adult", domain={"age": [0, 50]})
     assert (made.declared | Domain.of(made.domain)).bounds["age"] == (0.0, 50.0)

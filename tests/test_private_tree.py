@@ -144,12 +144,45 @@ def test_rules_of_arrays():
     tree.fit(named, y)
     assert tree.feature_names_in_.tolist() == ["a", "b", "c"]
     assert "a <= 0." in " ".join(tree.rules.texts)
+    assert (tree.rules.predict(named) == tree.predict(named)).all()
     other = PrivateTreeClassifier(bounds=(0, 1), classes=("no", "yes")).fit(
         X, np.where(y, "yes", "no")
     )
     assert set(other.predict(X)) <= {"no", "yes"}
     with pytest.raises(InputError, match="must predict 0 or 1"):
         _ = other.rules
+
+
+def test_rules_see_numbers_as_the_tree_does():
+    """In single precision: a little above a threshold may be on it."""
+    X, y = numbers()
+    tree = PrivateTreeClassifier(bounds=(0, 1), thresholds=9, epsilon=math.inf).fit(X, y)
+    near = np.repeat(np.nextafter(np.arange(1, 10) / 10, 2)[:, None], 3, axis=1)
+    assert (tree.rules.predict(near) == tree.predict(near)).all()
+    fpbench.individual_fairness(tree, near, tau=0.1, domain={f"x{i}": [0, 1] for i in range(3)})
+
+
+@pytest.mark.parametrize("classes", [(1, 0), (True, False), (1.0, 0.0)])
+def test_rules_of_labels_in_another_order(classes):
+    X, y = numbers()
+    people = pd.DataFrame(X, columns=["a", "b", "c"])
+    for given in ({"bounds": (0, 1)}, {"domain": {name: [0, 1] for name in people}}):
+        tree = PrivateTreeClassifier(**given, classes=classes, random_state=0).fit(people, y == 1)
+        assert (tree.rules.predict(people) == tree.predict(people)).all()
+        assert tree.score(people, y == 1) > 0.8
+        report = fpbench.individual_fairness(tree, people, tau=0.01)
+        assert (report.certified_consistency <= report.pair_consistency).all()
+
+
+@pytest.mark.parametrize("mode", ["partition", "reference"])
+def test_an_audit_of_a_named_frame(mode):
+    X, y = numbers()
+    people = pd.DataFrame(X, columns=["a", "b", "c"])
+    tree = PrivateTreeClassifier(bounds=(0, 1), random_state=0).fit(people, y)
+    group = np.random.default_rng(0).integers(0, 2, len(y))
+    found = fpbench.audit(tree, people, group, epsilon=1e6, mode=mode, rng=0)
+    rates = [tree.predict(people)[group == g].mean() for g in (0, 1)]
+    assert found.values[0] == pytest.approx(min(rates) / max(rates), abs=1e-3)
 
 
 def test_declared_labels_decide_what_is_what():

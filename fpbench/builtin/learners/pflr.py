@@ -22,6 +22,8 @@ _AT_ONCE = 1 << 22
 """Numbers that the curvatures of a batch of models have (32 MB)."""
 _FARTHEST = 1e6
 """Greatest shift; with two groups, one of about 1 turns most gaps around."""
+_LEAST = 1e-9
+"""Least share or weight that is not 0: with less, a scale is no number any more."""
 _SHARES: dict[Variant, float] = {"pflr": 0.2, "pflr*": 0.05}
 
 
@@ -137,8 +139,8 @@ class Pflr(Learner):
     )
     fairness_share: float | None = Field(
         None,
-        gt=0,
-        lt=1,
+        ge=_LEAST,
+        le=1 - _LEAST,
         description="share of epsilon for what only fairness needs to know; by default 0.2, and "
         "0.05 for `pflr*`, which needs no more than the direction of its shift",
     )
@@ -153,6 +155,10 @@ class Pflr(Learner):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Pflr:
+        if 0 < self.fairness < _LEAST:
+            raise ValueError(
+                f"fairness = {self.fairness} is next to none: choose 0, or at least {_LEAST:g}"
+            )
         if self.variant == "pflr*" and self.fairness > _FARTHEST:
             raise ValueError(
                 f"a shift of fairness = {self.fairness} has a sensitivity beyond all use: choose "
