@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
@@ -66,6 +66,20 @@ class Component(BaseModel, ABC):
         None if it needs nothing else. `fpbench doctor` shows it.
         """
         return None
+
+    @classmethod
+    def examples(cls, directory: Path) -> list[dict[str, Any]]:
+        """Parameters with which it can be tested, as a matrix has them; none, by default.
+
+        `fpbench check` tests a component with each of them. Components that it holds are tables
+        with `use`; those that it needs and that are left out are chosen for it.
+
+        Parameters
+        ----------
+        directory
+            Is empty; what it reads may be written there.
+        """
+        return [{}]
 
     def incompatible(self, other: Component) -> str | None:
         """Why a cell that combines it with `other` makes no sense; None if it does."""

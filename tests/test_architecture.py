@@ -128,8 +128,9 @@ FLOORS = [
     ["specs", "remote"],
     ["steps", "curator_service"],
     ["actions"],
-    ["execution"],
+    ["execution", "warming"],
     ["one_use", "alone", "fitness"],
+    ["keeping"],
     ["plan", "engines", "dask_worker"],
     ["dask_engine"],
     ["opening"],
@@ -291,7 +292,7 @@ def test_components_import_heavy_libraries_only_inside_methods():
 
 
 # What processes send each other through pipes, or would; these modules open no file.
-CHANNELS = {"alone", "one_use", "dask_engine", "dask_worker", "round_trips"}
+CHANNELS = {"alone", "one_use", "dask_engine", "dask_worker", "keeping", "round_trips"}
 PICKLERS = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
 
 
@@ -321,7 +322,7 @@ def test_no_pickle_is_ever_read_from_disk(path):
             assert system or last not in {"open", "read_bytes", "read_text", "fdopen"}, name
         if last == "__import__" or name.endswith("import_module"):
             # What a user installed; and, of a list of packages, what steps import anyway.
-            assert path.stem in {"plugins", "estimators", "one_use"}, name
+            assert path.stem in {"plugins", "estimators", "one_use", "warming"}, name
         if name in {"np.load", "numpy.load"}:
             allowed = {k.arg: ast.unparse(k.value) for k in node.keywords}
             assert allowed.get("allow_pickle", "False") == "False", name

@@ -6,6 +6,8 @@
 import random
 from dataclasses import replace
 from functools import cache
+from itertools import count
+from typing import Literal
 
 import numpy as np
 import oracles
@@ -13,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from instances import draw
-from pydantic import Field, PrivateAttr
+from pydantic import ConfigDict, Field, PrivateAttr
 
 from fpbench import Claim, Correction, RateConstraint, SolverStatus
 from fpbench.builtin.adversaries.majority import Majority
@@ -47,11 +49,11 @@ class Abstract(Plain):
 
 
 class Loose(Clip):
-    model_config = {"extra": "ignore"}
+    model_config = ConfigDict(extra="ignore")
 
 
 class Mutable(Clip):
-    model_config = {"frozen": False}
+    model_config = ConfigDict(frozen=False)
     size: int = Field(3, ge=1, description="a size")
 
 
@@ -128,12 +130,13 @@ class FewGroups(CensusSynthetic):
         return 7
 
 
-class Dreaming(Majority):
-    _rng: np.random.Generator = PrivateAttr(default_factory=np.random.default_rng)
+NIGHTS = count()
 
+
+class Dreaming(Majority):
     def guess(self, view, rng):
-        guess = super().guess(view, self._rng)
-        return replace(guess, confidence=self._rng.random(len(guess.values)))
+        guess = super().guess(view, rng)
+        return replace(guess, confidence=guess.confidence / (2 + next(NIGHTS)))
 
 
 class Global(Clip):
@@ -189,6 +192,10 @@ class Insecure(DiscreteLaplace):
     def release(self, counts, sensitivity, epsilon, rng, upper=None):
         seeded = self.model_copy(update={"noise": "simulation"})
         return DiscreteLaplace.release(seeded, counts, sensitivity, epsilon, rng, upper)
+
+
+class Secure(DiscreteLaplace):
+    noise: Literal["secure"] = Field("secure", description="the operating system's")
 
 
 class Expensive(Exact):
@@ -251,7 +258,7 @@ CASES = [
     (CamelCase, GIVES, "'CamelCase' is not snake_case"),
     (Announcing, GIVES, "it claims 'ratio', and announces ['to-overall']"),
     (FewGroups, GIVES, "n_groups says 7"),
-    (Dreaming, "is deterministic for a seed", "differ in 'values'"),
+    (Dreaming, "is deterministic for a seed", "differ in 'confidence'"),
     (Global, "leaves global random state alone", "global generator of numpy.random"),
     (Standard, "leaves global random state alone", "global generator of random"),
     (Overwriting, "does not modify what it is given", "'0.0'"),
@@ -297,6 +304,13 @@ def test_what_cannot_be_made_here_is_skipped_with_the_reason():
     found = {check.law.words: check() for check in checks(Absent)}
     assert found["registers"].outcome is Outcome.KEPT
     assert found[GIVES] == (Outcome.SKIPPED, "needs a wand: pip install wand")
+
+
+def test_secure_noise_alone_need_not_be_repeatable():
+    found = {check.law.words: check() for check in checks(Secure)}
+    assert [v for v in found.values() if v.outcome is Outcome.BROKEN] == []
+    assert found["is deterministic for a seed"].reason.startswith("its randomness is the operating")
+    assert found["draws secure noise apart, or refuses it"].outcome is Outcome.KEPT
 
 
 def test_examples_are_tested_each():

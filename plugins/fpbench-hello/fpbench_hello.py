@@ -13,8 +13,8 @@ class Majority(Adversary):
     sees = frozenset({"features"})
 
     def guess(self, view: View, rng: np.random.Generator) -> Guess:
-        shares = np.bincount(view.attack.sensitive) / len(view.attack)
-        group, sure = int(np.argmax(shares)), float(shares.max())
+        counts = np.bincount(view.attack.sensitive, minlength=len(view.attack.groups))
+        group, sure = int(counts.argmax()), float(counts.max() / max(counts.sum(), 1))
         n, m = len(view.target), len(view.attack)
         return Guess(
             np.full(n, group), np.full(n, sure), np.arange(m), np.full(m, group), np.full(m, sure)

@@ -1,12 +1,21 @@
 """The plugin, as it is used: installed, found by name, in a matrix."""
 
+import pytest
+
 import fpbench
+from fpbench.testing import Outcome, checks
 
 
 def test_it_is_found():
     entry = fpbench.discover().entry("adversary", "majority-hello")
     assert entry.source.distribution == "fpbench-hello"
     assert fpbench.component("adversary", "majority-hello").summary
+
+
+@pytest.mark.parametrize("check", checks("fpbench-hello"), ids=str)
+def test_it_keeps_the_law(check):
+    verdict = check()
+    assert verdict.outcome is Outcome.KEPT, verdict.reason
 
 
 def test_it_runs_in_a_matrix(tmp_path):

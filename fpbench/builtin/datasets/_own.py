@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 
+_EXAMPLE = {"label_column": "paid", "positive": "yes", "sensitive": "sex"}
+
+
 class OwnFile(Dataset):
     """A file of the user's own; `fpbench.table` says how its columns are taken."""
 
@@ -44,6 +47,28 @@ class OwnFile(Dataset):
         "error", description="what to do about missing values in columns that are used"
     )
     domain: Declared = domain_field()
+
+    @classmethod
+    def examples(cls, directory: Path) -> list[dict[str, Any]]:
+        """A small file of people."""
+        import pandas as pd
+
+        frame = pd.DataFrame(
+            {
+                "age": [20 + (7 * i) % 45 for i in range(60)],
+                "job": [("clerk", "farmer", "nurse")[i % 3] for i in range(60)],
+                "sex": [("Female", "Male")[i % 2] for i in range(60)],
+                "paid": [("no", "yes")[i // 2 % 2] for i in range(60)],
+            }
+        )
+        path = directory / f"people.{cls.name}"
+        cls.write_example(frame, path)
+        return [{"path": str(path), **_EXAMPLE}]
+
+    @classmethod
+    @abstractmethod
+    def write_example(cls, frame: DataFrame, path: Path) -> None:
+        """Write a frame as a file of this format."""
 
     @property
     def files(self) -> tuple[DataFile, ...]:

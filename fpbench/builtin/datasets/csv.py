@@ -35,6 +35,11 @@ class CSV(OwnFile):
         ",", min_length=1, max_length=1, pattern='[^"\\r\\n]', description="between two fields"
     )
 
+    @classmethod
+    def write_example(cls, frame: DataFrame, path: Path) -> None:
+        """Write a frame as a file of this format."""
+        frame.to_csv(path, index=False)
+
     def frame(self, path: Path) -> DataFrame:
         """Everything in the file.
 

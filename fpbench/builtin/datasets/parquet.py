@@ -34,6 +34,12 @@ class Parquet(OwnFile):
         """Needs pyarrow."""
         return None if find_spec("pyarrow") else "needs pyarrow: pip install 'fpbench[parquet]'"
 
+    @classmethod
+    def write_example(cls, frame: DataFrame, path: Path) -> None:
+        """Write a frame as a file of this format, if that can be done here."""
+        if cls.unavailable() is None:
+            frame.to_parquet(path)
+
     def frame(self, path: Path) -> DataFrame:
         """Everything in the file.
 

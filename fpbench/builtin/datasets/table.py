@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 from pydantic import Field
 
@@ -24,6 +26,11 @@ class GivenTable(Dataset):
     summary = "your own table, handed over from Python: fpbench.run(..., tables={...})"
 
     table: str = Field(min_length=1, description="name under which it is handed over")
+
+    @classmethod
+    def examples(cls, directory: Path) -> list[dict[str, Any]]:
+        """The table that whoever tests hands over."""
+        return [{"table": "people"}]
 
     def absent(self, home: DataHome) -> str | None:
         """Why it cannot be loaded here; None if it can."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import Field, field_validator
@@ -76,6 +77,12 @@ class DPRelease(Disclosure):
         description="what is claimed of the ratio of the groups' rates: that it lies in the "
         "interval, that it is at least its lower end, or at least the estimate",
     )
+
+    @classmethod
+    def examples(cls, directory: Path) -> list[dict[str, Any]]:
+        """A release of an auditor that asks a curator."""
+        auditor = {"use": "pafer", "epsilon": 1.0, "resamples": 40, "mechanism": {"use": "laplace"}}
+        return [{"auditor": auditor, "says": says} for says in ("interval", "estimate")]
 
     @field_validator("auditor")
     @classmethod

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 from pydantic import Field
 
@@ -48,6 +51,11 @@ class Noisy(Disclosure):
         None, description="metric of the claim; by default the one the learner is trained for"
     )
     form: Form = Field("to-overall", description="how the claim compares the groups' rates")
+
+    @classmethod
+    def examples(cls, directory: Path) -> list[dict[str, Any]]:
+        """A claim that costs something."""
+        return [{"epsilon": 1.0}]
 
     def forms(self) -> tuple[str, ...]:
         """The form it is told to claim."""

@@ -1,0 +1,61 @@
+"""What the documentation's site has beyond its pages, and what it promises.
+
+The READMEs of the packages under `plugins/` become pages. Other links that lead out of `docs/` stay
+words, as the site has nothing to show there. Nothing is loaded from the network: the build fails
+if a page would.
+"""
+
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import File, InclusionLevel
+
+PLUGINS = Path(__file__).parents[1] / "plugins"
+OUTSIDE = re.compile(r"(?<!!)\[([^\]]+)\]\((?:\.\./)+([^)#\s]+)(?:#[^)]*)?\)")
+"""A link that leads out of the folder: its words, and where to."""
+LOADS = re.compile(
+    r"""<(?:script|img|iframe|source|audio|video|embed)\b[^>]*\bsrc=["']?(?:https?:)?//[^"'\s>]+
+    |<link\b(?=[^>]*\brel=["']?(?:stylesheet|preconnect|preload|icon|dns-prefetch))
+      [^>]*\bhref=["']?(?:https?:)?//[^"'\s>]+
+    |(?:@import\s+|url\()\s*["']?(?:https?:)?//[^"')\s]+""",
+    re.VERBOSE,
+)
+"""What a browser would fetch from elsewhere by itself. Links that a reader may click are none."""
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Add the plugins' READMEs."""
+    for readme in sorted(PLUGINS.glob("fpbench-*/README.md")):
+        name = f"plugin-{readme.parent.name}.md"
+        text = readme.read_text(encoding="utf-8")
+        added = File.generated(config, name, content=text, inclusion=InclusionLevel.NOT_IN_NAV)
+        files.append(added)
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, files: Any, **_: Any) -> str:
+    """Lead links that go out of the folder to a page that is made of what is there, if one is."""
+
+    def target(link: re.Match[str]) -> str:
+        words, path = link.groups()
+        name = path.rpartition("docs/")[2] if path.endswith(".md") else ""
+        if readme := re.fullmatch(r"plugins/([\w-]+)(?:/README\.md)?/?", path):
+            name = f"plugin-{readme[1]}.md"
+        return f"[{words}]({name})" if name and files.get_file_from_path(name) else words
+
+    return OUTSIDE.sub(target, markdown)
+
+
+def on_post_build(config: Any) -> None:
+    """Fail if a page or a style sheet would have something loaded from the network."""
+    site = Path(config.site_dir)
+    found = [
+        f"{path.relative_to(site)}: {match[0][:120]}"
+        for path in sorted(site.rglob("*"))
+        if path.suffix in {".html", ".css"}
+        for match in LOADS.finditer(path.read_text(encoding="utf-8"))
+    ]
+    if found:
+        raise PluginError("loaded from the network:\n" + "\n".join(found))

@@ -1,0 +1,307 @@
+"""Write the reference pages of the documentation from the code: `python .ci/reference.py`.
+
+`docs/commands.md` is made from the command line, `docs/components.md` from the models of the
+built-in components, `docs/matrix-reference.md` from those of the matrix. `tests/test_docs.py` fails
+when a page is not what this script makes.
+"""
+
+import inspect
+import json
+import re
+import sys
+from collections.abc import Collection, Iterable, Iterator
+from enum import Enum
+from pathlib import Path
+from types import NoneType
+from typing import Any, NamedTuple, get_args, get_type_hints
+
+from pydantic import BaseModel
+from typer.models import ArgumentInfo, OptionInfo
+
+from fpbench import discover
+from fpbench.bases import BASES
+from fpbench.cli import app
+from fpbench.expectations import CHECKS
+from fpbench.facts import Fact
+from fpbench.kinds import ATTACK, AUDIT, KINDS
+from fpbench.limits import Limits
+from fpbench.listings import _demands, _parameter
+from fpbench.matrix import _FIELDS, Ranking, Shares
+from fpbench.statements import Expectation
+from fpbench.summaries import Column, Summary
+
+DOCS = Path(__file__).parents[1] / "docs"
+MADE = "<!-- Made by .ci/reference.py: change the code, then run it. -->"
+
+TOP = {
+    "title": "text, shown above leaderboards",
+    "seeds": "how many seeds, counted from 0; or a list of them",
+    "split": "`[split]`: the parts that a data set is cut into",
+    "exclude": "`[[exclude]]`: combinations to leave out: kind = name or label, all of which is so",
+    "leaderboard": "`[leaderboard]`: how rows are ranked",
+    "limits": "`[limits]`: what a step may take",
+    "expect": "`[[expect]]`: statements about the results, which `fpbench reproduce` judges",
+    "summary": "`[[summary]]`: tables that `fpbench reproduce` prints",
+}
+"""Keys of a matrix that are no kinds."""
+KEYS = {
+    ("Shares", "train"): "share of the rows that the model is trained on, and the attack is about",
+    ("Shares", "test"): 'share of the rows on which it is tested and audited; `"original"`: the '
+    "test set of the data's authors",
+    ("Shares", "attack"): "share of the rows that the adversary knows, groups included",
+    ("Ranking", "rank_by"): "the measure, greatest first (for `error`, least first)",
+    ("Limits", "timeout"): "seconds that a step may take",
+    ("Limits", "memory_limit"): 'memory that a step may take: bytes, or a text as `"4 GiB"`',
+}
+"""What the models leave to their documentation."""
+
+
+def row(*cells: str) -> str:
+    """A line of a table; bars within cells are escaped."""
+    return "| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |"
+
+
+def table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
+    """A table, or nothing if there are no rows."""
+    lines = [row(*cells) for cells in rows]
+    if lines:
+        yield from (row(*heads), row(*["---"] * len(heads)), *lines, "")
+
+
+def keys(model: type[BaseModel], leave: Collection[str] = ()) -> Iterator[str]:
+    """The table of a model's fields, but for those to leave out."""
+    schema = model.model_json_schema()
+    required = schema.get("required", ())
+    rows = []
+    for name, said in schema.get("properties", {}).items():
+        if name in leave:
+            continue
+        told = KEYS.get((model.__name__, name), said.get("description", ""))
+        described = {**said, "description": told}
+        key, default, text = _parameter(name, described, name in required)
+        kind, _, words = text.partition(". ")
+        kind = kind.removesuffix(" or null").removesuffix(".")
+        if kind.count("|") > 12:
+            kind = f"one of {kind.count('|') + 1} words"
+        rows.append((f"`{key}`", f"`{_toml(default)}`" if default != "required" else "required",
+                     kind, _plain(words)))  # fmt: skip
+    yield from table(("key", "default", "type", ""), rows)
+
+
+def _toml(default: str) -> str:
+    """A default as a matrix has it."""
+    value = default.removeprefix("= ")
+    words = {"None": "not given", "True": "true", "False": "false", "{  }": "{}"}
+    if value in words:
+        return words[value]
+    return re.sub(r"'([^']*)'", lambda text: json.dumps(text[1]), value)
+
+
+def _plain(text: str | None) -> str:
+    """A description in one line."""
+    return " ".join((text or "").split())
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _first(cls: type) -> str:
+    """The first line of a class's documentation."""
+    return (inspect.getdoc(cls) or "").partition("\n")[0]
+
+
+def matrix_page() -> str:
+    """The reference of matrix files."""
+    lines = [MADE, "", "# Reference: the matrix", ""]
+    lines += ["What a matrix may say; [the matrix](matrix.md) says how it is read.", ""]
+    lines += ["## Keys", ""]
+    rows = [(f"`{name}`", TOP[name]) for name in _FIELDS if name not in KINDS]
+    rows += [(f"`[[{kind.name}]]`", f"{kind.summary}: [components](components.md#{kind.plural})")
+             for kind in KINDS.values()]  # fmt: skip
+    rows.append(("`[profile.NAME]`", "keys that replace those above: `--profile NAME`"))
+    lines += table(("key", ""), rows)
+    lines += [f"An attack combines {_and(ATTACK)};", f"an audit {_and(AUDIT)}, the last two where the "
+              "auditor takes them.", "", "## Tables of components", ""]  # fmt: skip
+    lines += table(("key", ""), [
+        ("`use`", "name of the component: `fpbench plugins`"),
+        ("`label`", "what rows call it; its name, if not given. What is swept is added"),
+        ("any other", "a parameter, or a sweep of it: `{ sweep = [...] }`, "
+         "`{ linspace = [low, high, number] }`, `{ geomspace = [low, high, number] }`"),
+    ])  # fmt: skip
+    for heading, model in (
+        ("[split]", Shares), ("[leaderboard]", Ranking), ("[limits]", Limits),
+        ("[[summary]]", Summary), ("Columns of a summary", Column),
+    ):  # fmt: skip
+        lines += [f"## {heading}", "", *keys(model)]
+    lines += ["## [[expect]]", "", "[Statements as data](reproducing.md#statements-as-data) says how "
+              "they are judged.", ""]  # fmt: skip
+    common = Expectation.model_fields.keys()
+    lines += ["Keys of every check:", "", *keys(Expectation)]
+    for model in dict.fromkeys(CHECKS.values()):
+        name, words = _constant(model, "check"), _first(model).partition(": ")[2]
+        lines += [f"### check = {name}", "", _sentence(words), "", *keys(model, leave=common)]
+    lines += ["## Facts: `also` of a disclosure", "",
+              "[What a corrector can be told](correctors.md#what-a-corrector-can-be-told).", ""]  # fmt: skip
+    for model in _members(get_args(Fact)[0]):
+        lines += [
+            f"### use = {_constant(model, 'use')}",
+            "",
+            _first(model),
+            "",
+            *keys(model, leave={"use"}),
+        ]
+    return _text(lines)
+
+
+def _members(union: Any) -> Iterator[type[BaseModel]]:
+    """The models of a (discriminated) union."""
+    for member in get_args(union):
+        if isinstance(member, type) and issubclass(member, BaseModel):
+            yield member
+        elif get_args(member):
+            yield from _members(member)
+
+
+def _constant(model: type[BaseModel], field: str) -> str:
+    return " or ".join(f"`{word}`" for word in get_args(model.model_fields[field].annotation))
+
+
+def _and(words: Iterable[str]) -> str:
+    *most, last = words
+    return f"{', '.join(most)} and {last}"
+
+
+def components_page() -> str:
+    """The reference of built-in components."""
+    lines = [MADE, "", "# Reference: components", ""]
+    lines += ["All that fpbench brings, with every parameter, as `fpbench describe KIND NAME` shows it. "
+              "[Methods](methods.md) says what is computed; plugins add their own.", ""]  # fmt: skip
+    catalog = discover()
+    for kind in KINDS.values():
+        lines += [f"## {kind.plural.capitalize()}", "", f"{_first(BASES[kind.name])} "
+                  f"Base class: `fpbench.{kind.base}`.", ""]  # fmt: skip
+        for entry in catalog.of_kind(kind.name):
+            if entry.source.distribution == "fpbench":
+                lines += _component(catalog.component(kind.name, entry.name))
+    return _text(lines)
+
+
+def _component(cls: Any) -> Iterator[str]:
+    yield from (f"### {cls.kind} `{cls.name}`", "", f"{_sentence(_plain(cls.summary))}.", "")
+    for what, words in _demands(cls):
+        yield f"*{_sentence(what)}*: {words}."
+        yield ""
+    if cls.reference:
+        yield from (f"*Source*: {cls.reference.rstrip('.')}.", "")
+    yield from keys(cls)
+
+
+def commands_page() -> str:
+    """The reference of the command line."""
+    lines = [MADE, "", "# Reference: commands", "", f"{_plain(app.info.help)}", "",
+             "Each command has `--help`. Options of `fpbench` itself stand before the command.", "",
+             *_options(_parameters(app.registered_callback.callback))]  # fmt: skip
+    for words, callback in sorted(_commands(app, "fpbench"), key=lambda named: named[0]):
+        parameters = _parameters(callback)
+        arguments = [p for p in parameters if isinstance(p.info, ArgumentInfo)]
+        usage = " ".join([words, *(a.shown if a.required else f"[{a.shown}]" for a in arguments)])
+        lines += [f"## {words}", "", f"`{usage} [OPTIONS]`", ""]
+        for part in re.split(r"\n\s*\n", inspect.getdoc(callback) or ""):
+            lines += [_plain(part), ""]
+        lines += table(("argument", ""), [(f"`{a.shown}`", _plain(a.info.help)) for a in arguments])
+        lines += _options(parameters)
+    return _text(lines)
+
+
+class Parameter(NamedTuple):
+    """A parameter of a command, as its function declares it."""
+
+    name: str
+    info: Any
+    type: Any
+    default: Any
+
+    @property
+    def required(self) -> bool:
+        """Whether it must be given."""
+        return self.default is inspect.Parameter.empty
+
+    @property
+    def shown(self) -> str:
+        """What stands for its value."""
+        kinds = [kind for kind in get_args(self.type) or (self.type,) if kind is not NoneType]
+        if issubclass(kinds[0], Enum):
+            return "|".join(str(word.value) for word in kinds[0])
+        plain = {Path: "PATH", int: "NUMBER", float: "NUMBER"}
+        word = (
+            plain.get(kinds[0], "TEXT") if isinstance(self.info, OptionInfo) else self.name.upper()
+        )
+        return self.info.metavar or word
+
+    @property
+    def flags(self) -> list[str]:
+        """How it is written."""
+        first = self.info.default  # where a declaration of Annotated[...] begins with a flag
+        said = [first] if isinstance(first, str) else []
+        said += self.info.param_decls or ()
+        return said or [f"--{self.name.replace('_', '-')}"]
+
+
+def _parameters(callback: Any) -> list[Parameter]:
+    """The parameters of a command; typer makes the same of them, in each version its own way."""
+    hints, found = get_type_hints(callback, include_extras=True), []
+    for name, parameter in inspect.signature(callback).parameters.items():
+        kind, *extra = get_args(hints[name]) or (hints[name],)
+        given = parameter.default
+        if extra:
+            info = extra[0]
+        elif isinstance(given, OptionInfo | ArgumentInfo):  # the older way
+            info, given = given, given.default
+        else:
+            continue
+        found.append(Parameter(name, info, kind, given))
+    return found
+
+
+def _commands(group: Any, words: str) -> Iterator[tuple[str, Any]]:
+    """Each command with what is typed to call it."""
+    for command in group.registered_commands:
+        name = command.name or command.callback.__name__.replace("_", "-")
+        yield f"{words} {name}", command.callback
+    for inner in group.registered_groups:
+        yield from _commands(inner.typer_instance, f"{words} {inner.typer_instance.info.name}")
+
+
+def _options(parameters: Iterable[Parameter]) -> Iterator[str]:
+    rows = []
+    for one in parameters:
+        if isinstance(one.info, OptionInfo) and not one.info.hidden:
+            value = "" if one.type is bool else f" {one.shown}"
+            default = "" if one.default in (None, False, inspect.Parameter.empty, [], ()) else (
+                f"`{getattr(one.default, 'value', one.default)}`")  # fmt: skip
+            shown = ", ".join(f"`{flag}{value}`" for flag in one.flags)
+            rows.append((shown, "required" if one.required else default, _plain(one.info.help)))
+    yield from table(("option", "default", ""), rows)
+
+
+def _text(lines: Iterable[str]) -> str:
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip() + "\n"
+
+
+PAGES = {
+    "matrix-reference.md": matrix_page,
+    "components.md": components_page,
+    "commands.md": commands_page,
+}
+
+
+def main() -> None:
+    """Write all pages."""
+    for name, make in PAGES.items():
+        (DOCS / name).write_text(make(), encoding="utf-8")
+        sys.stdout.write(f"docs/{name}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,30 @@
+"""An auditor: it measures a trained model."""
+
+import numpy as np
+from pydantic import Field
+
+from fpbench import Auditor, Measures, Subject, hookimpl
+
+
+class Example(Auditor):
+    """How much more often the model is right about one group than about another."""
+
+    name = "example-name"
+    summary = "the gap between the groups' accuracies"
+    sees = frozenset({"labels", "sensitive", "predictions"})
+
+    least: int = Field(1, ge=1, description="people that a group must have to count")
+
+    def audit(self, subject: Subject, rng: np.random.Generator) -> Measures:
+        """Measure the test people; names of measures are snake_case."""
+        people = subject.test
+        right = people.predictions == people.labels
+        members = [people.sensitive == group for group in range(len(people.groups))]
+        found = [float(right[who].mean()) for who in members if who.sum() >= self.least]
+        return {"accuracy_gap": max(found) - min(found) if found else None}
+
+
+@hookimpl
+def fpbench_auditors() -> list[type[Auditor]]:
+    """Register it."""
+    return [Example]

@@ -1,0 +1,67 @@
+"""A corrector: it changes a guess so that it satisfies what is known."""
+
+from collections.abc import Iterator
+from itertools import product
+
+import numpy as np
+
+from fpbench import Correction, Corrector, Problem, RateConstraint, SolverStatus, hookimpl
+
+
+class Example(Corrector):
+    """Changes one guess after the other, each time the one that brings the claim nearest.
+
+    It may get stuck, and what it finds need not be the cheapest: it says `feasible`, not `optimal`.
+    """
+
+    name = "example-name"
+    summary = "changes one guess after the other"
+    expresses = frozenset({"to-overall"})
+
+    def correct(self, problem: Problem) -> Correction:
+        """Search."""
+        self.check(problem)
+        values = problem.guess.copy()
+        weights = np.ones(len(values)) if problem.weights is None else problem.weights
+        missing = _missing(problem, values)
+        while missing > 0:
+            tried = list(_changes(problem, values, weights))
+            best = min(tried, key=lambda one: _missing(problem, one), default=values)
+            if _missing(problem, best) >= missing:
+                return Correction(None, SolverStatus.TIMEOUT)
+            values, missing = best, _missing(problem, best)
+        cost = float(weights[values != problem.guess].sum())
+        return Correction(values, SolverStatus.FEASIBLE, cost)
+
+
+def _missing(problem: Problem, values: np.ndarray) -> float:
+    """How far the values are from all that is claimed; every group needs a member."""
+    far = 0.0
+    for claim in problem.constraints:
+        assert isinstance(claim, RateConstraint)
+        found = claim.unfairness(values, problem.predictions, problem.labels, problem.groups)
+        people = np.zeros(len(values), dtype=bool)
+        for part in claim.slices(problem.labels):
+            people |= True if part is None else part
+        empty = problem.groups - len(np.unique(values[people]))
+        far += max(float(found - claim.exact_tolerance), 0.0) + empty
+    return far
+
+
+def _changes(problem: Problem, values: np.ndarray, weights: np.ndarray) -> Iterator[np.ndarray]:
+    """Values with one more change, the cheapest of every sort."""
+    labels = np.zeros(len(values)) if problem.labels is None else problem.labels
+    for said, label, old in product((0, 1), (0, 1), range(problem.groups)):
+        people = (problem.predictions == said) & (labels == label) & (values == old)
+        rows = np.flatnonzero(people & (values == problem.guess))
+        for new in range(problem.groups) if len(rows) else ():
+            if new != old:
+                changed = values.copy()
+                changed[rows[np.argmin(weights[rows])]] = new
+                yield changed
+
+
+@hookimpl
+def fpbench_correctors() -> list[type[Corrector]]:
+    """Register it."""
+    return [Example]

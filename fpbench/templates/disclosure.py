@@ -1,0 +1,33 @@
+"""A disclosure: what the world is told about the target's fairness."""
+
+import math
+
+import numpy as np
+from pydantic import Field
+
+from fpbench import Claim, Context, Disclosure, Metric, RateConstraint, hookimpl
+
+
+class Example(Disclosure):
+    """The unfairness of the training predictions, rounded up: a vague but true claim."""
+
+    name = "example-name"
+    summary = "a true claim, rounded up to few digits"
+
+    metric: Metric = Field("statistical-parity", description="what is measured")
+    digits: int = Field(1, ge=1, le=6, description="digits that are said")
+
+    def claim(self, context: Context, rng: np.random.Generator) -> Claim:
+        """Measure and round up."""
+        people = context.train
+        true = RateConstraint(self.metric).unfairness(
+            people.sensitive, people.predictions, people.labels, len(people.groups)
+        )
+        said = math.ceil(true * 10**self.digits) / 10**self.digits
+        return Claim(RateConstraint(self.metric, said), self.name)
+
+
+@hookimpl
+def fpbench_disclosures() -> list[type[Disclosure]]:
+    """Register it."""
+    return [Example]

@@ -1,0 +1,56 @@
+"""A learner: it trains the model that is attacked or audited."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from fpbench import Classifier, Codes, Learner, Sample, encode, hookimpl, random_state
+
+
+class Model:
+    """A fitted classifier of scikit-learn, as fpbench asks it."""
+
+    def __init__(self, fitted: Any) -> None:
+        self.fitted = fitted
+
+    def predict(
+        self, features: Any, rng: np.random.Generator, sensitive: Codes | None = None
+    ) -> Codes:
+        """Labels (n,) in {0, 1}."""
+        said: Codes = self.fitted.predict(encode(features)).astype(np.int8)
+        return said
+
+    def predict_proba(
+        self, features: Any, rng: np.random.Generator, sensitive: Codes | None = None
+    ) -> NDArray[np.float64]:
+        """Probabilities (n, 2) of label 0 and label 1."""
+        said: NDArray[np.float64] = self.fitted.predict_proba(encode(features))[:, -2:]
+        return said if said.shape[1] == 2 else np.hstack([1 - said, said])
+
+
+class Example(Learner):
+    """A shallow random forest; it says in `needs` which columns it is shown to train."""
+
+    name = "example-name"
+    summary = "a shallow random forest"
+    needs = frozenset({"features", "labels"})
+    gives_scores = True
+
+    depth: int = Field(4, ge=1, le=64, description="of every tree")
+
+    def fit(self, sample: Sample, rng: np.random.Generator) -> Classifier:
+        """Train on the sample; randomness comes from `rng` only."""
+        from sklearn.ensemble import RandomForestClassifier
+
+        forest = RandomForestClassifier(
+            20, max_depth=self.depth, random_state=random_state(rng), n_jobs=1
+        )
+        return Model(forest.fit(encode(sample.features), sample.labels))
+
+
+@hookimpl
+def fpbench_learners() -> list[type[Learner]]:
+    """Register it."""
+    return [Example]

@@ -1,0 +1,39 @@
+"""A mechanism: it adds noise to counts so that their release is differentially private."""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fpbench import InputError, Mechanism, Sensitivity, hookimpl
+
+
+class Example(Mechanism):
+    """Adds noise of the Laplace distribution, with scale l1 / epsilon.
+
+    `continuous` says that answers are real numbers, which is for benchmarks only.
+    """
+
+    name = "example-name"
+    summary = "adds Laplace noise"
+    continuous = True
+
+    def release(
+        self,
+        counts: NDArray[np.int64],
+        sensitivity: Sensitivity,
+        epsilon: float | NDArray[np.float64],
+        rng: np.random.Generator,
+        upper: ArrayLike | None = None,
+    ) -> NDArray[np.float64]:
+        """Noisy counts; an array of epsilons is broadcast with the counts."""
+        price = np.asarray(epsilon, dtype=float)
+        if not (np.isfinite(price) & (price > 0)).all():
+            raise InputError(f"epsilon must be above 0 and finite, not {epsilon}")
+        shape = np.broadcast_shapes(np.shape(counts), price.shape)
+        noise: NDArray[np.float64] = rng.laplace(size=shape) * (sensitivity.l1 / price)
+        return noise + counts
+
+
+@hookimpl
+def fpbench_mechanisms() -> list[type[Mechanism]]:
+    """Register it."""
+    return [Example]

@@ -1,0 +1,31 @@
+"""A policy: it makes noisy histograms valid again."""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fpbench import Policy, checked_answers, hookimpl
+
+
+class Example(Policy):
+    """Takes negative counts for 0, and scales what is left to the total."""
+
+    name = "example-name"
+    summary = "cuts off below 0 and scales to the total"
+
+    def repair(
+        self, answers: NDArray[np.float64], total: ArrayLike, upper: ArrayLike | None = None
+    ) -> NDArray[np.float64]:
+        """Histograms (..., K) that sum to their totals (...)."""
+        values, totals = checked_answers(answers, total)  # finite, and totals (..., 1)
+        counts = np.maximum(values, 0)
+        sums = counts.sum(axis=-1, keepdims=True)
+        even = np.full_like(counts, 1 / counts.shape[-1])
+        shares = np.divide(counts, sums, out=even, where=sums > 0)
+        repaired: NDArray[np.float64] = np.minimum(shares * totals, totals)
+        return repaired
+
+
+@hookimpl
+def fpbench_policies() -> list[type[Policy]]:
+    """Register it."""
+    return [Example]

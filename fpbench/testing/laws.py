@@ -1,0 +1,293 @@
+"""The laws that every component keeps, whoever wrote it, and how one is tested."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+import warnings
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+import numpy as np
+from pydantic import ValidationError
+
+from fpbench.auditing import Auditor, Mechanism
+from fpbench.bases import BASES
+from fpbench.components import Adversary, Corrector, Learner
+from fpbench.errors import FpbenchError, HiddenError, InputError
+from fpbench.kinds import KINDS
+from fpbench.privacy import HISTOGRAM
+from fpbench.records import Sample
+from fpbench.specs import slot_kinds
+from fpbench.testing.attacks import check_mechanism
+from fpbench.testing.cases import Case, Inapplicable
+from fpbench.testing.limits import beyond
+from fpbench.testing.problems import problems, verdict
+from fpbench.testing.round_trips import travelled
+from fpbench.testing.watching import Watched, difference
+
+_NAME = re.compile(r"[a-z0-9]+([-/][a-z0-9]+)*")
+_SEEN = frozenset({"features", "labels", "predictions", "scores"})
+_AUDITED = frozenset({"features", "labels", "sensitive", "predictions", "model", "curator"})
+_DRAWS = 10_000
+"""Of each of two neighbours, for each attack on a mechanism."""
+
+
+class Outcome(StrEnum):
+    """What became of a law."""
+
+    KEPT = "kept"
+    BROKEN = "broken"
+    SKIPPED = "skipped"
+
+
+class Verdict(NamedTuple):
+    """Whether a component keeps a law."""
+
+    outcome: Outcome
+    reason: str = ""
+    """What is wrong, or why it could not be tested; empty if it is kept."""
+
+    def __str__(self) -> str:
+        return f"{self.outcome}: {self.reason}" if self.reason else str(self.outcome)
+
+
+class Law(NamedTuple):
+    """Something that is true of every component of some kinds."""
+
+    words: str
+    """Said of the component: `is deterministic for a seed`."""
+    test: Callable[[Case], None]
+    """Raises AssertionError if it is broken."""
+    kinds: frozenset[str] = frozenset(KINDS)
+
+
+class Check(NamedTuple):
+    """A law, of a component with one set of parameters."""
+
+    case: Case
+    law: Law
+
+    def __str__(self) -> str:
+        return f"{self.case} {self.law.words}"
+
+    def __call__(self) -> Verdict:
+        """Test it; never raises, whatever the component does."""
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                self.law.test(self.case)
+        except Inapplicable as why:
+            return Verdict(Outcome.SKIPPED, _line(why))
+        except AssertionError as found:
+            return Verdict(Outcome.BROKEN, _line(found) or "an assertion of its own failed")
+        except Exception as error:  # any failure of a stranger's code breaks the law
+            return Verdict(Outcome.BROKEN, f"{type(error).__name__}: {_line(error)}")
+        return Verdict(Outcome.KEPT)
+
+
+def _line(error: BaseException) -> str:
+    return " ".join(str(error).split())
+
+
+def _ran(case: Case, k: int = 2) -> Watched:
+    """A run that did not fail; whatever it raised is a broken law."""
+    watched = case.watched(k)
+    if watched.error is not None:
+        raise watched.error
+    return watched
+
+
+def _registers(case: Case) -> None:
+    cls, kind = case.cls, KINDS[case.entry.kind]
+    assert issubclass(cls, BASES[kind.name])
+    assert not inspect.isabstract(cls), f"it lacks a method: {', '.join(cls.__abstractmethods__)}"
+    assert _NAME.fullmatch(cls.name), f"name {cls.name!r}: lower case, words joined by hyphens"
+    _ = case.component
+
+
+def _describes_itself(case: Case) -> None:
+    cls = case.cls
+    for what, text in (("summary", cls.summary), ("reference", cls.reference)):
+        assert isinstance(text, str), f"{what} is a {type(text).__name__}, not a text"
+        assert "\n" not in text, f"{what} is more than one line"
+    assert cls.summary.strip(), "it has no summary"
+    assert inspect.getdoc(cls) != inspect.getdoc(BASES[cls.kind]), "its class has no docstring"
+    for name, field in cls.model_fields.items():
+        assert field.description, f"parameter {name!r} has no description"
+
+
+def _declares(case: Case) -> None:
+    cls = case.cls
+    words: dict[str, tuple[Any, frozenset[str]]] = {}
+    if issubclass(cls, Adversary):
+        words["sees"] = getattr(cls, "sees", None), _SEEN
+    if issubclass(cls, Auditor):
+        words["sees"] = getattr(cls, "sees", None), _AUDITED
+    if issubclass(cls, Learner):
+        words["needs"] = cls.needs, frozenset(Sample.COLUMNS[:3])
+    for what, (said, known) in words.items():
+        assert isinstance(said, frozenset), f"{what} must be a frozenset of words"
+        assert said <= known, f"{what}: unknown {sorted(said - known)}; known: {sorted(known)}"
+
+
+def _validates(case: Case) -> None:
+    component, given = case.component, case.parameters
+    for name, wrong in (("no-such-parameter", 1), *beyond(case.cls)):
+        try:
+            case.made({**given, name: wrong})
+        except InputError:
+            continue
+        raise AssertionError(f"it accepts {name} = {wrong!r}")
+    for name in case.cls.model_fields:
+        try:
+            setattr(component, name, getattr(component, name))
+        except ValidationError:
+            continue
+        raise AssertionError(f"parameter {name!r} can be changed after it was made")
+
+
+def _travels(case: Case) -> None:
+    component, spec = case.built
+    # A spec is the data that travels: strings and numbers, in JSON as well.
+    assert json.loads(json.dumps(spec.parameters)) == spec.parameters, "parameters change in JSON"
+    assert case.rebuilt(spec) == component, "its spec builds another component"
+    assert case.rebuilt(travelled(spec)) == component, "its pickled spec builds another component"
+    assert travelled(component) == component, "pickled, it becomes another component"
+    inner = {name: getattr(component, name) for name in slot_kinds(case.cls)}
+    again = case.cls(**{**component.model_dump(mode="json", exclude=set(inner)), **inner})
+    assert again == component, "its parameters make another component"
+
+
+def _sees_only(case: Case) -> None:
+    error = case.watched().error
+    if isinstance(error, HiddenError):
+        raise AssertionError(f"it asks for more than it declares: {error}")
+    if error is not None:
+        raise error
+
+
+def _gives(case: Case) -> None:
+    watched = _ran(case)
+    case.stage.check(case.component, watched.given, watched.result)
+
+
+def _repeats(case: Case) -> None:
+    if getattr(case.component, "noise", "") == "secure":
+        raise Inapplicable("its randomness is the operating system's, and cannot be repeated")
+    one, other = _ran(case), case.again()
+    if other.error is not None:
+        raise other.error
+    where = difference(one.result, other.result)
+    assert not where, f"two runs with the same seed differ in {where!r}"
+
+
+def _leaves_generators_alone(case: Case) -> None:
+    drew = case.watched().drew
+    assert not drew, f"it draws from the global generator of {drew}, or seeds it"
+
+
+def _leaves_input_alone(case: Case) -> None:
+    changed = case.watched().changed
+    assert not changed, f"it changes what it is given: {changed!r}"
+
+
+def _several_groups(case: Case) -> None:
+    if not case.stage.groups:
+        raise Inapplicable("it brings its own groups")
+    try:
+        case.must_run(2)
+    except Inapplicable as why:
+        raise Inapplicable(f"not even with two: {why}") from None
+    try:
+        watched = case.watched(3)
+    except Inapplicable:
+        return  # refused while planning, with a reason
+    if isinstance(watched.error, FpbenchError) and not isinstance(watched.error, HiddenError):
+        assert str(watched.error).strip(), "it refuses three groups without a reason"
+        return
+    if watched.error is not None:
+        raise watched.error
+    case.stage.check(case.component, watched.given, watched.result)
+
+
+def _refuses(case: Case) -> None:
+    component = case.component
+    if component.unavailable():
+        raise Inapplicable(str(component.unavailable()))
+    attempts = list(case.stage.attempts(component, case.home))
+    if not attempts:
+        raise Inapplicable("it can be given no bad input")
+    for what, call in attempts:
+        try:
+            call()
+        except FpbenchError as error:
+            if not str(error).strip():
+                raise AssertionError(f"{what}: its error says nothing") from None
+        except AssertionError as found:
+            raise AssertionError(f"{what}: {found}") from None
+        except Exception as error:  # any other error is what this law forbids
+            raise AssertionError(
+                f"{what}: raises {type(error).__name__}, no error of fpbench: {error}"
+            ) from None
+
+
+def _private(case: Case) -> None:
+    case.must_run(2)
+    mechanism = case.component
+    assert isinstance(mechanism, Mechanism)
+    if mechanism.noise == "secure":  # slow to draw, and never the same: no false alarm, ever
+        check_mechanism(mechanism, draws=_DRAWS // 5, confidence=1 - 1e-9)
+    else:
+        check_mechanism(mechanism, draws=_DRAWS)
+
+
+def _secure(case: Case) -> None:
+    try:
+        secure, _ = case.made({**case.parameters, "noise": "secure"})
+    except InputError:
+        return  # it says that it cannot
+    assert isinstance(secure, Mechanism)
+    rng = np.random.default_rng(0)
+    before = rng.bit_generator.state
+    secure.release(np.array([3, 4]), HISTOGRAM["attribute"], 1.0, rng, upper=7)
+    assert rng.bit_generator.state == before, 'noise = "secure" is drawn from the seeded generator'
+
+
+def _least(case: Case) -> None:
+    case.must_run(2)
+    corrector = case.component
+    assert isinstance(corrector, Corrector)
+    tried = 0
+    for k in (2, 3):
+        for problem in problems(corrector.expresses, k):
+            try:
+                found = corrector.correct(problem)
+            except InputError:
+                continue  # refused, with a reason
+            wrong = verdict(problem, found)
+            assert not wrong, wrong
+            tried += found.values is not None
+    assert tried, "it answers no small problem, of what it says it can express"
+
+
+LAWS: tuple[Law, ...] = (
+    Law("registers", _registers),
+    Law("describes itself: summary, citation, parameters", _describes_itself),
+    Law("declares what it may see", _declares, frozenset({"learner", "adversary", "auditor"})),
+    Law("validates its parameters", _validates),
+    Law("survives a round trip of its parameters", _travels),
+    Law("needs no more than it may see", _sees_only),
+    Law("gives results of the declared shape and range", _gives),
+    Law("is deterministic for a seed", _repeats),
+    Law("leaves global random state alone", _leaves_generators_alone),
+    Law("does not modify what it is given", _leaves_input_alone),
+    Law("handles more than two groups, or refuses with a reason", _several_groups),
+    Law("meets bad input with an error of fpbench", _refuses),
+    Law("keeps its promise of privacy under attack", _private, frozenset({"mechanism"})),
+    Law("draws secure noise apart, or refuses it", _secure, frozenset({"mechanism"})),
+    Law("agrees with brute force", _least, frozenset({"corrector"})),
+)
+"""All laws, in the order in which they are tested."""

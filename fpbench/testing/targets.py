@@ -1,0 +1,128 @@
+"""What is to be tested: a distribution, a folder, a module or a class; and its checks."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from fpbench.components import Component
+from fpbench.errors import InputError, PluginError, nearest
+from fpbench.plugins import Catalog, Entry, Source, discover, discover_in, normal
+from fpbench.testing.cases import Case
+from fpbench.testing.laws import LAWS, Check, Law, Outcome
+
+
+def checks(target: str | Path | type[Component]) -> list[Check]:
+    """Every law for every component of a package.
+
+    Parameters
+    ----------
+    target
+        Name of an installed distribution; or the path of a folder with a `pyproject.toml` that
+        names plugins, of a Python package, or of a module (`.py`), which need not be installed;
+        or a component's class, which need not be registered.
+
+    Returns
+    -------
+    list of Check
+        Never empty. Calling one tests it and gives a `Verdict`.
+
+    Raises
+    ------
+    InputError
+        If there is no such package, or it has no component.
+    PluginError
+        If a plugin of it cannot be registered.
+    """
+    if isinstance(target, type):
+        return list(_of_class(target))
+    catalog, names = _found(target)
+    for broken in catalog.broken:
+        if normal(broken.source.distribution) in names:
+            raise PluginError(f"plugin {broken.plugin!r} of {broken.source}: {broken.reason}")
+    for source in catalog.left_out:
+        if normal(source.distribution) in names:
+            raise InputError(f"{target}: third parties are forbidden here (--no-third-party)")
+    entries = [entry for entry in catalog if _owners(entry) & names]
+    if not entries:
+        raise InputError(f"{target}: registers no component, so there is nothing to test")
+    return [check for entry in entries for check in of_entry(catalog, entry)]
+
+
+def check_component(cls: type[Component]) -> None:
+    """Raise AssertionError if a component breaks a law; it need not be registered.
+
+    Raises
+    ------
+    AssertionError
+        With a line for each law that is broken.
+    """
+    verdicts = [(check, check()) for check in checks(cls)]
+    broken = [f"{c}: {v.reason}" for c, v in verdicts if v.outcome is Outcome.BROKEN]
+    assert not broken, "\n".join(broken)
+
+
+def _of_class(cls: type[Component]) -> Iterator[Check]:
+    catalog = Catalog()
+    catalog.entries = dict(discover().entries)
+    entry = Entry(cls.kind, cls.name, Source(cls.__module__, ""), cls)
+    catalog.entries[entry.kind, entry.name] = entry
+    return of_entry(catalog, entry)
+
+
+def _owners(entry: Entry) -> set[str]:
+    return {normal(source.distribution) for source in (entry.source, *entry.rivals)}
+
+
+def _found(target: str | Path) -> tuple[Catalog, set[str]]:
+    """The catalog to test in, and the distributions to test."""
+    catalog, path = discover(), Path(target)
+    known = {owner for entry in catalog for owner in _owners(entry)}
+    known |= {normal(broken.source.distribution) for broken in catalog.broken}
+    # A bare word that is both, such as `fpbench` beside its sources, is what is installed.
+    if isinstance(target, str) and normal(target) in known:
+        return catalog, {normal(target)}
+    if not path.exists():
+        raise InputError(
+            f"{target}: neither a path, nor an installed distribution with plugins; "
+            f"{nearest(str(target), known)}"
+        )
+    catalog, source = discover_in(path)
+    return catalog, {normal(source.distribution)}
+
+
+def of_entry(catalog: Catalog, entry: Entry) -> Iterator[Check]:
+    """The checks of one component."""
+    directory = Path(tempfile.mkdtemp(dir=_scratch()))
+    try:
+        examples = catalog.component(entry.kind, entry.name).examples(directory)
+        if not examples:
+            raise PluginError("its examples are none, so there is nothing to test")
+    except Exception as error:  # a stranger's code, and a row
+        yield _broken(catalog, entry, directory, error)
+        return
+    for number, parameters in enumerate(examples):
+        label = f" ({number + 1})" if len(examples) > 1 else ""
+        case = Case(catalog, entry, parameters, label, directory)
+        yield from (Check(case, law) for law in LAWS if entry.kind in law.kinds)
+
+
+def _broken(catalog: Catalog, entry: Entry, directory: Path, error: Exception) -> Check:
+    """The only check of a component that cannot even be imported."""
+
+    def fail(case: Case) -> None:
+        raise error
+
+    return Check(Case(catalog, entry, {}, "", directory), Law(LAWS[0].words, fail))
+
+
+@cache
+def _scratch() -> Path:
+    """A directory for what examples write, as long as this process lasts."""
+    _KEPT.append(tempfile.TemporaryDirectory(prefix="fpbench-check-"))
+    return Path(_KEPT[-1].name)
+
+
+_KEPT: list[tempfile.TemporaryDirectory[str]] = []

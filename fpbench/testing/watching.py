@@ -1,0 +1,108 @@
+"""Calls that are watched: what they give, what they change, and whose randomness they use."""
+
+from __future__ import annotations
+
+import copy
+import random
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from fpbench.records import Sample
+
+_PLAIN = (str, bytes, bool, int, float, complex, type(None))
+
+
+@dataclass(frozen=True)
+class Watched:
+    """What a call did."""
+
+    given: Any
+    """What it was given, as it was before."""
+    result: Any = None
+    error: Exception | None = None
+    changed: str = ""
+    """The first thing it changed of what it was given; empty if nothing."""
+    drew: str = ""
+    """The global generator that it drew from; empty if none."""
+
+
+def watch(call: Callable[[Any], Any], given: Any) -> Watched:
+    """Call with a copy of what is given, and see what happens; warnings are the plugin's affair."""
+    mine = copy.deepcopy(given)
+    before, state = dict(parts(mine)), _global_state()
+    result, error = None, None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            result = call(mine)
+    except Exception as found:  # whatever a stranger's code raises is what the laws judge
+        error = found
+    drew = next((name for name, value in _global_state().items() if value != state[name]), "")
+    return Watched(given, result, error, unlike(before, dict(parts(mine))), drew)
+
+
+def _global_state() -> dict[str, Any]:
+    legacy = np.random.get_state(legacy=False)
+    return {"numpy.random": dict(parts(legacy)), "random": random.getstate()}
+
+
+def difference(one: Any, other: Any) -> str:
+    """Where two results differ first, times aside; empty if nowhere."""
+    return unlike(dict(parts(one)), dict(parts(other)))
+
+
+def unlike(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
+    """The first part that two things do not share."""
+    for path in [*one, *(path for path in other if path not in one)]:
+        if one.get(path, _PLAIN) != other.get(path, _PLAIN):
+            return path or "the value"
+    return ""
+
+
+def parts(thing: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Everything comparable in a thing, by where it is; measures of time are left out."""
+    if path.rpartition(".")[2].endswith("seconds"):
+        return
+    if isinstance(thing, np.ndarray):
+        raw = repr(thing.tolist()) if thing.dtype == object else thing.tobytes()
+        yield path, (thing.dtype.str, thing.shape, raw)
+    elif isinstance(thing, np.generic):
+        yield path, repr(thing.item())
+    elif isinstance(thing, (Enum, *_PLAIN)):
+        yield path, repr(thing)  # so that NaN is NaN
+    else:
+        inner = list(_inside(thing))
+        yield f"{path}.type", f"{type(thing).__qualname__} of {len(inner)}"
+        for name, value in inner:
+            yield from parts(value, f"{path}.{name}".lstrip("."))
+
+
+def _inside(thing: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(thing, Sample):
+        for name in sorted(thing.seen):
+            yield name, getattr(thing, name)
+        yield "domain", thing.domain
+    elif isinstance(thing, Mapping):
+        yield from ((str(key), value) for key, value in thing.items())
+    elif isinstance(thing, set | frozenset):
+        yield "members", repr(sorted(map(repr, thing)))
+    elif isinstance(thing, Sequence):
+        yield from ((str(i), value) for i, value in enumerate(thing))
+    elif is_dataclass(thing):
+        yield from ((field.name, getattr(thing, field.name)) for field in fields(thing))
+    elif hasattr(thing, "columns") and hasattr(thing, "items"):  # a DataFrame
+        yield "index", np.asarray(thing.index)
+        yield from ((str(name), _column(column)) for name, column in thing.items())
+
+
+def _column(column: Any) -> Any:
+    """A column of a DataFrame as arrays and words."""
+    values = column.array
+    if hasattr(values, "categories"):
+        return np.asarray(values.codes), list(map(str, values.categories)), bool(values.ordered)
+    return column.to_numpy()
