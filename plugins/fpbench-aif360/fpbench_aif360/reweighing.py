@@ -1,0 +1,58 @@
+"""Fairness before training: people weighed so that label and group are independent."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fpbench import Classifier, Sample, SklearnLearner
+from fpbench_aif360._fitted import Fitted
+from fpbench_aif360._quiet import load
+
+
+class Reweighing(SklearnLearner):
+    """AI Fairness 360's `Reweighing`, then the base model with these weights.
+
+    A person of group g and label y weighs P(g) P(y) / P(g, y): in the weighed sample, label and
+    group are independent. Any number of groups. It aims at statistical parity of what is learnt,
+    without promising a tolerance, so nothing is asked of it: a disclosure must say which metric it
+    publishes. The model does not need to be told groups.
+
+    References
+    ----------
+    Kamiran, Calders: Data Preprocessing Techniques for Classification without Discrimination.
+    Knowledge and Information Systems, 2012.
+    """
+
+    name = "aif360-reweighing"
+    summary = "people weighed so that label and group are independent (AI Fairness 360)"
+    reference = "Kamiran & Calders, Data Preprocessing Techniques, KAIS 2012"
+    base_needs: ClassVar[frozenset[str]] = frozenset({"sample_weight"})
+
+    def fit(self, sample: Sample, rng: np.random.Generator) -> Classifier:
+        """Train on features, labels and groups."""
+        matrix, estimator = self.encode(sample.features), self.estimator(rng)
+        weights, last = weigh(sample), _last(estimator)
+        estimator.fit(matrix, sample.labels, **{f"{last}sample_weight": weights})
+        return Fitted(estimator, self.encoding)
+
+
+def weigh(sample: Sample) -> NDArray[np.float64]:
+    """(n,) weights by AI Fairness 360."""
+    import pandas as pd
+
+    made = load("aif360.sklearn.preprocessing:Reweighing")("group")
+    # It finds groups in the index.
+    index = pd.Index(np.asarray(sample.sensitive), name="group")
+    people = pd.DataFrame({"person": np.arange(len(sample))}, index=index)
+    _, weights = made.fit_transform(people, pd.Series(np.asarray(sample.labels), index=index))
+    return np.asarray(weights, dtype=np.float64)
+
+
+def _last(estimator: Any) -> str:
+    """Before the name of an argument of the classifier, if that ends a pipeline."""
+    from sklearn.pipeline import Pipeline
+
+    return f"{estimator.steps[-1][0]}__" if isinstance(estimator, Pipeline) else ""

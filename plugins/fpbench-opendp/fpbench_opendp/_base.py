@@ -1,0 +1,140 @@
+"""What all mechanisms here share: OpenDP, calibrated until its own privacy map agrees."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable
+from functools import cache
+from typing import Any, ClassVar, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from pydantic import Field
+
+from fpbench import InputError, Mechanism, Sensitivity
+
+Measurement: TypeAlias = Any
+"""A measurement of OpenDP: a function that is random, and a map of its privacy."""
+
+
+class OpenDPMechanism(Mechanism):
+    """A mechanism that OpenDP draws; fpbench says how private it must be.
+
+    The randomness is that of the operating system and cannot be seeded: runs differ in what is
+    drawn here. fpbench has mechanisms of its own whose noise can be reproduced.
+    """
+
+    within_upper: ClassVar[bool] = False
+    """Whether answers lie between 0 and an upper bound, which must then be given."""
+
+    noise: Literal["secure"] = Field(
+        "secure", description="OpenDP has the operating system's randomness and no other"
+    )
+
+    def release(
+        self,
+        counts: NDArray[np.int64],
+        sensitivity: Sensitivity,
+        epsilon: float | NDArray[np.float64],
+        rng: np.random.Generator,
+        upper: ArrayLike | None = None,
+    ) -> NDArray[np.float64]:
+        """Noisy counts; the generator is not used.
+
+        Raises
+        ------
+        InputError
+            If counts are not whole numbers or epsilon is not above 0 and finite; if a mechanism
+            that needs upper bounds is given none, or a count beyond its own; if OpenDP refuses.
+        """
+        from opendp.mod import OpenDPException
+
+        q, e, top = np.broadcast_arrays(
+            self._whole(counts, "counts"), self._epsilon(epsilon), self._upper(counts, upper)
+        )
+        noisy = np.empty(q.shape)
+        settings = np.stack([e.ravel(), top.ravel()])
+        alike, which = np.unique(settings, axis=1, return_inverse=True)
+        which = which.reshape(q.shape)
+        for number, (own, bound) in enumerate(alike.T.tolist()):
+            mine = which == number
+            try:
+                noisy[mine] = self.draw(q[mine].tolist(), int(bound), own, sensitivity)
+            except OpenDPException as error:
+                said = " ".join(str(error).split())
+                raise InputError(
+                    f"mechanism {self.name!r}: OpenDP refuses epsilon {own:g}: {said}"
+                ) from error
+        return noisy
+
+    @abstractmethod
+    def draw(
+        self, counts: list[int], upper: int, epsilon: float, sensitivity: Sensitivity
+    ) -> list[float]:
+        """Noisy counts of counts that share an upper bound (0 if none is needed) and epsilon."""
+
+    def _epsilon(self, epsilon: ArrayLike) -> NDArray[np.float64]:
+        values = np.asarray(epsilon, dtype=np.float64)
+        wrong = values[~((values > 0) & (values < np.inf))]
+        if wrong.size:
+            raise InputError(f"epsilon must be above 0 and finite, not {float(wrong.flat[0])!r}")
+        return values
+
+    def _upper(self, counts: ArrayLike, upper: ArrayLike | None) -> NDArray[np.int64]:
+        if not self.within_upper:
+            return np.zeros((), dtype=np.int64)
+        if upper is None:
+            raise InputError(
+                f"mechanism {self.name!r} answers within 0..upper, and needs `upper`: a public "
+                "bound of every count"
+            )
+        top = self._whole(upper, "upper bounds")
+        q, bound = np.broadcast_arrays(np.asarray(counts), top)
+        if ((q < 0) | (q > bound)).any():
+            raise InputError(f"mechanism {self.name!r}: a count is below 0 or above its bound")
+        return top
+
+    def _whole(self, numbers: ArrayLike, what: str) -> NDArray[np.int64]:
+        values = np.asarray(numbers)
+        if not np.issubdtype(values.dtype, np.integer):
+            raise InputError(f"{what} must be whole numbers, not of type {values.dtype}")
+        return values.astype(np.int64, copy=False)
+
+
+@cache
+def opendp() -> Any:
+    """OpenDP, with the constructors that its committee has not vetted yet: all that are used here.
+
+    (`contrib`: proofs are published, and their review is not finished.)
+    """
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    return dp
+
+
+def calibrated(
+    make: Callable[[float], Measurement], scale: float, private: Callable[[Measurement], bool]
+) -> Measurement:
+    """The measurement of the least scale, from this one upwards, that is private enough.
+
+    The scale from the textbook may miss by a rounding; a few parts in 2^50 more make up for it.
+
+    Raises
+    ------
+    InputError
+        If twice the scale is not enough: it is beyond the numbers that there are.
+    """
+    more = 2.0**-50
+    while more < 1 and math.isfinite(scale):
+        made = make(scale)
+        if private(made):
+            return made
+        scale, more = scale * (1 + more), more * 2
+    raise InputError(f"OpenDP has no noise of scale {scale:g} that is private enough")
+
+
+def whole_steps(sensitivity: float) -> int:
+    """Sensitivity of whole numbers, as OpenDP wants it for them: rounded up."""
+    return math.ceil(sensitivity)

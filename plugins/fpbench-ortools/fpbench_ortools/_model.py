@@ -1,0 +1,228 @@
+"""The efficient model of Ferry et al., as a whole-number program: how many people stay where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from itertools import permutations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fpbench import (
+    AnyOf,
+    Apart,
+    Condition,
+    Gap,
+    InputError,
+    Occupied,
+    Part,
+    Proportional,
+    Row,
+    Tally,
+    Together,
+)
+from fpbench_ortools._program import Program
+
+_BITS = 61
+"""Of the greatest product that is computed with: a cost of one person, times people."""
+_LINES = 24
+"""Under each curve of costs to begin with."""
+
+
+class Costs:
+    """What it costs that people leave, as whole numbers, and lines below it.
+
+    The cheapest leave first, so the cost of l people is convex in l, and the least of all numbers
+    above its chords: lines through (m, cost of m) and (m + 1, cost of m + 1). Few of them matter,
+    so a model begins with some and gets those where its solution is.
+
+    Parameters
+    ----------
+    counted
+        A problem whose known people do not contradict each other.
+    budget
+        No correction that costs more is admitted; the cost of one person is rounded down to a
+        small part of it.
+    """
+
+    def __init__(self, counted: Tally, budget: float) -> None:
+        bits = _BITS - len(counted.problem.guess).bit_length()
+        self.budget = budget
+        self.unit = budget / 2**bits if budget > 0 else 1.0
+        self.each: dict[tuple[int, int], NDArray[np.int64]] = {}
+        """Ascending costs of the people of a class and group who may leave."""
+        self._lines: dict[tuple[int, int], set[int]] = {}
+        for j, k in np.ndindex(counted.counts.shape):
+            costs = counted.weights(j, k)
+            costs = costs[np.cumsum(costs) <= budget]
+            self.each[j, k] = np.floor(costs / self.unit).astype(np.int64)
+            spread = np.linspace(0, len(costs) - 1, min(len(costs), _LINES))
+            self._lines[j, k] = set(spread.astype(int).tolist())
+
+    def within(self, counted: Tally, budget: float) -> Costs:
+        """The same with a smaller budget, so that less is rounded away; lines are kept."""
+        found = Costs(counted, budget)
+        for at, lines in self._lines.items():
+            found._lines[at].update(m for m in lines if m < len(found.each[at]))
+        return found
+
+    def sharpen(self, leaving: NDArray[np.int64]) -> bool:
+        """Add lines where so many leave; whether there was one to add."""
+        before = sum(map(len, self._lines.values()))
+        for at, lines in self._lines.items():
+            m = int(leaving[at])
+            lines.update({m - 1, m} & set(range(len(self.each[at]))))
+        return sum(map(len, self._lines.values())) > before
+
+    def lines(self, at: tuple[int, int]) -> Iterable[tuple[int, int]]:
+        """Slope a and intercept b: l people cost at least a l + b."""
+        total = np.concatenate([[0], np.cumsum(self.each[at])])
+        for m in sorted(self._lines[at]):
+            slope = int(self.each[at][m])
+            yield slope, int(total[m]) - slope * m
+
+
+class CountModel:
+    """The table of counts (J, K), and the least cost of reaching it, or a little less.
+
+    Raises
+    ------
+    InputError
+        If a condition needs whole numbers that CP-SAT cannot compute with.
+    """
+
+    def __init__(self, counted: Tally, costs: Costs) -> None:
+        self._counted, self.program = counted, Program()
+        now, sizes = counted.counts, counted.classes.sizes
+        self._count = np.empty(now.shape, dtype=np.int64)
+        for (j, k), each in costs.each.items():
+            most = len(each)
+            count = self.program.variable(now[j, k] - most, sizes[j])
+            self._count[j, k] = count
+            if most:
+                leaving = self.program.variable(0, most)
+                # No fewer than are missing; nobody pays for more.
+                self.program.row([(leaving, 1), (count, 1)], int(now[j, k]), None)
+                paid = self.program.cost(int(each.sum()))
+                for slope, intercept in costs.lines((j, k)):
+                    self.program.row([(paid, 1), (leaving, -slope)], intercept, None)
+        for j, size in enumerate(sizes):
+            self.program.row([(v, 1) for v in self._count[j]], size, size)
+        self._totals: dict[tuple[tuple[int, ...], int], int] = {}
+        for condition in counted.conditions:
+            self._require(condition, ())
+
+    def counts(self, values: Sequence[int]) -> NDArray[np.int64]:
+        """(J, K) people of each class in each group, in a solution."""
+        return np.asarray(values, dtype=np.int64)[self._count]
+
+    def _require(self, condition: Condition, given: tuple[int, ...]) -> None:
+        """Let a condition hold where all of `given` are 1."""
+        match condition:
+            case Row():
+                self._row(condition, given)
+            case Occupied():
+                self._rows(condition, given)
+            case Proportional(part, group):
+                x, m = condition.unit
+                times = self.program.variable(0, part.people // max(m, 1))
+                positives, members = self._tally(part, group)
+                self.program.row([(positives, 1), (times, -x)], 0, 0, given)
+                self.program.row([(members, 1), (times, -m)], 0, 0, given)
+            case Together(part):
+                self._rows(condition, given)
+                for high, low in permutations(range(part.groups), 2):
+                    self._near(condition, high, low, given)
+            case Gap():
+                self._rows(condition, given)
+                self._far(condition, given)
+            case Apart() | AnyOf():
+                ways = condition.alternatives(self._counted.counts)
+                chosen = [self.program.variable(0, 1) for _ in ways]
+                self.program.any_of(chosen, given)
+                for literal, way in zip(chosen, ways, strict=True):
+                    for inner in way:
+                        self._require(inner, (literal,))
+            case _:
+                raise InputError(f"corrector 'cp-sat' cannot express the condition {condition}")
+
+    def _rows(self, condition: Condition, given: tuple[int, ...]) -> None:
+        for row in condition.rows():
+            self._row(row, given)
+
+    def _row(self, row: Row, given: tuple[int, ...]) -> None:
+        small = _in_small_numbers(row, self._counted.classes.sizes)
+        terms = [(int(self._count[j, k]), a) for j, k, a in small.terms]
+        self.program.row(terms, None, small.most, given)
+
+    def _tally(self, part: Part, group: int) -> tuple[int, int]:
+        """Positively predicted people and people of a group."""
+        positives = self._total(part.positive, group)
+        return positives, self._total((*part.positive, *part.negative), group)
+
+    def _total(self, classes: tuple[int, ...], group: int) -> int:
+        if (classes, group) not in self._totals:
+            most = sum(self._counted.classes.sizes[j] for j in classes)
+            terms = [(int(self._count[j, group]), 1) for j in classes]
+            self._totals[classes, group] = self.program.total(terms, most)
+        return self._totals[classes, group]
+
+    def _near(self, condition: Together, high: int, low: int, given: tuple[int, ...]) -> None:
+        """The rate of one group is at most so far above that of another, if both have one."""
+        e, q = floor_fraction(condition.tolerance, _products(condition.part)).as_integer_ratio()
+        xn, ym, mn = self._compared(condition.part, high, low)
+        if condition.ratio:
+            self.program.row([(xn, q - e), (ym, -q)], None, 0, given)
+        else:
+            self.program.row([(xn, q), (ym, -q), (mn, -e)], None, 0, given)
+
+    def _far(self, condition: Gap, given: tuple[int, ...]) -> None:
+        """The rate of one group is at least so far above that of another; both have one."""
+        products = _products(condition.part)
+        e, q = (1 - floor_fraction(1 - condition.tolerance, products)).as_integer_ratio()
+        xn, ym, mn = self._compared(condition.part, condition.high, condition.low)
+        if condition.ratio:
+            self.program.row([(ym, q), (xn, e - q)], None, 0, given)
+        else:
+            self.program.row([(xn, q), (ym, -q), (mn, -e)], 0, None, given)
+
+    def _compared(self, part: Part, high: int, low: int) -> tuple[int, int, int]:
+        """Products x n, y m and m n for rates x / m and y / n of two groups."""
+        (x, m), (y, n) = self._tally(part, high), self._tally(part, low)
+        product = self.program.product
+        return product(x, n), product(y, m), product(m, n)
+
+
+def _products(part: Part) -> int:
+    """Greatest product of counts of two groups: a denominator of differences of their rates."""
+    return max(part.people**2 // 4, 1)
+
+
+def _in_small_numbers(row: Row, sizes: Sequence[int]) -> Row:
+    """The same row for whole counts, without a long denominator if it bounds a quotient.
+
+    p A <= q B, for sums A and B of counts, says A / B <= q / p: fractions between the greatest
+    one that counts can form and q / p make no difference.
+    """
+    coefficients = {a for _, _, a in row.terms}
+    if row.most or len(coefficients) != 2 or min(coefficients) > 0 or max(coefficients) < 0:
+        return row
+    p, q = max(coefficients), -min(coefficients)
+    most_a, most_b = (
+        sum(sizes[j] for j in {j for j, _, a in row.terms if a == own}) for own in (p, -q)
+    )
+    bound = floor_fraction(min(Fraction(q, p), Fraction(most_a)), max(most_b, 1))
+    smaller = {p: bound.denominator, -q: -bound.numerator, 0: 0}
+    return Row.of([[smaller[a] for a in line] for line in row.coefficients], 0)
+
+
+def floor_fraction(value: Fraction, most: int) -> Fraction:
+    """The greatest fraction up to a value, at least 0, whose denominator is at most `most`."""
+    nearest = value.limit_denominator(most)
+    if nearest <= value:
+        return nearest
+    # Its lower neighbour a / b of such denominators has numerator b - denominator a = 1.
+    numerator, denominator = nearest.as_integer_ratio()
+    b = most - (most - pow(numerator, -1, denominator)) % denominator
+    return Fraction((numerator * b - 1) // denominator, b)

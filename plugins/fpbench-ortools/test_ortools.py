@@ -1,0 +1,343 @@
+"""The corrector: against brute force, against `exact`, beside HiGHS, in a matrix."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import tomllib
+from fractions import Fraction
+from functools import cache
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fpbench_ortools import _process
+
+import fpbench
+from fpbench import (
+    FORMS,
+    METRICS,
+    FpbenchError,
+    InputError,
+    KnownPeople,
+    KnownUnfairness,
+    LinearConstraint,
+    Problem,
+    RateBounds,
+    RateConstraint,
+    ShareBounds,
+    SolverStatus,
+    testing,
+)
+
+SMALL, LARGER = 160, 60
+MOST = {2: 9, 3: 7, 4: 6}
+"""People of the problems whose every vector is tried, by groups."""
+
+
+@cache
+def corrector(name="cp-sat", **parameters):
+    return fpbench.component("corrector", name, time_limit=60.0, **parameters)
+
+
+def constraint(rng, kind, n, k, forms):
+    low, high = sorted(rng.choice([0.0, 0.1, 0.25, 1 / 3, 0.5, 0.75, 1.0], 2))
+    group = int(rng.integers(k))
+    metric, form = str(rng.choice(METRICS)), str(rng.choice(forms))
+    tolerance = rng.choice([0.0, 0.01, 0.05, 0.1, 0.25, 1 / 3, 0.5, 1.0, 0.1 + 0.2, 1e-17])
+    people = rng.permutation(n)[: int(rng.integers(0, 3))]
+    return {
+        "rate": lambda: RateConstraint(metric, float(tolerance), form),
+        "share": lambda: ShareBounds(group, low, high),
+        "bounds": lambda: RateBounds(group, low, high, metric),
+        "unfairness": lambda: KnownUnfairness(metric, low, high, form),
+        "known": lambda: KnownPeople(people, rng.integers(0, k, len(people))),
+    }[kind]()
+
+
+def weights(rng, n):
+    spread = rng.uniform(1, 2, n)
+    return [
+        None, np.ones(n), rng.integers(1, 4, n) / 2, spread**6, spread**99, spread * 1e-9,
+        10.0 ** rng.uniform(-9, 12, n), np.where(rng.random(n) < 0.5, 1.0, 2.0**99),
+    ][rng.integers(8)]  # fmt: skip
+
+
+def problem(rng, n, k, forms=FORMS):
+    kinds = rng.choice(["rate", "rate", "rate", "share", "bounds", "unfairness", "known"],
+                       rng.choice([1, 1, 2, 3]))  # fmt: skip
+    guess = rng.integers(0, k, n)
+    said = (rng.random(n) < 0.2 + 0.5 * (guess == 0)).astype(np.int8)
+    found = tuple(constraint(rng, kind, n, k, forms) for kind in kinds)
+    return Problem(guess, k, said, rng.integers(0, 2, n).astype(np.int8), found, weights(rng, n))
+
+
+def holds(known, values, problem):
+    """Whether groups satisfy what is known, from its definition."""
+    labels, said, k = problem.labels, problem.predictions, problem.groups
+    if isinstance(known, KnownPeople):
+        return bool((values[np.asarray(known.rows, int)] == known.groups).all())
+    if isinstance(known, ShareBounds):
+        share = Fraction(int((values == known.group).sum()), len(values))
+        return written(known.low) <= share <= written(known.high)
+    slices = {"predictive-equality": [0], "equal-opportunity": [1], "equalized-odds": [0, 1]}
+    parts = [
+        np.ones(len(said), bool) if label is None else labels == label
+        for label in slices.get(known.metric, [None])
+    ]
+    if isinstance(known, RateBounds):
+        rates = [rate(said[part & (values == known.group)]) for part in parts]
+        return all(r is None or written(known.low) <= r <= written(known.high) for r in rates)
+    looked_at = np.logical_or.reduce(parts)
+    if len(set(values[looked_at])) < k:  # it speaks of groups, and each has somebody
+        return False
+    worst = max(apart(values[p], said[p], k, known.form) for p in parts)
+    if isinstance(known, KnownUnfairness):
+        return written(known.low) <= worst <= written(known.high)
+    return worst <= written(known.tolerance)
+
+
+def written(number):
+    return number if isinstance(number, Fraction) else Fraction(str(float(number)))
+
+
+def rate(said):
+    return Fraction(int(said.sum()), len(said)) if len(said) else None
+
+
+def apart(values, said, k, form):
+    rates = [r for g in range(k) if (r := rate(said[values == g])) is not None]
+    if not rates:
+        return Fraction(0)
+    if form == "to-overall":
+        return max(abs(r - rate(said)) for r in rates)
+    if form == "between-groups":
+        return max(rates) - min(rates)
+    return 1 - min(rates) / max(rates) if max(rates) else Fraction(0)
+
+
+def cheapest(problem):
+    """Least cost over all vectors that satisfy everything; None if none does."""
+    n = len(problem.guess)
+    costs = np.ones(n) if problem.weights is None else problem.weights
+    every = np.array(list(product(range(problem.groups), repeat=n)))
+    paid = ((every != problem.guess) * costs).sum(axis=1)
+    for at in np.argsort(paid, kind="stable"):
+        if all(holds(known, every[at], problem) for known in problem.constraints):
+            return float(paid[at])
+    return None
+
+
+def check_values(found, problem):
+    assert all(holds(known, found.values, problem) for known in problem.constraints)
+    costs = np.ones(len(problem.guess)) if problem.weights is None else problem.weights
+    changed = found.values != problem.guess
+    assert found.objective == pytest.approx(costs[changed].sum(), rel=1e-9)
+    assert found.bound <= found.objective
+    assert found.moves.sum() == changed.sum()
+
+
+@pytest.mark.parametrize("at", range(SMALL))
+def test_it_agrees_with_brute_force(at):
+    rng = np.random.default_rng([1, at])
+    k = 2 + at % 3
+    given = problem(rng, int(rng.integers(1, MOST[k] + 1)), k)
+    best, found = cheapest(given), corrector().correct(given)
+    if best is None:
+        assert found.status is SolverStatus.INFEASIBLE
+        assert found.values is None
+        return
+    assert found.status is SolverStatus.OPTIMAL
+    assert found.objective == pytest.approx(best, rel=2e-9)
+    check_values(found, given)
+
+
+@pytest.mark.parametrize("at", range(LARGER))
+def test_it_agrees_with_exact(at):
+    rng = np.random.default_rng([2, at])
+    # What compares two groups of three or four with each other may take CP-SAT a minute.
+    forms = FORMS if at % 3 == 0 else ("to-overall",)
+    given = problem(rng, int(rng.integers(20, 200)), 2 + at % 3, forms)
+    best, found = corrector("exact").correct(given), corrector().correct(given)
+    assert found.status == best.status
+    if found.values is not None:
+        assert found.objective == pytest.approx(best.objective, rel=2e-9)
+        check_values(found, given)
+
+
+def adult_sized(groups=2):
+    rng = np.random.default_rng(groups)
+    guess = rng.integers(0, groups, 30_000)
+    said = (rng.random(30_000) < 0.2 + 0.1 * guess / groups).astype(np.int8)
+    claim = RateConstraint("statistical-parity", 0.01)
+    return Problem(guess, groups, said, None, (claim,), rng.uniform(1, 2, 30_000) ** 6)
+
+
+@pytest.mark.parametrize("groups", [2, 3])
+def test_people_by_the_ten_thousand(groups):
+    given = adult_sized(groups)
+    found, best = corrector().correct(given), corrector("exact").correct(given)
+    assert found.status is SolverStatus.OPTIMAL
+    assert found.objective == pytest.approx(best.objective, rel=2e-9)
+    assert apart(found.values, given.predictions, groups, "to-overall") <= Fraction(1, 100)
+
+
+def test_the_same_answer_every_time():
+    given = adult_sized(3)
+    one, other = corrector().correct(given), corrector().correct(given)
+    assert (one.values == other.values).all()
+
+
+def test_who_contradicts_is_not_corrected():
+    people = KnownPeople([0, 0], [0, 1])
+    claim = RateConstraint("statistical-parity", 1.0)
+    given = Problem(np.array([0, 1]), 2, np.array([0, 1]), None, (people, claim))
+    assert corrector().correct(given).status is SolverStatus.INFEASIBLE
+
+
+def test_what_it_cannot_express_is_refused():
+    sums = LinearConstraint(0, [1.0, 2.0], 0.0, 1.0)
+    with pytest.raises(InputError, match="'cp-sat' cannot express the constraint 'linear'"):
+        corrector().correct(Problem(np.array([0, 1]), 2, np.array([0, 1]), None, (sums,)))
+    with pytest.raises(InputError, match="needs a claim"):
+        corrector().correct(Problem(np.array([0, 1]), 2, np.array([0, 1]), None, ()))
+
+
+def test_numbers_beyond_64_bits_are_refused():
+    rng = np.random.default_rng(0)
+    guess, said = rng.integers(0, 2, 200_000), rng.integers(0, 2, 200_000)
+    claim = RateConstraint("statistical-parity", 0.123456789012, "between-groups")
+    with pytest.raises(InputError, match=r"beyond 2\^62.*use the corrector 'exact'"):
+        corrector().correct(Problem(guess, 2, said, None, (claim,)))
+    huge = np.full(200_000, 1e308)
+    claim = RateConstraint("statistical-parity", 0.1)
+    with pytest.raises(InputError, match="add up to more than there are numbers"):
+        corrector().correct(Problem(guess, 2, said, None, (claim,), huge))
+
+
+def test_no_time_is_a_timeout():
+    hurried = fpbench.component("corrector", "cp-sat", time_limit=1e-6)
+    found = hurried.correct(adult_sized())
+    assert found.status is SolverStatus.TIMEOUT
+    assert found.values is None
+
+
+def test_a_search_that_does_not_end_in_time_is_stopped(monkeypatch):
+    monkeypatch.setattr(_process, "_GRACE", 0.0)
+    worker = _process.Process()
+    # Far too large to be even read in a tenth of a second.
+    asked = {"variables": [[0, 5]] * 400_000, "rows": [], "products": [], "clauses": [],
+             "costs": list(range(400_000)), "seconds": 0.1}  # fmt: skip
+    assert worker.solve(asked)["status"] == "TIMEOUT"
+    assert not worker.alive
+
+
+def test_a_worker_that_dies_is_said_and_replaced():
+    corrector().correct(adult_sized())
+    worker = _process._running
+    os.kill(worker._worker.pid, signal.SIGKILL)
+    with pytest.raises(FpbenchError, match=r"OR-Tools ended with status -9|says"):
+        worker.solve({"seconds": 1.0})
+    assert corrector().correct(adult_sized()).status is SolverStatus.OPTIMAL
+    assert _process._running is not worker
+
+
+def test_what_or_tools_refuses_is_said():
+    worker = _process.Process()
+    wrong = {"variables": [[3, 1]], "rows": [], "products": [], "clauses": [], "costs": [0],
+             "seconds": 1.0}  # fmt: skip
+    try:
+        assert worker.solve(wrong)["status"] in ("MODEL_INVALID", "INFEASIBLE")
+    finally:
+        worker.close()
+
+
+def test_or_tools_is_never_loaded_here():
+    # Each has a build of HiGHS of its own; whichever comes second cannot be loaded.
+    code = """
+import sys, fpbench, numpy as np
+claim = (fpbench.RateConstraint("statistical-parity", 0.0),)
+rng = np.random.default_rng(0)
+given = fpbench.Problem(rng.integers(0, 3, 40), 3, rng.integers(0, 2, 40), None, claim)
+costs = [fpbench.component("corrector", name).correct(given).objective
+         for name in ("cp-sat", "ip", "exact", "cp-sat")]
+assert len(set(costs)) == 1, costs
+assert "highspy" in sys.modules
+assert not any(name.startswith("ortools") for name in sys.modules)
+"""
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, timeout=120)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="reads /proc")
+def test_no_worker_is_left_behind():
+    code = """
+import fpbench, numpy as np, os, signal
+from fpbench_ortools import _process
+_process.version()
+print(_process._running._worker.pid, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], check=False, stdout=subprocess.PIPE, text=True, timeout=120
+    )
+    pid = int(done.stdout)
+    for _ in range(200):
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return
+        with open(f"/proc/{pid}/stat") as stat:
+            if stat.read().rpartition(")")[2].split()[0] == "Z":  # nobody waits for it any more
+                return
+        import time
+
+        time.sleep(0.05)
+    raise AssertionError("the worker outlived who asked it")
+
+
+@pytest.mark.parametrize("check", testing.checks("fpbench-ortools"), ids=str)
+def test_it_keeps_the_laws_of_its_kind(check):
+    verdict = check()
+    assert verdict.outcome is not testing.Outcome.BROKEN, verdict.reason
+
+
+def test_it_says_what_it_runs_on():
+    cls = type(corrector())
+    assert cls.unavailable() is None
+    assert cls.runs_on().startswith("OR-Tools 9.")
+
+
+def test_an_impossible_claim_can_be_relaxed():
+    guess, said = np.array([0, 1, 1]), np.array([1, 0, 0])
+    people = KnownPeople([0, 1], [0, 1])
+    given = Problem(guess, 2, said, None, (RateConstraint("statistical-parity", 0.1), people))
+    assert corrector().correct(given).status is SolverStatus.INFEASIBLE
+    for name in ("cp-sat", "exact"):
+        found = corrector(name, on_infeasible="relax").correct(given)
+        assert found.status is SolverStatus.OPTIMAL
+        assert found.measures["relaxed_tolerance"] == pytest.approx(1 / 3)
+
+
+def test_it_runs_in_a_matrix(tmp_path):
+    matrix = {
+        "dataset": [{"use": "census-synthetic", "rows": 600}],
+        "learner": [{"use": "exponentiated-gradient", "metric": "statistical-parity",
+                     "tolerance": 0.01}],
+        "disclosure": [{"use": "published"}],
+        "adversary": [{"use": "a1"}],
+        "corrector": [{"use": "cp-sat"}, {"use": "exact"}],
+    }  # fmt: skip
+    rows = fpbench.run(matrix, out=tmp_path / "run").frame().to_dict("records")
+    assert [row["status"] for row in rows] == ["done", "done"]
+    assert len({row["objective"] for row in rows}) == 1
+
+
+def test_the_matrix_of_the_readme_runs(tmp_path):
+    text = Path(__file__).with_name("README.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"^```toml\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    frame = fpbench.run({**tomllib.loads(block), "seeds": 1}, out=tmp_path / "run").frame()
+    assert (frame["status"] == "done").all(), frame["reason"].tolist()
