@@ -126,6 +126,9 @@ def rho_to_delta(rho: float, epsilon: float) -> float:
         epsilon=(epsilon, 0 <= epsilon < math.inf, "at least 0 and finite"),
     )
 
+    if epsilon / rho > 1e300:  # far below any float, and b would be above all
+        return 0.0
+
     def log_share(b: float) -> float:
         return math.log(b) - math.log1p(b)  # of 1 - 1/a, where b = a - 1
 
@@ -180,7 +183,7 @@ def epsilon_to_rho(epsilon: float, delta: float) -> float:
         If a parameter is out of range.
     """
     _check(
-        epsilon=(epsilon, 0 < epsilon < math.inf, "above 0 and finite"),
+        epsilon=(epsilon, 0 < epsilon <= 1e300, "above 0 and at most 1e300"),
         delta=(delta, 0 < delta < 1, "above 0 and below 1"),
     )
     return 1 / _least(lambda inverse: rho_to_delta(1 / inverse, epsilon) <= delta)

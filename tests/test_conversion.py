@@ -182,3 +182,14 @@ def test_noise_beyond_need_has_epsilon_0():
 def test_what_is_out_of_range_is_refused(call):
     with pytest.raises(InputError, match=r"must be|unknown conversion|no release"):
         call()
+
+
+@pytest.mark.parametrize(("rho", "epsilon"), [(1.0, 1e308), (1e-300, 1e10), (5e-324, 1e-20)])
+def test_a_delta_below_all_floats_is_none(rho, epsilon):
+    assert rho_to_delta(rho, epsilon) == 0.0
+
+
+def test_beyond_all_sense_there_is_an_answer():
+    assert 0 < epsilon_to_rho(1e299, 1e-6) <= 1e299
+    with pytest.raises(InputError, match="at most 1e300"):
+        epsilon_to_rho(1e308, 1e-6)
