@@ -121,8 +121,9 @@ def matrix_page() -> str:
              for kind in KINDS.values()]  # fmt: skip
     rows.append(("`[profile.NAME]`", "keys that replace those above: `--profile NAME`"))
     lines += table(("key", ""), rows)
-    lines += [f"An attack combines {_and(ATTACK)};", f"an audit {_and(AUDIT)}, the last two where the "
-              "auditor takes them.", "", "## Tables of components", ""]  # fmt: skip
+    lines += [f"An attack combines {_and(ATTACK)};",
+              f"an audit {_and(AUDIT)}, the last two where the auditor takes them.", "",
+              "## Tables of components", ""]  # fmt: skip
     lines += table(("key", ""), [
         ("`use`", "name of the component: `fpbench plugins`"),
         ("`label`", "what rows call it; its name, if not given. What is swept is added"),
@@ -134,15 +135,18 @@ def matrix_page() -> str:
         ("[[summary]]", Summary), ("Columns of a summary", Column),
     ):  # fmt: skip
         lines += [f"## {heading}", "", *keys(model)]
-    lines += ["## [[expect]]", "", "[Statements as data](reproducing.md#statements-as-data) says how "
-              "they are judged.", ""]  # fmt: skip
+    lines += ["## [[expect]]", ""]
+    lines += [
+        "[Statements as data](reproducing.md#statements-as-data) says how they are judged.",
+        "",
+    ]
     common = Expectation.model_fields.keys()
     lines += ["Keys of every check:", "", *keys(Expectation)]
     for model in dict.fromkeys(CHECKS.values()):
         name, words = _constant(model, "check"), _first(model).partition(": ")[2]
         lines += [f"### check = {name}", "", _sentence(words), "", *keys(model, leave=common)]
-    lines += ["## Facts: `also` of a disclosure", "",
-              "[What a corrector can be told](correctors.md#what-a-corrector-can-be-told).", ""]  # fmt: skip
+    lines += ["## Facts: `also` of a disclosure", ""]
+    lines += ["[What a corrector can be told](correctors.md#what-a-corrector-can-be-told).", ""]
     for model in _members(get_args(Fact)[0]):
         lines += [
             f"### use = {_constant(model, 'use')}",
@@ -175,8 +179,8 @@ def _and(words: Iterable[str]) -> str:
 def components_page() -> str:
     """The reference of built-in components."""
     lines = [MADE, "", "# Reference: components", ""]
-    lines += ["All that fpbench brings, with every parameter, as `fpbench describe KIND NAME` shows it. "
-              "[Methods](methods.md) says what is computed; plugins add their own.", ""]  # fmt: skip
+    lines += ["All that fpbench brings, with every parameter: `fpbench describe KIND NAME` in one."]
+    lines += ["[Methods](methods.md) says what is computed; plugins add their own.", ""]
     catalog = discover()
     for kind in KINDS.values():
         lines += [f"## {kind.plural.capitalize()}", "", f"{_first(BASES[kind.name])} "
@@ -278,11 +282,16 @@ def _options(parameters: Iterable[Parameter]) -> Iterator[str]:
     for one in parameters:
         if isinstance(one.info, OptionInfo) and not one.info.hidden:
             value = "" if one.type is bool else f" {one.shown}"
-            default = "" if one.default in (None, False, inspect.Parameter.empty, [], ()) else (
-                f"`{getattr(one.default, 'value', one.default)}`")  # fmt: skip
             shown = ", ".join(f"`{flag}{value}`" for flag in one.flags)
-            rows.append((shown, "required" if one.required else default, _plain(one.info.help)))
+            rows.append((shown, _default(one), _plain(one.info.help)))
     yield from table(("option", "default", ""), rows)
+
+
+def _default(one: Parameter) -> str:
+    if one.required:
+        return "required"
+    value = getattr(one.default, "value", one.default)
+    return "" if value is None or value is False or value in ([], ()) else f"`{value}`"
 
 
 def _text(lines: Iterable[str]) -> str:

@@ -22,8 +22,9 @@ SUMMARISED = (
 
 AUDITED = (
     "epsilon", "true_ratio", "estimated_ratio", "error", "random_guess_error", "coverage",
-    "invalid_ratio", "uar", "uar_minus_error", "pair_consistency", "certified_consistency", "isolated", "independence_gap", "separation_gap",
-    "sufficiency_gap", "pate_epsilon", "flip_probability", "sensitivity", "baseline_loss_test",
+    "invalid_ratio", "uar", "uar_minus_error", "pair_consistency",
+    "certified_consistency", "isolated", "independence_gap", "separation_gap", "sufficiency_gap",
+    "pate_epsilon", "flip_probability", "sensitivity", "baseline_loss_test",
     "loss_test", "expected_accuracy_test", "risk_gap_test", "risk_gap_train",
 )  # fmt: skip
 """The same, of audits."""

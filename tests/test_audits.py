@@ -1,7 +1,4 @@
-"""fpbench.audit: what it takes, what it refuses, and the code of its page."""
-
-import re
-from pathlib import Path
+"""fpbench.audit: what it takes, and what it refuses."""
 
 import numpy as np
 import pandas as pd
@@ -241,14 +238,3 @@ def test_what_is_refused(change, message):
     given = {"model": TREE, "X": X, "sensitive": SEX, "epsilon": 1.0, **change}
     with pytest.raises(InputError, match=message):
         fpbench.audit(**given)
-
-
-PAGE = Path(__file__).parents[1] / "docs" / "auditing.md"
-BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.M | re.S)
-
-
-def test_the_code_of_the_page_runs():
-    assert BLOCKS
-    names: dict = {}
-    for block in BLOCKS:
-        exec(block, names)

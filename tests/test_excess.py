@@ -1,8 +1,6 @@
 """Excessive risk of any private model, and of students of votes: definitions, laws, bounds."""
 
-import re
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -13,7 +11,6 @@ from scipy.stats import binom, norm, spearmanr
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
-import fpbench
 from fpbench import InputError, Sample, excessive_risk
 from fpbench.batched_logistic import fit_logistic, logistic_proba
 from fpbench.noisy_votes import flip_probabilities, vote_labels
@@ -484,16 +481,3 @@ def test_rank_correlations_are_scipys(pairs):
         assert np.isnan(found)
     else:
         assert found == pytest.approx(spearmanr(one, other)[0])
-
-
-PAGE = Path(__file__).parents[1] / "docs" / "excessive-risk.md"
-
-
-def test_the_code_of_the_page_runs():
-    blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.M | re.S)
-    assert blocks
-    names: dict = {}
-    for block in blocks:
-        exec(block, names)
-    assert names["report"].private is False
-    assert fpbench.excessive_risk is excessive_risk

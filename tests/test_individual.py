@@ -1,9 +1,7 @@
 """Individual fairness of anybody's model: what the report says, and what is refused."""
 
 import doctest
-import re
 import sys
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -15,7 +13,6 @@ from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
-import fpbench
 from fpbench import Domain, InputError, RuleList, Rules, individual_fairness
 
 DOMAIN = {"a": [0, 4], "b": [-1, 6]}
@@ -199,17 +196,3 @@ def test_rules_must_predict_what_the_model_predicts():
 
 def test_the_example_is_true():
     assert doctest.testmod(sys.modules["fpbench.individual"]) == (0, 4)
-
-
-PAGE = Path(__file__).parents[1] / "docs" / "individual-fairness.md"
-
-
-def test_the_code_of_the_page_runs():
-    blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.M | re.S)
-    assert blocks
-    names: dict = {}
-    for block in blocks:
-        exec(block, names)
-    report = names["report"]
-    assert (report.certified_consistency <= report.pair_consistency).all()
-    assert fpbench.individual_fairness is individual_fairness

@@ -6,10 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from fpbench import DataHome, discover
-from fpbench.matrix import read
-from fpbench.planner import make_plan
-
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
@@ -38,16 +34,6 @@ def test_the_readme_has_its_two_lines():
     for heading in ("Run it", "Test it"):
         (block,) = re.findall(rf"^## {heading}\n.*?^```\w*\n(.*?)^```", readme, re.M | re.S)
         assert len(block.strip().splitlines()) == 1
-
-
-@pytest.mark.parametrize("path", ["README.md", "docs/matrix.md"])
-def test_matrices_in_the_documentation_can_be_planned(path, tmp_path, monkeypatch):
-    for name in ("adult.data", "adult.test"):
-        (tmp_path / name).touch()
-    monkeypatch.setenv("FPBENCH_DATA", str(tmp_path))
-    blocks = re.findall(r"^```toml\n(.*?)^```", (ROOT / path).read_text(), re.M | re.S)
-    text = "\n".join(blocks)  # those of a page make one matrix
-    assert make_plan(read(tomllib.loads(text)), discover(), DataHome.default()).runnable
 
 
 def test_the_frame_of_the_documentation_is_attacked(tmp_path, monkeypatch):
