@@ -45,11 +45,11 @@ def place(tmp_path_factory):
     python = place / "venv" / "bin" / "python"
     (site,) = (place / "venv" / "lib").glob("python*/site-packages")
     paths = sysconfig.get_paths()
+    install = [*pip, "--python", python, "install", *local]
+    run(*install, wheel)  # before anything is borrowed, that pip would take for installed here
     (site / "borrowed.pth").write_text(
         "\n".join(dict.fromkeys([paths["purelib"], paths["platlib"]]))
     )
-    install = [*pip, "--python", python, "install", *local]
-    run(*install, wheel)
     for kind in KINDS:
         run(place / "venv/bin/fpbench", "new", kind, f"my-{kind}", "--directory", place)
     run(*install, *(place / package for package in PACKAGES.values()))
