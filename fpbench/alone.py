@@ -11,6 +11,7 @@ import json
 import os
 import pickle
 import selectors
+import shutil
 import signal
 import socket
 import subprocess
@@ -40,7 +41,7 @@ _BOOT = """
 import json, sys
 sys.path[:] = json.loads(sys.argv[1])
 from fpbench.one_use import main
-main(int(sys.argv[2]), int(sys.argv[3]), sys.argv[4])
+main(int(sys.argv[2]), int(sys.argv[3]), sys.argv[4], sys.argv[5:])
 """
 _LONGEST_ADDRESS = 100
 """Bytes: what fits into the address of a socket everywhere."""
@@ -53,9 +54,16 @@ _LAST_WORDS = 5.0
 
 
 class ForkServer:
-    """A clean process that forks one-use processes; ends with the process that made it."""
+    """A clean process that forks one-use processes; ends with the process that made it.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    modules
+        What it imports at the start: what steps will need.
+    """
+
+    def __init__(self, modules: tuple[str, ...] = ()) -> None:
+        self._modules = modules
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
         self._address = ""
@@ -96,6 +104,7 @@ class ForkServer:
             self._process.kill()
             self._process.wait()
         self._process = None
+        shutil.rmtree(os.path.dirname(self._address), ignore_errors=True)  # if it was killed
 
     def _start(self) -> None:
         folder = tempfile.mkdtemp(prefix="fpbench-")
@@ -108,8 +117,9 @@ class ForkServer:
             listener.bind(self._address)
             listener.listen(128)
             ends = listener.fileno(), theirs.fileno()
+            arguments = [json.dumps(sys.path), *map(str, ends), self._address, *self._modules]
             self._process = subprocess.Popen(
-                [sys.executable, "-c", _BOOT, json.dumps(sys.path), *map(str, ends), self._address],
+                [sys.executable, "-c", _BOOT, *arguments],
                 stdin=subprocess.DEVNULL,
                 env={**os.environ, **ONE_THREAD, **_NO_RESERVES},
                 pass_fds=ends,

@@ -176,7 +176,7 @@ def run(
     asked = replace(asked, jobs=min(jobs, max(len(plan.steps), 1)))
     strict = asked.name == "dask" and not allow_mismatch
     needs = needs_of(plan.steps.values(), catalog) if strict else None
-    with open_engine(asked, home, matrix.limits, needs) as running:
+    with open_engine(asked, home, matrix.limits, needs, plan.steps.values()) as running:
         if fresh:
             move_aside(directory)
         with Store(directory, create=True) as store:

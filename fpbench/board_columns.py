@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fpbench.decimals import short
@@ -62,8 +63,9 @@ _GAPS = ("independence_gap", "separation_gap", "sufficiency_gap")
 _ONLY_BESIDE = ("random_guess_error", "uar", "uar_minus_error")
 """Those that are shown beside a paper only."""
 LESS_TELLING = (
-    "independence_gap", "isolated", "invalid_ratio", "epsilon", "coverage", "true_ratio", "baseline_loss_test",
-    "flip_probability", "loss_test", "expected_accuracy_test", "pate_epsilon", "risk_gap_test",
+    "independence_gap", "isolated", "invalid_ratio", "epsilon", "coverage", "true_ratio",
+    "baseline_loss_test", "flip_probability", "loss_test", "expected_accuracy_test",
+    "pate_epsilon", "risk_gap_test",
 )  # fmt: skip
 """Those that a narrow terminal does without, in this order."""
 
@@ -110,28 +112,27 @@ def sheet(
     most
         How many lines to show; None for all.
     """
-    kinds = varying(board)
+    kinds, part = varying(board), replace(board, lines=board.lines[:most])
     counts = [_counts(line) for line in board.lines]
     alike = len(set(counts)) == 1 and not any(line.failed for line in board.lines)
     asked = [*(name for name in measures if name != board.rank_by), board.rank_by]
     names = asked if measures else columns(board)
     names = [name for name in names if any(name in line.measures for line in board.lines)]
-    body = _body(board, names, [] if alike else counts)
+    body = _body(part, names, [] if alike else counts[:most])
     ranks = _places(board)
     last = headings(names[-1]) if names else ""
     for widest in (WIDE_LABEL, LABEL_WIDTH):
-        taken = sum(_label_width(board, kind, widest) + 1 for kind in kinds)
+        taken = sum(_label_width(part, kind, widest) + 1 for kind in kinds)
         kept, fits = _fitting(body, last, width, taken + max([1, *map(len, ranks)]))
         if fits:
             break
     rows = [
         (ranks[i], *(line.labels[kind] for kind in kinds), *(body[name][i] for name in kept))
-        for i, line in enumerate(board.lines[:most])
+        for i, line in enumerate(part.lines)
     ]
     hidden = len(body) - len(kept)
     more = [f"{hidden} more column{'s' * (hidden != 1)} on a wider terminal"] if hidden else []
-    left = len(board.lines) - len(rows)
-    more += [f"{left} more line{'s' * (left != 1)}"] if left else []
+    more += more_lines(len(board.lines) - len(rows))
     return Sheet(
         title=board.title,
         about=_about(board, kinds, counts[0] if alike else ""),
@@ -142,6 +143,11 @@ def sheet(
         failures=tuple(dict.fromkeys(why for line in board.lines for why in line.reasons)),
         label_width=widest,
     )
+
+
+def more_lines(left: int) -> list[str]:
+    """What is said of lines that are not shown."""
+    return [f"{left:,} more line{'s' * (left != 1)}"] if left else []
 
 
 def headings(name: str) -> str:
@@ -296,6 +302,7 @@ __all__ = [
     "WIDE_LABEL",
     "columns",
     "headings",
+    "more_lines",
     "p_value",
     "sheet",
     "varying",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fpbench.board_columns import headings, p_value
+from fpbench.board_columns import headings, more_lines, p_value
 from fpbench.decimals import short
 from fpbench.sheets import Column, Sheet
 
@@ -77,16 +77,18 @@ def _met(line: Line | None, measure: str) -> str:
     return short(value.mean) if value else "-"
 
 
-def front_sheet(front: Front) -> Sheet:
+def front_sheet(front: Front, most: int | None = None) -> Sheet:
     """A Pareto front as a table: the learners on it, then those that are beaten."""
     names = [headings(name) for name in front.objectives]
     rows = []
-    for point in front.points:
+    for point in front.points[:most]:
         found = [point.values.get(name) for name in front.objectives]
         values = [short(value.mean) if value else "-" for value in found]
         others = len(point.beaten_by) - 1
         beaten = f"beaten by {point.beaten_by[0]}" if point.beaten_by else ""
         beaten += f" and {others} more" if others > 0 else ""
+        if point.lacks:
+            beaten = f"not compared: no {', '.join(map(headings, point.lacks))} at every seed"
         sure = "-" if point.share is None else f"{point.share:.0%}"
         rows.append((
             "front" if point.on_front else "", point.labels["learner"], *values, sure,
@@ -98,6 +100,7 @@ def front_sheet(front: Front) -> Sheet:
     ]  # fmt: skip
     shown = [i for i in range(len(columns)) if any(row[i] for row in rows)]
     notes = ["sure: the share of resamples of the seeds in which nothing beats it"]
+    notes += more_lines(len(front.points) - len(rows))
     return Sheet(
         title=front.title,
         about=f"Pareto front · dataset {front.dataset}",
@@ -126,9 +129,7 @@ def contrast_sheet(found: Contrast, most: int | None = None) -> Sheet:
     for count, which in ((found.only_old, "first"), (found.only_new, "second")):
         if count:
             notes.append(f"{count} combination{'s' * (count != 1)} only in the {which} run")
-    if len(moves) < len(found.moves):
-        left = len(found.moves) - len(moves)
-        notes.append(f"{left} more line{'s' * (left != 1)}")
+    notes += more_lines(len(found.moves) - len(moves))
     words = [Column(kind, number=False) for kind in varying]
     numbers = [Column(name) for name in ("old", "new", "difference", "95 %", "p")]
     return Sheet(

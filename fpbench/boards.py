@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from fpbench.sheets import Sheet
     from fpbench.summary import AuditLine
 
+MOST = 100
+"""Lines of a table that are shown unless all are asked for: rich takes long for thousands."""
 _MOST_AUDITS = 150
 """Lines of audits beside a paper; of more, so many evenly spaced ones are shown."""
 _NUMBER_WIDTH = 9
@@ -38,14 +40,28 @@ _COLOURS = {"failed": console.COLOURS[Status.FAILED], "warning": "yellow"}
 def show_leaderboards(
     made: Iterable[Leaderboard], measures: Sequence[str] = (), most: int | None = None
 ) -> None:
-    """Leaderboards below each other; a title that they share is said once."""
-    title: str | None = None
+    """Leaderboards below each other; a title that they share is said once.
+
+    Parameters
+    ----------
+    made, measures
+        See `show_leaderboard`.
+    most
+        How many lines of each to show; None for the first 100, and a word on how to see the others.
+    """
+    title, cut = None, False
     for board in made:
         if title is not None:
             console.terminal().print()
         shown = replace(board, title="") if board.title == title else board
-        show_leaderboard(shown, measures, most)
-        title = board.title
+        show_leaderboard(shown, measures, most or MOST)
+        title, cut = board.title, cut or len(board.lines) > (most or MOST)
+    if cut and most is None:
+        console.terminal().print(SHOW_ALL, style="dim", soft_wrap=True)
+
+
+SHOW_ALL = "`fpbench leaderboard RUN --all` shows all lines"
+"""Said where lines were left out without anybody asking for it."""
 
 
 def show_leaderboard(

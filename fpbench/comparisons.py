@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench.kinds import AUDIT, KINDS
+from fpbench.numbering import numbered
 from fpbench.results import Results
 
 _AT = {kind: i for i, kind in enumerate(KINDS)}
@@ -48,8 +49,8 @@ def _best(results: Results, guess: NDArray[np.float64]) -> NDArray[np.float64]:
     if np.isnan(guess).all():
         return guess
     targets = _numbered(results, ("dataset", "learner"))[results.combination]
-    _, seeds = np.unique(results.seeds, return_inverse=True)
-    _, target = np.unique(targets * (seeds.max() + 1) + seeds, return_inverse=True)
+    _, seeds = numbered(results.seeds)
+    _, target = numbered(targets * (seeds.max() + 1) + seeds)
     best = np.full(target.max() + 1, np.nan)
     np.fmax.at(best, target, guess)
     found: NDArray[np.float64] = best[target]

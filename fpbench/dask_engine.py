@@ -51,6 +51,8 @@ _SETTINGS = {
     "distributed.admin.large-graph-warning-threshold": "1TB",
     # A step that was there when a worker died is tried again alone, so few need to die.
     "distributed.scheduler.allowed-failures": 1,
+    # Dask would look at the stack of each step a hundred times a second, for its dashboard.
+    "distributed.worker.profile.enabled": False,
 }
 
 
@@ -256,9 +258,12 @@ def _client(scheduler: str, timeout: float) -> Client:
     made: Future[Client] = Future()
 
     def make() -> None:
+        client = Client.__new__(Client)
         try:
-            made.set_result(Client(scheduler, timeout=timeout, set_as_default=False))
+            client.__init__(scheduler, timeout=timeout, set_as_default=False)
+            made.set_result(client)
         except Exception as error:
+            client.status = "closed"  # or it would try again to be, when it is forgotten
             made.set_exception(error)
 
     # A server that accepts and says nothing is waited for without end, whatever the timeout.
@@ -267,6 +272,10 @@ def _client(scheduler: str, timeout: float) -> Client:
         return made.result(timeout + _GRACE)
     except (OSError, TimeoutError) as error:
         said = f"scheduler {scheduler}: does not answer within {timeout:g} s (--connect-timeout)"
+        raise EngineError(said) from error
+    except Exception as error:  # what a stranger says may be read as anything
+        said = " ".join(f"{type(error).__name__}: {error}".split())
+        said = f"scheduler {scheduler}: does not answer as a dask scheduler of this version: {said}"
         raise EngineError(said) from error
 
 

@@ -14,10 +14,12 @@ from fpbench.execution import execute
 from fpbench.fitness import Needs, found, unlike
 from fpbench.processes import ONE_THREAD
 from fpbench.steps import Failure, Result
+from fpbench.warming import modules_of
 
 _CHECKED: dict[bytes, str] = {}
 """What of a run's needs this worker lacks, by their checksum; empty if nothing."""
-_SERVER = ForkServer()
+_SERVERS: list[ForkServer] = []
+"""The one server of this worker, once there is one."""
 _LOCK = threading.Lock()
 
 
@@ -35,7 +37,9 @@ def do(order: bytes, needs: bytes, *parents: Result) -> Result:
     given = tuple(parent.value for parent in parents)
     if (alone and POSSIBLE) or runs_alone(step, limits, isolated=True):
         with _LOCK:
-            address = _SERVER.address(sure=alone)
+            if not _SERVERS:
+                _SERVERS.append(ForkServer(modules_of([step])))
+            address = _SERVERS[0].address(sure=alone)
         result = execute_alone(step, given, limits, address)
     else:
         result = execute(step, given)

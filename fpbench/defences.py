@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fpbench.comparability import UNPROVEN
 from fpbench.errors import InputError, nearest
 from fpbench.kinds import KINDS, Status
 from fpbench.leaderboard import Leaderboard, board
@@ -37,6 +38,8 @@ class _Strongest:
     line: int
     corrects: bool
     """Whether its correction counts, or its guess does."""
+    unproven: bool
+    """Whether a solver left its correction unproven at some seed."""
 
 
 def defences(results: Results, rank_by: str = "leak", title: str = "") -> list[Leaderboard]:
@@ -80,7 +83,11 @@ def defences(results: Results, rank_by: str = "leak", title: str = "") -> list[L
         keep = ("learner",) if scope.startswith("overall") else ("dataset", "learner")
         mean = pooled(part, keep)
         tally = Tallies(mean.results)
-        notes = [left[name] for name in left if name in scope or not scope]
+        notes = [
+            f"{name}: {text}" if keep == ("learner",) else text
+            for name, texts in left.items() for text in texts
+            if scope in ("", f"data set {name}") or keep == ("learner",)
+        ]  # fmt: skip
         made = board(
             tally, range(len(tally)), keep, rank_by, title, scope=scope, notes=tuple(notes),
             view="defences",
@@ -95,28 +102,33 @@ def defences(results: Results, rank_by: str = "leak", title: str = "") -> list[L
 
 def defended(
     results: Results,
-) -> tuple[list[dict[str, Any]], dict[_Learner, dict[str, str]], dict[str, str]]:
+) -> tuple[list[dict[str, Any]], dict[_Learner, dict[str, str]], dict[str, list[str]]]:
     """A row for each learner and seed, what is said of each learner, and notes by data set."""
     attacks = chosen(results, using(results, "adversary"))
     guarantees = dict(_guarantees(results))
     rows: list[dict[str, Any]] = []
     said: dict[_Learner, dict[str, str]] = {}
-    notes: dict[str, str] = {}
+    notes: dict[str, list[str]] = {}
     for _, part in list(scopes(attacks))[-_datasets(attacks) :]:
         inside, count, left_out = shared(part, ("dataset", "learner"))
         dataset = part.labels(0)["dataset"] if len(part) else ""
         if left_out:
             attacked = "attack that was" if left_out == 1 else "attacks that were"
-            notes[dataset] = f"left out: {left_out} {attacked} not made on every learner"
+            notes[dataset] = [f"left out: {left_out} {attacked} not made on every learner"]
         if not count:
-            notes[dataset] = "nothing is ranked: no attack was made on every learner"
+            notes[dataset] = ["nothing is ranked: no attack was made on every learner"]
         tally = Tallies(chosen(part, inside))
+        unproven = 0
         for learner, lines in _by_learner(tally).items():
             strongest = _strongest(tally, lines)
             about = guarantees.get(learner, {})
             if strongest is not None:
                 said[learner] = {STRONGEST: strongest.words, GUARANTEE: about.get("words", "")}
                 rows += _rows(tally, learner, lines, strongest, about.get("epsilon", {}))
+                unproven += strongest.unproven
+        if unproven:
+            of = f"the strongest attack on {unproven} learner{'s' * (unproven != 1)}"
+            notes.setdefault(dataset, []).append(f"{UNPROVEN} at every seed: {of}")
         rows += _failed(part, rows)
     return rows, said, notes
 
@@ -136,14 +148,16 @@ def _by_learner(tally: Tallies) -> dict[_Learner, list[int]]:
 
 def _strongest(tally: Tallies, lines: Sequence[int]) -> _Strongest | None:
     guessed, corrected = tally.means("initial_accuracy"), tally.means("corrected_accuracy")
-    best, found = -np.inf, None
+    proven, best, found = tally.means("proven"), -np.inf, None
+    several = len({tally.labels(line)["disclosure"] for line in range(len(tally))}) > 1
     for line in lines:
         for means, corrects in ((guessed, False), (corrected, True)):
             if means is not None and means[line] > best:  # false of NaN
                 labels = tally.labels(line)
                 who = labels["adversary"] + (f" + {labels['corrector']}" if corrects else " alone")
-                words = f"{who}, {labels['disclosure']}" if labels["disclosure"] else who
-                best, found = float(means[line]), _Strongest(words, line, corrects)
+                words = f"{who}, {labels['disclosure']}" if several else who
+                unproven = corrects and proven is not None and bool(proven[line] < 1)
+                best, found = float(means[line]), _Strongest(words, line, corrects, unproven)
     return found
 
 
@@ -214,8 +228,11 @@ def _guarantees(results: Results) -> Iterator[tuple[_Learner, dict[str, Any]]]:
 def _words(results: Results, owner: str) -> dict[int, str]:
     rows, words = results.texts(f"{owner}_neighbours")
     delta = results.numbers(f"{owner}_delta")
+    noise = dict(zip(*(found.tolist() for found in results.texts(f"{owner}_noise")), strict=True))
     return {
-        row: results.word(word) + ("" if np.isnan(delta[row]) else f", delta {delta[row]:g}")
+        row: results.word(word)
+        + ("" if np.isnan(delta[row]) else f", delta {delta[row]:g}")
+        + (f", {results.word(noise[row])} noise" if row in noise else "")
         for row, word in zip(rows.tolist(), words.tolist(), strict=True)
     }
 

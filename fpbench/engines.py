@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
@@ -16,9 +17,11 @@ from fpbench.alone import POSSIBLE, ForkServer, execute_alone, runs_alone
 from fpbench.errors import InputError
 from fpbench.execution import execute
 from fpbench.home import DataHome
+from fpbench.keeping import Lacking, Order, carry_out, tickets
 from fpbench.limits import NO_LIMITS, Limits
 from fpbench.processes import ONE_THREAD, start_worker
 from fpbench.steps import Result, Step
+from fpbench.warming import modules_of, warm
 
 ENGINES = {
     "inline": "in this process, one step after another",
@@ -116,13 +119,36 @@ class InlineEngine(Engine):
 
 
 class LokyEngine(Engine):
-    """Worker processes; those that die are replaced when the next step is submitted."""
+    """Worker processes; those that die are replaced when the next step is submitted.
 
-    def __init__(self, jobs: int, home: DataHome, limits: Limits = NO_LIMITS) -> None:
+    Parameters
+    ----------
+    jobs
+        How many workers.
+    home, limits
+        As of any engine.
+    steps
+        What will be submitted, as far as it is known: processes are started and import what it
+        needs while data is loaded.
+    """
+
+    def __init__(
+        self,
+        jobs: int,
+        home: DataHome,
+        limits: Limits = NO_LIMITS,
+        steps: Iterable[Step] = (),
+    ) -> None:
         super().__init__(home, limits)
         self._jobs = jobs
-        self._server = ForkServer()
+        alone: list[Step] = []
+        others: list[Step] = []
+        for step in steps:
+            (alone if runs_alone(step, limits, isolated=True) else others).append(step)
+        self._modules, self._server = modules_of(others), ForkServer(modules_of(alone))
         self._pool = self._new()
+        if alone:
+            self._server.address()
 
     @property
     def at_once(self) -> int:
@@ -134,17 +160,36 @@ class LokyEngine(Engine):
     ) -> Future[Result]:
         """Hand it to a worker."""
         given = self._given(step, parents)
+        address = None
         if (alone and POSSIBLE) or runs_alone(step, self._limits, isolated=True):
-            where = self._server.address(sure=alone)
-            call: tuple[Any, ...] = (execute_alone, step, given, self._limits, where)
-        else:
-            call = (execute, step, given)
+            address = self._server.address(sure=alone)
+        answer: Future[Result] = Future()
+        order = Order(step, given, final, self._limits, address)
         try:
-            future: Future[Result] = self._pool.submit(*call)
+            self._send(answer, order)
         except BrokenProcessPool:
             self._pool = self._new()
-            future = self._pool.submit(*call)
-        return future
+            self._send(answer, order)
+        if step.action == "load":  # one loads; the others have nothing else to do yet
+            for _ in range(self._jobs - 1):
+                self._pool.submit(warm, self._modules)
+        return answer
+
+    def _send(
+        self, answer: Future[Result], order: Order, lacking: frozenset[str] = frozenset()
+    ) -> None:
+        def done(future: Future[Result | Lacking]) -> None:
+            try:
+                said = future.result()
+                if isinstance(said, Lacking):
+                    self._send(answer, order, lacking | said.keys)
+                else:
+                    answer.set_result(said)
+            except Exception as error:  # a future carries whatever was raised
+                answer.set_exception(error)
+
+        sent = order._replace(given=tickets(order.given, lacking))
+        self._pool.submit(carry_out, sent).add_done_callback(done)
 
     def close(self, *, now: bool) -> None:
         """End the workers; at once if what they do is not wanted any more."""

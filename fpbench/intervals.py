@@ -16,6 +16,8 @@ RESAMPLES = 2_000
 
 _AT_ONCE = 16_000_000
 """Numbers that are held at a time."""
+_MANY = 256
+"""Values from which on lines of nearly as many share resamples; these are of a multiple of it."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +101,8 @@ def _tail(count: int) -> float:
 def _means(values: NDArray[np.float64], seed: int) -> NDArray[np.float64]:
     """(lines, resamples)."""
     lines, count = values.shape
+    if _MANY < count <= _AT_ONCE // RESAMPLES - _MANY:
+        return _thinned(values, seed)
     if count * RESAMPLES <= _AT_ONCE:
         means: NDArray[np.float64] = values @ _times(count, seed).T / count
         return means
@@ -108,6 +112,19 @@ def _means(values: NDArray[np.float64], seed: int) -> NDArray[np.float64]:
         part = _drawn(rng, count, min(step, RESAMPLES - start))
         found[:, start : start + step] = values @ part.T / count
     return found
+
+
+def _thinned(values: NDArray[np.float64], seed: int) -> NDArray[np.float64]:
+    """(lines, resamples) of many values: those of the same resamples that a line has.
+
+    Of a run with failures most lines have another count, and drawing is what takes long. A resample
+    of up to 255 more values, without the draws of these, is one of the others whose size is right
+    on average: variances are right to one part in the number of values.
+    """
+    count = values.shape[1]
+    times = _times(-(-count // _MANY) * _MANY, seed)[:, :count]
+    means: NDArray[np.float64] = values @ times.T / times.sum(axis=1)
+    return means
 
 
 @lru_cache(maxsize=2)

@@ -209,8 +209,8 @@ def _of_class(
     if everywhere:
         mean = Tallies(pooled(chosen(results, np.isin(tally.line, everywhere)), kinds).results)
         left = len(lines) - len(everywhere)
-        word = "combination" + "s" * (left != 1)
-        said = [f"left out: {left} {word} that not every data set has"] if left else []
+        of = f"{left} combination{'s' * (left != 1)}"
+        said = [f"left out: {of} that not every data set has"] if left else []
         boards.append(
             board(mean, range(len(mean)), kinds, made.rank_by, made.title,
                   scope=f"overall: means over {len(of_dataset)} data sets", apart=made.apart,
@@ -234,12 +234,10 @@ def _everywhere(tally: Tallies, lines: Sequence[int], datasets: int) -> list[int
     return sorted(line for alike in found.values() if len(alike) == datasets for line in alike)
 
 
-def left_out(mean: Pooled, word: str = "setting") -> list[str]:
+def left_out(mean: Pooled) -> list[str]:
     """What a mean over settings left out."""
-    if not mean.left_out:
-        return []
-    words = f"{word}{'s' * (mean.left_out != 1)}"
-    return [f"left out of the means: {mean.left_out} {words} that not every line has"]
+    of = f"{mean.left_out} setting{'s' * (mean.left_out != 1)}"
+    return [f"left out of the means: {of} that not every line has"] if mean.left_out else []
 
 
 def board(

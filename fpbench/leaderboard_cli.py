@@ -1,6 +1,7 @@
 """The commands that rank a run and compare two: `leaderboard` and `compare`."""
 
 import json
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from enum import StrEnum
@@ -13,7 +14,7 @@ from fpbench.errors import InputError, nearest
 from fpbench.kinds import KINDS
 
 if TYPE_CHECKING:
-    from fpbench.leaderboard import Leaderboard
+    from fpbench.leaderboard import Leaderboard, Line
     from fpbench.runs import Run
     from fpbench.sheets import Sheet
 
@@ -38,6 +39,10 @@ Where = Annotated[
 ]
 Output = Annotated[
     Path | None, typer.Option("--output", "-o", help="File; standard output if not given.")
+]
+Top = Annotated[int | None, typer.Option(min=1, help="Show so many lines.")]
+Every = Annotated[
+    bool, typer.Option("--all", help="Show all lines; a terminal shows 100 of a table otherwise.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="The same as --format json.")]
 Asked = Annotated[Form, typer.Option("--format", help="How tables are written.")]
@@ -64,7 +69,8 @@ def leaderboard(
     columns: Annotated[
         str | None, typer.Option(help="Measures to show, with commas between.", metavar="NAMES")
     ] = None,
-    top: Annotated[int | None, typer.Option(min=1, help="Show so many lines.")] = None,
+    top: Top = None,
+    every: Every = False,
     together: Annotated[
         bool, typer.Option("--together", help="Rank together what is not comparable.")
     ] = False,
@@ -79,13 +85,13 @@ def leaderboard(
     from fpbench.runs import load
     from fpbench.views import check_view
 
-    made, asked = load(run), Form.JSON if as_json else form
+    made, asked, lines = load(run), Form.JSON if as_json else form, _lines(top, every)
     check_view(view)
     if view == "pareto":
         if by or group or sort or columns or together:
             raise InputError("the view 'pareto' takes no --by, --group, --sort, --columns, "
                              "--together: it ranks nothing")  # fmt: skip
-        _fronts(made, where or [], asked, output)
+        _fronts(made, where or [], asked, output, lines)
         return
     boards = [
         _ordered(board, sort) for board in _boards(made, by, view, where or [], group, together)
@@ -97,9 +103,23 @@ def leaderboard(
     if asked is Form.TABLE and output is None:
         from fpbench.boards import show_leaderboards
 
-        show_leaderboards(boards, measures, top)
+        show_leaderboards(boards, measures, lines)
         return
     _write(_text(boards, asked, measures, top), output)
+
+
+def _lines(top: int | None, every: bool) -> int | None:
+    """How many lines of a table to show; None if nobody said."""
+    if top and every:
+        raise InputError("--top and --all contradict each other")
+    return sys.maxsize if every else top
+
+
+def _show(sheets: "Sequence[Sheet]") -> None:
+    from fpbench import boards
+
+    for sheet in sheets:
+        boards.show_sheet(sheet)
 
 
 def _boards(
@@ -128,7 +148,7 @@ def _ordered(board: "Leaderboard", column: str | None) -> "Leaderboard":
     if column is None:
         return board
     if column in board.kinds:
-        return replace(board, lines=tuple(sorted(board.lines, key=lambda x: x.labels[column])))
+        return _in_order(board, sorted(board.lines, key=lambda x: x.labels[column]))
     measured = {name for line in board.lines for name in line.measures}
     if column not in measured:
         known = [*board.kinds, *measured]
@@ -136,10 +156,15 @@ def _ordered(board: "Leaderboard", column: str | None) -> "Leaderboard":
     sign = 1 if least_first(column) else -1
     lines = sorted(
         board.lines,
-        key=lambda x: (column not in x.measures, sign * x.measures[column].mean)
+        key=lambda x: (False, sign * x.measures[column].mean)
         if column in x.measures else (True, 0.0),
     )  # fmt: skip
-    return replace(board, lines=tuple(lines))
+    return _in_order(board, lines)
+
+
+def _in_order(board: "Leaderboard", lines: "Sequence[Line]") -> "Leaderboard":
+    """Other lines stand above each than those it was compared with, so that p-values go."""
+    return replace(board, lines=tuple(replace(line, p_above=None) for line in lines))
 
 
 def _check_columns(boards: "Sequence[Leaderboard]", measures: Sequence[str]) -> None:
@@ -177,8 +202,10 @@ def _write(text: str, output: Path | None) -> None:
         output.write_text(text + "\n", encoding="utf-8")
 
 
-def _fronts(made: "Run", where: Sequence[str], form: Form, output: Path | None) -> None:
-    from fpbench import board_data, boards, pareto
+def _fronts(
+    made: "Run", where: Sequence[str], form: Form, output: Path | None, most: int | None
+) -> None:
+    from fpbench import board_data, pareto
 
     fronts = made.pareto(where)
     if not fronts:
@@ -186,10 +213,9 @@ def _fronts(made: "Run", where: Sequence[str], form: Form, output: Path | None) 
     if form is Form.JSON:
         _write(_json(pareto.as_data(fronts)), output)
         return
-    sheets = [board_data.front_sheet(front) for front in fronts]
+    sheets = [board_data.front_sheet(front, most) for front in fronts]
     if form is Form.TABLE and output is None:
-        for sheet in sheets:
-            boards.show_sheet(sheet)
+        _show(sheets)
     else:
         _write(_written(sheets, form), output)
 
@@ -206,7 +232,8 @@ def compare(
         ),
     ] = None,
     where: Where = None,
-    top: Annotated[int | None, typer.Option(min=1, help="Show so many lines.")] = None,
+    top: Top = None,
+    every: Every = False,
     form: Asked = Form.TABLE,
     as_json: Json = False,
     output: Output = None,
@@ -216,10 +243,11 @@ def compare(
     Combinations of the same labels are compared at the seeds that both have. Where all labels of a
     kind differ and each run has one, a new adversary for instance, one stands for the other.
     """
-    from fpbench import board_data, boards, contrast
+    from fpbench import board_data, contrast
+    from fpbench.boards import MOST
     from fpbench.runs import load
 
-    asked = Form.JSON if as_json else form
+    asked, lines = Form.JSON if as_json else form, _lines(top, every)
     first, second = load(old), load(new)
     found = contrast.compare(
         first.results(where), second.results(where), by or second.rank_by,
@@ -228,10 +256,11 @@ def compare(
     if asked is Form.JSON:
         _write(_json([board_data.contrast_data(each) for each in found]), output)
         return
-    sheets = [board_data.contrast_sheet(each, top) for each in found]
-    if asked is Form.TABLE and output is None:
-        for sheet in sheets:
-            boards.show_sheet(sheet)
+    on_screen = asked is Form.TABLE and output is None
+    most = MOST if on_screen and lines is None else lines
+    sheets = [board_data.contrast_sheet(each, most) for each in found]
+    if on_screen:
+        _show(sheets)
     else:
         _write(_written(sheets, asked), output)
 

@@ -97,9 +97,9 @@ def _check_same(stores: Sequence[Store]) -> None:
     first = stores[0]
     for store in stores:
         if store.matrix != first.matrix or store.matrix is None:
+            one, other = (f" ({s.title!r})" if s.title else "" for s in (store, first))
             raise StoreError(
-                f"{store.directory}: is of another matrix ({store.title!r}) than "
-                f"{first.directory} ({first.title!r})"
+                f"{store.directory}: is of another matrix{one} than {first.directory}{other}"
             )
 
 

@@ -226,13 +226,14 @@ def _limit(limits: Limits) -> Callable[[], None]:
     return lambda: resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
 
-def main(listener: int, control: int, address: str) -> None:
+def main(listener: int, control: int, address: str, modules: list[str]) -> None:
     """Serve on a listening socket until the other end of `control` is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is the coordinator's
     import cloudpickle  # noqa: F401  (for the children)
     import pandas as pd  # noqa: F401
 
     discover()
+    _preload(modules)
     gc.collect()
     server = _Server(socket.socket(fileno=listener), socket.socket(fileno=control))
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
@@ -15,6 +15,7 @@ from fpbench.fitness import Needs
 from fpbench.home import DataHome
 from fpbench.limits import NO_LIMITS, Limits
 from fpbench.processes import ONE_THREAD
+from fpbench.steps import Step
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,11 @@ class Asked:
 
 @contextmanager
 def open_engine(
-    asked: Asked, home: DataHome, limits: Limits = NO_LIMITS, needs: Needs | None = None
+    asked: Asked,
+    home: DataHome,
+    limits: Limits = NO_LIMITS,
+    needs: Needs | None = None,
+    steps: Iterable[Step] = (),
 ) -> Iterator[Engine]:
     """An engine, for as long as it is needed; none of its processes outlives it.
 
@@ -73,6 +78,8 @@ def open_engine(
         What a step may take.
     needs
         What workers on other machines must have; None if that is not to be compared.
+    steps
+        What will be run, as far as it is known: processes get ready for it.
 
     Raises
     ------
@@ -87,7 +94,7 @@ def open_engine(
             stack.enter_context(_one_thread())
             engine = InlineEngine(home, limits)
         elif asked.name == "loky":
-            engine = LokyEngine(asked.jobs, home, limits)
+            engine = LokyEngine(asked.jobs, home, limits, steps)
         else:
             engine = _dask(asked, home, limits, needs)
         try:

@@ -42,11 +42,13 @@ class Point:
     """Learners that are at least as good in everything, and better in something."""
     share: float | None
     """In how much of all resamples of the seeds nothing beats it; None for one seed."""
+    lacks: tuple[str, ...] = ()
+    """Objectives that it lacks at some seed, so that it is not compared."""
 
     @property
     def on_front(self) -> bool:
-        """Whether nothing beats it."""
-        return not self.beaten_by
+        """Whether it is compared and nothing beats it."""
+        return not self.beaten_by and not self.lacks
 
 
 @dataclass(frozen=True)
@@ -102,8 +104,8 @@ def pareto(results: Results, title: str = "") -> list[Front]:
             for (here, name), by_seed in learners.items() if here == dataset and by_seed
         ]  # fmt: skip
         if compared:
-            notes = [left[dataset]] if dataset in left else []
-            fronts.append(_front(title, dataset, compared, notes))
+            notes = left.get(dataset, [])
+            fronts.append(_front(title, dataset, compared, list(notes)))
     return fronts
 
 
@@ -121,6 +123,7 @@ def _front(title: str, dataset: str, learners: Sequence[_Learner], notes: list[s
     kinds = [learner.guarantee for learner in learners]
     beats = _beats(costs.mean(axis=1), kinds, objectives)
     shares = _shares(costs, kinds, objectives)
+    lacking: NDArray[np.bool_] = np.asarray(np.isnan(costs).any(axis=1))
     points = [
         Point(
             labels={"dataset": dataset, "learner": learner.name},
@@ -128,14 +131,16 @@ def _front(title: str, dataset: str, learners: Sequence[_Learner], notes: list[s
             guarantee=learner.guarantee,
             strongest=learner.strongest,
             beaten_by=tuple(learners[j].name for j in np.flatnonzero(beats[:, i]).tolist()),
-            share=None if shares is None else float(shares[i]),
+            share=None if shares is None or lacking[i].any() else float(shares[i]),
+            lacks=tuple(objectives[j] for j in np.flatnonzero(lacking[i]).tolist()),
         )
         for i, learner in enumerate(learners)
     ]
     if shares is None:
         notes.append("one seed does not tell how sure the front is")
     order = sorted(
-        range(len(points)), key=lambda i: (not points[i].on_front, costs[i, :, 0].mean())
+        range(len(points)),
+        key=lambda i: (bool(points[i].lacks), not points[i].on_front, costs[i, :, 0].mean()),
     )
     return Front(title, dataset, objectives, tuple(points[i] for i in order), tuple(notes))
 
@@ -209,6 +214,7 @@ def as_data(fronts: Sequence[Front]) -> list[dict[str, Any]]:
                     "on_front": point.on_front,
                     "share_of_resamples": point.share,
                     "beaten_by": list(point.beaten_by),
+                    "lacks": list(point.lacks),
                     "guarantee": point.guarantee,
                     "strongest_attack": point.strongest,
                     "values": {name: vars(value) for name, value in point.values.items()},

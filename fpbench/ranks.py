@@ -81,7 +81,7 @@ def _differing(one: _Floats, other: _Floats) -> NDArray[np.bool_]:
 
 def _doubled_ranks(magnitude: _Floats, counted: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Twice the mean ranks of those that count, which are whole; 0 for the others."""
-    order = np.argsort(np.where(counted, magnitude, np.inf), axis=1, kind="stable")
+    order = np.argsort(np.where(counted, magnitude, np.inf), axis=1)  # ties share a rank anyway
     ascending = np.take_along_axis(magnitude, order, axis=1)
     places = np.arange(magnitude.shape[1])
     first, last = np.ones((2, *magnitude.shape), np.bool_)
@@ -116,7 +116,8 @@ def _two_sided(ranks: tuple[int, ...], rarer: NDArray[np.int64]) -> _Floats:
         return np.ones(len(rarer))
     if len(ranks) <= _EXACT:
         return np.minimum(2 * _below(ranks)[rarer], 1.0)
-    mean, deviation = sum(ranks) / 2, math.sqrt(sum(rank**2 for rank in ranks)) / 2
+    counted = np.array(ranks, np.float64)
+    mean, deviation = counted.sum() / 2, math.sqrt((counted**2).sum()) / 2
     far = (mean - rarer) / deviation
     return np.array([math.erfc(distance / math.sqrt(2)) for distance in far])
 

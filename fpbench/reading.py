@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from fpbench import packing
 from fpbench.kinds import KINDS, Status
+from fpbench.numbering import numbered
 from fpbench.packing import Kind, read_page
 from fpbench.plan import Cell
 from fpbench.records import Measures
@@ -90,7 +91,7 @@ class _Reader:
 
     def results(self, keys: bool) -> Results:
         combinations, place = _combinations(self._db)
-        numbers, which = np.unique(self._chosen, return_inverse=True)
+        numbers, which = numbered(self._chosen)
         self._paged(self._loose())
         for row in np.flatnonzero(self._reason).tolist():
             self._statuses[row] = Status.SKIPPED.value

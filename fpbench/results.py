@@ -6,6 +6,7 @@ names. Of names that few cells have nothing is held for the others.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -259,11 +260,9 @@ class Results:
 
     @cached_property
     def _finished(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        done, failed = (
-            np.fromiter(map(status.value.__eq__, self.statuses), np.bool_, len(self))
-            for status in (Status.DONE, Status.FAILED)
-        )
-        return done, failed
+        numbers = defaultdict(int, {Status.DONE.value: 1, Status.FAILED.value: 2})
+        found = np.fromiter(map(numbers.__getitem__, self.statuses), np.uint8, len(self))
+        return found == 1, found == 2
 
 
 def _floats(given: Iterable[float | None]) -> NDArray[np.float64]:

@@ -72,13 +72,15 @@ class Run:
         """
         boards = self.leaderboards(rank_by, **options)
         if not boards:
-            raise StoreError(f"{self.path}: {self._nothing()}")
+            raise StoreError(f"{self.path}: {self._nothing(options.get('view', 'combinations'))}")
         return boards[0]
 
-    def _nothing(self) -> str:
+    def _nothing(self, view: str) -> str:
         """Why there is nothing to rank."""
         done, failed = self.results().finished()
-        return "has nothing of the kind" if (done | failed).any() else "no cell has been run yet"
+        if not (done | failed).any():
+            return "no cell has been run yet"
+        return f"has nothing that the view {view!r} ranks"
 
     def leaderboards(
         self,
@@ -142,6 +144,9 @@ class Run:
 
 def _missing(results: Results) -> str:
     """How many cells have no result, so that nobody takes the others for all."""
+    done, failed = results.finished()
+    if (done | failed).all():
+        return ""
     counts = Counter(results.statuses)
     skipped, waiting = counts[Status.SKIPPED], counts[""]
     said = [f"{skipped:,} of {len(results):,} cells skipped"] if skipped else []

@@ -133,7 +133,8 @@ def chosen(results: Results, kept: Mask) -> Results:
         return results
     rows = np.flatnonzero(kept)
     place = np.cumsum(kept) - 1
-    return replace(
+    done, failed = results.finished()
+    made = replace(
         results,
         combination=results.combination[rows],
         seeds=results.seeds[rows],
@@ -143,6 +144,8 @@ def chosen(results: Results, kept: Mask) -> Results:
         reasons={int(place[i]): why for i, why in results.reasons.items() if kept[i]},
         blocks=[block for each in results.blocks if len((block := _part(each, kept, place)).rows)],
     )
+    made.__dict__["_finished"] = (done[rows], failed[rows])  # so that nobody counts again
+    return made
 
 
 def _at(values: Sequence[str], rows: NDArray[np.intp]) -> list[str]:

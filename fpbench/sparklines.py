@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from fpbench.kinds import KINDS
+
 if TYPE_CHECKING:
     from fpbench.leaderboard import Leaderboard
 
@@ -37,7 +39,9 @@ class Curve:
 
 def curves(board: Leaderboard) -> list[Curve]:
     """The sweeps among the lines of a leaderboard along which something moves, best lines first."""
-    differing = [k for k in board.kinds if len({line.labels[k] for line in board.lines}) > 1]
+    # What is said of a line beside its components, as its strongest attack, parts no sweep.
+    kinds = [kind for kind in board.kinds if kind in KINDS]
+    differing = [k for k in kinds if len({line.labels[k] for line in board.lines}) > 1]
     found: dict[tuple[str, tuple[str, ...]], dict[float, float]] = {}
     for line in board.lines:
         value = line.measures.get(board.rank_by)

@@ -59,6 +59,8 @@ class Store:
         file = directory / STORE
         if not file.exists() and not create:
             raise StoreError(f"{directory}: not a run directory ({STORE} is not there)")
+        if directory.exists() and not directory.is_dir():
+            raise StoreError(f"{directory}: is not a directory; choose another with --out")
         self._db: sqlite3.Connection | None = None
         self._loose = 0
         try:

@@ -30,7 +30,9 @@ class Tallies:
         self._results = results
         done, failed = results.finished()
         counted = np.flatnonzero(done | failed)
-        found, first = np.unique(results.combination[counted], return_index=True)
+        found, place = numbered(results.combination[counted])
+        first = np.empty(len(found), np.intp)
+        first[place[::-1]] = np.arange(len(counted))[::-1]  # of several the last one stays
         self._combinations = found[np.argsort(first)]
         line = np.full(len(results.combinations), -1)
         line[self._combinations] = np.arange(len(self))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import datetime
+import functools
 import io
 import json
 import sys
@@ -245,8 +246,13 @@ class Said(NamedTuple):
 
 def command(*words: str) -> Said:
     """The command line, in this process: an exception that it lets through is one here too."""
+    import typer.main
+
     from fpbench.cli import main
 
+    # Typer would build the same command anew each time, which takes longer than to plan.
+    if not hasattr(typer.main.get_command, "cache_info"):
+        typer.main.get_command = functools.cache(typer.main.get_command)
     error, output, before = io.StringIO(), io.StringIO(), sys.argv
     sys.argv = ["fpbench", *words]
     try:

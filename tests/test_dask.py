@@ -31,40 +31,58 @@ def timeless(run):
     return [{name: v for name, v in row.items() if name not in TIMES} for row in run.rows()]
 
 
+def begin(where, log, *arguments, **env):
+    """A program of dask, in a place of its own."""
+    (where / log).mkdir()
+    with (where / f"{log}.log").open("w") as file:
+        return subprocess.Popen(
+            [sys.executable, "-m", *arguments], cwd=where / log, stdout=file, stderr=file,
+            env={**os.environ, **env},
+        )  # fmt: skip
+
+
+def begin_scheduler(where):
+    """A scheduler, and its address."""
+    told = where / "scheduler.json"
+    process = begin(
+        where, "scheduler", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0",
+        "--no-dashboard", "--scheduler-file", str(told),
+    )  # fmt: skip
+    until(told.exists)
+    return process, json.loads(until(told.read_text))["address"]
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    """The address of a scheduler that serves one test after another."""
+    process, address = begin_scheduler(tmp_path_factory.mktemp("shared"))
+    yield address
+    process.kill()
+    process.wait()
+
+
 @pytest.fixture
-def cluster(tmp_path):
-    """Starts a scheduler, and workers in a place of their own, without nannies."""
+def cluster(tmp_path, request):
+    """A scheduler, and workers in a place of their own, without nannies."""
     started = []
 
-    def start(*arguments, log, **env):
-        where = tmp_path / log
-        where.mkdir()
-        with (tmp_path / f"{log}.log").open("w") as file:
-            process = subprocess.Popen(
-                [sys.executable, "-m", *arguments], cwd=where, stdout=file, stderr=file,
-                env={**os.environ, **env},
-            )  # fmt: skip
-        started.append(process)
-        return process
-
     class Cluster:
-        address = ""
-
-        def __init__(self):
-            self.file = tmp_path / "scheduler.json"
-            start(
-                "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0",
-                "--no-dashboard", "--scheduler-file", str(self.file), log="scheduler",
-            )  # fmt: skip
-            until(self.file.exists)
-            self.address = json.loads(until(self.file.read_text))["address"]
+        def __init__(self, *, mortal=False):
+            if mortal:
+                process, self.address = begin_scheduler(tmp_path)
+                started.append(process)
+            else:
+                self.address = request.getfixturevalue("shared")
+                with distributed.Client(self.address, set_as_default=False) as client:
+                    until(lambda: not self.names(client))
 
         def worker(self, name, **env):
-            done = start(
-                "distributed.cli.dask_worker", self.address, "--host", "127.0.0.1", "--nthreads",
-                "1", "--no-nanny", "--no-dashboard", "--name", name, log=name, FPBENCH_DATA="",
-                **env,
+            done = begin(
+                tmp_path, name, "distributed.cli.dask_worker", self.address, "--host", "127.0.0.1",
+                "--nthreads", "1", "--no-nanny", "--no-dashboard", "--name", name,
+                **{"FPBENCH_DATA": "", **env},
             )  # fmt: skip
+            started.append(done)
             with distributed.Client(self.address, set_as_default=False) as client:
                 until(lambda: name in self.names(client))
             return done
@@ -218,11 +236,23 @@ def toml(matrix=MATRIX):
     return "\n".join(lines)
 
 
+def greet(listener):
+    """Answer as a web server does to what it does not understand."""
+    held = []
+    while True:
+        try:
+            held.append(listener.accept()[0])
+            held[-1].sendall(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n" + b" " * 4096)
+        except OSError:  # the test is over
+            return
+
+
 @pytest.mark.parametrize(
     ("address", "word"),
     [
         ("nobody", "does not answer within 2 s (--connect-timeout)"),
         ("silent", "does not answer within 2 s (--connect-timeout)"),
+        ("stranger", "does not answer as a dask scheduler of this version: "),
         ("nonsense://x", "not an address such as tcp://HOST:PORT"),
         ("empty", "has no workers after 2 s (--connect-timeout)"),
     ],
@@ -233,11 +263,13 @@ def test_a_scheduler_that_does_not_answer_is_one_clear_error(
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         port = silent.getsockname()[1]
-        if address == "silent":
+        if address in ("silent", "stranger"):
             silent.listen()
+        if address == "stranger":
+            threading.Thread(target=greet, args=(silent,), daemon=True).start()
         if address == "empty":
             address = cluster().address
-        elif address in ("nobody", "silent"):
+        elif address in ("nobody", "silent", "stranger"):
             address = f"tcp://127.0.0.1:{port}"
         (tmp_path / "work" / "m.toml").write_text(toml())
         begun = time.monotonic()
@@ -254,7 +286,7 @@ def test_a_scheduler_that_does_not_answer_is_one_clear_error(
 
 
 def test_a_scheduler_that_is_lost_ends_the_run_with_one_error(tmp_path, toys, cluster):
-    made = cluster()
+    made = cluster(mortal=True)
     made.worker("one")
     matrix = MATRIX | {"corrector": [{"use": "flip", "sleep": 0.2}]}
     seen = []

@@ -21,7 +21,7 @@ MATRIX = {
     "adversary": [{"use": "coin"}],
     "corrector": [{"use": "flip"}],
 }
-LIMITS = {"timeout": 8, "memory_limit": "256 MiB"}
+LIMITS = {"timeout": 4, "memory_limit": "256 MiB"}
 TIMES = ["seconds", "correct_seconds"]
 ENGINES = [("inline", 1), ("loky", 2), ("dask", 2)]
 
@@ -69,7 +69,7 @@ def test_every_fault_fails_alone_with_its_reason(tmp_path, engine, jobs):
     assert said == {
         "nothing": None,
         "raises": "correct trouble: RuntimeError: no",
-        "hangs": "correct trouble: timed out after 8 s (timeout of [limits])",
+        "hangs": "correct trouble: timed out after 4 s (timeout of [limits])",
         "eats": "correct trouble: needs more memory than 256 MiB (memory_limit of [limits])",
         "segfaults": "correct trouble: its process was killed by SIGSEGV (signal 11); libraries "
         "may end so when there is no memory: needs more memory than 256 MiB (memory_limit of "
@@ -113,7 +113,7 @@ def test_bad_input_is_not_tried_again(tmp_path, toy_trace):
 
 def test_who_kills_its_worker_is_found_and_fails_alone(tmp_path):
     """Without limits it runs in the worker itself, beside others."""
-    matrix = MATRIX | {"learner": [{"use": "deadly"}, {"use": "parrot"}], "seeds": 3}
+    matrix = MATRIX | {"learner": [{"use": "deadly"}, {"use": "parrot"}], "seeds": 2}
     frame = fpbench.run(matrix, out=tmp_path / "run", jobs=2).frame()
     deadly = frame["learner"] == "deadly"
     assert set(frame[deadly]["reason"]) == {

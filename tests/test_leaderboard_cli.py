@@ -129,6 +129,8 @@ def test_sorting_filtering_grouping(command, run):
     assert {x["learner"] for x in one} == {"plain"}
     assert {x["learner"] for x in other} == {"threshold-optimizer"}
     assert [len(board) for board in lines("--group", "corrector", "--view", "attacks")] == [2, 2]
+    told = json.loads(fine(command("leaderboard", run, "--sort", "adversary", "--json")).stdout)
+    assert {line["p_above"] for line in told[0]["lines"]} == {None}  # of other neighbours
     (top,) = lines("--top", "3")
     assert len(top) == 3
     shown = fine(command("leaderboard", run, "--columns", "changes,people", "--top", "1")).stdout
@@ -146,8 +148,9 @@ def test_sorting_filtering_grouping(command, run):
         (["--group", "leaner"], "did you mean 'learner'?"),
         (["--sort", "gian"], "did you mean 'gain'?"),
         (["--columns", "gian"], "did you mean 'gain'?"),
-        (["--view", "mechanisms"], "has nothing of the kind"),
+        (["--view", "mechanisms"], "has nothing that the view 'mechanisms' ranks"),
         (["--view", "pareto", "--by", "gain"], "it ranks nothing"),
+        (["--top", "3", "--all"], "contradict"),
     ],
 )
 def test_bad_input(command, run, options, words):
@@ -183,6 +186,20 @@ def test_compare(command, run, made):
     bad(command("compare", made, run, "--by", "gian"), "did you mean 'gain'?")
     bad(command("compare", made, run, "--pair", "a2=a1"), "no label 'a2'")
     bad(command("compare", made, "nowhere"), "not a run directory")
+
+
+def test_long_tables_are_cut_unless_all_is_asked_for(command, run, monkeypatch):
+    monkeypatch.setattr("fpbench.boards.MOST", 5)
+    shown = fine(command("leaderboard", run, COLUMNS="200")).stdout
+    assert "3 more lines" in shown
+    assert shown.endswith("`fpbench leaderboard RUN --all` shows all lines\n")
+    for options in (["--all"], ["--top", "8"], ["--format", "markdown"]):
+        assert "more line" not in fine(command("leaderboard", run, *options)).stdout
+    assert "--all" not in fine(command("leaderboard", run, "--top", "2")).stdout
+    front = fine(command("leaderboard", run, "--view", "pareto", "--top", "1")).stdout
+    assert "1 more line" in front
+    assert "3 more lines" in fine(command("compare", run, run)).stdout
+    assert "more line" not in fine(command("compare", run, run, "--all")).stdout
 
 
 def test_what_is_missing_is_said(tmp_path, made):

@@ -140,6 +140,10 @@ def test_what_cannot_be_merged(tmp_path, toys):
     other = fpbench.run(MATRIX, out=tmp_path / "other").path
     with pytest.raises(StoreError, match=r"other: is of another matrix \('toy'\) than .*one"):
         merge([one, other], tmp_path / "merged")
+    nameless = {name: value for name, value in MATRIX.items() if name != "title"}
+    bare = fpbench.run(nameless | {"seeds": 1}, out=tmp_path / "bare").path
+    with pytest.raises(StoreError, match=r"one: is of another matrix \('toy'\) than .*bare$"):
+        merge([bare, one], tmp_path / "merged")
     two = made(tmp_path / "two", ["done"])
     with pytest.raises(StoreError, match="other: is there already"):
         merge([one, two], other)

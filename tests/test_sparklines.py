@@ -59,3 +59,14 @@ def test_heights_follow_the_numbers(means):
             assert not (x < y and one > other)
     if max(means) > min(means):
         assert {0, 7} <= set(heights)
+
+
+def test_what_is_said_beside_components_parts_no_sweep():
+    """The strongest attack on a learner is another at each value of its parameter."""
+    lines = tuple(
+        Line(1, {"learner": f"fair tolerance={i}", "strongest attack": f"a{i}"},
+             {"leak": Interval(i, None, None, None, 1)}, 1, 0, ())
+        for i in (1, 2, 3)
+    )  # fmt: skip
+    (curve,) = curves(Leaderboard("", "leak", ("learner", "strongest attack"), lines))
+    assert (curve.means, curve.labels) == ((1, 2, 3), ("fair",))

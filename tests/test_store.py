@@ -150,6 +150,8 @@ def test_a_file_that_is_no_store(tmp_path):
     (tmp_path / "store.sqlite").write_text("this is not a database, whatever its name says")
     with pytest.raises(StoreError, match=r"store\.sqlite: cannot be used"):
         fpbench.load(tmp_path)
+    with pytest.raises(StoreError, match=r"store\.sqlite: is not a directory; choose another"):
+        Store(tmp_path / "store.sqlite", create=True)
 
 
 def test_another_writer_is_one_clear_error(store, monkeypatch):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from fpbench import board_data
 from fpbench.comparisons import compared
 from fpbench.defences import GUARANTEE, STRONGEST
 from fpbench.errors import InputError
@@ -74,7 +75,7 @@ def test_defences_are_ranked_by_the_strongest_attack():
     (board,) = views(run(), "defences")
     fair, exposed = board.lines
     assert [(x.rank, x.labels["learner"]) for x in board.lines] == [(1, "fair"), (2, "open")]
-    assert fair.labels[STRONGEST] == "weak + exact, published"
+    assert fair.labels[STRONGEST] == "weak + exact"
     assert fair.measures["leak"].mean == pytest.approx(0.15, abs=1e-3)
     assert exposed.measures["leak"].mean == pytest.approx(0.20, abs=1e-3)
     # A correction that was not possible leaves the guess.
@@ -88,7 +89,7 @@ def test_a_guess_alone_may_be_the_strongest_attack():
         row for row in run(["fair"]) if (row["adversary"], row["corrector"]) != ("weak", "exact")
     ]
     (board,) = views(rows, "defences")
-    assert board.lines[0].labels[STRONGEST] == "strong alone, published"
+    assert board.lines[0].labels[STRONGEST] == "strong alone"
     assert board.lines[0].measures["leak"].mean == pytest.approx(0.12, abs=1e-3)
     assert board.lines[0].measures["gain_over_best"].mean == 0
 
@@ -133,12 +134,41 @@ def test_several_datasets_have_their_own_defences_and_one_of_all():
     assert overall.lines[0].measures["leak"].count == SEEDS
 
 
+def test_notes_are_those_of_the_data_set_and_stand_above_all():
+    rows = run(dataset="a", proven=0) + run(dataset="data", proven=1)
+    notes = [board.notes for board in views(rows, "defences")]
+    said = "optimum not proven at every seed: the strongest attack on 2 learners"
+    assert [[note for note in each if said in note] for each in notes] == [
+        [f"a: {said}"],
+        [said],
+        [],
+    ]
+
+
 def test_guarantees_stand_beside_leaks():
     rows = run(["open"]) + run(["dp"], dp_epsilon=1.5, dp_delta=1e-5, dp_neighbours="add-remove")
     (board,) = views(rows, "defences")
     dp = next(line for line in board.lines if line.labels["learner"] == "dp")
     assert dp.labels[GUARANTEE] == "add-remove, delta 1e-05"
     assert dp.measures["epsilon"].mean == 1.5
+
+
+def test_noise_stands_beside_leaks_and_so_does_what_is_unproven():
+    private = {"dp_epsilon": 1.5, "dp_neighbours": "replace-one", "dp_noise": "secure"}
+    rows = run(["open"], proven=0) + run(["dp"], proven=1, **private)
+    (board,) = views(rows, "defences")
+    assert {line.labels[GUARANTEE] for line in board.lines} == {"", "replace-one, secure noise"}
+    assert "optimum not proven at every seed: the strongest attack on 1 learner" in board.notes
+    (board,) = views(run(["open"], proven=1), "defences")
+    assert not any("proven" in note for note in board.notes)
+
+
+def test_the_strongest_attack_names_its_disclosure_where_there_are_several():
+    (board,) = views(run(["open"]), "defences")
+    assert board.lines[0].labels[STRONGEST] == "weak + exact"
+    (board,) = views([*run(["open"]), *({**row, "disclosure": "hidden", "corrected_accuracy": 0.61}
+                     for row in run(["open"]))], "defences")  # fmt: skip
+    assert board.lines[0].labels[STRONGEST] == "weak + exact, published"
 
 
 def test_mechanisms_and_policies_are_ranked_by_the_error_of_audits():
@@ -248,6 +278,23 @@ def test_epsilons_of_other_guarantees_are_not_compared():
     )
     assert points["none"].beaten_by == ("one",)
     assert points["one"].on_front
+
+
+def test_who_lacks_an_objective_is_not_on_the_front():
+    rows = run(["open", "fair"])
+    rows += [
+        {**row, "learner": "half", "test_accuracy": 1.0, "test_unfairness": 0.0 if row["seed"] else None}
+        for row in run(["fair"])
+    ]  # fmt: skip
+    points, found = front(rows)
+    assert points["half"].lacks == ("test_unfairness",)
+    assert not points["half"].on_front
+    assert points["half"].share is None
+    assert points["fair"].on_front
+    assert found.points[-1].labels["learner"] == "half"
+    shown = board_data.front_sheet(found)
+    assert shown.rows[-1][-1] == "not compared: no unfairness at every seed"
+    assert "1 more line" in board_data.front_sheet(found, 2).notes
 
 
 def test_one_seed_does_not_tell_how_sure_a_front_is():

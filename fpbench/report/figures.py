@@ -210,7 +210,8 @@ def _panels(series: Mapping[_Key, tuple[Point, ...]], idea: Idea) -> tuple[Panel
 def _said(name: str, value: str) -> str:
     """The value of a dimension in words; also where there is none."""
     kind, _, parameter = name.partition(".")
-    return value or (f"without {parameter}" if parameter else f"no {kind}")
+    # What is left of a label without its parameter may end in a comma.
+    return value.rstrip(", ") or (f"without {parameter}" if parameter else f"no {kind}")
 
 
 def _panel(

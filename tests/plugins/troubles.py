@@ -155,10 +155,10 @@ class TunedHunter(Hunter):
     def tune(self, known, rng):
         # Of the other parts of the split: nobody who is known is in them.
         others = 0
-        people = set(known.features["x"].astype(int))
+        people = set(known.features["x"])
         for thing in _walk():
             if isinstance(thing, np.ndarray) and thing.dtype == float and thing.ndim == 2:
-                others += bool(set(thing.ravel().astype(int)) - people) and thing.shape[0] == 1
+                others += bool(set(thing.ravel()) - people) and thing.shape[0] == 1
         return self.model_copy(update={"before": others})
 
     def guess(self, view, rng):

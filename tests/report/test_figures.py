@@ -10,6 +10,7 @@ from runs import HOSTILE
 
 import fpbench
 from fpbench.errors import InputError, StoreError
+from fpbench.report import figures as making
 from fpbench.report.drawing import draw
 from fpbench.report.figures import MOST_SERIES
 from fpbench.report.gathered import gather
@@ -196,3 +197,16 @@ def test_without_matplotlib_the_command_that_installs_it_is_said(real, monkeypat
 def test_a_run_that_was_not_run_has_no_figures(toy_run, tmp_path):
     with pytest.raises(StoreError, match="not a run directory"):
         gather(fpbench.Run(tmp_path / "none"))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("learner", "at 1,", "at 1"),
+        ("learner.epsilon", "epsilon=1", "epsilon=1"),
+        ("learner.epsilon", "", "without epsilon"),
+        ("learner", "", "no learner"),
+    ],
+)
+def test_what_is_left_of_a_label_ends_in_no_comma(name, value, words):
+    assert making._said(name, value) == words

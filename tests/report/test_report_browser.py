@@ -138,7 +138,9 @@ def test_the_leaderboard_is_that_of_the_run(opened, real):
     shown = numbers(opened.column("board-0", "gain"))
     assert len(set(shown)) > 3
     assert shown == [round(line.measures["gain"].mean, 4) for line in board.lines]
-    assert opened.column("board-0", "#") == [str(line.rank) for line in board.lines]
+    ranks = [line.rank for line in board.lines]
+    shared = [f"={rank}" if ranks.count(rank) > 1 else str(rank) for rank in ranks]
+    assert opened.column("board-0", "#") == shared
     assert opened.column("board-0", "learner") == [line.labels["learner"] for line in board.lines]
     ends = opened.column("board-0", "95 % interval")
     low = board.lines[0].measures["gain"].low

@@ -76,7 +76,9 @@ class Board {
 
   columns() {
     const { said } = this;
-    const place = { title: '#', number: true, first: true, value: (i) => said.rank[i], hint: 'rank; 1 is best' };
+    const shared = (rank) => said.rank.indexOf(rank) !== said.rank.lastIndexOf(rank);
+    const place = { title: '#', number: true, first: true, value: (i) => said.rank[i], hint: 'rank; 1 is best, = is shared',
+      text: (i) => (said.rank[i] === null ? '–' : `${shared(said.rank[i]) ? '=' : ''}${said.rank[i]}`) };
     const labels = this.varying.map((k) => ({
       title: said.kinds[k], choose: true, value: (i) => said.labels[i][k], text: (i) => said.labels[i][k] || '–',
     }));

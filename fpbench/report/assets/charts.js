@@ -6,7 +6,9 @@ const COLOURS = {
   dark: ['#56B4E9', '#E69F00', '#2CC99B', '#E79AC3', '#F0E442', '#F2683C', '#D0D0D0'],
 };
 const MARKERS = ['circle', 'square', 'diamond', 'triangle-up', 'cross', 'x', 'star'];
+const SIZES = { 'triangle-up': 13 }; // plotly's triangles are half as high
 const MOST_PANELS = 6;
+const WIDE = 12; // words from which on a lone chart takes the whole width
 
 let loading = null;
 const plots = new Map(); // by node: how it is drawn
@@ -28,17 +30,23 @@ const plotly = () => {
   return loading;
 };
 
+// Words below an axis: upright where there are many, as plotly hides a first one that leaves the page.
+const slant = (words) => {
+  if (words.length > WIDE) return -90;
+  return told(words).join('').length > 40 ? -35 : 0;
+};
+
 const layout = (x, y, more = {}) => {
   const axis = (said) => ({
     title: { text: safe(said.title), standoff: 8 }, type: said.log ? 'log' : 'linear', gridcolor: ink('line'), zerolinecolor: ink('line'),
     linecolor: ink('dim'), automargin: true, tickformat: said.log ? '~g' : undefined,
     ...(said.log ? { exponentformat: 'power', minor: { showgrid: false }, dtick: said.decades > 2.5 ? 1 : 'D2' } : {}),
-    ...(said.words ? { tickvals: said.words.map((_, i) => i), ticktext: told(said.words).map((word) => safe(cut(word))), tickangle: told(said.words).join('').length > 40 ? -35 : 0, range: [-0.6, said.words.length - 0.4] } : {}),
+    ...(said.words ? { tickvals: said.words.map((_, i) => i), ticktext: told(said.words).map((word) => safe(cut(word))), tickangle: slant(said.words), range: [-0.6, said.words.length - 0.4] } : {}),
     ...(said.range ? { range: said.range } : {}),
   });
   return {
     paper_bgcolor: 'rgba(0,0,0,0)', plot_bgcolor: 'rgba(0,0,0,0)', font: { color: ink('ink'), family: 'inherit', size: 12.5 },
-    margin: { l: 56, r: 12, t: 30, b: 44 }, xaxis: axis(x), yaxis: axis(y), hovermode: 'closest',
+    margin: { l: x.words && slant(x.words) === -35 ? 96 : 56, r: 12, t: 30, b: 44 }, xaxis: axis(x), yaxis: axis(y), hovermode: 'closest',
     showlegend: false,
     modebar: { bgcolor: 'rgba(0,0,0,0)', color: ink('dim'), activecolor: ink('accent') },
     hoverlabel: { bgcolor: ink('panel'), font: { color: ink('ink') }, bordercolor: ink('line') }, ...more,
@@ -84,7 +92,7 @@ const traces = (figure, panel, names, places, hidden) => panel.series.filter((se
   const line = {
     x, y: series.y, name: safe(series.name), customdata: series.of, type: 'scatter',
     mode: series.joined ? 'lines+markers' : 'markers', line: { color: colour, dash, width: 2 },
-    marker: { color: colour, symbol: marker, size: 9, line: { width: 1, color: ink('paper') } },
+    marker: { color: colour, symbol: marker, size: SIZES[marker] ?? 9, line: { width: 1, color: ink('paper') } },
     hovertemplate: series.x.map((place, i) => `${safe(series.name)}<br>${safe(figure.x.title)}: ${safe(typeof place === 'number' ? short(place) : place)}`
       + `<br>${safe(figure.y.title)}: ${short(series.y[i])}${series.low[i] === null ? '' : ` (${short(series.low[i])} to ${short(series.high[i])})`}`
       + `<br>${many(series.seeds[i], 'seed')}<extra></extra>`),
@@ -198,7 +206,7 @@ const figureOf = (run, figure) => {
   const decades = Math.max(...across) - Math.min(...across);
   const hidden = new Set();
   const mine = [];
-  const box = el('div', { class: one ? 'panels one' : 'panels' });
+  const box = el('div', { class: one ? `panels one${places.length > WIDE ? ' wide' : ''}` : 'panels' });
   const add = (panels) => box.append(...panels.map((panel) => el('div', { class: 'panel' },
     panel.title ? el('h4', {}, panel.title) : null,
     keep(plot(run, `${figure.title}${panel.title ? `, ${panel.title}` : ''}: a chart of ${figure.y.title} against ${figure.x.title}. The table below has its numbers.`,

@@ -29,6 +29,15 @@ const beats = (one, other, aims) => {
 const front = (points, aims) => points.filter((point) =>
   aims.every((aim) => worth(point, aim) !== null) && !points.some((other) => beats(other, point, aims)));
 
+// Room on both sides for the names of the outermost points.
+const roomy = (values, log) => {
+  const known = values.map((value) => (log ? Math.log10(value) : value)).filter(Number.isFinite);
+  if (!known.length) return undefined;
+  const [least, most] = [Math.min(...known), Math.max(...known)];
+  const room = 0.15 * (most - least) || 0.1;
+  return [least - room, most + room];
+};
+
 const NAMED = 10;
 const byTurns = (places) => {
   const order = places.map((_, i) => i).sort((a, b) => places[a] - places[b]);
@@ -76,12 +85,14 @@ const explorer = (run) => {
           ...(point.strongest ? [`strongest attack: ${safe(point.strongest)}`] : [])].join('<br>') + '<extra></extra>'),
         marker: { color: on ? colour : faint(colour), symbol: marker, size: on ? 13 : 9, line: { width: on ? 2 : 1.5, color: on ? ink('ink') : colour } } };
     }));
-    const axis = (aim) => ({ title: `${AIMS[aim].title}, ${AIMS[aim].best > 0 ? 'more' : 'less'} is better`, log: aim === 'epsilon' });
+    const axis = (aim) => ({ title: `${AIMS[aim].title}, ${AIMS[aim].best > 0 ? 'more' : 'less'} is better`, log: aim === 'epsilon',
+      range: roomy(data.flatMap((trace) => trace[aim === chosen.x ? 'x' : 'y']), aim === 'epsilon') });
     return [data.filter((trace) => trace.x.length), layout(axis(chosen.x), axis(chosen.y), {
       showlegend: names.length > 1, legend: { orientation: 'h', yanchor: 'top', y: -0.2, x: 0 } })];
   }, open);
   const several = points.some((point) => point.share !== null);
-  const state = (i) => (best.has(points[i]) ? 'not beaten' : 'beaten');
+  const lacks = (point) => [...chosen.counted].some((aim) => worth(point, aim) === null);
+  const state = (i) => (best.has(points[i]) ? 'not beaten' : lacks(points[i]) ? 'not compared' : 'beaten');
   const table = new Table({
     caption: 'Models: accuracy and unfairness on the test part; leak is the accuracy of the strongest attack less that of calling everyone a member of the largest group', key: 'table-models',
     columns: [
