@@ -179,4 +179,28 @@ def scopes(results: Results) -> Iterable[tuple[str, Results]]:
         yield f"data set {dataset}", chosen(results, mine[results.combination])
 
 
-__all__ = ["Filter", "Mask", "chosen", "meant", "read_filter", "scopes", "using"]
+def everywhere(results: Results, keep: Sequence[str]) -> tuple[Results, list[str]]:
+    """Rows of the lines that some row of every data set has, and the labels of the others.
+
+    Parameters
+    ----------
+    results
+        Rows.
+    keep
+        The kinds whose labels lines differ in.
+    """
+    done, failed = results.finished()
+    places = [list(KINDS).index(kind) for kind in keep]
+    place = list(KINDS).index("dataset")
+    found: dict[tuple[str, ...], set[str]] = {}
+    lines = [tuple(labels[i] for i in places) for labels in results.combinations]
+    for i in np.unique(results.combination[done | failed]).tolist():
+        found.setdefault(lines[i], set()).add(results.combinations[i][place])
+    most = max(map(len, found.values()), default=0)
+    whole = {line for line, names in found.items() if len(names) == most}
+    lacking = [" + ".join(filter(None, line)) for line in found if line not in whole]
+    mine = np.array([line in whole for line in lines], np.bool_)
+    return chosen(results, mine[results.combination]), lacking
+
+
+__all__ = ["Filter", "Mask", "chosen", "everywhere", "meant", "read_filter", "scopes", "using"]

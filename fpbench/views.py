@@ -25,7 +25,7 @@ from fpbench.leaderboard import (
 from fpbench.ordering import ranked_by
 from fpbench.pooling import pooled
 from fpbench.results import Results
-from fpbench.selection import chosen, scopes, using
+from fpbench.selection import chosen, everywhere, scopes, using
 from fpbench.tallies import Tallies
 
 
@@ -41,6 +41,8 @@ _POOLED = {
     "correctors": _View(("corrector",), "corrector"),
     "mechanisms": _View(("mechanism", "policy"), "mechanism"),
 }
+_NAMED = 3
+"""More lines than these are counted, not named."""
 VIEWS = {
     "combinations": "every combination of components",
     "attacks": "disclosures, adversaries and correctors, by their means over learners",
@@ -112,10 +114,22 @@ def _pooled_view(
     boards = []
     for apart, notes, mine in parted(tally, aspects(results, tally), lines, by, together=together):
         part = chosen(results, np.isin(tally.line, mine))
-        for scope, rows in scopes(part):
+        overall, *own = scopes(part)
+        if own:  # a mean over all data sets compares lines that are there on all of them
+            rows, lacking = everywhere(overall[1], wanted.keep)
+            more = (*notes, *_lacking(lacking))
+            boards.append(_board(rows, name, wanted.keep, by, title, overall[0], apart, more))
+        for scope, rows in own or [overall]:
             boards.append(_board(rows, name, wanted.keep, by, title, scope, apart, notes))
     check_measured(rank_by, names, boards)
     return [made for made in boards if made.lines]
+
+
+def _lacking(lines: Sequence[str]) -> list[str]:
+    if not lines:
+        return []
+    named = ", ".join(lines) if len(lines) <= _NAMED else f"{len(lines)} lines"
+    return [f"left out, as not run on every data set: {named}"]
 
 
 def _board(

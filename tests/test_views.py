@@ -301,3 +301,15 @@ def test_one_seed_does_not_tell_how_sure_a_front_is():
     points, found = front([row for row in run() if row["seed"] == 0])
     assert {p.share for p in points.values()} == {None}
     assert "one seed does not tell how sure the front is" in found.notes
+
+
+def test_over_all_data_sets_lines_compare_that_are_on_all_of_them():
+    """A mean over the settings that all lines share would else speak of one data set only."""
+    rows = [*run(dataset="one"), *run(dataset="two")]
+    rows = [r for r in rows if (r["dataset"], r["corrector"]) != ("two", "none")]
+    overall, one, two = views(rows, "correctors")
+    assert overall.scope == "overall: 2 data sets"
+    assert [line.labels["corrector"] for line in overall.lines] == ["exact"]
+    assert "left out, as not run on every data set: none" in overall.notes
+    assert {line.labels["corrector"] for line in one.lines} == {"exact", "none"}
+    assert {line.labels["corrector"] for line in two.lines} == {"exact"}
