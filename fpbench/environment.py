@@ -65,7 +65,9 @@ def _version(name: str) -> str | None:
 
 
 def _blas() -> list[str]:
-    import numpy as np  # noqa: F401  (threadpoolctl reports what is loaded)
+    # threadpoolctl reports what is loaded, and scipy brings a library of its own.
+    import numpy as np  # noqa: F401
+    import scipy.linalg  # noqa: F401
     from threadpoolctl import threadpool_info
 
     return sorted(

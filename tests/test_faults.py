@@ -189,6 +189,8 @@ class Command:
         self.process = subprocess.Popen(
             [*command, *options], cwd=where, start_new_session=True, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            # A shell that runs the tests in the background has children ignore Ctrl-C.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
         )  # fmt: skip
 
     def committed(self):

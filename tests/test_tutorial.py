@@ -37,7 +37,12 @@ PathFinder.find_spec = classmethod(find_spec)
 def run(*command, cwd):
     """Exit code 0 and what it said; errors belong to what a reader sees."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
-    env |= {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": "", "FPBENCH_DATA": str(cwd)}
+    env |= {
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONPATH": "",
+        "FPBENCH_DATA": str(cwd),
+        "COLUMNS": "120",
+    }
     done = subprocess.run(
         list(map(str, command)), cwd=cwd, env=env, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, text=True, check=False,

@@ -169,7 +169,7 @@ def test_the_command(command, tmp_path):
     for row in run.rows():
         if row["adversary"]:
             forge(run.path, row, initial_accuracy=0.123)
-    done = command("verify", "run", "--sample", "18")
+    done = command("verify", "run", "--sample", "18", COLUMNS="140")
     assert done.returncode == 1
     lines = done.stdout.splitlines()
     assert lines[0] == "differs"

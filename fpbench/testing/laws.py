@@ -89,7 +89,8 @@ class Check(NamedTuple):
 
 
 def _line(error: BaseException) -> str:
-    return " ".join(str(error).split())
+    # pytest adds to an assertion's message what it compared: it rewrites plugins, and we are one.
+    return " ".join(str(error).partition("\nassert ")[0].split())
 
 
 def _ran(case: Case, k: int = 2) -> Watched:

@@ -61,7 +61,8 @@ def check_component(cls: type[Component]) -> None:
     """
     verdicts = [(check, check()) for check in checks(cls)]
     broken = [f"{c}: {v.reason}" for c, v in verdicts if v.outcome is Outcome.BROKEN]
-    assert not broken, "\n".join(broken)
+    if broken:
+        raise AssertionError("\n".join(broken))
 
 
 def _of_class(cls: type[Component]) -> Iterator[Check]:

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import weakref
 from pathlib import Path
 from types import FrameType, FunctionType, MethodType, ModuleType
 from typing import Literal
@@ -90,6 +91,8 @@ def _walk():
     seen = set()
     while waiting:
         thing = waiting.pop()
+        if type(thing) in weakref.ProxyTypes:  # what they stand for may be gone
+            continue
         if id(thing) in seen or isinstance(thing, str | bytes | int | float):
             continue
         seen.add(id(thing))
