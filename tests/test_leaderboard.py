@@ -60,6 +60,18 @@ def test_too_few_seeds_share_ranks_and_say_so():
     )
 
 
+def test_a_chain_of_neighbours_shares_a_rank_and_a_note_says_so():
+    """Each is too near to the next to tell; the first and the last are not."""
+    wave = [0.05 * (-1) ** seed for seed in range(12)]
+    rows = [row(f"l{i}", seed, gain=-0.02 * i + wave[seed] * i)
+            for i in range(4) for seed in range(12)]  # fmt: skip
+    (board,) = rank(rows, "gain")
+    assert [line.rank for line in board.lines] == [1, 1, 1, 1]
+    assert board.notes == ("neighbours of one rank are not told apart; its first and last may be",)
+    (pair,) = rank([r for r in rows if r["learner"] in ("l0", "l1")], "gain")
+    assert pair.notes == ()
+
+
 def test_a_winner_needs_the_same_seeds():
     rows = [row("a", seed, gain=0.9) for seed in range(8)]
     rows += [row("b", seed, gain=0.1) for seed in range(8, 16)]
