@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from fpbench.actions import HANDED
@@ -136,6 +137,15 @@ def runs_alone(step: Step, limits: Limits, *, isolated: bool) -> bool:
     return (isolated and POSSIBLE and step.action in HANDED) or (
         bool(limits) and step.spec is not None
     )
+
+
+def apart(steps: Iterable[Step], limits: Limits) -> tuple[list[Step], list[Step]]:
+    """Steps that engines with workers run in processes of their own, and the others."""
+    alone: list[Step] = []
+    others: list[Step] = []
+    for step in steps:
+        (alone if runs_alone(step, limits, isolated=True) else others).append(step)
+    return alone, others
 
 
 def execute_alone(step: Step, parents: tuple[Any, ...], limits: Limits, address: str) -> Result:
@@ -298,4 +308,4 @@ class _Plain(pickle.Unpickler):
         return super().find_class(module, name)
 
 
-__all__ = ["POSSIBLE", "ForkServer", "execute_alone", "runs_alone"]
+__all__ = ["POSSIBLE", "ForkServer", "apart", "execute_alone", "runs_alone"]

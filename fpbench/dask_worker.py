@@ -13,7 +13,7 @@ from fpbench.alone import POSSIBLE, ForkServer, execute_alone, runs_alone
 from fpbench.execution import execute
 from fpbench.fitness import Needs, found, unlike
 from fpbench.processes import ONE_THREAD
-from fpbench.steps import Failure, Result
+from fpbench.steps import Failure, Result, Step
 from fpbench.warming import modules_of
 
 _CHECKED: dict[bytes, str] = {}
@@ -33,18 +33,22 @@ def do(order: bytes, needs: bytes, *parents: Result) -> Result:
     lacking = _lacking(needs)
     if lacking:
         raise UnfitWorkerError(worker.address, f"worker {worker.address} has {lacking}")
-    step, limits, topic, key, final, alone = pickle.loads(order)
+    step, limits, topic, key, final, alone, address = pickle.loads(order)
     given = tuple(parent.value for parent in parents)
     if (alone and POSSIBLE) or runs_alone(step, limits, isolated=True):
-        with _LOCK:
-            if not _SERVERS:
-                _SERVERS.append(ForkServer(modules_of([step])))
-            address = _SERVERS[0].address(sure=alone)
-        result = execute_alone(step, given, limits, address)
+        result = execute_alone(step, given, limits, address or _own_server(step, sure=alone))
     else:
         result = execute(step, given)
     worker.log_event(topic, (key, note_of(result, final)))
     return result
+
+
+def _own_server(step: Step, *, sure: bool) -> str:
+    """The address of this worker's server, on a cluster that the coordinator may not share."""
+    with _LOCK:
+        if not _SERVERS:
+            _SERVERS.append(ForkServer(modules_of([step])))
+        return _SERVERS[0].address(sure=sure)
 
 
 def unpack(content: bytes) -> Result:

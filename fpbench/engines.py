@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
-from fpbench.alone import POSSIBLE, ForkServer, execute_alone, runs_alone
+from fpbench.alone import POSSIBLE, ForkServer, apart, execute_alone, runs_alone
 from fpbench.errors import InputError
 from fpbench.execution import execute
 from fpbench.home import DataHome
@@ -141,10 +141,7 @@ class LokyEngine(Engine):
     ) -> None:
         super().__init__(home, limits)
         self._jobs = jobs
-        alone: list[Step] = []
-        others: list[Step] = []
-        for step in steps:
-            (alone if runs_alone(step, limits, isolated=True) else others).append(step)
+        alone, others = apart(steps, limits)
         self._modules, self._server = modules_of(others), ForkServer(modules_of(alone))
         self._pool = self._new()
         if alone:

@@ -96,7 +96,7 @@ def open_engine(
         elif asked.name == "loky":
             engine = LokyEngine(asked.jobs, home, limits, steps)
         else:
-            engine = _dask(asked, home, limits, needs)
+            engine = _dask(asked, home, limits, needs, steps)
         try:
             yield engine
         except BaseException:
@@ -112,14 +112,18 @@ def _check_limits(limits: Limits) -> None:
         raise InputError("[limits]: memory_limit: can be kept on Linux only")
 
 
-def _dask(asked: Asked, home: DataHome, limits: Limits, needs: Needs | None) -> Engine:
+def _dask(
+    asked: Asked, home: DataHome, limits: Limits, needs: Needs | None, steps: Iterable[Step]
+) -> Engine:
     try:
         from fpbench.dask_engine import connect
     except ModuleNotFoundError as error:
         if error.name not in ("dask", "distributed"):
             raise
         raise InputError("engine 'dask' is not installed: pip install 'fpbench[dask]'") from None
-    return connect(asked.scheduler, asked.jobs, asked.connect_timeout, home, limits, needs)
+    return connect(
+        asked.scheduler, asked.jobs, asked.connect_timeout, home, limits, needs, steps
+    )  # fmt: skip
 
 
 @contextmanager

@@ -1,0 +1,128 @@
+"""Having a dask cluster: one that is started here, or one whose scheduler runs already."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+import warnings
+from concurrent.futures import Future
+from typing import Any
+
+import dask
+from distributed import Client, LocalCluster, Nanny, WorkerPlugin
+from distributed.comm import get_address_host_port, parse_address
+from distributed.comm.registry import get_backend
+
+from fpbench.engines import EngineError
+from fpbench.fitness import Needs, found, unlike
+from fpbench.processes import ONE_THREAD
+
+_GRACE = 1.0
+"""Seconds more than its timeout that a connection may take to give up by itself."""
+_SETTINGS = {
+    # The tables of a run travel with the first task that needs them.
+    "distributed.admin.large-graph-warning-threshold": "1TB",
+    # A step that was there when a worker died is tried again alone, so few need to die.
+    "distributed.scheduler.allowed-failures": 1,
+    # For its dashboard, dask would look at the stack of each step a hundred times a second, and
+    # wake each process fifty times a second.
+    "distributed.worker.profile.enabled": False,
+    "distributed.admin.tick.interval": "1s",
+    "distributed.admin.system-monitor.interval": "10s",
+}
+
+
+class OfOurs(WorkerPlugin):  # type: ignore[misc]
+    """Sets up each worker of a cluster of ours: a terminal's Ctrl-C is the coordinator's."""
+
+    name = "fpbench"
+
+    def setup(self, worker: Any) -> None:
+        """Called in the worker."""
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def prepare() -> None:
+    """Set dask up for runs, and keep it from talking into a terminal."""
+    for name in ("distributed", "tornado", "asyncio", "bokeh"):
+        for logger in (name, *(n for n in logging.root.manager.loggerDict if n.startswith(name))):
+            logging.getLogger(logger).setLevel(logging.CRITICAL)
+    dask.config.set(_SETTINGS)
+
+
+def join(scheduler: str, timeout: float) -> Client:
+    """A client of a scheduler that must answer in time."""
+    try:
+        scheme, place = parse_address(scheduler)
+        if not place:
+            raise ValueError("it is empty")
+        get_backend(scheme)
+        get_address_host_port(scheduler)
+    except (ValueError, TypeError) as error:
+        said = f"scheduler {scheduler}: not an address such as tcp://HOST:PORT: {error}"
+        raise EngineError(said) from error
+    made: Future[Client] = Future()
+
+    def make() -> None:
+        client = Client.__new__(Client)
+        try:
+            client.__init__(scheduler, timeout=timeout, set_as_default=False)
+            made.set_result(client)
+        except Exception as error:
+            client.status = "closed"  # or it would try again to be, when it is forgotten
+            made.set_exception(error)
+
+    # A server that accepts and says nothing is waited for without end, whatever the timeout.
+    threading.Thread(target=make, daemon=True).start()
+    try:
+        return made.result(timeout + _GRACE)
+    except (OSError, TimeoutError) as error:
+        said = f"scheduler {scheduler}: does not answer within {timeout:g} s (--connect-timeout)"
+        raise EngineError(said) from error
+    except Exception as error:  # what a stranger says may be read as anything
+        said = " ".join(f"{type(error).__name__}: {error}".split())
+        said = f"scheduler {scheduler}: does not answer as a dask scheduler of this version: {said}"
+        raise EngineError(said) from error
+
+
+def start(jobs: int) -> LocalCluster:
+    """A cluster on this machine: processes of one thread each, which keep results in memory."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of ports that are taken
+        return LocalCluster(
+            n_workers=jobs, threads_per_worker=1, processes=True, dashboard_address=None,
+            memory_limit=0, silence_logs=logging.CRITICAL, env=ONE_THREAD, host="127.0.0.1",
+        )  # fmt: skip
+
+
+def compare(client: Client, needs: Needs) -> None:
+    """Refuse workers that have not what is needed, all in one message."""
+    there = client.run(found, needs.uses, on_error="return")
+    wrong: dict[str, list[str]] = {}
+    for where, has in sorted(there.items()):
+        if isinstance(has, BaseException):
+            said = f"no fpbench that says what it has (here {needs.here['fpbench']}): {has!r}"
+        else:
+            said = "; ".join(unlike(needs.here, has))
+        if said:
+            wrong.setdefault(said, []).append(where)
+    if wrong:
+        each = (f"worker {', '.join(where)} has {said}" for said, where in wrong.items())
+        raise EngineError(
+            "; ".join(each) + "; install the same there, or let it pass with --allow-mismatch"
+        )
+
+
+def kill(nanny: Any) -> None:
+    """Kill a worker at once, whatever it does."""
+    process = nanny.process.process if isinstance(nanny, Nanny) and nanny.process else None
+    if process is not None and process.pid is not None:
+        try:
+            process._process.kill()
+        except (OSError, ValueError):
+            return
+
+
+__all__ = ["OfOurs", "compare", "join", "kill", "prepare", "start"]
