@@ -7,6 +7,7 @@ the steps that need it.
 from __future__ import annotations
 
 import os
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from concurrent.futures import Future
@@ -28,6 +29,8 @@ ENGINES = {
     "loky": "in worker processes of this machine",
     "dask": "in the workers of a dask cluster, on this machine or on many",
 }
+_MEMORY = {"LOKY_MAX_MEMORY_LEAK_SIZE": str(2**30)}
+"""Bytes by which a worker may grow before loky replaces it: it keeps results on purpose."""
 
 
 class EngineError(InputError):
@@ -198,8 +201,10 @@ class LokyEngine(Engine):
     def _new(self) -> Any:
         from loky import ProcessPoolExecutor
 
+        # It restarts such a worker by itself, and nothing is lost by it.
+        warnings.filterwarnings("ignore", "A worker was restarted while some jobs", UserWarning)
         return ProcessPoolExecutor(
-            max_workers=self._jobs, env=ONE_THREAD, initializer=start_worker,
+            max_workers=self._jobs, env=ONE_THREAD | _MEMORY, initializer=start_worker,
             initargs=(os.getpid(),),
         )  # fmt: skip
 

@@ -84,6 +84,30 @@ class Deadly(Learner):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
+_LEAKED = []
+
+
+class Leaky(Learner):
+    """Never gives back its memory; says in which process it was."""
+
+    name = "leaky"
+    summary = "grows"
+    needs = frozenset({"features", "labels"})
+    number: int = Field(0, ge=0, description="tells one from another")
+    marks: str = Field("", description="a folder for the numbers of its processes")
+
+    def fit(self, sample, rng):
+        _LEAKED.append(np.ones(64 * MIB // 8))
+        Path(self.marks, f"{self.number}").write_text(str(os.getpid()))
+        time.sleep(1.1)  # loky looks every second
+        return _Yes()
+
+
+class _Yes:
+    def predict(self, features, rng, sensitive=None):
+        return np.ones(len(features), np.int8)
+
+
 def _walk():
     """Arrays in reach of this process: of every object, every frame, every module."""
     frames = [f for frame in sys._current_frames().values() for f in _outer(frame)]
@@ -199,7 +223,7 @@ def fpbench_correctors():
 
 @hookimpl
 def fpbench_learners():
-    return [Deadly]
+    return [Deadly, Leaky]
 
 
 @hookimpl
