@@ -26,34 +26,12 @@ from fpbench.facts import Fact
 from fpbench.kinds import ATTACK, AUDIT, KINDS
 from fpbench.limits import Limits
 from fpbench.listings import _demands, _parameter
-from fpbench.matrix import _FIELDS, Ranking, Shares
+from fpbench.matrix import Ranking, Shares, _File
 from fpbench.statements import Expectation
 from fpbench.summaries import Column, Summary
 
 DOCS = Path(__file__).parents[1] / "docs"
 MADE = "<!-- Made by .ci/reference.py: change the code, then run it. -->"
-
-TOP = {
-    "title": "text, shown above leaderboards",
-    "seeds": "how many seeds, counted from 0; or a list of them",
-    "split": "`[split]`: the parts that a data set is cut into",
-    "exclude": "`[[exclude]]`: combinations to leave out: kind = name or label, all of which is so",
-    "leaderboard": "`[leaderboard]`: how rows are ranked",
-    "limits": "`[limits]`: what a step may take",
-    "expect": "`[[expect]]`: statements about the results, which `fpbench reproduce` judges",
-    "summary": "`[[summary]]`: tables that `fpbench reproduce` prints",
-}
-"""Keys of a matrix that are no kinds."""
-KEYS = {
-    ("Shares", "train"): "share of the rows that the model is trained on, and the attack is about",
-    ("Shares", "test"): 'share of the rows on which it is tested and audited; `"original"`: the '
-    "test set of the data's authors",
-    ("Shares", "attack"): "share of the rows that the adversary knows, groups included",
-    ("Ranking", "rank_by"): "the measure, greatest first (for `error`, least first)",
-    ("Limits", "timeout"): "seconds that a step may take",
-    ("Limits", "memory_limit"): 'memory that a step may take: bytes, or a text as `"4 GiB"`',
-}
-"""What the models leave to their documentation."""
 
 
 def row(*cells: str) -> str:
@@ -76,9 +54,7 @@ def keys(model: type[BaseModel], leave: Collection[str] = ()) -> Iterator[str]:
     for name, said in schema.get("properties", {}).items():
         if name in leave:
             continue
-        told = KEYS.get((model.__name__, name), said.get("description", ""))
-        described = {**said, "description": told}
-        key, default, text = _parameter(name, described, name in required)
+        key, default, text = _parameter(name, said, name in required)
         kind, _, words = text.partition(". ")
         kind = kind.removesuffix(" or null").removesuffix(".")
         if kind.count("|") > 12:
@@ -116,7 +92,8 @@ def matrix_page() -> str:
     lines = [MADE, "", "# Reference: the matrix", ""]
     lines += ["What a matrix may say; [the matrix](matrix.md) says how it is read.", ""]
     lines += ["## Keys", ""]
-    rows = [(f"`{name}`", TOP[name]) for name in _FIELDS if name not in KINDS]
+    rows = [(f"`{name}`", _plain(field.description)) for name, field in _File.model_fields.items()
+            if name not in KINDS]  # fmt: skip
     rows += [(f"`[[{kind.name}]]`", f"{kind.summary}: [components](components.md#{kind.plural})")
              for kind in KINDS.values()]  # fmt: skip
     rows.append(("`[profile.NAME]`", "keys that replace those above: `--profile NAME`"))

@@ -36,12 +36,16 @@ class Limits(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    timeout: float | None = Field(None, gt=0, allow_inf_nan=False)
-    """Seconds."""
-    memory_limit: Annotated[
-        int | None, BeforeValidator(_in_bytes), AfterValidator(_sensible)
-    ] = None  # fmt: skip
-    """Bytes, beyond what a process has that has only been started."""
+    timeout: float | None = Field(
+        None, gt=0, allow_inf_nan=False, description="seconds that a step may take"
+    )
+    memory_limit: Annotated[int | None, BeforeValidator(_in_bytes), AfterValidator(_sensible)] = (
+        Field(
+            None,
+            description="memory that a step may take, beyond what its process has at the start: "
+            'bytes, or a text as `"4 GiB"`',
+        )
+    )
 
     def __bool__(self) -> bool:
         return self.timeout is not None or self.memory_limit is not None

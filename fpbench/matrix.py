@@ -34,9 +34,18 @@ class Shares(_Table):
     shares of the remaining rows.
     """
 
-    train: float = Field(1 / 3, gt=0, le=1)
-    test: Annotated[float, Field(gt=0, lt=1)] | Literal["original"] = 1 / 3
-    attack: float = Field(1 / 3, ge=0, lt=1)
+    train: float = Field(
+        1 / 3, gt=0, le=1,
+        description="share of the rows that the model is trained on, and the attack is about",
+    )  # fmt: skip
+    test: Annotated[float, Field(gt=0, lt=1)] | Literal["original"] = Field(
+        1 / 3,
+        description='share of the rows on which it is tested and audited; `"original"`: the test '
+        "set of the data's authors",
+    )
+    attack: float = Field(
+        1 / 3, ge=0, lt=1, description="share of the rows that the adversary knows, groups included"
+    )
 
     @property
     def total(self) -> float:
@@ -47,7 +56,9 @@ class Shares(_Table):
 class Ranking(_Table):
     """How the leaderboard ranks."""
 
-    rank_by: str = "gain"
+    rank_by: str = Field(
+        "gain", description="the measure, greatest first (for `error`, least first)"
+    )
 
 
 _PROFILE = re.compile(r"[\w-]{1,100}")
@@ -55,14 +66,37 @@ _Seed = Annotated[int, Field(ge=0, lt=2**63)]
 _Seeds = Annotated[int, Field(ge=1)] | Annotated[list[_Seed], Field(min_length=1)]
 _Choices = Annotated[list[dict[str, Any]], Field(min_length=1)]
 _FIELDS: dict[str, Any] = {
-    "title": (str, ""),
-    "seeds": (_Seeds, 1),
-    "split": (Shares, Shares()),
-    "exclude": (list[dict[str, str]], []),
-    "leaderboard": (Ranking, Ranking()),
-    "limits": (Limits, NO_LIMITS),
-    "expect": (list[dict[str, Any]], []),
-    "summary": (list[dict[str, Any]], []),
+    "title": (str, Field("", description="text, shown above leaderboards")),
+    "seeds": (_Seeds, Field(1, description="how many seeds, counted from 0; or a list of them")),
+    "split": (
+        Shares,
+        Field(Shares(), description="`[split]`: the parts that a data set is cut into"),
+    ),
+    "exclude": (
+        list[dict[str, str]],
+        Field(
+            [],
+            description="`[[exclude]]`: combinations to leave out: kind = name or label, all of "
+            "which is so",
+        ),
+    ),
+    "leaderboard": (
+        Ranking,
+        Field(Ranking(), description="`[leaderboard]`: how rows are ranked"),
+    ),
+    "limits": (Limits, Field(NO_LIMITS, description="`[limits]`: what a step may take")),
+    "expect": (
+        list[dict[str, Any]],
+        Field(
+            [],
+            description="`[[expect]]`: statements about the results, which `fpbench reproduce` "
+            "judges",
+        ),
+    ),
+    "summary": (
+        list[dict[str, Any]],
+        Field([], description="`[[summary]]`: tables that `fpbench reproduce` prints"),
+    ),
     **dict.fromkeys(KINDS, (_Choices | None, None)),
 }
 _File: type[BaseModel] = create_model("_File", __base__=_Table, **_FIELDS)
