@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from fpbench.board_columns import AUDITED
 from fpbench.kinds import ATTACK, AUDIT, Status
 from fpbench.leaderboard import Interval, interval
 from fpbench.seedwise import Row, number
@@ -19,15 +20,6 @@ SUMMARISED = (
     "corrected_accuracy", "gain", "gain_over_best", "metric_right", "claim_tolerance",
 )  # fmt: skip
 """Measures of a line, where its rows have them."""
-
-AUDITED = (
-    "epsilon", "true_ratio", "estimated_ratio", "error", "random_guess_error", "coverage",
-    "invalid_ratio", "uar", "uar_minus_error", "pair_consistency",
-    "certified_consistency", "isolated", "independence_gap", "separation_gap", "sufficiency_gap",
-    "pate_epsilon", "flip_probability", "sensitivity", "baseline_loss_test",
-    "loss_test", "expected_accuracy_test", "risk_gap_test", "risk_gap_train",
-)  # fmt: skip
-"""The same, of audits."""
 
 
 @dataclass(frozen=True)
