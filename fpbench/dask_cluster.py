@@ -7,19 +7,23 @@ import signal
 import threading
 import warnings
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, NamedTuple
 
 import dask
 from distributed import Client, LocalCluster, Nanny, WorkerPlugin
 from distributed.comm import get_address_host_port, parse_address
 from distributed.comm.registry import get_backend
 
+from fpbench.alone import ForkServer
 from fpbench.engines import EngineError
 from fpbench.fitness import Needs, found, unlike
 from fpbench.processes import ONE_THREAD
 
 _GRACE = 1.0
 """Seconds more than its timeout that a connection may take to give up by itself."""
+_LAST_WORDS = 10.0
+"""Seconds in which a cluster of ours is closed."""
+_LOG = logging.getLogger("fpbench.dask")
 _SETTINGS = {
     # The tables of a run travel with the first task that needs them.
     "distributed.admin.large-graph-warning-threshold": "1TB",
@@ -33,7 +37,30 @@ _SETTINGS = {
 }
 
 
-class OfOurs(WorkerPlugin):  # type: ignore[misc]
+class Cluster(NamedTuple):
+    """A cluster, and what of it ends with us."""
+
+    client: Client
+    ours: LocalCluster | None = None
+    server: ForkServer | None = None
+    """What forks one-use processes for all workers of ours; others have a server each."""
+
+    def close(self, *, now: bool) -> None:
+        """Leave it; end it if it is ours, without waiting for what still runs if it is now."""
+        if self.ours is not None and now:
+            for nanny in self.ours.workers.values():
+                _kill(nanny)
+        for closed in (self.client, self.ours):
+            if closed is not None:
+                try:
+                    closed.close(timeout=_LAST_WORDS)
+                except Exception:  # a cluster that is dying says many things
+                    _LOG.debug("closing", exc_info=True)
+        if self.server is not None:
+            self.server.close()
+
+
+class _OfOurs(WorkerPlugin):  # type: ignore[misc]
     """Sets up each worker of a cluster of ours: a terminal's Ctrl-C is the coordinator's."""
 
     name = "fpbench"
@@ -44,16 +71,15 @@ class OfOurs(WorkerPlugin):  # type: ignore[misc]
             signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def prepare() -> None:
-    """Set dask up for runs, and keep it from talking into a terminal."""
-    for name in ("distributed", "tornado", "asyncio", "bokeh"):
-        for logger in (name, *(n for n in logging.root.manager.loggerDict if n.startswith(name))):
-            logging.getLogger(logger).setLevel(logging.CRITICAL)
-    dask.config.set(_SETTINGS)
+def join(scheduler: str, timeout: float) -> Cluster:
+    """The cluster of a scheduler, which must answer in time.
 
-
-def join(scheduler: str, timeout: float) -> Client:
-    """A client of a scheduler that must answer in time."""
+    Raises
+    ------
+    EngineError
+        If it does not, or if there cannot be one at such an address.
+    """
+    _prepare()
     try:
         scheme, place = parse_address(scheduler)
         if not place:
@@ -77,7 +103,7 @@ def join(scheduler: str, timeout: float) -> Client:
     # A server that accepts and says nothing is waited for without end, whatever the timeout.
     threading.Thread(target=make, daemon=True).start()
     try:
-        return made.result(timeout + _GRACE)
+        return Cluster(made.result(timeout + _GRACE))
     except (OSError, TimeoutError) as error:
         said = f"scheduler {scheduler}: does not answer within {timeout:g} s (--connect-timeout)"
         raise EngineError(said) from error
@@ -87,14 +113,37 @@ def join(scheduler: str, timeout: float) -> Client:
         raise EngineError(said) from error
 
 
-def start(jobs: int) -> LocalCluster:
-    """A cluster on this machine: processes of one thread each, which keep results in memory."""
+def start(jobs: int, modules: tuple[str, ...]) -> Cluster:
+    """A cluster on this machine: processes of one thread each, which keep results in memory.
+
+    Parameters
+    ----------
+    jobs
+        How many processes.
+    modules
+        What their one-use processes need, if any have been seen to be needed.
+    """
+    _prepare()
+    server = ForkServer(modules)
+    if modules:
+        server.address()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of ports that are taken
-        return LocalCluster(
+        cluster = LocalCluster(
             n_workers=jobs, threads_per_worker=1, processes=True, dashboard_address=None,
             memory_limit=0, silence_logs=logging.CRITICAL, env=ONE_THREAD, host="127.0.0.1",
         )  # fmt: skip
+    client = Client(cluster, set_as_default=False)
+    client.register_plugin(_OfOurs())
+    return Cluster(client, cluster, server)
+
+
+def _prepare() -> None:
+    """Set dask up for runs, and keep it from talking into a terminal."""
+    for name in ("distributed", "tornado", "asyncio", "bokeh"):
+        for logger in (name, *(n for n in logging.root.manager.loggerDict if n.startswith(name))):
+            logging.getLogger(logger).setLevel(logging.CRITICAL)
+    dask.config.set(_SETTINGS)
 
 
 def compare(client: Client, needs: Needs) -> None:
@@ -115,7 +164,7 @@ def compare(client: Client, needs: Needs) -> None:
         )
 
 
-def kill(nanny: Any) -> None:
+def _kill(nanny: Any) -> None:
     """Kill a worker at once, whatever it does."""
     process = nanny.process.process if isinstance(nanny, Nanny) and nanny.process else None
     if process is not None and process.pid is not None:
@@ -125,4 +174,4 @@ def kill(nanny: Any) -> None:
             return
 
 
-__all__ = ["OfOurs", "compare", "join", "kill", "prepare", "start"]
+__all__ = ["Cluster", "compare", "join", "start"]

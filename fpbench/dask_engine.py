@@ -7,46 +7,44 @@ what they measured. Data is loaded on the coordinator, so that workers need none
 from __future__ import annotations
 
 import itertools
-import logging
 import pickle
 import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
+from itertools import islice, takewhile
 from typing import Any, NamedTuple
 
-from distributed import Client, KilledWorker, LocalCluster
 from distributed import Future as Remote
+from distributed import KilledWorker
 
-from fpbench import dask_cluster
-from fpbench.alone import POSSIBLE, ForkServer, apart, runs_alone
-from fpbench.dask_worker import UnfitWorkerError, do, note_of, unpack
+from fpbench.alone import POSSIBLE, apart, runs_alone
+from fpbench.dask_cluster import Cluster, compare, join, start
+from fpbench.dask_worker import Job, UnfitWorkerError, do, note_of, unpack
 from fpbench.engines import Engine, EngineError, InlineEngine
 from fpbench.execution import LostError
 from fpbench.fitness import Needs
 from fpbench.home import DataHome
 from fpbench.limits import Limits
-from fpbench.placing import Load, Places
+from fpbench.placing import Durations, Places
 from fpbench.steps import Failure, Result, Step
 from fpbench.warming import modules_of, warm
 
-_LOG = logging.getLogger("fpbench.dask")
 _MOST_REFUSALS = 3
 """So many unfit workers are met with a step before it fails."""
 _AT_ONCE = 8
 """So many steps for each thread are known, to choose from."""
 _LOOK_AGAIN = 2.0
 """Seconds after which the workers are counted again."""
-_LAST_WORDS = 10.0
-"""Seconds in which a cluster of ours is closed."""
 
 
 class _Kept(NamedTuple):
-    """A result that workers keep."""
+    """A result that workers keep: one of those of a task."""
 
     remote: Remote
+    number: int
     places: set[str]
     """Workers that have made it or were sent it, as far as is known here."""
 
@@ -68,32 +66,26 @@ class DaskEngine(Engine):
 
     Parameters
     ----------
-    client
-        Of the cluster's scheduler.
+    cluster
+        The cluster; it is left, or ended if it is ours, with the engine.
     home, limits
         As of any engine.
     needs
         What workers must have; None if that is not to be compared.
     modules
         What workers may import while data is loaded.
-    cluster, server
-        The cluster if it is ours, to be ended with the engine, and what forks its one-use
-        processes; workers of other clusters each have a server of their own.
     """
 
     def __init__(
         self,
-        client: Client,
+        cluster: Cluster,
         home: DataHome,
         limits: Limits,
         needs: Needs | None,
-        modules: tuple[str, ...] = (),
-        cluster: LocalCluster | None = None,
-        server: ForkServer | None = None,
+        modules: tuple[str, ...],
     ) -> None:
         super().__init__(home, limits)
-        self._client, self._cluster, self._server = client, cluster, server
-        self._modules = modules
+        self._cluster, self._client, self._modules = cluster, cluster.client, modules
         self._warming: list[Remote] = []
         self._needs = pickle.dumps(needs)
         self._loader = InlineEngine(home, limits)
@@ -101,11 +93,12 @@ class DaskEngine(Engine):
         self._notes: dict[str, bytes] = {}
         self._numbers = itertools.count()
         self._unfit: set[str] = set()
-        self._places, self._looked, self._threads = Places(), 0.0, 0
+        self._places, self._durations = Places(), Durations()
+        self._looked, self._threads = 0.0, 0
         self._waiting: deque[_Order] = deque()
         self._sent = 0
         self._lock = threading.RLock()
-        client.subscribe_topic(self._token, self._hear)
+        self._client.subscribe_topic(self._token, self._hear)
 
     @property
     def at_once(self) -> int:
@@ -131,17 +124,7 @@ class DaskEngine(Engine):
     def close(self, *, now: bool) -> None:
         """Leave the cluster; end it if it is ours."""
         self._loader.close(now=now)
-        if self._cluster is not None and now:
-            for nanny in self._cluster.workers.values():
-                dask_cluster.kill(nanny)
-        for closed in (self._client, self._cluster):
-            if closed is not None:
-                try:
-                    closed.close(timeout=_LAST_WORDS)
-                except Exception:  # a cluster that is dying says many things
-                    _LOG.debug("closing", exc_info=True)
-        if self._server is not None:
-            self._server.close()
+        self._cluster.close(now=now)
 
     def _load(self, step: Step, alone: bool) -> Future[Result]:
         """Load here; the table travels inside a task, so that no worker's death loses it."""
@@ -155,7 +138,7 @@ class DaskEngine(Engine):
         content = pickle.dumps(done.result().value, protocol=5)
         remote = self._task(self._new_key("load"), unpack, content)
         answer: Future[Result] = Future()
-        answer.set_result(Result(_Kept(remote, set()), done.result().seconds))
+        answer.set_result(Result(_Kept(remote, 0, set()), done.result().seconds))
         return answer
 
     def _retry(self, lost: list[Remote]) -> None:
@@ -176,78 +159,101 @@ class DaskEngine(Engine):
         """Send what waits to workers that are free; without any that is known, to whoever comes."""
         with self._lock:
             while self._waiting:
-                order = self._waiting[0]
-                near = [kept.places for kept in order.parents]
-                load = self._places.take(order.step.name, near, self._unfit)
-                if load is None and self._sent:
+                orders = self._next()
+                near = [kept.places for order in orders for kept in order.parents]
+                worker = self._places.take(near, self._unfit)
+                if worker is None and self._sent:
                     return
-                self._waiting.popleft()
+                for _ in orders:
+                    self._waiting.popleft()
                 self._sent += 1
                 try:
-                    self._send(order, load)
+                    self._send(orders, worker)
                 except Exception as error:  # a future carries whatever was raised
-                    self._sent -= 1
-                    order.answer.set_exception(error)
+                    self._back(orders, worker, error)
 
-    def _send(self, order: _Order, load: Load | None) -> None:
-        lost = [kept.remote for kept in order.parents if kept.remote.status == "error"]
+    def _next(self) -> list[_Order]:
+        """Of what waits, the first, and what is short enough to be done with it."""
+        if self._waiting[0].alone:
+            return [self._waiting[0]]
+        others = takewhile(lambda order: not order.alone, self._waiting)
+        number = self._durations.together(order.step.name for order in others)
+        return list(islice(self._waiting, number))
+
+    def _send(self, orders: list[_Order], worker: str | None) -> None:
+        parents = {kept.remote.key: kept for order in orders for kept in order.parents}
+        given = [kept.remote for kept in parents.values()]
+        lost = [remote for remote in given if remote.status == "error"]
         if lost:  # workers died with them; they are tried again
             self._retry(lost)
         options: dict[str, Any] = {}
         places = set()
-        if load is not None:  # should it die, any other will do
-            options = {"workers": [load.worker], "allow_other_workers": True}
-            places.add(load.worker)
-            for kept in order.parents:
-                kept.places.add(load.worker)
-        key = self._new_key(":".join(order.step.name))
-        address = None
-        if self._server is not None and (
-            (order.alone and POSSIBLE) or runs_alone(order.step, self._limits, isolated=True)
-        ):
-            address = self._server.address(sure=order.alone)
-        how = (order.step, self._limits, self._token, key, order.final, order.alone, address)
-        given = [kept.remote for kept in order.parents]
-        remote = self._task(key, do, pickle.dumps(how), self._needs, *given, **options)
+        if worker is not None:  # should it die, any other will do
+            options = {"workers": [worker], "allow_other_workers": True}
+            places.add(worker)
+            for kept in parents.values():
+                kept.places.add(worker)
+        key = self._new_key(":".join(orders[0].step.name))
+        numbers = {name: number for number, name in enumerate(parents)}
+        jobs = [self._job(order, numbers) for order in orders]
+        content = pickle.dumps((jobs, self._limits, self._token, key))
+        remote = self._task(key, do, content, self._needs, *given, **options)
 
         def done(remote: Remote) -> None:
-            result: Result | Exception
+            came: list[Result] | Exception
             try:
-                result = self._result(_Kept(remote, places), final=order.final)
+                came = self._results(remote, orders, places)
             except Exception as error:
-                result = error
+                came = error
             with self._lock:
-                self._sent -= 1
-                if load is not None:
-                    seconds = result.seconds if isinstance(result, Result) else None
-                    self._places.give_back(load, seconds)
-                self._answer(order, result)
+                self._back(orders, worker, came)
             self._send_waiting()
 
         remote.add_done_callback(done)
 
-    def _answer(self, order: _Order, result: Result | Exception) -> None:
-        """Say what came of a step, unless it is tried again."""
-        if isinstance(result, Result):
-            order.answer.set_result(result)
-        elif not isinstance(result, UnfitWorkerError):
-            order.answer.set_exception(result)
-        else:
-            where, message = result.args
+    def _job(self, order: _Order, numbers: Mapping[str, int]) -> Job:
+        """A step as its worker is told of it."""
+        address, server = None, self._cluster.server
+        alone = (order.alone and POSSIBLE) or runs_alone(order.step, self._limits, isolated=True)
+        if server is not None and alone:
+            address = server.address(sure=order.alone)
+        slots = tuple((numbers[kept.remote.key], kept.number) for kept in order.parents)
+        return Job(order.step, slots, order.final, order.alone, address)
+
+    def _back(
+        self, orders: list[_Order], worker: str | None, came: list[Result] | Exception
+    ) -> None:
+        """Say what came of steps, unless they are tried again."""
+        self._sent -= 1
+        if worker is not None:
+            self._places.give_back(worker)
+        if isinstance(came, list):
+            for order, result in zip(orders, came, strict=True):
+                self._durations.learn(order.step.name, result.seconds)
+                order.answer.set_result(result)
+        elif isinstance(came, UnfitWorkerError):
+            where, message = came.args
             self._unfit.add(where)
-            if order.refusals < _MOST_REFUSALS:
-                self._waiting.appendleft(order._replace(refusals=order.refusals + 1))
-            else:
-                failure = Failure(f"{order.step}: {message}", "", False)
-                order.answer.set_result(Result(failure, 0.0))
+            for order in reversed(orders):
+                self._refused(order, message)
+        else:
+            for order in orders:
+                order.answer.set_exception(came)
+
+    def _refused(self, order: _Order, message: str) -> None:
+        """Try a step elsewhere, if it has not been tried too often."""
+        if order.refusals < _MOST_REFUSALS:
+            self._waiting.appendleft(order._replace(refusals=order.refusals + 1))
+        else:
+            order.answer.set_result(Result(Failure(f"{order.step}: {message}", "", False), 0.0))
 
     def _hear(self, event: tuple[float, tuple[str, bytes]]) -> None:
         """What a worker says of a step, before its result is known to be there."""
         key, note = event[1]
         self._notes[key] = note
 
-    def _result(self, kept: _Kept, *, final: bool) -> Result:
-        remote = kept.remote
+    def _results(self, remote: Remote, orders: list[_Order], places: set[str]) -> list[Result]:
+        """What a task gave: values where these are wanted, otherwise where they are kept."""
         if remote.status == "error":
             error = remote.exception()
             if isinstance(error, KilledWorker):
@@ -256,13 +262,17 @@ class DaskEngine(Engine):
             raise error
         if remote.status != "finished":
             raise EngineError("the scheduler was lost; what is done is kept")
+        final = [order.final for order in orders]
         note = self._notes.pop(remote.key, None)
         if note is None:  # said to a connection that broke: ask
             note = self._task(self._new_key("note"), note_of, remote, final).result()
-        told: Result = pickle.loads(note)
-        if final or isinstance(told.value, Failure):
-            return told
-        return Result(kept, told.seconds)
+        told: list[Result] = pickle.loads(note)
+        return [
+            result
+            if wanted or isinstance(result.value, Failure)
+            else result._replace(value=_Kept(remote, number, places))
+            for number, (result, wanted) in enumerate(zip(told, final, strict=True))
+        ]
 
 
 def connect(
@@ -281,29 +291,18 @@ def connect(
     EngineError
         If the scheduler does not answer in time, has no workers, or one that lacks what is needed.
     """
-    dask_cluster.prepare()
     alone, others = apart(steps, limits)
-    modules, cluster, server = modules_of(others), None, None
-    if scheduler:
-        client = dask_cluster.join(scheduler, timeout)
-    else:
-        server = ForkServer(modules_of(alone))
-        if alone:
-            server.address()
-        cluster = dask_cluster.start(jobs)
-        client = Client(cluster, set_as_default=False)
-    engine = DaskEngine(client, home, limits, needs, modules, cluster, server)
+    cluster = join(scheduler, timeout) if scheduler else start(jobs, modules_of(alone))
+    engine = DaskEngine(cluster, home, limits, needs, modules_of(others))
     try:
         try:
-            client.wait_for_workers(1, timeout=timeout)
+            cluster.client.wait_for_workers(1, timeout=timeout)
         except TimeoutError as error:
             where = scheduler or "the local cluster"
             said = f"scheduler {where}: has no workers after {timeout:g} s (--connect-timeout)"
             raise EngineError(said) from error
-        if cluster is not None:
-            client.register_plugin(dask_cluster.OfOurs())
         if needs is not None:
-            dask_cluster.compare(client, needs)
+            compare(cluster.client, needs)
     except BaseException:
         engine.close(now=True)
         raise

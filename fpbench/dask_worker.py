@@ -6,12 +6,15 @@ import hashlib
 import os
 import pickle
 import threading
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from distributed import get_worker
 
 from fpbench.alone import POSSIBLE, ForkServer, execute_alone, runs_alone
 from fpbench.execution import execute
 from fpbench.fitness import Needs, found, unlike
+from fpbench.limits import Limits
 from fpbench.processes import ONE_THREAD
 from fpbench.steps import Failure, Result, Step
 from fpbench.warming import modules_of
@@ -27,20 +30,36 @@ class UnfitWorkerError(Exception):
     """A worker that has not what the run needs, and refuses its steps."""
 
 
-def do(order: bytes, needs: bytes, *parents: Result) -> Result:
-    """Do a step in a worker, and tell the coordinator."""
+class Job(NamedTuple):
+    """One of the steps that a task does."""
+
+    step: Step
+    slots: tuple[tuple[int, int], ...]
+    """Where its parents' results are: which argument of the task, which result of that."""
+    final: bool
+    alone: bool
+    address: str | None
+    """Where one-use processes are had; of this worker's own server if None."""
+
+
+def do(order: bytes, needs: bytes, *parents: tuple[Result, ...]) -> tuple[Result, ...]:
+    """Do steps in a worker, one after another, and tell the coordinator."""
     worker = get_worker()
     lacking = _lacking(needs)
     if lacking:
         raise UnfitWorkerError(worker.address, f"worker {worker.address} has {lacking}")
-    step, limits, topic, key, final, alone, address = pickle.loads(order)
-    given = tuple(parent.value for parent in parents)
-    if (alone and POSSIBLE) or runs_alone(step, limits, isolated=True):
-        result = execute_alone(step, given, limits, address or _own_server(step, sure=alone))
-    else:
-        result = execute(step, given)
-    worker.log_event(topic, (key, note_of(result, final)))
-    return result
+    jobs, limits, topic, key = pickle.loads(order)
+    results = tuple(_one(job, limits, parents) for job in jobs)
+    worker.log_event(topic, (key, note_of(results, [job.final for job in jobs])))
+    return results
+
+
+def _one(job: Job, limits: Limits, parents: tuple[tuple[Result, ...], ...]) -> Result:
+    given = tuple(parents[argument][index].value for argument, index in job.slots)
+    if (job.alone and POSSIBLE) or runs_alone(job.step, limits, isolated=True):
+        address = job.address or _own_server(job.step, sure=job.alone)
+        return execute_alone(job.step, given, limits, address)
+    return execute(job.step, given)
 
 
 def _own_server(step: Step, *, sure: bool) -> str:
@@ -51,15 +70,17 @@ def _own_server(step: Step, *, sure: bool) -> str:
         return _SERVERS[0].address(sure=sure)
 
 
-def unpack(content: bytes) -> Result:
+def unpack(content: bytes) -> tuple[Result]:
     """A table, out of the task that carried it."""
-    return Result(pickle.loads(content), 0.0)
+    return (Result(pickle.loads(content), 0.0),)
 
 
-def note_of(result: Result, final: bool) -> bytes:
-    """What the coordinator needs to know of a result."""
-    wanted = final or isinstance(result.value, Failure)
-    return pickle.dumps(result if wanted else Result(None, result.seconds))
+def note_of(results: tuple[Result, ...], final: Sequence[bool]) -> bytes:
+    """What the coordinator needs to know of results."""
+    wanted = (f or isinstance(r.value, Failure) for r, f in zip(results, final, strict=True))
+    return pickle.dumps(
+        [r if w else r._replace(value=None) for r, w in zip(results, wanted, strict=True)]
+    )
 
 
 def _lacking(needs: bytes) -> str:
@@ -81,4 +102,4 @@ def _one_thread() -> None:
     threadpool_limits(1)
 
 
-__all__ = ["UnfitWorkerError", "do", "note_of", "unpack"]
+__all__ = ["Job", "UnfitWorkerError", "do", "note_of", "unpack"]

@@ -167,6 +167,29 @@ def test_results_stay_on_the_workers(tmp_path, toys, cluster, monkeypatch):
     assert {row["status"] for row in run.rows()} == {"done"}, run.rows()
 
 
+def test_short_steps_travel_together(tmp_path, toys, cluster, monkeypatch):
+    """Of many that last milliseconds, one task does several; one that raises fails alone."""
+    from fpbench.dask_engine import DaskEngine
+
+    made = cluster()
+    made.worker("one")
+    tasks = []
+    task = DaskEngine._task
+
+    def counted(engine, key, *arguments, **options):
+        tasks.append(key)
+        return task(engine, key, *arguments, **options)
+
+    monkeypatch.setattr(DaskEngine, "_task", counted)
+    fails = {"sweep": ["never", "raises"]}
+    matrix = MATRIX | {"seeds": 20, "learner": [{"use": "parrot", "fails": fails}]}
+    far = fpbench.run(matrix, out=tmp_path / "far", scheduler=made.address)
+    assert timeless(far) == timeless(fpbench.run(matrix, out=tmp_path / "near"))
+    assert {row["status"] for row in far.rows()} == {"done", "failed"}
+    steps = 20 * (1 + 2 + 1 + 1 + 2 + 4 + 4)  # split, train, predict, disclose, guess, correct, ...
+    assert len(tasks) < steps / 2
+
+
 def test_a_worker_without_a_plugin_is_named_and_refused(tmp_path, toys, cluster, without_toys):
     made = cluster()
     made.worker("fit")
