@@ -1,16 +1,12 @@
 """The `check` and `new` commands, for authors of plugins."""
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from fpbench import console
 from fpbench.kinds import KINDS
-
-if TYPE_CHECKING:
-    from fpbench.testing import Check, Verdict
 
 
 def check(
@@ -33,22 +29,18 @@ def check(
 
     counts = dict.fromkeys(Outcome, 0)
     last = ""
-    for one, verdict in _verdicts(checks(package)):
+    for one in checks(package):
+        verdict = one()
         counts[verdict.outcome] += 1
         if broken and verdict.outcome is not Outcome.BROKEN:
             continue
         if last != str(one.case):
             last = str(one.case)
             console.heading(f"{last}  ({one.case.entry.source})")
-        reason = f": {verdict.reason}" if verdict.reason else ""
-        console.listing([(f"{verdict.outcome:7}  {one.law.words}{reason}",)])
+        console.listing([(verdict.line(one.law.words),)])
     typer.echo(", ".join(f"{count} {outcome}" for outcome, count in counts.items()))
     if counts[Outcome.BROKEN]:
         raise typer.Exit(1)
-
-
-def _verdicts(every: "list[Check]") -> "Iterator[tuple[Check, Verdict]]":
-    return ((one, one()) for one in every)
 
 
 def new(

@@ -95,8 +95,11 @@ class Catalog:
             hint = nearest(name, known) + (f" ({left} left out: --no-third-party)" if left else "")
             raise NameUnknownError(f"unknown {kind} {name!r}; {hint}") from None
         if entry.rivals:
-            owners = " and ".join(map(str, (entry.source, *entry.rivals)))
-            raise PluginError(f"{kind} {name!r} is claimed by {owners}; uninstall all but one")
+            owners = dict.fromkeys(map(str, (entry.source, *entry.rivals)))
+            said = f"{' and '.join(owners)}; uninstall all but one"
+            if len(owners) == 1:
+                said = f"{entry.source} more than once"
+            raise PluginError(f"{kind} {name!r} is claimed by {said}")
         return entry
 
     def component(self, kind: str, name: str) -> type[Component]:
@@ -121,7 +124,7 @@ def _import(lazy: Lazy, entry: Entry) -> Any:
     module, _, attribute = lazy.target.partition(":")
     try:
         return getattr(importlib.import_module(module), attribute)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise PluginError(
             f"{entry.kind} {entry.name!r} of {entry.source} fails on import: "
             f"{type(error).__name__}: {error}"
@@ -222,6 +225,8 @@ def _of_path(path: Path) -> tuple[Source, Path, dict[str, str]]:
     if not module and not (path / "__init__.py").is_file():
         what = "no pyproject.toml and no __init__.py in it" if path.is_dir() else "no such module"
         raise InputError(f"{path}: no plugin: {what}")
+    if not path.stem.isidentifier():
+        raise InputError(f"{path}: {path.stem!r} is no module's name: letters, digits and _")
     return Source(path.stem, ""), path.parent, {path.stem: path.stem}
 
 
@@ -245,7 +250,7 @@ def _register(
         manager.register(plugin, name)
         manager.check_pending()
         found = list(_offered(manager, plugin, source))
-    except Exception as error:  # any failure of a stranger's code is a row, not our end
+    except (Exception, SystemExit) as error:  # a stranger's failure is a row, not our end
         if manager.has_plugin(name):
             manager.unregister(name=name)
         import traceback
@@ -263,7 +268,7 @@ _NEWER = (
 )
 
 
-def _why(error: Exception) -> str:
+def _why(error: BaseException) -> str:
     """Why a plugin could not be registered, in one line."""
     from fpbench import __version__
 

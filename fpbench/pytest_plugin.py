@@ -23,8 +23,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--fpbench-target",
         metavar="PACKAGE_OR_PATH",
-        help="a distribution or path to test; by default the project that pytest runs in",
+        help="what --fpbench tests: a distribution or path, not the project that pytest runs in",
     )
+
+
+def _asked(config: pytest.Config) -> bool:
+    return bool(config.getoption("fpbench") or config.getoption("fpbench_target"))
+
+
+_LINE = "fpbench"
+"""The property of a report that says what became of a law."""
 
 
 class LawBrokenError(Exception):
@@ -41,6 +49,7 @@ class LawItem(pytest.Item):
     def runtest(self) -> None:
         """Test it."""
         verdict = self.check()
+        self.user_properties.append((_LINE, verdict.line(str(self.check))))
         if verdict.outcome == "skipped":
             pytest.skip(verdict.reason)
         if verdict.outcome == "broken":
@@ -79,22 +88,23 @@ def pytest_collection_modifyitems(
     session: pytest.Session, config: pytest.Config, items: list[pytest.Item]
 ) -> None:
     """Add the laws to the tests, before any are deselected."""
-    if config.getoption("fpbench"):
+    if _asked(config):
         laws = Laws.from_parent(session, name="fpbench", nodeid="fpbench")
         items += laws.collect()
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """One readable line a law."""
-    if not config.getoption("fpbench"):
+    if not _asked(config):
         return
     lines = [
-        (word, report)
-        for outcome, word in (("passed", "kept"), ("failed", "broken"), ("skipped", "skipped"))
+        value
+        for outcome in ("passed", "failed", "skipped")
         for report in terminalreporter.stats.get(outcome, [])
-        if report.nodeid.startswith("fpbench::") and (report.when == "call" or outcome != "passed")
+        for name, value in report.user_properties
+        if name == _LINE and report.when == "call"
     ]
     if lines:
         terminalreporter.section("laws of fpbench")
-    for word, report in lines:
-        terminalreporter.write_line(f"{word:7}  {report.nodeid.removeprefix('fpbench::')}")
+    for line in lines:
+        terminalreporter.write_line(line)

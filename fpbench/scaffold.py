@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from importlib import resources
+from importlib import metadata, resources
 from pathlib import Path
 
 from fpbench.errors import InputError, NameUnknownError, nearest
@@ -76,8 +76,10 @@ def test_law(check):
 
 
 def test_matrix(tmp_path):
-    rows = fpbench.run(PROJECT / "example.toml", out=tmp_path / "run").rows()
+    run = fpbench.run(PROJECT / "example.toml", out=tmp_path / "run")
+    rows = run.rows()
     assert [row["status"] for row in rows] == ["done", "done"]
+    assert len(run.leaderboard().lines) == 1
     assert {{row["{kind}"] for row in rows}} == {{"{name}"}}
 """
 
@@ -134,7 +136,8 @@ def write_package(kind: str, name: str, directory: Path) -> Path:
     Raises
     ------
     InputError
-        If the kind is unknown, the name is none or is taken, or the folder is there already.
+        If the kind is unknown, the name is none or is taken, the package is installed already, or
+        the folder is there.
     """
     _check(kind, name)
     folder = directory / f"fpbench-{name}"
@@ -159,6 +162,14 @@ def _check(kind: str, name: str) -> None:
         raise InputError(
             f"{kind} {name!r} is already in {entry.source}, and no two plugins may claim a name"
         )
+    package = f"fpbench-{name}"
+    try:
+        installed = metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return
+    raise InputError(
+        f"name {name!r}: {package} {installed} is installed already, and this would replace it"
+    )
 
 
 def files(kind: str, name: str) -> dict[str, str]:
@@ -191,4 +202,6 @@ def example(kind: str, name: str) -> str:
     if kind == "auditor":
         kinds = ("dataset", "learner", "auditor")
     tables = [f"[[{one}]]\n{used[one]}" for one in kinds]
+    if kind == "auditor":
+        tables.append('[leaderboard]\nrank_by = "accuracy_gap"')
     return "\n\n".join([f'title = "The {kind} {name}"\nseeds = 2', *tables]) + "\n"

@@ -85,10 +85,48 @@ def test_the_command_shows_a_line_for_each_law(toys, command):
     assert "policy clamp  (fpbench-toys 1.0)" in lines
     assert "  broken   agrees with brute force: its answer to a problem about" in done.stdout
     assert "  kept     is deterministic for a seed" in lines
+    assert "  kept     describes itself: summary, citation, parameters: it cites no source" in lines
     assert lines[-1].endswith("skipped")
     fewer = command("check", "fpbench-toys", "--broken").stdout.splitlines()
     assert fewer == [line for line in lines if line in fewer]
     assert not [line for line in fewer if line.startswith("  kept")]
+
+
+QUITS = """
+from fpbench import Policy, hookimpl
+
+class Quits(Policy):
+    \"\"\"It ends the process that asks it.\"\"\"
+
+    name = "quits"
+    summary = "ends the process"
+    {where}
+
+    def repair(self, answers, total, upper=None):
+        raise SystemExit(0)
+
+@hookimpl
+def fpbench_policies():
+    return [Quits]
+"""
+
+
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        ("", "  broken   gives results of the declared shape and range: SystemExit: 0"),
+        (
+            "@classmethod\n    def examples(cls, directory):\n        raise SystemExit(0)",
+            "  broken   registers: SystemExit: 0",
+        ),
+    ],
+)
+def test_a_plugin_that_ends_the_process_breaks_a_law(tmp_path, command, where, said):
+    """Otherwise the exit code would be its own: 0, and nothing was tested."""
+    (tmp_path / "quitting.py").write_text(QUITS.format(where=where))
+    done = command("check", tmp_path / "quitting.py")
+    assert done.returncode == 1
+    assert said in done.stdout.splitlines()
 
 
 def test_the_command_with_nothing_to_test_is_bad_input(command):
@@ -130,9 +168,25 @@ def test_pytest_has_a_test_for_each_law(project):
     )
     lines = said.partition("= laws of fpbench =")[2]
     assert "kept     corrector flip registers" in lines
-    assert "broken   corrector flip describes itself" in lines
+    law = "corrector flip describes itself: summary, citation, parameters"
+    assert f"\nbroken   {law}: its class has no docstring\n" in lines
     assert "Traceback" not in said
-    assert "1 failed, 3 passed" in said
+    law = "corrector flip does not modify what it is given"
+    assert f"\nskipped  {law}: its run ends in an error: AttributeError\n" in lines
+    assert "1 failed, 2 passed, 1 skipped" in said
+
+
+def test_pytest_takes_a_target_for_the_flag(project, tmp_path_factory):
+    """Also where a worker tests: what is said of a law travels with its report."""
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    for more in ([], ["-p", "xdist.plugin", "-n", "1"]):
+        done = run_pytest(
+            elsewhere, "--fpbench-target", project, "-k", "registers or itself", *more
+        )
+        assert done.returncode == 1
+        lines = done.stdout.partition("= laws of fpbench =")[2].splitlines()[1:3]
+        assert lines[0] == "kept     corrector flip registers"
+        assert lines[1].startswith("broken   corrector flip describes itself: summary, ")
 
 
 def test_pytest_without_a_plugin_has_nothing_to_test(tmp_path):

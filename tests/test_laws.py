@@ -7,6 +7,8 @@ import random
 from dataclasses import replace
 from functools import cache
 from itertools import count
+from pathlib import Path
+from threading import Lock
 from typing import Literal
 
 import numpy as np
@@ -17,11 +19,13 @@ from hypothesis import strategies as st
 from instances import draw
 from pydantic import ConfigDict, Field, PrivateAttr
 
-from fpbench import Claim, Correction, RateConstraint, SolverStatus
+from fpbench import Claim, Correction, DataError, DataFile, InputError, RateConstraint, SolverStatus
 from fpbench.builtin.adversaries.majority import Majority
 from fpbench.builtin.auditors.group_fairness import GroupFairness
 from fpbench.builtin.correctors.exact import Exact
+from fpbench.builtin.correctors.none import NoCorrection
 from fpbench.builtin.datasets.census_synthetic import CensusSynthetic
+from fpbench.builtin.datasets.table import GivenTable
 from fpbench.builtin.disclosures.published import Published
 from fpbench.builtin.learners.plain import Plain
 from fpbench.builtin.mechanisms.discrete_laplace import DiscreteLaplace
@@ -29,11 +33,15 @@ from fpbench.builtin.mechanisms.laplace import Laplace
 from fpbench.builtin.policies.clip import Clip
 from fpbench.testing import LAWS, Outcome, check_component, checks
 from fpbench.testing.brute_force import least_cost, satisfies
-from fpbench.testing.watching import difference, watch
+from fpbench.testing.watching import difference, parts, watch
 
 
 class NoSummary(Clip):
     summary = ""
+
+
+class Uncited(Clip):
+    reference = "TODO"
 
 
 class BadName(Clip):
@@ -46,6 +54,20 @@ class Undescribed(Clip):
 
 class Abstract(Plain):
     fit = Plain.__mro__[2].fit
+
+
+class Untyped(Clip):
+    size: object = Field(3, description="a size")
+
+
+class Lax(Clip):
+    model_config = ConfigDict(strict=False)
+    size: int = Field(3, description="a size")
+
+
+class TakesNaN(Clip):
+    size: float = Field(3.0, ge=0, description="a size")
+    share: float = Field(0.5, description="a share")
 
 
 class Loose(Clip):
@@ -92,6 +114,12 @@ class OutOfRange(Majority):
         return replace(guess, values=guess.values + 5)
 
 
+class Halves(Majority):
+    def guess(self, view, rng):
+        guess = super().guess(view, rng)
+        return replace(guess, values=np.full(len(guess.values), 0.5))
+
+
 class TooSure(Majority):
     def guess(self, view, rng):
         guess = super().guess(view, rng)
@@ -117,6 +145,46 @@ class Overflowing(Clip):
 class CamelCase(GroupFairness):
     def audit(self, subject, rng):
         return {"CamelCase": 1.0}
+
+
+class Undefined(GroupFairness):
+    def audit(self, subject, rng):
+        return {"gap": float("nan")}
+
+
+class Listing(GroupFairness):
+    def audit(self, subject, rng):
+        return [0.1]
+
+
+class Unsummed(Plain):
+    def fit(self, sample, rng):
+        model = super().fit(sample, rng)
+        ask = type(model).predict_proba
+        lie = {"predict_proba": lambda *given: ask(*given) / 2}
+        object.__setattr__(model, "__class__", type("Unsummed", (type(model),), lie))
+        return model
+
+
+class Overclaiming(Exact):
+    """Right about few people, and not about many."""
+
+    def correct(self, problem):
+        if len(problem.guess) < 20:
+            return super().correct(problem)
+        return Correction(problem.guess.copy(), SolverStatus.FEASIBLE, 0.0)
+
+
+class Worded(Exact):
+    """Says what it knows in words of its own, which nobody would check."""
+
+    def solve(self, problem):
+        return replace(super().solve(problem), status="optimal")
+
+
+class Quitting(Majority):
+    def guess(self, view, rng):
+        raise SystemExit(0)
 
 
 class Announcing(Published):
@@ -145,6 +213,16 @@ class Global(Clip):
         return super().repair(answers, total, upper)
 
 
+class Seeding(Clip):
+    def repair(self, answers, total, upper=None):
+        np.random.seed(0)
+        return super().repair(answers, total, upper)
+
+
+class SeedingToo(Seeding):
+    """The second to set the same seed changes nothing, unless somebody put it back."""
+
+
 class Standard(Clip):
     def repair(self, answers, total, upper=None):
         random.random()
@@ -163,6 +241,61 @@ class Renaming(Plain):
         model = super().fit(sample, rng)
         sample.features.iloc[0, 0] = 12345.0
         return model
+
+
+class Refitting(GroupFairness):
+    sees = GroupFairness.sees | {"model"}
+
+    def audit(self, subject, rng):
+        if subject.model is not None:
+            subject.model.tree.max_depth = 7
+        return super().audit(subject, rng)
+
+
+class Sorting(GivenTable):
+    def load(self, home):
+        home.tables["people"].features.iloc[0, 0] = 12345.0
+        return super().load(home)
+
+
+class Locked(Plain):
+    """Its models stay in the process that trained them."""
+
+    def fit(self, sample, rng):
+        model = super().fit(sample, rng)
+        object.__setattr__(model, "lock", Lock())
+        return model
+
+
+class Unclaimed(Published):
+    """What it claims stays where it is."""
+
+    def claim(self, context, rng):
+        claim = super().claim(context, rng)
+        return replace(claim, notes=Notes(lock=1))
+
+
+class Notes(dict):
+    def __reduce__(self):
+        raise TypeError("I stay")
+
+
+class Reader(CensusSynthetic):
+    """It reads a file, whatever is in it."""
+
+    @property
+    def files(self):
+        return (DataFile("kit-people.csv"),)
+
+    @classmethod
+    def examples(cls, directory):
+        (directory / "kit-people.csv").write_text("people")
+        return [{"rows": 300}]
+
+    def load(self, home):
+        if home.find("kit-people.csv").read_bytes()[:1] == b"\0":
+            raise KeyError("people")
+        return super().load(home)
 
 
 class TwoOnly(Clip):
@@ -186,6 +319,56 @@ class Careless(Clip):
 class Quiet(Laplace):
     def release(self, counts, sensitivity, epsilon, rng, upper=None):
         return (super().release(counts, sensitivity, epsilon, rng, upper) - counts) / 2 + counts
+
+
+class Repeating(Laplace):
+    """Noise enough, and always the same."""
+
+    def release(self, counts, sensitivity, epsilon, rng, upper=None):
+        return super().release(counts, sensitivity, epsilon, np.random.default_rng(7), upper)
+
+
+class Deaf(Laplace):
+    """Its noise is that of epsilon 1, whatever it is told."""
+
+    def release(self, counts, sensitivity, epsilon, rng, upper=None):
+        return super().release(counts, sensitivity, np.ones_like(epsilon, dtype=float), rng, upper)
+
+
+class Pooling(Laplace):
+    """It takes the greatest of several epsilons for all of them."""
+
+    def release(self, counts, sensitivity, epsilon, rng, upper=None):
+        return super().release(counts, sensitivity, np.full_like(epsilon, np.max(epsilon)), rng)
+
+
+class Careful(Laplace):
+    def guarantee(self, epsilon, neighbours):
+        if epsilon > 1:
+            raise InputError("epsilon must be 1 at most")
+        return super().guarantee(epsilon, neighbours)
+
+
+class Refusing(Laplace):
+    def guarantee(self, epsilon, neighbours):
+        raise InputError("no epsilon is good enough")
+
+
+class Frozen(DiscreteLaplace):
+    """Its secure noise is always the same."""
+
+    def release(self, counts, sensitivity, epsilon, rng, upper=None):
+        rng = np.random.default_rng(7) if self.noise == "secure" else rng
+        return DiscreteLaplace().release(counts, sensitivity, epsilon, rng, upper)
+
+
+class Faint(DiscreteLaplace):
+    """Its secure noise is a tenth of the simulated."""
+
+    def release(self, counts, sensitivity, epsilon, rng, upper=None):
+        price = np.asarray(epsilon) * (10 if self.noise == "secure" else 1)
+        own = np.random.default_rng() if self.noise == "secure" else rng
+        return DiscreteLaplace().release(counts, sensitivity, price, own, upper)
 
 
 class Insecure(DiscreteLaplace):
@@ -240,35 +423,59 @@ GIVES = "gives results of the declared shape and range"
 SEES = "needs no more than it may see"
 CASES = [
     (NoSummary, "describes itself: summary, citation, parameters", "it has no summary"),
+    (Uncited, "describes itself: summary, citation, parameters", "'TODO' names neither a year nor"),
     (Undescribed, "describes itself: summary, citation, parameters", "'size' has no description"),
     (BadName, "registers", "lower case, words joined by hyphens"),
     (Abstract, "registers", "lacks a method: fit"),
     (Overreaching, "declares what it may see", "sees: unknown ['sensitive']"),
     (Loose, "validates its parameters", "it accepts no-such-parameter = 1"),
+    (Untyped, "validates its parameters", "it accepts size = {"),
+    (Lax, "validates its parameters", "it accepts size = '1'"),
+    (TakesNaN, "validates its parameters", "it accepts share = nan"),
     (Mutable, "validates its parameters", "'size' can be changed after it was made"),
     (Forgetful, "survives a round trip of its parameters", "builds another component"),
     (Curious, SEES, "asks for more than it declares: 'features' is not to be seen here"),
     (Greedy, SEES, "asks for more than it declares: 'sensitive' is not to be seen here"),
     (Peeping, SEES, "asks for more than it declares: 'sensitive' is not to be seen here"),
     (OutOfRange, GIVES, "must be group codes in 0..1"),
+    (Halves, GIVES, "values must be an array of whole numbers"),
     (TooSure, GIVES, "a confidence is above 1"),
     (HeldOutTwice, GIVES, "held_out names a row twice"),
     (Shapeless, GIVES, "an answer is (1,), not (4, 2)"),
     (Overflowing, GIVES, "a repaired count is above the total"),
     (CamelCase, GIVES, "'CamelCase' is not snake_case"),
+    (Undefined, GIVES, "'gap' is NaN; what is undefined is None"),
+    (Listing, GIVES, "audit gave a list, not a dict or a Release"),
+    (Unsummed, GIVES, "the model's scores of a person do not sum to 1"),
+    (Overclaiming, GIVES, "it says feasible, and the claim does not hold"),
+    (Worded, GIVES, "'optimal' is not a SolverStatus"),
+    (Quitting, GIVES, "SystemExit: 0"),
+    (Locked, GIVES, "the model cannot travel to another worker: TypeError: cannot pickle"),
+    (Unclaimed, GIVES, "its result cannot travel to another worker: TypeError: I stay"),
     (Announcing, GIVES, "it claims 'ratio', and announces ['to-overall']"),
     (FewGroups, GIVES, "n_groups says 7"),
     (Dreaming, "is deterministic for a seed", "differ in 'confidence'"),
     (Global, "leaves global random state alone", "global generator of numpy.random"),
+    (Seeding, "leaves global random state alone", "global generator of numpy.random"),
+    (SeedingToo, "leaves global random state alone", "global generator of numpy.random"),
     (Standard, "leaves global random state alone", "global generator of random"),
     (Overwriting, "does not modify what it is given", "'0.0'"),
     (Renaming, "does not modify what it is given", "features.skill"),
+    (Refitting, "does not modify what it is given", "'2.tree.max_depth'"),
+    (Sorting, "does not modify what it is given", "tables.people.features"),
     (TwoOnly, "handles more than two groups, or refuses with a reason", "assert"),
     (Rude, "meets bad input with an error of fpbench", "a count that is NaN: raises RuntimeError"),
     (Careless, "meets bad input with an error of fpbench", "a count that is NaN: it is repaired"),
+    (Reader, "meets bad input with an error of fpbench", "its files are empty: they are loaded"),
     (Quiet, "keeps its promise of privacy under attack", "claims epsilon 1 at delta 0"),
+    (Repeating, "keeps its promise of privacy under attack", "the same for every seed"),
+    (Deaf, "keeps its promise of privacy under attack", "claims epsilon 0.2 at delta 0"),
+    (Pooling, "keeps its promise of privacy under attack", "the release at 0.2 has at least"),
+    (Refusing, "keeps its promise of privacy under attack", "it refuses every epsilon of 1.0"),
+    (Frozen, "draws secure noise apart, or refuses it", "is the same for every release"),
     (Insecure, "draws secure noise apart, or refuses it", "drawn from the seeded generator"),
     (Expensive, "agrees with brute force", "and brute force found"),
+    (Worded, "agrees with brute force", "'optimal' is not a SolverStatus"),
     (Lying, "agrees with brute force", "does not satisfy it"),
     (Despairing, "agrees with brute force", "is possible, and it says infeasible"),
     (Helpless, "agrees with brute force", "it answers no small problem"),
@@ -311,6 +518,91 @@ def test_secure_noise_alone_need_not_be_repeatable():
     assert [v for v in found.values() if v.outcome is Outcome.BROKEN] == []
     assert found["is deterministic for a seed"].reason.startswith("its randomness is the operating")
     assert found["draws secure noise apart, or refuses it"].outcome is Outcome.KEPT
+
+
+def verdict_of(cls, law):
+    (check,) = [check for check in checks(cls) if check.law.words == law]
+    return check()
+
+
+def test_a_file_that_is_no_text_is_met_with_an_error_too():
+    class Picky(Reader):
+        def load(self, home):
+            if not home.find("kit-people.csv").read_bytes():
+                raise DataError("it is empty")
+            return super().load(home)
+
+    reason = verdict_of(Picky, "meets bad input with an error of fpbench").reason
+    assert reason == "its files are no text: raises KeyError, no error of fpbench: 'people'"
+
+
+@pytest.mark.parametrize("absolute", [True, False])
+def test_files_elsewhere_are_left_alone(tmp_path, absolute):
+    """A data set of one's own file is not tried on rubbish: that would be written over it."""
+    kept = []
+
+    class Owner(CensusSynthetic):
+        @property
+        def files(self):
+            return (DataFile(str(kept[0]) if absolute else "../own.csv"),)
+
+        @classmethod
+        def examples(cls, directory):
+            kept.append((tmp_path if absolute else directory) / "own.csv")
+            kept[0].write_text("mine")
+            return [{"rows": 300}]
+
+    verdict = verdict_of(Owner, "meets bad input with an error of fpbench")
+    assert verdict.outcome is not Outcome.BROKEN
+    assert kept[0].read_text() == "mine"
+
+
+def test_secure_noise_is_attacked_too():
+    verdict = verdict_of(Faint, "draws secure noise apart, or refuses it")
+    assert verdict.outcome is Outcome.BROKEN
+    assert "claims epsilon 1 at delta 0 for neighbours = 'attribute'" in verdict.reason
+    assert "(confidence 0.999999999)" in verdict.reason
+
+
+def test_an_epsilon_that_is_refused_is_not_attacked():
+    check_component(Careful)
+
+
+def test_a_run_that_breaks_off_keeps_no_law_about_what_it_does():
+    found = {check.law.words: check() for check in checks(Quitting)}
+    for law in ("leaves global random state alone", "does not modify what it is given"):
+        assert found[law] == (Outcome.SKIPPED, "its run ends in an error: SystemExit")
+
+
+def test_global_generators_are_put_back():
+    before = dict(parts((random.getstate(), np.random.get_state())))
+    for check in checks(Seeding):
+        check()
+    assert dict(parts((random.getstate(), np.random.get_state()))) == before
+
+
+def test_whoever_cites_nothing_is_told_so():
+    law = "describes itself: summary, citation, parameters"
+    for cls, remark in ((Clip, "it cites no source"), (Laplace, "")):
+        assert verdict_of(cls, law) == (Outcome.KEPT, remark)
+
+
+def test_whoever_claims_nothing_of_its_answers_cannot_be_wrong():
+    outcome, reason = verdict_of(NoCorrection, "agrees with brute force")
+    assert outcome is Outcome.SKIPPED
+    assert "its answers have no status" in reason
+
+
+def test_a_reason_is_one_line_that_a_terminal_can_show():
+    class Screaming(Clip):
+        def repair(self, answers, total, upper=None):
+            raise ValueError("\x1b[31m" + "a\n" * 5000)
+
+    for check in checks(Screaming):
+        line = check().line("law")
+        assert len(line) < 600
+        assert line.isprintable()
+    assert "ValueError: \\x1b[31ma a a" in verdict_of(Screaming, GIVES).reason
 
 
 def test_examples_are_tested_each():
@@ -385,6 +677,19 @@ def test_watching_sees_what_is_changed_and_how_it_ends():
     assert (seen.changed, type(seen.error), seen.drew) == ("b.0", KeyError, "")
     assert numbers["b"][0][1] == 0
     assert watch(lambda mine: mine["a"].sum(), numbers).changed == ""
+
+
+def test_what_a_stranger_holds_is_watched_as_deep_as_it_goes():
+    class Model:
+        def __init__(self):
+            self.weights, self.itself, self.where = [np.zeros(2)], self, Path("there")
+
+    def change(mine):
+        mine.weights[0][1] = 1
+        hash(mine.where)  # which a path remembers
+
+    assert watch(change, Model()).changed == "weights.0"
+    assert watch(lambda mine: hash(mine.where), Model()).changed == ""
 
 
 def test_differences_leave_times_out_and_take_nan_for_nan():

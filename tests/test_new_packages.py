@@ -78,6 +78,14 @@ def test_they_pass_their_own_tests_unedited(place):
     assert "error" not in last
 
 
+def test_an_audit_of_ones_own_runs_to_a_leaderboard(place, tmp_path):
+    """It measures nothing that leaderboards know; the tests of the packages do the same."""
+    example = place / PACKAGES["auditor"] / "example.toml"
+    said = run(place / "venv/bin/fpbench", "run", example, "--out", tmp_path / "run", cwd="/")
+    assert "The auditor my-auditor" in said
+    assert "accuracy_gap" in said
+
+
 def test_one_is_checked_in_each_way(place):
     """By name, by path, and by pytest; with one line a law."""
     package = PACKAGES["policy"]
@@ -133,13 +141,15 @@ def test_the_template_is_plain(kind):
         ("learner", "../up", "must be lower case"),
         ("learner", "plain", "learner 'plain' is already in fpbench"),
         ("policy", "there", "fpbench-there: is there already"),
+        ("policy", "gone", "name 'gone': fpbench-gone 1.0 is installed already, and this would"),
     ],
 )
-def test_what_cannot_be_written_is_refused(tmp_path, kind, name, message):
+def test_what_cannot_be_written_is_refused(tmp_path, install, kind, name, message):
+    site = install("fpbench-gone", "gone", "from fpbench import hookimpl")
     (tmp_path / "fpbench-there").mkdir()
     with pytest.raises(InputError, match=message):
         write_package(kind, name, tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["fpbench-there"]
+    assert set(tmp_path.iterdir()) == {tmp_path / "fpbench-there", site}
 
 
 def test_the_command_says_what_comes_next(command, tmp_path):

@@ -106,6 +106,7 @@ def test_a_name_claimed_twice_names_both_owners_and_harms_nobody_else(install):
             "from fpbench import hookimpl\n@hookimpl\ndef fpbench_correctors(wand):\n    return []",
             "Argument(s) {'wand'}: fpbench 0.1.0 has no such thing",
         ),
+        ("raise SystemExit(0)", "SystemExit: 0"),
     ],
 )
 def test_a_broken_plugin_is_a_row(install, source, reason):

@@ -14,6 +14,7 @@ class Example(Mechanism):
 
     name = "example-name"
     summary = "adds Laplace noise"
+    reference = "Dwork et al., Calibrating Noise to Sensitivity in Private Data Analysis, TCC 2006"
     continuous = True
 
     def release(

@@ -228,8 +228,8 @@ def check_mechanism(
             raise AssertionError(
                 f"{chain} claims epsilon {claimed.epsilon:g} at delta {claimed.delta:g} for "
                 f"neighbours = {claimed.neighbours!r}, and has at least {attack.epsilon:.4g} "
-                f"(confidence {confidence:g}): counts {attack.one} and {attack.other} are easier "
-                "to tell apart than that"
+                f"(confidence {confidence:.12g}): counts {attack.one} and {attack.other} are "
+                "easier to tell apart than that"
             )
 
 

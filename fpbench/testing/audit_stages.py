@@ -12,15 +12,15 @@ from fpbench.auditing import Auditor, Mechanism, Policy
 from fpbench.home import DataHome
 from fpbench.privacy import HISTOGRAM, NEIGHBOURS, Guarantee
 from fpbench.releases import Release, Subject
+from fpbench.testing.checking import check_measures
+from fpbench.testing.data_stage import DatasetStage
 from fpbench.testing.stages import (
     AdversaryStage,
     Attempts,
     CorrectorStage,
-    DatasetStage,
     DisclosureStage,
     LearnerStage,
     Stage,
-    checked_measures,
 )
 from fpbench.testing.world import fill, step, world
 
@@ -130,8 +130,11 @@ class AuditorStage(Stage):
             sees, relation = component.sees, component.relation
 
             def audit(self, subject: Subject, rng: np.random.Generator) -> Any:
-                found.append(component.audit(subject, rng))
-                return found[0]
+                said = component.audit(subject, rng)
+                given = f"audit gave a {type(said).__name__}, not a dict or a Release"
+                assert isinstance(said, dict | Release), given
+                found.append(said)
+                return said
 
         measured = ACTIONS["audit"](Kept(), given, step(seed))
         return found[0], measured
@@ -139,7 +142,7 @@ class AuditorStage(Stage):
     def check(self, component: Auditor, given: Any, result: Any) -> None:
         """Measures by name, or a release with intervals."""
         found, measured = result
-        checked_measures(measured)
+        check_measures(measured, "measures")
         if isinstance(found, Release):
             values = np.asarray(found.values)
             assert values.ndim == 1, "values of a release must be one a repetition"
@@ -148,7 +151,7 @@ class AuditorStage(Stage):
                 assert np.shape(end) == values.shape, "ends of intervals must be one a value"
             assert not (found.low > found.high).any(), "an interval ends before it begins"
         else:
-            checked_measures(found)
+            check_measures(found, "measures")
 
     def attempts(self, component: Auditor, home: DataHome) -> Attempts:
         """There is no model, and nobody who answers about groups."""

@@ -144,6 +144,19 @@ class Case:
             self._watched[k, seed] = self._watch(k, seed)
         return self._watched[k, seed]
 
+    def ran(self, k: int = 2, seed: int = 0) -> Watched:
+        """What happens when it is run; whatever it raises is raised here.
+
+        Raises
+        ------
+        Inapplicable
+            If it cannot be run here.
+        """
+        watched = self.watched(k, seed)
+        if watched.error is not None:
+            raise watched.error
+        return watched
+
     def again(self) -> Watched:
         """What happens when it is run once more, as the first time."""
         return self._watch(2, 0)

@@ -2,33 +2,48 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
 from fpbench.components import Component
 from fpbench.specs import slot_kinds
 
+_OF_TYPE: dict[str, Any] = {"string": "1", "number": 1.5, "boolean": True, "object": {}}
+"""A value of each type of JSON; a whole number is a number, too."""
+
+_TYPED = {"type", "$ref", "allOf", "anyOf", "oneOf", "enum", "const"}
+"""What a schema says of a value that may not be anything."""
+
 
 def beyond(cls: type[Component]) -> Iterator[tuple[str, Any]]:
-    """Parameters, and a value of each that must be refused: past a limit, or of another type."""
+    """Parameters, and values of each that must be refused: past a limit, or of another type."""
     slots = slot_kinds(cls)
     for name, said in cls.model_json_schema().get("properties", {}).items():
-        options = said.get("anyOf", [said])
-        if name in slots or any("$ref" in option for option in options):
+        if name in slots:
             continue
-        yield from ((name, wrong) for wrong in _past(options))
-        types = {option.get("type") for option in options}
-        if types <= {"integer", "number", "null"}:
-            yield name, "a word"
+        options = said.get("anyOf", [said])
+        if not all(_TYPED & option.keys() for option in options):
+            yield name, {"no-such-parameter": 1}
+        if all("type" in option for option in options):
+            yield from ((name, wrong) for wrong in (*_past(options), *_of_another_type(options)))
+
+
+def _of_another_type(options: list[dict[str, Any]]) -> Iterator[Any]:
+    types = {option["type"] for option in options}
+    if "array" in types:  # what is in a list may stand for a list of one
+        return
+    yield from (value for name, value in _OF_TYPE.items() if name not in types)
 
 
 def _past(options: list[dict[str, Any]]) -> Iterator[Any]:
     """Values past the limits of a number that may be nothing else."""
-    numbers = [option for option in options if option.get("type") in ("integer", "number")]
-    if len(numbers) != 1 or len(options) > 2:
+    told = [option for option in options if option["type"] != "null"]
+    if len(told) != 1 or told[0]["type"] not in ("integer", "number"):
         return
-    (said,) = numbers
+    (said,) = told
     one = 1 if said["type"] == "integer" else 1.0
+    yield math.nan
     if "minimum" in said:
         yield said["minimum"] - one
     if "exclusiveMinimum" in said:

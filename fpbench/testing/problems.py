@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -67,8 +68,13 @@ def _constraints(expresses: frozenset[str], n: int, k: int) -> Iterator[Constrai
     yield from (constraint for constraint in others if constraint.word in expresses)
 
 
-def verdict(problem: Problem, found: Correction) -> str:
+def verdict(problem: Problem, found: Any) -> str:
     """What is wrong with an answer, by brute force; empty if nothing, or if it says nothing."""
+    if not isinstance(found, Correction):
+        return f"correct gave a {type(found).__name__}, not a Correction"
+    status: Any = found.status
+    if not isinstance(status, SolverStatus | None):
+        return f"the status {status!r} is not a SolverStatus"
     least, about = least_cost(problem), f"about {problem.constraints[0]!r}"
     if found.status is SolverStatus.INFEASIBLE and least is not None:
         return f"a problem {about} is possible, and it says infeasible"

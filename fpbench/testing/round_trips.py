@@ -3,9 +3,29 @@
 from __future__ import annotations
 
 import pickle
-from typing import Any
+from typing import Any, TypeVar
+
+import cloudpickle
+
+T = TypeVar("T")
 
 
 def travelled(thing: Any) -> Any:
     """The thing as another process would get it."""
     return pickle.loads(pickle.dumps(thing))
+
+
+def carried(result: T, what: str) -> T:
+    """A step's result as the worker that does the next step gets it.
+
+    Raises
+    ------
+    AssertionError
+        If it cannot be pickled, not even as engines pickle it.
+    """
+    try:
+        there: T = cloudpickle.loads(cloudpickle.dumps(result))
+    except Exception as error:  # whatever a stranger's `__reduce__` raises
+        problem = f"{what} cannot travel to another worker: {type(error).__name__}: {error}"
+        raise AssertionError(problem) from None
+    return there

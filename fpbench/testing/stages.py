@@ -9,13 +9,24 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fpbench.actions import ACTIONS, CHECKS, HANDED
-from fpbench.components import Adversary, Component, Corrector, Dataset, Disclosure, Learner
+from fpbench.components import Adversary, Component, Corrector, Disclosure, Learner
 from fpbench.home import DataHome
 from fpbench.rates import FORMS, RateConstraint
-from fpbench.records import Claim, Guess, Predictions, Problem, Sample, Split
+from fpbench.records import (
+    Claim,
+    Codes,
+    Guess,
+    Predictions,
+    Problem,
+    Sample,
+    SolverStatus,
+    Split,
+)
 from fpbench.rules import Rules
-from fpbench.steps import Step
-from fpbench.tables import Table
+from fpbench.testing.brute_force import satisfies
+from fpbench.testing.checking import check_measures, check_probabilities, check_whole
+from fpbench.testing.problems import unknown_constraint
+from fpbench.testing.round_trips import carried
 from fpbench.testing.world import ASKED, KitDisclosure, KitLearner, KitPeople, fill, step, world
 
 Attempts = Iterator[tuple[str, Callable[[], Any]]]
@@ -49,37 +60,6 @@ class Stage(ABC):
         yield from ()
 
 
-class DatasetStage(Stage):
-    """Loads."""
-
-    groups = False
-
-    def given(self, component: Dataset, k: int, home: DataHome) -> Any:
-        """The data directories."""
-        return (home,)
-
-    def run(self, component: Dataset, given: Any, seed: int) -> Table:
-        """Load."""
-        table: Table = ACTIONS["load"](component, given, step(seed))
-        return table
-
-    def check(self, component: Dataset, given: Any, result: Any) -> None:
-        """A table, which has checked itself, of as many groups as were announced."""
-        assert isinstance(result, Table), f"load gave a {type(result).__name__}, not a Table"
-        k = component.n_groups
-        assert k in (None, len(result.groups)), f"n_groups says {k}, and there are {result.groups}"
-        both = {*result.features.columns} & {*result.sensitive.columns}
-        assert not both, f"sensitive columns are features, too: {', '.join(sorted(both))}"
-        result.domain.check_names(result.features.columns)
-
-    def attempts(self, component: Dataset, home: DataHome) -> Attempts:
-        """Its files are not there."""
-        if component.files:
-            nowhere = DataHome((home.directories[0] / "nowhere",))
-            if component.absent(nowhere):
-                yield "its files are missing", lambda: component.load(nowhere)
-
-
 def _one_label(sample: Sample) -> Sample:
     """A few people, all of label 0."""
     few = sample.take(np.arange(60))
@@ -100,12 +80,13 @@ class LearnerStage(Stage):
     def run(self, component: Learner, given: Any, seed: int) -> Any:
         """Train, predict, and ask for scores and rules if it has them."""
         (split,) = given
-        model = ACTIONS["train"](component, given, step(seed))
+        model = carried(ACTIONS["train"](component, given, step(seed)), "the model")
         said: dict[str, Any] = {
             "predictions": ACTIONS["predict"](component, (model, split), step(seed))
         }
         if component.gives_scores:
             said["scores"] = ACTIONS["reveal"](component, (model, split), step(seed))
+            said["proba"] = self._proba(component, model, split.test, seed)
         if component.gives_rules:
             said["rules"] = model.rules
         if component.gives_baseline:
@@ -113,19 +94,24 @@ class LearnerStage(Stage):
             said["baseline"] = model.baseline.predict_proba(features, step(seed).rng())
         return said
 
+    @staticmethod
+    def _proba(component: Learner, model: Any, people: Sample, seed: int) -> Any:
+        sensitive = people.sensitive if component.predicts_with_sensitive else None
+        return model.predict_proba(people.features, step(seed).rng(), sensitive)
+
     def check(self, component: Learner, given: Any, result: Any) -> None:
         """Predictions of 0 and 1 (the step sees to it); rules that predict them."""
         split: Split = given[0]
         predictions: Predictions = result["predictions"]
-        _snake_case(predictions.notes, "notes")
+        check_measures(predictions.notes, "notes")
         if "rules" in result:
             rules = result["rules"]
             assert isinstance(rules, Rules), f"rules are a {type(rules).__name__}, not Rules"
             by_rules = rules.predict(split.test.features)
             assert np.array_equal(by_rules, predictions.test), "the rules predict something else"
-        if "baseline" in result:
-            proba = np.asarray(result["baseline"])
-            assert proba.shape == (len(split.test), 2), f"the baseline's scores are {proba.shape}"
+        for whose, name in (("the model", "proba"), ("the baseline", "baseline")):
+            if name in result:
+                check_probabilities(result[name], len(split.test), whose)
 
     def attempts(self, component: Learner, home: DataHome) -> Attempts:
         """Everybody has the same label; a column is missing."""
@@ -163,7 +149,7 @@ class DisclosureStage(Stage):
             assert constraint.word in words, f"it claims {constraint.word!r}, and announces {words}"
             constraint.check(len(given[0].train), len(given[0].train.groups))
         assert result.source, "its claim says no source"
-        _snake_case(result.notes, "notes")
+        check_measures(result.notes, "notes")
 
     def attempts(self, component: Disclosure, home: DataHome) -> Attempts:
         """The learner aims at nothing."""
@@ -183,10 +169,13 @@ class AdversaryStage(Stage):
         """Tune, if it is tuned once, and guess."""
         said, tuned = step(seed), component
         if component.tunes_once:
-            tuned = ACTIONS["tune"](component, HANDED["tune"](component, given[:1], said), said)
+            known = HANDED["tune"](component, given[:1], said)
+            tuned = carried(ACTIONS["tune"](component, known, said), "the tuned adversary")
         handed = HANDED["guess"](tuned, given, said)
         guess: Guess = ACTIONS["guess"](tuned, handed, said)
         assert isinstance(guess, Guess), f"guess gave a {type(guess).__name__}, not a Guess"
+        for what in ("values", "held_out", "held_out_values"):
+            check_whole(getattr(guess, what), what)
         CHECKS["guess"](guess, handed)
         return guess
 
@@ -198,7 +187,7 @@ class AdversaryStage(Stage):
         assert len(np.unique(rows)) == len(rows), "held_out names a row twice"
         for confidence in (result.confidence, result.held_out_confidence):
             assert (confidence <= 1).all(), "a confidence is above 1"
-        _snake_case(result.notes, "notes")
+        check_measures(result.notes, "notes")
 
     def attempts(self, component: Adversary, home: DataHome) -> Attempts:
         """The attack set is of one person, and of nobody."""
@@ -248,39 +237,35 @@ class CorrectorStage(Stage):
         """Everyone's group; a bound that is not above the objective."""
         correction, measures = result
         n, k = len(given[0].train), len(given[0].train.groups)
+        status = correction.status
+        assert isinstance(status, SolverStatus | None), f"{status!r} is not a SolverStatus"
         if correction.values is not None:
-            values = np.asarray(correction.values)
+            values = correction.values
+            check_whole(values, "values")
             assert values.shape == (n,), f"values are {values.shape}, not ({n},)"
             assert ((values >= 0) & (values < k)).all(), f"values must be codes in 0..{k - 1}"
+            self._check_claim(given, values, status)
         if correction.objective is not None and correction.bound is not None:
             slack = 1e-9 * max(1, abs(correction.objective))
             assert correction.bound <= correction.objective + slack, "the bound is above the cost"
         if correction.moves is not None:
             assert correction.moves.shape == (2, k, k), f"moves are {correction.moves.shape}"
-        _snake_case(measures, "measures")
+        check_measures(measures, "measures")
+
+    def _check_claim(self, given: Any, values: Codes, status: SolverStatus | None) -> None:
+        split, predictions, guess, claim = given
+        if status is None or claim is None:  # then it says nothing of a claim
+            return
+        labels, k = split.train.labels, len(split.train.groups)
+        problem = Problem(guess.values, k, predictions.train, labels, claim.constraints)
+        assert satisfies(problem, values), f"it says {status}, and the claim does not hold"
 
     def attempts(self, component: Corrector, home: DataHome) -> Attempts:
         """A constraint that it cannot express."""
-        from fpbench.testing.problems import unknown_constraint
-
         guess, said = np.array([0, 1, 0, 1]), np.array([0, 1, 1, 0])
         problem = Problem(guess, 2, said, said, (unknown_constraint(),))
         yield "a constraint that nobody can express", lambda: component.correct(problem)
 
 
-def _snake_case(measures: Any, what: str) -> None:
-    for name, value in dict(measures).items():
-        assert isinstance(name, str), f"{what} are named by texts, not {name!r}"
-        assert name.isidentifier() and name.lower() == name, f"{what}: {name!r} is not snake_case"
-        plain = isinstance(value, str | int | float | np.number | np.bool_ | None)
-        assert plain, f"{what}: {name!r} is a {type(value).__name__}, not a number or a text"
-
-
-def checked_measures(measures: Any) -> None:
-    """Raise AssertionError if measures are not named numbers or texts."""
-    assert isinstance(measures, dict), f"measures are a {type(measures).__name__}, not a dict"
-    _snake_case(measures, "measures")
-
-
-__all__ = ["AdversaryStage", "Attempts", "CorrectorStage", "DatasetStage", "DisclosureStage",
-           "LearnerStage", "Stage", "Step", "checked_measures"]  # fmt: skip
+__all__ = ["AdversaryStage", "Attempts", "CorrectorStage", "DisclosureStage",
+           "LearnerStage", "Stage"]  # fmt: skip

@@ -101,7 +101,7 @@ def of_entry(catalog: Catalog, entry: Entry) -> Iterator[Check]:
         examples = catalog.component(entry.kind, entry.name).examples(directory)
         if not examples:
             raise PluginError("its examples are none, so there is nothing to test")
-    except Exception as error:  # a stranger's code, and a row
+    except (Exception, SystemExit) as error:  # a stranger's code, and a row
         yield _broken(catalog, entry, directory, error)
         return
     for number, parameters in enumerate(examples):
@@ -110,7 +110,7 @@ def of_entry(catalog: Catalog, entry: Entry) -> Iterator[Check]:
         yield from (Check(case, law) for law in LAWS if entry.kind in law.kinds)
 
 
-def _broken(catalog: Catalog, entry: Entry, directory: Path, error: Exception) -> Check:
+def _broken(catalog: Catalog, entry: Entry, directory: Path, error: BaseException) -> Check:
     """The only check of a component that cannot even be imported."""
 
     def fail(case: Case) -> None:

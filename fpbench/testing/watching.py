@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import copy
+import os
 import random
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from typing import Any
@@ -14,7 +16,13 @@ import numpy as np
 
 from fpbench.records import Sample
 
-_PLAIN = (str, bytes, bool, int, float, complex, type(None))
+_PLAIN = (str, bytes, bool, int, float, complex, type(None), Enum, os.PathLike)
+
+_GENERATORS: dict[str, tuple[Callable[[], Any], Callable[[Any], None]]] = {
+    "numpy.random": (np.random.get_state, np.random.set_state),
+    "random": (random.getstate, random.setstate),
+}
+"""Global generators: how their state is read, and put back."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +32,7 @@ class Watched:
     given: Any
     """What it was given, as it was before."""
     result: Any = None
-    error: Exception | None = None
+    error: Exception | SystemExit | None = None
     changed: str = ""
     """The first thing it changed of what it was given; empty if nothing."""
     drew: str = ""
@@ -34,21 +42,32 @@ class Watched:
 def watch(call: Callable[[Any], Any], given: Any) -> Watched:
     """Call with a copy of what is given, and see what happens; warnings are the plugin's affair."""
     mine = copy.deepcopy(given)
-    before, state = dict(parts(mine)), _global_state()
+    before, states = dict(parts(mine)), _states()
     result, error = None, None
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             result = call(mine)
-    except Exception as found:  # whatever a stranger's code raises is what the laws judge
+    except (Exception, SystemExit) as found:  # whatever a stranger's code raises is judged by laws
         error = found
-    drew = next((name for name, value in _global_state().items() if value != state[name]), "")
+    drew = next((name for name, now in _states().items() if difference(now, states[name])), "")
     return Watched(given, result, error, unlike(before, dict(parts(mine))), drew)
 
 
-def _global_state() -> dict[str, Any]:
-    legacy = np.random.get_state(legacy=False)
-    return {"numpy.random": dict(parts(legacy)), "random": random.getstate()}
+@contextmanager
+def generators_kept() -> Iterator[None]:
+    """Put global generators back as they were, so that whoever seeds one is seen every time."""
+    states = _states()
+    try:
+        yield
+    finally:
+        for name, (_, put_back) in _GENERATORS.items():
+            put_back(states[name])
+
+
+def _states() -> dict[str, Any]:
+    # Copies: numpy hands out its own memory.
+    return {name: copy.deepcopy(state()) for name, (state, _) in _GENERATORS.items()}
 
 
 def difference(one: Any, other: Any) -> str:
@@ -64,22 +83,25 @@ def unlike(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
     return ""
 
 
-def parts(thing: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Everything comparable in a thing, by where it is; measures of time are left out."""
-    if path.rpartition(".")[2].endswith("seconds"):
+def parts(thing: Any, path: str = "", within: tuple[int, ...] = ()) -> Iterator[tuple[str, Any]]:
+    """Everything comparable in a thing, by where it is; measures of time are left out.
+
+    `within` are the things that it is a part of, by identity: one may be a part of itself.
+    """
+    if path.rpartition(".")[2].endswith("seconds") or id(thing) in within:
         return
     if isinstance(thing, np.ndarray):
         raw = repr(thing.tolist()) if thing.dtype == object else thing.tobytes()
         yield path, (thing.dtype.str, thing.shape, raw)
     elif isinstance(thing, np.generic):
         yield path, repr(thing.item())
-    elif isinstance(thing, (Enum, *_PLAIN)):
+    elif isinstance(thing, _PLAIN):
         yield path, repr(thing)  # so that NaN is NaN
     else:
         inner = list(_inside(thing))
         yield f"{path}.type", f"{type(thing).__qualname__} of {len(inner)}"
         for name, value in inner:
-            yield from parts(value, f"{path}.{name}".lstrip("."))
+            yield from parts(value, f"{path}.{name}".lstrip("."), (*within, id(thing)))
 
 
 def _inside(thing: Any) -> Iterator[tuple[str, Any]]:
@@ -98,6 +120,9 @@ def _inside(thing: Any) -> Iterator[tuple[str, Any]]:
     elif hasattr(thing, "columns") and hasattr(thing, "items"):  # a DataFrame
         yield "index", np.asarray(thing.index)
         yield from ((str(name), _column(column)) for name, column in thing.items())
+    elif not isinstance(thing, type):  # a model, say: what pickle would keep of it
+        state = thing.__getstate__()
+        yield from state.items() if isinstance(state, dict) else [("state", state)]
 
 
 def _column(column: Any) -> Any:
