@@ -1,4 +1,4 @@
-"""The smallest fpbench plugin: an adversary that needs to see nothing of anybody."""
+"""The smallest fpbench plugin: an adversary that uses only what it knows of other people."""
 
 import numpy as np
 
@@ -10,15 +10,14 @@ class Majority(Adversary):
 
     name = "majority-hello"
     summary = "guesses the most common group of the attack set"
-    sees = frozenset({"features"})
+    sees = frozenset({"features"})  # of the people it attacks; a view holds nothing else
 
     def guess(self, view: View, rng: np.random.Generator) -> Guess:
         counts = np.bincount(view.attack.sensitive, minlength=len(view.attack.groups))
-        group, sure = int(counts.argmax()), float(counts.max() / max(counts.sum(), 1))
+        group, sure = counts.argmax(), counts.max() / max(counts.sum(), 1)
         n, m = len(view.target), len(view.attack)
-        return Guess(
-            np.full(n, group), np.full(n, sure), np.arange(m), np.full(m, group), np.full(m, sure)
-        )
+        held_out = np.arange(m), np.full(m, group), np.full(m, sure)  # how good is it? on these
+        return Guess(np.full(n, group), np.full(n, sure), *held_out)
 
 
 @hookimpl

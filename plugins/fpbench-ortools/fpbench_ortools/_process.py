@@ -21,7 +21,13 @@ _START = 120.0
 
 
 class Process:
-    """A running worker."""
+    """A running worker.
+
+    Raises
+    ------
+    FpbenchError
+        If OR-Tools cannot be loaded, or not in time.
+    """
 
     def __init__(self) -> None:
         self.owner = os.getpid()
@@ -35,7 +41,8 @@ class Process:
             text=True,
             encoding="utf-8",
         )
-        self.version: str = self._answer(_START)["version"]
+        if self._answer(_START)["status"] != "LOADED":
+            raise FpbenchError(f"OR-Tools was not loaded within {_START:g} s: is the machine busy?")
 
     @property
     def alive(self) -> bool:
@@ -91,7 +98,7 @@ class Process:
         said = self._errors.read().decode(errors="replace").strip().splitlines()
         self.close()
         if late.is_set():
-            return {"status": "TIMEOUT", "version": ""}
+            return {"status": "TIMEOUT"}
         why = said[-1] if said else "it said nothing"
         raise FpbenchError(f"OR-Tools ended with status {status}: {why}")
 
@@ -112,16 +119,16 @@ def ask(program: dict[str, Any]) -> dict[str, Any]:
         return _worker().solve(program)
 
 
-def version() -> str:
-    """The version of OR-Tools, asked of a worker.
+def start() -> None:
+    """Start a worker, if there is none.
 
     Raises
     ------
     FpbenchError
-        If OR-Tools cannot be loaded.
+        If OR-Tools cannot be loaded, or not in time.
     """
     with _lock:
-        return _worker().version
+        _worker()
 
 
 def _worker() -> Process:

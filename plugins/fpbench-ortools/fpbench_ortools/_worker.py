@@ -20,11 +20,9 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for who asks
     asked: queue.Queue[str] = queue.Queue()
     threading.Thread(target=_listen, args=(asked,), daemon=True).start()
-    from importlib.metadata import version
-
     from ortools.sat.python import cp_model
 
-    _say({"version": version("ortools")})
+    _say({"status": "LOADED"})
     while True:
         _say(_solved(cp_model, json.loads(asked.get())))
 
