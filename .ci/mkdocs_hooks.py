@@ -1,20 +1,28 @@
 """What the documentation's site has beyond its pages, and what it promises.
 
 The READMEs of the packages under `plugins/` become pages. Other links that lead out of `docs/` stay
-words, as the site has nothing to show there. Nothing is loaded from the network: the build fails
-if a page would.
+words, as the site has nothing to show there. Formulas become MathML, which browsers draw without a
+script. Nothing is loaded from the network: the build fails if a page would.
 """
 
 import re
+from html import unescape
 from pathlib import Path
 from typing import Any
 
+from latex2mathml.converter import convert
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, InclusionLevel
 
 PLUGINS = Path(__file__).parents[1] / "plugins"
 OUTSIDE = re.compile(r"(?<!!)\[([^\]]+)\]\((?:\.\./)+([^)#\s]+)(?:#[^)]*)?\)")
 """A link that leads out of the folder: its words, and where to."""
+FORMULA = re.compile(
+    r"""<(span|div)\ class="arithmatex">\s*\\([(\[])(.*?)\\[)\]]\s*</\1>""", re.VERBOSE | re.DOTALL
+)
+"""A formula in a line, or one on its own, as Markdown's `arithmatex` leaves it."""
+BARS = re.compile(r"<mo>(&#x0007C;|&#x02016;)</mo>")
+"""Bars around a number: browsers take them for signs between two."""
 LOADS = re.compile(
     r"""<(?:script|img|iframe|source|audio|video|embed)\b[^>]*\bsrc=["']?(?:https?:)?//[^"'\s>]+
     |<link\b(?=[^>]*\brel=["']?(?:stylesheet|preconnect|preload|icon|dns-prefetch))
@@ -46,6 +54,19 @@ def on_page_markdown(markdown: str, page: Any, files: Any, **_: Any) -> str:
         return f"[{words}]({name})" if name and files.get_file_from_path(name) else words
 
     return OUTSIDE.sub(target, markdown)
+
+
+def on_page_content(html: str, page: Any, **_: Any) -> str:
+    """Make MathML of formulas; one that cannot be made fails the build."""
+
+    def drawn(formula: re.Match[str]) -> str:
+        display = "block" if formula[2] == "[" else "inline"
+        made = convert(unescape(formula[3].strip()), display=display)
+        if unknown := re.search(r"\\\w+", made):
+            raise PluginError(f"{page.file.src_path}: {unknown[0]} in {formula[3]!r}")
+        return BARS.sub(r'<mo stretchy="false" lspace="0" rspace="0">\1</mo>', made)
+
+    return FORMULA.sub(drawn, html)
 
 
 def on_post_build(config: Any) -> None:

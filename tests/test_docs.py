@@ -3,20 +3,24 @@
 Pages are found by themselves. What a page takes for granted is in `pages.py`.
 """
 
+import html
 import io
 import json
 import re
 import runpy
 import tomllib
+from collections import defaultdict
 from contextlib import redirect_stdout
+from importlib import import_module
 
 import pytest
 from pages import ALL, GRANTED, PAGES, ROOT, anchors, blocks, joined, links, nothing, prose
 
 from fpbench import DataHome, discover
-from fpbench.kinds import ATTACK
+from fpbench.kinds import ATTACK, KINDS
 from fpbench.matrix import _FIELDS, read
 from fpbench.planner import make_plan
+from fpbench.testing import Outcome, checks
 
 LANGUAGES = {"python", "toml", "sh", "bash", "console", "json", "text"}
 ELSEWHERE = {
@@ -117,6 +121,16 @@ CHECKS = {
     "docs/threat-model.md": _threat,
 }
 """What must come of the code of some pages."""
+
+
+def test_the_plugin_of_the_readme_is_short_and_keeps_the_laws(tmp_path):
+    (code,) = [b.text for b in blocks(PAGES["README.md"], "python") if "@hookimpl" in b.text]
+    assert len([line for line in code.splitlines() if line.strip()]) <= 15
+    (tmp_path / "plugin_of_the_readme.py").write_text(code)
+    laws = checks(str(tmp_path / "plugin_of_the_readme.py"))
+    assert len(laws) > 10
+    for law in laws:
+        assert law().outcome is Outcome.KEPT, law
 
 
 @pytest.mark.parametrize("page", sorted(ELSEWHERE))
@@ -241,12 +255,30 @@ def check_command(words):
     return command, rest
 
 
+OTHERS = {
+    ".",
+    "dask",
+    "eval",
+    "export",
+    "openssl",
+    "pip",
+    "pytest",
+    "python",
+    "python3",
+    "tox",
+    "umask",
+}
+"""What pages tell to type besides fpbench."""
+
+
 @pytest.mark.parametrize("page", typed())
 def test_the_commands_of_a_page_are_understood(page, monkeypatch):
     monkeypatch.setattr("fpbench.commands.forbid_third_party", lambda: None)
     seen = 0
     for words, line in shell_lines(ALL[page]):
         seen += 1
+        program = next(word for word in words if "=" not in word)  # NAME=value before it
+        assert program in {"fpbench", *OTHERS}, f"{page}, line {line}: {program}"
         if words[0] == "fpbench" and (found := check_command(words)):
             command, rest = found
             try:
@@ -254,6 +286,18 @@ def test_the_commands_of_a_page_are_understood(page, monkeypatch):
             except Exception as error:  # click's own, of whichever version
                 pytest.fail(f"{page}, line {line}: {' '.join(words)}: {error}")
     assert seen
+
+
+def test_the_commands_for_two_machines_are_understood_by_dask():
+    cli = pytest.importorskip("distributed.cli")
+    import_module(f"{cli.__name__}.dask_scheduler")
+    import_module(f"{cli.__name__}.dask_worker")
+    seen = []
+    for words, _ in shell_lines(PAGES["docs/running.md"]):
+        if words[0] == "dask":
+            seen.append(words[1])
+            getattr(cli, f"dask_{words[1]}").main.make_context("dask", words[2:])
+    assert seen == ["scheduler", "worker"]
 
 
 @pytest.mark.parametrize("page", ALL)
@@ -305,16 +349,53 @@ def test_every_page_can_be_found():
     assert sorted(f"docs/{name}" for name in named) == sorted(set(PAGES) - {"README.md"})
 
 
-def test_every_component_has_a_method():
-    """On the page of methods, or on one that it leads to."""
-    text = PAGES["docs/methods.md"].read_text(encoding="utf-8")
-    families = {"dataset", "policy"}  # on the page of data; as `a/b` of two words each
-    for entry in discover():
-        if entry.source.distribution == "fpbench" and entry.kind not in families:
-            assert f"`{entry.name}`" in text, entry.name
-    data = PAGES["docs/data.md"].read_text(encoding="utf-8")
-    assert all(f"`{entry.name}`" in data for entry in discover().of_kind("dataset")
-               if entry.source.distribution == "fpbench")  # fmt: skip
+def ours(kind):
+    """Names of the components of a kind that fpbench brings."""
+    return [entry.name for entry in discover().of_kind(kind)
+            if entry.source.distribution == "fpbench"]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_component_has_a_method(kind):
+    """In a table on the page of methods, data sets on theirs."""
+    page = PAGES["docs/data.md" if kind == "dataset" else "docs/methods.md"]
+    firsts = re.findall(r"^\| (`.*?) \|", page.read_text(encoding="utf-8"), re.M)
+    told = {name for first in firsts for name in re.findall(r"`([^`]+)`", first)}
+    assert set(ours(kind)) <= told
+
+
+def test_there_is_a_how_to_for_every_kind():
+    text = PAGES["docs/writing-plugins.md"].read_text(encoding="utf-8")
+    written = re.findall(r"^## Write an? ([a-z ]+?)(?: in 20 lines)?$", text, re.M)
+    assert sorted(one.replace(" ", "") for one in written) == sorted(KINDS)
+
+
+@pytest.mark.parametrize("kind", sorted(set(KINDS) - {"dataset", "policy"}))
+def test_the_study_of_everything_leaves_nothing_out(kind):
+    """Its page says that it takes two data sets, and three policies."""
+    study = tomllib.loads((ROOT / "benchmarks" / "everything.toml").read_text())
+    assert set(ours(kind)) == {component["use"] for component in study[kind]}
+
+
+def test_the_picture_is_of_the_quickstart():
+    """As far as it can be told without a run: `python .ci/picture.py` draws it anew."""
+    drawn = (ROOT / "docs" / "assets" / "leaderboard.svg").read_text(encoding="utf-8")
+    assert set(re.findall(r"https?://[^\"' )]+", drawn)) == {"http://www.w3.org/2000/svg"}
+    said = defaultdict(str)
+    for height, text in re.findall(r"<text[^>]* y=\"([\d.]+)\"[^>]*>([^<]*)</text>", drawn):
+        said[height] += html.unescape(text).replace("\xa0", " ")
+    lines = [line.rstrip() for line in said.values()]
+    matrix = tomllib.loads((ROOT / "benchmarks" / "quickstart.toml").read_text())
+    assert matrix["title"] in lines
+    assert any(line.endswith(f"{matrix['seeds']} seeds") for line in lines)
+    board = [re.findall(r"-?\.\d{4}", line) for line in lines if re.match(r"=?\s*\d+ [a-z]", line)]
+    adversaries = {one.get("label", one["use"]) for one in matrix["adversary"]}
+    assert len(board) == 5 * len(adversaries)  # five learners, three of them by a sweep
+    gains = []
+    for _, guess, corrected, gain, *_ in (map(float, row) for row in board):
+        assert abs(corrected - guess - gain) < 2e-4
+        gains.append(gain)
+    assert gains == sorted(gains, reverse=True)
 
 
 REFERENCE = runpy.run_path(str(ROOT / ".ci" / "reference.py"))["PAGES"]
