@@ -6,7 +6,6 @@ needs. What an adversary is handed is made before, by whoever asks: no truth get
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import pickle
@@ -19,10 +18,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable
-from typing import Any, ClassVar
+from typing import Any
 
 from fpbench.actions import HANDED
-from fpbench.errors import PluginError
 from fpbench.execution import (
     LostError,
     StoppedError,
@@ -33,6 +31,7 @@ from fpbench.execution import (
     handed,
 )
 from fpbench.limits import Limits
+from fpbench.plain import opened
 from fpbench.processes import NUMBER, ONE_THREAD, WELL, receive, send
 from fpbench.steps import Failure, Result, Step
 
@@ -175,7 +174,8 @@ def execute_alone(step: Step, parents: tuple[Any, ...], limits: Limits, address:
     try:
         given = handed(step, component_of(step), parents)
         content = _ask(step, given, limits, address)
-        result = _opened(step, content)
+        # What an adversary gives back is opened where the truth is: its objects must not run here.
+        result: Result = opened(content) if step.action in HANDED else pickle.loads(content)
     except LostError:
         raise
     except Exception as error:
@@ -269,43 +269,6 @@ def _how_it_ended(status: int, limits: Limits) -> str:
     if limits.memory_limit is not None and name in ("SIGABRT", "SIGSEGV", "SIGBUS"):
         said += "; libraries may end so when there is no memory: " + limits.on_memory
     return said
-
-
-def _opened(step: Step, content: bytes) -> Result:
-    """The result; from adversaries, numbers and words only.
-
-    What an adversary gives back is opened where the truth is, so its objects must not run there.
-    """
-    result: Result
-    if step.action not in HANDED:
-        result = pickle.loads(content)
-        return result
-    try:
-        result = _Plain(io.BytesIO(content)).load()
-    except pickle.UnpicklingError as error:
-        raise PluginError(f"what it gives must be plain arrays and numbers: {error}") from None
-    return result
-
-
-class _Plain(pickle.Unpickler):
-    """Reads arrays, numbers, words and our own records; no other class."""
-
-    _CLASSES: ClassVar[set[tuple[str, str]]] = {
-        ("fpbench.steps", "Result"),
-        ("fpbench.steps", "Failure"),
-        ("fpbench.steps", "Sealed"),
-        ("fpbench.records", "Guess"),
-        ("numpy", "ndarray"),
-        ("numpy", "dtype"),
-        *((f"numpy.{core}.multiarray", name) for core in ("core", "_core")
-          for name in ("_reconstruct", "scalar")),
-        *((f"numpy.{core}.numeric", "_frombuffer") for core in ("core", "_core")),
-    }  # fmt: skip
-
-    def find_class(self, module: str, name: str) -> Any:
-        if (module, name) not in self._CLASSES:
-            raise pickle.UnpicklingError(f"not {module}.{name}")
-        return super().find_class(module, name)
 
 
 __all__ = ["POSSIBLE", "ForkServer", "apart", "execute_alone", "runs_alone"]

@@ -60,9 +60,7 @@ class Format(StrEnum):
 def main() -> None:
     """Run the command line; bad input is one clear message and exit code 2."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(
-            stream, io.TextIOWrapper
-        ):  # a terminal that lacks a letter still shows the rest
+        if isinstance(stream, io.TextIOWrapper):  # who lacks a letter still shows the rest
             stream.reconfigure(errors="replace")
     try:
         app()
@@ -138,7 +136,10 @@ def run(
 
     checked = read(matrix, profile, seeds, max_cells)
     said = {"--profile": profile, "--seeds": seeds, "--out": out, "--engine": engine,
-            "--scheduler": scheduler, "--jobs": jobs if jobs > 1 else None}  # fmt: skip
+            "--scheduler": scheduler, "--jobs": jobs if jobs > 1 else None,
+            "--retries": retries,
+            "--max-cells": max_cells if max_cells != MAX_CELLS else None,
+            "--allow-mismatch": allow_mismatch, "--no-third-party": no_third_party}  # fmt: skip
     with _resumable("run", str(matrix), said) as stop, console.RunProgress() as progress:
         made = api.run(
             checked, out=out, jobs=jobs, engine=engine, scheduler=scheduler,
@@ -158,7 +159,7 @@ def _resumable(command: str, name: str, said: Mapping[str, object]) -> Iterator[
         with orderly(console.stopping) as stop:
             yield stop
     except KeyboardInterrupt:
-        options = [str(v) for k, value in said.items() if value is not None for v in (k, value)]
+        options = [w for k, v in said.items() if v for w in ([k] if v is True else [k, str(v)])]
         again = shlex.join(["fpbench", command, name, *options])
         console.error(f"interrupted; what is done is kept, and this goes on: {again}")
         sys.exit(130)
@@ -227,6 +228,7 @@ def reproduce(
     seeds: Seeds = None,
     out: Out = None,
     jobs: Jobs = 1,
+    max_cells: MaxCells = MAX_CELLS,
     no_third_party: NoThirdParty = False,
 ) -> None:
     """Run a paper's matrix, and print its statements beside our numbers.
@@ -238,8 +240,10 @@ def reproduce(
     if name is None:
         console.listing(reproduce.known().items())
         return
-    matrix = reproduce.find(name, profile, seeds)
-    said = {"--profile": profile, "--seeds": seeds, "--out": out}
+    matrix = reproduce.find(name, profile, seeds, max_cells)
+    said = {"--profile": profile, "--seeds": seeds, "--out": out,
+            "--jobs": jobs if jobs > 1 else None, "--no-third-party": no_third_party,
+            "--max-cells": max_cells if max_cells != MAX_CELLS else None}  # fmt: skip
     with _resumable("reproduce", name, said) as stop, console.RunProgress() as progress:
         made = reproduce.reproduce(
             matrix, out=out, jobs=jobs, on_plan=progress.planned, on_cell=progress.finished,

@@ -10,6 +10,8 @@ from pathlib import Path
 
 _LONGEST = 64 * 2**20
 """Bytes of a text or of a row: more than any run writes."""
+_CACHE = 128 * 2**10
+"""KiB of a file that are held: the keys of a million cells come in no order."""
 _KEPT = "; what was committed is kept"
 _HINTS = {
     sqlite3.SQLITE_FULL: f"{_KEPT}: make room, and run again",
@@ -34,6 +36,7 @@ def connect(file: Path, *, write: bool) -> sqlite3.Connection:
         db = sqlite3.connect(uri, isolation_level=None, uri=True)
     db.execute("PRAGMA trusted_schema = OFF")
     db.execute("PRAGMA cell_size_check = ON")
+    db.execute(f"PRAGMA cache_size = -{_CACHE}")
     db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST)
     return db
 

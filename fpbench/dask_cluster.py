@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import dask
 from distributed import Client, LocalCluster, Nanny, WorkerPlugin
+from distributed import Future as Remote
 from distributed.comm import get_address_host_port, parse_address
 from distributed.comm.registry import get_backend
 
@@ -45,6 +46,13 @@ class Cluster(NamedTuple):
     server: ForkServer | None = None
     """What forks one-use processes for all workers of ours; others have a server each."""
 
+    def retry(self, lost: list[Remote]) -> None:
+        """`Client.retry`, which cannot do it if what is lost rests on what was let go."""
+        client, keys = self.client, [remote.key for remote in lost]
+        for key in client.sync(client.scheduler.retry, keys=keys, client=client.id):
+            if key in client.futures:
+                client.futures[key].retry()
+
     def close(self, *, now: bool) -> None:
         """Leave it; end it if it is ours, without waiting for what still runs if it is now."""
         if self.ours is not None and now:
@@ -72,12 +80,12 @@ class _OfOurs(WorkerPlugin):  # type: ignore[misc]
 
 
 def join(scheduler: str, timeout: float) -> Cluster:
-    """The cluster of a scheduler, which must answer in time.
+    """The cluster of a scheduler, which must answer in time and have a worker.
 
     Raises
     ------
     EngineError
-        If it does not, or if there cannot be one at such an address.
+        If it does not, or has none, or if there cannot be one at such an address.
     """
     _prepare()
     try:
@@ -103,7 +111,7 @@ def join(scheduler: str, timeout: float) -> Cluster:
     # A server that accepts and says nothing is waited for without end, whatever the timeout.
     threading.Thread(target=make, daemon=True).start()
     try:
-        return Cluster(made.result(timeout + _GRACE))
+        cluster = Cluster(made.result(timeout + _GRACE))
     except (OSError, TimeoutError) as error:
         said = f"scheduler {scheduler}: does not answer within {timeout:g} s (--connect-timeout)"
         raise EngineError(said) from error
@@ -111,6 +119,15 @@ def join(scheduler: str, timeout: float) -> Cluster:
         said = " ".join(f"{type(error).__name__}: {error}".split())
         said = f"scheduler {scheduler}: does not answer as a dask scheduler of this version: {said}"
         raise EngineError(said) from error
+    try:
+        cluster.client.wait_for_workers(1, timeout=timeout)
+    except BaseException as error:
+        cluster.close(now=True)
+        if not isinstance(error, TimeoutError):
+            raise
+        said = f"scheduler {scheduler}: has no workers after {timeout:g} s (--connect-timeout)"
+        raise EngineError(said) from error
+    return cluster
 
 
 def start(jobs: int, modules: tuple[str, ...]) -> Cluster:

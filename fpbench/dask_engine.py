@@ -22,7 +22,7 @@ from distributed import KilledWorker
 
 from fpbench.alone import POSSIBLE, apart, runs_alone
 from fpbench.dask_cluster import Cluster, compare, join, start
-from fpbench.dask_worker import Job, UnfitWorkerError, do, note_of, unpack
+from fpbench.dask_worker import Job, UnfitWorkerError, check, do, note_of, unpack
 from fpbench.engines import Engine, EngineError, InlineEngine
 from fpbench.execution import LostError
 from fpbench.fitness import Needs
@@ -86,13 +86,13 @@ class DaskEngine(Engine):
     ) -> None:
         super().__init__(home, limits)
         self._cluster, self._client, self._modules = cluster, cluster.client, modules
-        self._warming: list[Remote] = []
+        self._trials: list[Remote] = []
         self._needs = pickle.dumps(needs)
         self._loader = InlineEngine(home, limits)
         self._token = f"fpbench-{uuid.uuid4().hex[:12]}"
         self._notes: dict[str, bytes] = {}
         self._numbers = itertools.count()
-        self._unfit: set[str] = set()
+        self._fit: dict[str, bool] = {}
         self._places, self._durations = Places(), Durations()
         self._looked, self._threads = 0.0, 0
         self._waiting: deque[_Order] = deque()
@@ -104,11 +104,32 @@ class DaskEngine(Engine):
     def at_once(self) -> int:
         """More steps than threads: what waits for one worker must not keep others from working."""
         if time.monotonic() - self._looked > _LOOK_AGAIN:
-            threads = self._client.nthreads()
+            self._look()
+        return max(_AT_ONCE * self._threads, 1)
+
+    def _look(self) -> None:
+        """Find out which workers there are; those that have come since the start are tried."""
+        with self._lock:
+            there = self._client.nthreads()
+            if not self._looked:  # these have been compared, or it was not wanted
+                self._fit = dict.fromkeys(there, True)
+            for worker in there.keys() - self._fit.keys():
+                self._try(worker)
+            threads = {worker: count for worker, count in there.items() if self._fit[worker]}
             self._places.set_workers(threads)
             self._threads = sum(threads.values())
             self._looked = time.monotonic()
-        return max(_AT_ONCE * self._threads, 1)
+
+    def _try(self, worker: str) -> None:
+        """Find out if a worker is fit, without having to wait for it."""
+
+        def done(remote: Remote) -> None:
+            self._fit[worker] = remote.status == "finished"
+
+        self._fit[worker] = False
+        remote = self._task(self._new_key("check"), check, self._needs, workers=[worker])
+        self._trials.append(remote)
+        remote.add_done_callback(done)
 
     def submit(
         self, step: Step, parents: tuple[Any, ...], *, final: bool = False, alone: bool = False
@@ -128,25 +149,18 @@ class DaskEngine(Engine):
 
     def _load(self, step: Step, alone: bool) -> Future[Result]:
         """Load here; the table travels inside a task, so that no worker's death loses it."""
-        self._warming = [
+        self._trials += [
             self._task(self._new_key("warm"), warm, self._modules, workers=[worker])
             for worker in self._client.nthreads()
         ]
         done = self._loader.submit(step, (), alone=alone)
         if done.exception() is not None or isinstance(done.result().value, Failure):
             return done
-        content = pickle.dumps(done.result().value, protocol=5)
+        content = pickle.dumps((done.result()._replace(seconds=0.0),))
         remote = self._task(self._new_key("load"), unpack, content)
         answer: Future[Result] = Future()
         answer.set_result(Result(_Kept(remote, 0, set()), done.result().seconds))
         return answer
-
-    def _retry(self, lost: list[Remote]) -> None:
-        """`Client.retry`, which cannot do it if what is lost rests on what was let go."""
-        scheduler, keys = self._client.scheduler, [remote.key for remote in lost]
-        for key in self._client.sync(scheduler.retry, keys=keys, client=self._client.id):
-            if key in self._client.futures:
-                self._client.futures[key].retry()
 
     def _new_key(self, kind: str) -> str:
         """Dask learns by the first word how long tasks of a kind take, and shares them out so."""
@@ -160,8 +174,7 @@ class DaskEngine(Engine):
         with self._lock:
             while self._waiting:
                 orders = self._next()
-                near = [kept.places for order in orders for kept in order.parents]
-                worker = self._places.take(near, self._unfit)
+                worker = self._places.take(k.places for order in orders for k in order.parents)
                 if worker is None and self._sent:
                     return
                 for _ in orders:
@@ -185,7 +198,7 @@ class DaskEngine(Engine):
         given = [kept.remote for kept in parents.values()]
         lost = [remote for remote in given if remote.status == "error"]
         if lost:  # workers died with them; they are tried again
-            self._retry(lost)
+            self._cluster.retry(lost)
         options: dict[str, Any] = {}
         places = set()
         if worker is not None:  # should it die, any other will do
@@ -233,7 +246,8 @@ class DaskEngine(Engine):
                 order.answer.set_result(result)
         elif isinstance(came, UnfitWorkerError):
             where, message = came.args
-            self._unfit.add(where)
+            self._fit[where] = False
+            self._look()
             for order in reversed(orders):
                 self._refused(order, message)
         else:
@@ -295,12 +309,6 @@ def connect(
     cluster = join(scheduler, timeout) if scheduler else start(jobs, modules_of(alone))
     engine = DaskEngine(cluster, home, limits, needs, modules_of(others))
     try:
-        try:
-            cluster.client.wait_for_workers(1, timeout=timeout)
-        except TimeoutError as error:
-            where = scheduler or "the local cluster"
-            said = f"scheduler {where}: has no workers after {timeout:g} s (--connect-timeout)"
-            raise EngineError(said) from error
         if needs is not None:
             compare(cluster.client, needs)
     except BaseException:

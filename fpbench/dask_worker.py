@@ -9,6 +9,7 @@ import threading
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from dask.sizeof import sizeof
 from distributed import get_worker
 
 from fpbench.alone import POSSIBLE, ForkServer, execute_alone, runs_alone
@@ -30,6 +31,36 @@ class UnfitWorkerError(Exception):
     """A worker that has not what the run needs, and refuses its steps."""
 
 
+class Parcel:
+    """Results of a task: values where they were made, and bytes on the way to another worker.
+
+    Dask opens what a task needs before the task begins; a worker that lacks a plugin would fail
+    at that again and again, and never say so. So nothing is opened before a worker is known to be
+    fit.
+    """
+
+    def __init__(self, results: tuple[Result, ...] | None, content: bytes | None = None) -> None:
+        self._results, self._content = results, content
+
+    def opened(self) -> tuple[Result, ...]:
+        """The results."""
+        if self._results is None:
+            assert self._content is not None
+            self._results = pickle.loads(self._content)
+        return self._results
+
+    def __reduce__(self) -> tuple[type[Parcel], tuple[None, bytes]]:
+        import cloudpickle
+
+        if self._content is None:
+            self._content = cloudpickle.dumps(self._results)
+        return Parcel, (None, self._content)
+
+    def __sizeof__(self) -> int:
+        """What dask counts as its size."""
+        return int(sizeof(self._results)) + len(self._content or b"")
+
+
 class Job(NamedTuple):
     """One of the steps that a task does."""
 
@@ -42,20 +73,31 @@ class Job(NamedTuple):
     """Where one-use processes are had; of this worker's own server if None."""
 
 
-def do(order: bytes, needs: bytes, *parents: tuple[Result, ...]) -> tuple[Result, ...]:
-    """Do steps in a worker, one after another, and tell the coordinator."""
-    worker = get_worker()
+def check(needs: bytes) -> None:
+    """Refuse to work here if something is lacking.
+
+    Raises
+    ------
+    UnfitWorkerError
+        With the worker's address, and what is wrong.
+    """
     lacking = _lacking(needs)
     if lacking:
-        raise UnfitWorkerError(worker.address, f"worker {worker.address} has {lacking}")
+        where = get_worker().address
+        raise UnfitWorkerError(where, f"worker {where} has {lacking}")
+
+
+def do(order: bytes, needs: bytes, *parents: Parcel) -> Parcel:
+    """Do steps in a worker, one after another, and tell the coordinator."""
+    check(needs)
     jobs, limits, topic, key = pickle.loads(order)
-    results = tuple(_one(job, limits, parents) for job in jobs)
-    worker.log_event(topic, (key, note_of(results, [job.final for job in jobs])))
-    return results
+    made = Parcel(tuple(_one(job, limits, parents) for job in jobs))
+    get_worker().log_event(topic, (key, note_of(made, [job.final for job in jobs])))
+    return made
 
 
-def _one(job: Job, limits: Limits, parents: tuple[tuple[Result, ...], ...]) -> Result:
-    given = tuple(parents[argument][index].value for argument, index in job.slots)
+def _one(job: Job, limits: Limits, parents: tuple[Parcel, ...]) -> Result:
+    given = tuple(parents[argument].opened()[number].value for argument, number in job.slots)
     if (job.alone and POSSIBLE) or runs_alone(job.step, limits, isolated=True):
         address = job.address or _own_server(job.step, sure=job.alone)
         return execute_alone(job.step, given, limits, address)
@@ -70,17 +112,18 @@ def _own_server(step: Step, *, sure: bool) -> str:
         return _SERVERS[0].address(sure=sure)
 
 
-def unpack(content: bytes) -> tuple[Result]:
+def unpack(content: bytes) -> Parcel:
     """A table, out of the task that carried it."""
-    return (Result(pickle.loads(content), 0.0),)
+    return Parcel(None, content)
 
 
-def note_of(results: tuple[Result, ...], final: Sequence[bool]) -> bytes:
+def note_of(made: Parcel, final: Sequence[bool]) -> bytes:
     """What the coordinator needs to know of results."""
-    wanted = (f or isinstance(r.value, Failure) for r, f in zip(results, final, strict=True))
-    return pickle.dumps(
-        [r if w else r._replace(value=None) for r, w in zip(results, wanted, strict=True)]
-    )
+    told = zip(made.opened(), final, strict=True)
+    return pickle.dumps([
+        result if wanted or isinstance(result.value, Failure) else result._replace(value=None)
+        for result, wanted in told
+    ])  # fmt: skip
 
 
 def _lacking(needs: bytes) -> str:
@@ -102,4 +145,4 @@ def _one_thread() -> None:
     threadpool_limits(1)
 
 
-__all__ = ["Job", "UnfitWorkerError", "do", "note_of", "unpack"]
+__all__ = ["Job", "Parcel", "UnfitWorkerError", "check", "do", "note_of", "unpack"]

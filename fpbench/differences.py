@@ -100,6 +100,7 @@ def diff(one: str | Path, other: str | Path, *, most: int = 1_000) -> Difference
         same_matrix = a.matrix == b.matrix
         pair = _Pair(a.results(), b.results())
     spreads, changes = pair.measures(most)
+    names, others = dict.fromkeys(pair.a.names), dict.fromkeys(pair.b.names)
     return Difference(
         one=first,
         other=second,
@@ -109,8 +110,8 @@ def diff(one: str | Path, other: str | Path, *, most: int = 1_000) -> Difference
         other_code=pair.other_code(),
         only_one=pair.lacking(0),
         only_other=pair.lacking(1),
-        measures_only_one=tuple(n for n in pair.a.names if n not in pair.b.names),
-        measures_only_other=tuple(n for n in pair.b.names if n not in pair.a.names),
+        measures_only_one=tuple(name for name in names if name not in others),
+        measures_only_other=tuple(name for name in others if name not in names),
         statuses=pair.statuses(),
         spreads=spreads,
         changes=changes,
@@ -209,8 +210,9 @@ class _Pair:
         """How measures of cells that are done in both differ."""
         spreads: list[Spread] = []
         changes: list[Change] = []
+        both = set(self.b.names)
         for name in self.a.names:
-            if is_time(name) or name not in self.b.names:
+            if is_time(name) or name not in both:
                 continue
             places = self._different(name)
             if not len(places):
@@ -219,14 +221,14 @@ class _Pair:
                 run.numbers(name)[rows[places]]
                 for run, rows in zip((self.a, self.b), self.done, strict=True)
             )
-            with np.errstate(invalid="ignore"):  # of infinities
+            with np.errstate(invalid="ignore", over="ignore"):  # of infinities, and of what is near
                 apart = b - a
-            apart = apart[~np.isnan(apart)]
-            known = len(apart) > 0
-            spreads.append(Spread(
-                name, len(places), float(np.abs(apart).max()) if known else None,
-                float(apart.mean()) if known else None,
-            ))  # fmt: skip
+                apart = apart[~np.isnan(apart)]
+                known = len(apart) > 0
+                spreads.append(Spread(
+                    name, len(places), float(np.abs(apart).max()) if known else None,
+                    float(apart.mean()) if known else None,
+                ))  # fmt: skip
             changes += [self._change(name, int(i)) for i in places[: most - len(changes)]]
         return tuple(sorted(spreads, key=lambda spread: -spread.cells)), tuple(changes)
 

@@ -74,8 +74,10 @@ def attempt(step: Step, work: Callable[[], Any]) -> Result:
     value: Any
     try:
         value = work()
-    # Whatever a component raises, and be it the wish to exit, fails its own cells only.
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:  # the user's; a worker, which has no user, makes a failure of it
+        raise
+    # Whatever else a component raises, and be it the wish to exit, fails its own cells only.
+    except BaseException as error:
         value = failed(step, error)
     return Result(value, time.perf_counter() - started)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import socket
 import tempfile
 import time
@@ -157,11 +156,16 @@ def move_aside(directory: Path) -> Path | None:
     lock = Lock(directory)
     try:
         number = 1
-        while (aside := directory.with_name(f"{directory.name}.{number}")).exists():
+        while os.path.lexists(aside := directory.with_name(f"{directory.name}.{number}")):
             number += 1
         if os.name == "nt":  # which does not rename what is open
             lock.release()
-        shutil.move(directory, aside)
+        directory.rename(aside)  # and never copied and deleted, as a move may
+    except OSError as error:
+        raise StoreError(
+            f"{directory}: cannot be moved aside: {error.strerror or error}; choose another "
+            "directory with --out"
+        ) from error
     finally:
         lock.release()
     return aside

@@ -109,7 +109,8 @@ class _Merger:
         self._conflicts: list[str] = []
         self._count = 0
         self._cells: dict[_Place, tuple[Cell, int]] = {}
-        self._found: dict[str, tuple[int, Status, bytes]] = {}
+        self._done: dict[str, tuple[int, bytes]] = {}
+        """Of cells that several runs have done: the first of them, and what it measured."""
 
     def write(self, directory: Path, target: Path) -> Merged:
         """Write all of it; the caller puts it in its place."""
@@ -121,11 +122,8 @@ class _Merger:
             with store.writing():
                 store.plan(first.about(), self._in_order())
                 sessions = self._sessions(store)
-                for number, source in enumerate(self._stores):
-                    for record in source.records():
-                        self._put(store, record, number, sessions)
+                self._results(store, sessions)
                 self._check()
-                store.tidy()
             for source in self._stores:
                 store.add_timings(source.spent())
             latest = store.environment()
@@ -165,18 +163,34 @@ class _Merger:
             for _, number, session in sorted(found, key=lambda each: each[:2])
         }
 
-    def _put(
-        self, store: Store, record: Record, number: int, sessions: dict[tuple[int, int], int]
-    ) -> None:
+    def _results(self, store: Store, sessions: dict[tuple[int, int], int]) -> None:
+        """The results of all runs: of each cell what was done, or else how it failed first."""
+        often = Counter(key for source in self._stores for key in source.done())
+        failed: dict[str, Record] = {}
+        with store.pages() as pages:
+            for number, source in enumerate(self._stores):
+                for record in source.records():
+                    session = sessions.get((number, record.session))
+                    if session is None:
+                        raise StoreError(
+                            f"{source.directory}: cell {record.key} is of session no. "
+                            f"{record.session}, which is not there"
+                        )
+                    if record.status is not Status.DONE:
+                        if not often[record.key]:
+                            failed.setdefault(record.key, record._replace(session=session))
+                    elif often[record.key] == 1 or self._is_first(record, number):
+                        pages.add(record.key, session, record.seconds, record.measures)
+        for record in failed.values():
+            store.put(record)
+
+    def _is_first(self, record: Record, number: int) -> bool:
+        """Whether no earlier run did a cell that several have done."""
         digest = _digest(record)
-        known = self._found.get(record.key)
-        if known is not None and known[1] is Status.DONE:
-            if record.status is Status.DONE and digest != known[2]:
-                self._differ(record, known[0], number)
-            return
-        if known is None or record.status is Status.DONE:
-            self._found[record.key] = number, record.status, digest
-            store.put(record._replace(session=sessions[number, record.session]))
+        other, known = self._done.setdefault(record.key, (number, digest))
+        if digest != known:
+            self._differ(record, other, number)
+        return other == number
 
     def _differ(self, record: Record, other: int, number: int) -> None:
         """Two runs measured the same cell, and not the same."""

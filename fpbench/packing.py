@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench.errors import PluginError
+from fpbench.kinds import KINDS
 
 Kinds = NDArray[np.uint8]
 """(names, rows) what each value is, a `Kind`."""
@@ -41,6 +42,11 @@ class Kind(IntEnum):
 
 
 _LEAST, _GREATEST = -(2**63), 2**63 - 1
+FIXED = frozenset({"cell", *KINDS, "seed", "status", "reason", "seconds"})
+"""What every row has, whatever was measured."""
+_LONGEST_NAME = 200
+_MOST_NAMES = 10_000
+_MOST_LETTERS = 2**20
 _MOST_BITS = 10_000
 """Python refuses to write, or to read, much longer numbers in digits."""
 
@@ -71,12 +77,31 @@ def pack(measures: Mapping[str, Any], number: Callable[[str], int]) -> bytes:
 
 
 def unfit(measures: Mapping[str, Any]) -> str | None:
-    """Why measures cannot be stored; None if they can."""
+    """Why measures of a component cannot be a row's; None if they can."""
     try:
         pack(measures, lambda _: 0)
+        _check_size(measures)
     except PluginError as error:
         return str(error)
-    return None
+    taken = [name for name in measures if name in FIXED]
+    return f"a measure must not be named {taken[0]!r}, as every row has that" if taken else None
+
+
+def _check_size(measures: Mapping[str, Any]) -> None:
+    """Names are columns, and what is without end would stop whoever writes or reads it."""
+    letters = 0
+    for name, value in measures.items():
+        if not (0 < len(name) <= _LONGEST_NAME and name.isprintable()):
+            raise PluginError(
+                f"the name of a measure must be 1 to {_LONGEST_NAME} letters that can be shown, "
+                f"not {name[:40]!r}"
+            )
+        letters += len(value) if isinstance(value, str) else 0
+    if letters > _MOST_LETTERS or len(measures) > _MOST_NAMES:
+        raise PluginError(
+            f"measures must be at most {_MOST_NAMES:,}, and their texts {_MOST_LETTERS:,} letters, "
+            f"not {len(measures):,} and {letters:,}"
+        )
 
 
 def _plain(name: str, value: Any) -> tuple[Kind, Any]:
@@ -217,6 +242,6 @@ def same(one: Any, other: Any) -> bool:
 
 
 __all__ = [
-    "Bits", "Kind", "Kinds", "Page", "numbers", "pack", "read_page", "same", "split", "unfit",
-    "values",
+    "FIXED", "Bits", "Kind", "Kinds", "Page", "numbers", "pack", "read_page", "same", "split",
+    "unfit", "values",
 ]  # fmt: skip

@@ -119,6 +119,8 @@ def _front(title: str, dataset: str, learners: Sequence[_Learner], notes: list[s
     ], np.float64)  # fmt: skip
     used = [i for i, name in enumerate(OBJECTIVES) if not np.isnan(values[:, :, i]).all()]
     objectives = tuple(list(OBJECTIVES)[i] for i in used)
+    if not used:
+        return Front(title, dataset, (), (), (*notes, "no accuracy, unfairness or leak"))
     costs = _costs(values[:, :, used], objectives)
     kinds = [learner.guarantee for learner in learners]
     beats = _beats(costs.mean(axis=1), kinds, objectives)

@@ -30,15 +30,13 @@ class Places:
             self._threads = dict(threads)
             self._busy = Counter({worker: self._busy[worker] for worker in threads})
 
-    def take(self, near: Iterable[Collection[str]], unfit: Collection[str]) -> str | None:
+    def take(self, near: Iterable[Collection[str]]) -> str | None:
         """Take a thread of a worker.
 
         Parameters
         ----------
         near
             For each result that is needed, the workers that have it.
-        unfit
-            Workers that are not asked.
 
         Returns
         -------
@@ -48,11 +46,7 @@ class Places:
         """
         have = Counter(worker for places in near for worker in places)
         with self._lock:
-            free = [
-                worker
-                for worker, threads in self._threads.items()
-                if worker not in unfit and self._busy[worker] < threads
-            ]
+            free = [worker for worker, most in self._threads.items() if self._busy[worker] < most]
             if not free:
                 return None
             worker = max(free, key=lambda worker: (have[worker], -self._busy[worker]))

@@ -12,13 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench import packing
+from fpbench.documents import check_depth
 from fpbench.kinds import KINDS, Status
 from fpbench.numbering import numbered
 from fpbench.packing import Kind, read_page
 from fpbench.plan import Cell
 from fpbench.records import Measures
 from fpbench.results import Block, Labels, Results
-from fpbench.writing import page_numbers
+from fpbench.writing import page_numbers, storable
 
 _AT_ONCE = 10_000
 """Rows that are fetched at a time."""
@@ -210,14 +211,16 @@ def _labels(text: str) -> dict[str, str]:
         kind in KINDS and isinstance(label, str) for kind, label in labels.items()
     ):
         raise ValueError(f"labels that are none: {text[:80]!r}")
-    return labels
+    return {kind: storable(label) for kind, label in labels.items()}
 
 
 def _names(text: str) -> tuple[str, ...]:
     names = json.loads(text)
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise ValueError(f"names of measures that are none: {text[:80]!r}")
-    return tuple(names)
+    if len(set(names)) < len(names):
+        raise ValueError(f"names of measures of which some are the same: {text[:80]!r}")
+    return tuple(map(storable, names))
 
 
 def _words(db: sqlite3.Connection) -> list[str]:
@@ -262,7 +265,8 @@ def read_records(db: sqlite3.Connection) -> Iterator[Record]:
             later.add(number)
             names = layouts[layout]
             (measures,) = _measures(names, *packing.split([data], len(names)), words)
-            yield Record(known[number], session, Status(status), seconds, measures, *said)
+            done = Status(status), float(seconds), measures
+            yield Record(known[number], int(session), *done, *said)
         for layout, count, data in db.execute("SELECT layout, count, data FROM page"):
             names = layouts[layout]
             page = read_page(data, count, len(names))
@@ -287,7 +291,15 @@ def _measures(
 def read_sessions(db: sqlite3.Connection) -> list[Session]:
     """The sessions, the latest last."""
     found = db.execute("SELECT id, started, environment FROM session ORDER BY id")
-    return [Session(i, started, dict(json.loads(text))) for i, started, text in found]
+    return [Session(int(i), float(started), _environment(text)) for i, started, text in found]
+
+
+def _environment(text: str) -> dict[str, Any]:
+    environment = json.loads(text)
+    if not isinstance(environment, dict):
+        raise ValueError(f"an environment that is none: {text[:80]!r}")
+    check_depth(environment, "environment")
+    return environment
 
 
 __all__ = [

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fpbench.api import Run, default_directory, run
+from fpbench.documents import parsed
 from fpbench.errors import InputError, nearest
 from fpbench.matrix import Matrix, read
 from fpbench.plan import Plan
@@ -21,6 +22,7 @@ from fpbench.summary import (
     summarise,
     summary,
 )
+from fpbench.sweeps import MAX_CELLS
 from fpbench.verdicts import Verdict, evaluate, evaluate_strongest, strongest
 
 FULL = "full"
@@ -55,7 +57,12 @@ def known() -> dict[str, str]:
     return found
 
 
-def find(name: str, profile: str | None = None, seeds: int | None = None) -> Matrix:
+def find(
+    name: str,
+    profile: str | None = None,
+    seeds: int | None = None,
+    max_cells: int = MAX_CELLS,
+) -> Matrix:
     """The matrix of that name, or in a file.
 
     Parameters
@@ -67,6 +74,8 @@ def find(name: str, profile: str | None = None, seeds: int | None = None) -> Mat
         that.
     seeds
         How many seeds, instead of what the matrix says.
+    max_cells
+        How many cells it may make.
 
     Raises
     ------
@@ -79,12 +88,17 @@ def find(name: str, profile: str | None = None, seeds: int | None = None) -> Mat
         if name not in names:
             raise InputError(f"nothing to reproduce named {name!r}; {nearest(name, names)}")
         path = _folder() / f"{name}.toml"
-    quick = "quick" if "quick" in read(path).profiles else FULL
-    chosen = profile or quick
-    matrix = read(path, None if chosen == FULL else chosen, seeds)
+    chosen = profile or ("quick" if _has_quick(path) else FULL)
+    matrix = read(path, None if chosen == FULL else chosen, seeds, max_cells)
     if not matrix.expect:
         raise InputError(f"{path}: states nothing to compare with: it has no [[expect]]")
     return matrix
+
+
+def _has_quick(path: Path) -> bool:
+    """Whether it has that profile; nothing is expanded to find out, for the whole may be large."""
+    profiles = parsed(path)[1].get("profile")
+    return isinstance(profiles, dict) and "quick" in profiles
 
 
 def reproduce(

@@ -27,8 +27,6 @@ Rows = NDArray[np.intp]
 Labels = tuple[str, ...]
 """A label for every kind, in the order of `KINDS`; empty where the kind is not used."""
 
-_FIXED = {"cell", *KINDS, "seed", "status", "reason", "seconds"}
-
 
 @dataclass(frozen=True)
 class Block:
@@ -41,6 +39,11 @@ class Block:
     """(names, rows)."""
     bits: Bits
     """(names, rows)."""
+
+    @cached_property
+    def place(self) -> Mapping[str, int]:
+        """The line of each name."""
+        return {name: i for i, name in enumerate(self.names)}
 
 
 @dataclass(frozen=True)
@@ -79,7 +82,7 @@ class Results:
         for i, row in enumerate(rows):
             labels = tuple(row.get(kind, "") for kind in KINDS)
             chosen.append(combinations.setdefault(labels, len(combinations)))
-            measures = {name: value for name, value in row.items() if name not in _FIXED}
+            measures = {name: value for name, value in row.items() if name not in packing.FIXED}
             positions, blobs = layouts.setdefault(tuple(measures), ([], []))
             positions.append(i)
             blobs.append(packing.pack(measures, lambda text: words.setdefault(text, len(words))))
@@ -98,7 +101,7 @@ class Results:
             words=list(words),
         )
 
-    @property
+    @cached_property
     def names(self) -> list[str]:
         """Names of the measures, in the order in which rows first have them."""
         order = sorted(range(len(self.blocks)), key=lambda i: (self._first(i), i))
@@ -168,8 +171,8 @@ class Results:
 
     def _having(self, name: str) -> Iterator[tuple[Block, int]]:
         for block in self.blocks:
-            if name in block.names:
-                yield block, block.names.index(name)
+            if (place := block.place.get(name)) is not None:
+                yield block, place
 
     def word(self, number: int) -> str:
         """A text that measures are a number of.

@@ -22,6 +22,8 @@ from fpbench.store import Store
 
 _MOST_DEATHS = 3
 """After so many workers have died with a step, it is given up."""
+_MOST_LETTERS = 20_000
+"""Of why a cell failed, as it is kept."""
 
 
 class Finished(NamedTuple):
@@ -176,7 +178,7 @@ class Runner:
         if failure is None and (why := unfit(result.value)):
             failure = Failure(f"{self._plan.steps[cell.key]}: {why}", why, False)
         status = Status.FAILED if failure else Status.DONE
-        reason = failure.reason if failure else None
+        reason = _short(failure.reason) if failure else None
         self._store.add(
             self._session,
             cell.key,
@@ -184,9 +186,16 @@ class Runner:
             seconds,
             {} if failure else result.value,
             reason,
-            failure.trace if failure else None,
+            _short(failure.trace) if failure else None,
         )
         self._on_cell(Finished(cell, status, reason, bool(failure and failure.bad_input)))
+
+
+def _short(text: str) -> str:
+    """A text without its middle, if it is so long that nobody would read it."""
+    left = len(text) - _MOST_LETTERS
+    half = _MOST_LETTERS // 2
+    return text if left <= 0 else f"{text[:half]} ... ({left:,} letters) ... {text[-half:]}"
 
 
 def _failed(results: Iterable[Result]) -> Failure | None:

@@ -31,7 +31,7 @@ from fpbench.reading import (
 )
 from fpbench.records import Measures
 from fpbench.results import Results
-from fpbench.writing import PAGE, number, packed, storable, write_pages, write_plan
+from fpbench.writing import PAGE, Pages, number, packed, storable, write_pages, write_plan
 
 _DAMAGE = (sqlite3.Error, ValueError, TypeError, LookupError, OverflowError, RecursionError)
 
@@ -159,10 +159,10 @@ class Store:
 
     def plan(self, about: Mapping[str, str], cells: Iterable[Cell]) -> None:
         """Write down what is planned; within a transaction."""
-        db = self._open
-        write_plan(db, ((c.key, json.dumps(dict(c.labels)), c.seed, c.reason) for c in cells))
+        rows = ((c.key, json.dumps(dict(c.labels)), c.seed, c.reason) for c in cells)
+        write_plan(self._open, rows)
         said = [(name, storable(value)) for name, value in about.items()]
-        db.executemany("INSERT OR REPLACE INTO about VALUES (?, ?)", said)
+        self._open.executemany("INSERT OR REPLACE INTO about VALUES (?, ?)", said)
 
     def add_session(self, started: float, environment: Mapping[str, Any]) -> int:
         """Write down a session; within a transaction."""
@@ -172,9 +172,6 @@ class Store:
         )
         assert cursor.lastrowid is not None
         return cursor.lastrowid
-
-    def _number(self, key: str) -> int:
-        return number(self._open, "known", "key", key)
 
     def done(self) -> set[str]:
         """Keys of the cells that are done; failed ones are tried again."""
@@ -212,8 +209,13 @@ class Store:
         key, session, status, seconds, measures, *said = record
         layout, data = packed(self._open, measures)
         texts = (None if text is None else storable(text) for text in said)
-        row = (self._number(key), session, status.value, seconds, layout, data, *texts)
+        place = number(self._open, "known", "key", key)
+        row = (place, session, status.value, seconds, layout, data, *texts)
         self._open.execute("INSERT OR REPLACE INTO result VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+
+    def pages(self) -> Pages:
+        """To write many results of cells that have none yet; within a transaction."""
+        return Pages(self._open)
 
     def tidy(self) -> None:
         """Collect what is final in pages, which are read at once; within a transaction."""
@@ -240,9 +242,7 @@ class Store:
     def spent(self) -> dict[tuple[str, str], tuple[int, float]]:
         """Number and seconds of steps done, by action and component."""
         found = self._read("SELECT action, component, count, seconds FROM timing WHERE count > 0")
-        return {
-            (action, component): (count, seconds) for action, component, count, seconds in found
-        }
+        return {(action, name): (count, seconds) for action, name, count, seconds in found}
 
     def results(self, *, keys: bool = True) -> Results:
         """The rows of the cells that are planned, in the order of the plan.
@@ -280,8 +280,8 @@ class Store:
     def trace(self, key: str) -> str | None:
         """The traceback of a failed cell."""
         query = "SELECT trace FROM result JOIN known ON known.id = number WHERE key = ?"
-        row = next(self._read(query, (key,)), None)
-        return row[0] if row else None
+        (trace,) = next(self._read(query, (key,)), (None,))
+        return None if trace is None else str(trace)
 
     def _read(self, query: str, given: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         with self._reading():

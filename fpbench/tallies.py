@@ -168,9 +168,10 @@ class _Column:
         self.name, self.values, self.counts = name, values, counts
         self.means, self.deviations = np.full((2, len(counts)), np.nan)
         for lines, block in self._blocks():
-            self.means[lines] = block.mean(axis=1)
-            if block.shape[1] > 1:
-                self.deviations[lines] = block.std(axis=1, ddof=1)
+            with np.errstate(over="ignore", invalid="ignore"):  # a stranger's numbers may be huge
+                self.means[lines] = block.mean(axis=1)
+                if block.shape[1] > 1:
+                    self.deviations[lines] = block.std(axis=1, ddof=1)
 
     def _blocks(self) -> Iterator[tuple[NDArray[np.intp], _Floats]]:
         """Lines that have as many values as each other, and (lines, count) their values."""
@@ -188,7 +189,8 @@ class _Column:
         found = np.full((2, len(self.counts)), np.nan)
         for lines, block in self._blocks():
             if block.shape[1] > 1:
-                found[:, lines] = bounds(block, self.name)
+                with np.errstate(over="ignore", invalid="ignore"):
+                    found[:, lines] = bounds(block, self.name)
         return found
 
 

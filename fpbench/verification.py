@@ -19,11 +19,11 @@ from fpbench.home import DataHome
 from fpbench.kinds import KINDS, Status
 from fpbench.matrix import Matrix, read
 from fpbench.opening import Asked, open_engine
-from fpbench.packing import same
+from fpbench.packing import FIXED, same
 from fpbench.plan import Cell, Plan
 from fpbench.planner import make_plan
 from fpbench.plugins import discover
-from fpbench.runner import Runner
+from fpbench.runner import Runner, remaining
 from fpbench.store import Store
 from fpbench.sweeps import MAX_CELLS
 from fpbench.tables import Table
@@ -186,7 +186,7 @@ class _Again:
     ) -> dict[str, dict[str, Any]]:
         with (
             tempfile.TemporaryDirectory(prefix="fpbench-verify-") as place,
-            open_engine(asked, home, matrix.limits) as engine,
+            open_engine(asked, home, matrix.limits, steps=remaining(plan, ())) as engine,
             Store(Path(place), create=True) as store,
         ):
             session = store.begin({}, {}, plan.cells)
@@ -203,12 +203,11 @@ class _Again:
         row = self._rows[cell.key]
         if row["status"] != Status.DONE:
             return Checked(name, problem=f"{row['status']}: {row['reason']}")
-        fixed = {"cell", *KINDS, "seed", "status", "reason"}
         names = dict.fromkeys([*stored, *row])
         changes = tuple(
             Change(name, measure, stored.get(measure), row.get(measure))
             for measure in names
-            if measure not in fixed
+            if measure not in FIXED
             and not is_time(measure)
             and not same(stored.get(measure), row.get(measure))
         )

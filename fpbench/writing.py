@@ -19,6 +19,8 @@ _PLANNED = 65_536
 """Cells of a page of the plan."""
 _MOST = 16 * 2**20
 """Bytes of a page."""
+_Row = tuple[int, int, float, bytes]
+"""Number of a cell, session, seconds, and what it measured."""
 _FINAL = """
 SELECT number, session, seconds, data FROM result WHERE layout = ? AND number > ?
 AND status = 'done' AND reason IS NULL AND trace IS NULL ORDER BY number LIMIT ?
@@ -91,18 +93,21 @@ def write_pages(db: sqlite3.Connection) -> None:
     ).fetchall()
     for layout, names in layouts:
         width, last = len(json.loads(names)), -(2**63)
-        step = max(min(PAGE, _MOST // (24 + 9 * width)), 1)
-        while rows := db.execute(_FINAL, (layout, last, step)).fetchall():
+        while rows := db.execute(_FINAL, (layout, last, _page_size(width))).fetchall():
             last = rows[-1][0]
             fresh = ~np.isin([row[0] for row in rows], paged)
             rows = [row for row, new in zip(rows, fresh.tolist(), strict=True) if new]
             if rows:
                 _write_page(db, layout, width, rows)
+                db.executemany("DELETE FROM result WHERE number = ?", ((row[0],) for row in rows))
 
 
-def _write_page(
-    db: sqlite3.Connection, layout: int, width: int, rows: list[tuple[int, int, float, bytes]]
-) -> None:
+def _page_size(width: int) -> int:
+    """Cells of a page, of so many measures each."""
+    return max(min(PAGE, _MOST // (24 + 9 * width)), 1)
+
+
+def _write_page(db: sqlite3.Connection, layout: int, width: int, rows: list[_Row]) -> None:
     numbers, sessions, seconds, blobs = zip(*rows, strict=True)
     page = Page(
         np.array(numbers, np.int64), np.array(sessions, np.int64), np.array(seconds, np.float64),
@@ -110,7 +115,46 @@ def _write_page(
     )  # fmt: skip
     row = layout, len(rows), page.to_bytes()
     db.execute("INSERT INTO page (layout, count, data) VALUES (?, ?, ?)", row)
-    db.executemany("DELETE FROM result WHERE number = ?", ((number,) for number in numbers))
+
+
+class Pages:
+    """Writes results that are final straight into pages: of each cell one, of none that has one.
+
+    Within a caller's transaction, and in a `with`, whose end writes what waits.
+    """
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+        self._known: dict[tuple[str, str], int] = {}
+        self._waiting: dict[int, list[_Row]] = {}
+        self._widths: dict[int, int] = {}
+
+    def add(self, key: str, session: int, seconds: float, measures: Mapping[str, Any]) -> None:
+        """Write down what a cell measured, at once or with others."""
+        layout = self._number("layout", "names", json.dumps(list(measures)))
+        blob = pack(measures, lambda text: self._number("word", "text", storable(text)))
+        rows = self._waiting.setdefault(layout, [])
+        rows.append((number(self._db, "known", "key", key), session, seconds, blob))
+        self._widths[layout] = len(measures)
+        if len(rows) >= _page_size(len(measures)):
+            self._write(layout)
+
+    def __enter__(self) -> Pages:
+        return self
+
+    def __exit__(self, failed: type | None, *_: object) -> None:
+        if failed is None:
+            for layout in list(self._waiting):
+                self._write(layout)
+
+    def _write(self, layout: int) -> None:
+        _write_page(self._db, layout, self._widths[layout], self._waiting.pop(layout))
+
+    def _number(self, table: str, column: str, text: str) -> int:
+        """What many cells share is looked up once."""
+        if (table, text) not in self._known:
+            self._known[table, text] = number(self._db, table, column, text)
+        return self._known[table, text]
 
 
 def page_numbers(db: sqlite3.Connection) -> NDArray[np.int64]:
@@ -127,4 +171,6 @@ def page_numbers(db: sqlite3.Connection) -> NDArray[np.int64]:
     return np.concatenate(parts)
 
 
-__all__ = ["PAGE", "number", "packed", "page_numbers", "storable", "write_pages", "write_plan"]
+__all__ = [
+    "PAGE", "Pages", "number", "packed", "page_numbers", "storable", "write_pages", "write_plan",
+]  # fmt: skip

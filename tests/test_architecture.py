@@ -129,7 +129,7 @@ FLOORS = [
     ["specs", "remote"],
     ["steps", "curator_service"],
     ["actions"],
-    ["execution", "warming"],
+    ["execution", "plain", "warming"],
     ["one_use", "alone", "fitness"],
     ["keeping"],
     ["plan", "engines", "dask_worker"],
@@ -294,7 +294,9 @@ def test_components_import_heavy_libraries_only_inside_methods():
 
 
 # What processes send each other through pipes, or would; these modules open no file.
-CHANNELS = {"alone", "one_use", "dask_engine", "dask_worker", "keeping", "round_trips"}
+CHANNELS = {
+    "alone", "one_use", "dask_engine", "dask_worker", "keeping", "plain", "round_trips"
+}  # fmt: skip
 PICKLERS = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
 
 

@@ -2,11 +2,13 @@
 
 import json
 import os
+import pickle
 import socket
 import subprocess
 import sys
 import threading
 import time
+import types
 from pathlib import Path
 
 import pandas as pd
@@ -165,6 +167,25 @@ def test_results_stay_on_the_workers(tmp_path, toys, cluster, monkeypatch):
         matrix, out=tmp_path / "run", scheduler=made.address, tables={"mine": table}
     )  # fmt: skip
     assert {row["status"] for row in run.rows()} == {"done"}, run.rows()
+
+
+def test_results_are_not_opened_on_their_way(monkeypatch):
+    """A worker that lacks a plugin can be handed them, and say what it lacks."""
+    from fpbench.dask_worker import Parcel
+    from fpbench.steps import Result
+
+    gone = types.ModuleType("gone")
+    exec("class Model: pass", vars(gone))
+    monkeypatch.setitem(sys.modules, "gone", gone)
+    sent = pickle.dumps(Parcel((Result(gone.Model(), 1.0),)))
+    monkeypatch.delitem(sys.modules, "gone")
+    there = pickle.loads(sent)
+    assert pickle.dumps(there) == sent  # and on to the next one
+    with pytest.raises(ModuleNotFoundError, match="gone"):
+        there.opened()
+    monkeypatch.setitem(sys.modules, "gone", gone)
+    (result,) = pickle.loads(sent).opened()
+    assert isinstance(result.value, gone.Model)
 
 
 def test_short_steps_travel_together(tmp_path, toys, cluster, monkeypatch):

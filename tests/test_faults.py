@@ -91,6 +91,44 @@ def test_limits_change_no_result_and_no_cell(tmp_path):
     assert again.finished == ()
 
 
+@pytest.mark.parametrize(("engine", "jobs"), ENGINES[:2])
+def test_what_cannot_be_kept_fails_alone(tmp_path, engine, jobs):
+    """A row that would say another thing of itself, or more than a store can hold."""
+    what = ["status", "unshown", "essay", "crowd", "screams"]
+    matrix = MATRIX | {"corrector": [trouble(*what)]}
+    run = fpbench.run(matrix, out=tmp_path / "run", engine=engine, jobs=jobs)
+    said = {row["corrector"].split()[1]: row["reason"] for row in run.rows()}
+    screamed = said.pop("screams")
+    assert screamed.startswith("correct trouble: RuntimeError: nono")
+    assert "(99,980,0" in screamed
+    assert len(screamed) < 21_000
+    few = "measures must be at most 10,000, and their texts 1,048,576 letters, not"
+    assert said.pop("essay").startswith(f"score: {few} ")
+    assert said.pop("crowd").startswith(f"score: {few} 10,0")
+    assert said == {
+        "nothing": None,
+        "status": "score: a measure must not be named 'status', as every row has that",
+        "unshown": "score: the name of a measure must be 1 to 200 letters that can be shown, not "
+        r"'\udc80'",
+    }
+
+
+def test_an_interruption_that_is_no_users_fails_alone(tmp_path):
+    matrix = MATRIX | {"corrector": [trouble("interrupts")]}
+    rows = fpbench.run(matrix, out=tmp_path / "run", jobs=2).rows()
+    assert [(row["status"], row["reason"]) for row in rows] == [
+        ("done", None),
+        ("failed", "correct trouble: KeyboardInterrupt: "),
+    ]
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_what_is_no_exception_fails_alone(tmp_path, jobs):
+    matrix = MATRIX | {"corrector": [trouble("ends")]}
+    rows = fpbench.run(matrix, out=tmp_path / "run", jobs=jobs).rows()
+    assert [row["reason"] for row in rows] == [None, "correct trouble: GeneratorExit: "]
+
+
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_step_that_failed_is_tried_again(tmp_path, jobs):
     def attempt(name, retries):

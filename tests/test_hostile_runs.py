@@ -58,18 +58,30 @@ def made(tmp_path_factory):
     return place / "run", filled
 
 
-def harmless(run):
-    """Whatever reads it ends well or with one clear error, and shows nothing a terminal obeys."""
-    for words in READERS:
-        said = command(words[0], str(run), *words[1:])
-        assert said.code == 0 or said.refused, (words, said)
+def harmless(run, beside):
+    """Whatever reads it ends well or with one clear error, and shows nothing a terminal obeys.
+
+    Also beside an honest run, before and after it.
+    """
+    shutil.rmtree(run.parent / "merged", ignore_errors=True)
+    honest, hostile, out = str(beside), str(run), str(run.parent / "merged")
+    for words in (
+        *([reader[0], hostile, *reader[1:]] for reader in READERS),
+        ["diff", honest, hostile],
+        ["diff", hostile, honest],
+        ["verify", hostile, "--sample", "1", "--seed", "0"],
+        ["merge", hostile, honest, "--out", out],
+        ["merge", honest, hostile, "--out", out],  # refused if it is there, by then
+    ):
+        said = command(*words)
+        assert said.code == 0 or said.refused or (words[0] == "diff" and said.code == 1), said
         if words[0] != "export":  # which writes data for programs, as it is
             assert not UNSEEN & set(said.output), (words, said)
-    assert not UNSEEN & set(said.error), said
+        assert not UNSEEN & set(said.error), said
 
 
 @settings(
-    max_examples=40,
+    max_examples=12,
     deadline=None,
     database=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
@@ -90,11 +102,11 @@ def test_whatever_stands_in_a_store(made, tmp_path, data):
                     db.execute(f"UPDATE OR REPLACE {table} SET {column} = ?{where}", (value,))
             except (sqlite3.Error, UnicodeEncodeError):  # the schema forbids it, as it should
                 continue
-    harmless(run)
+    harmless(run, made[0])
 
 
 @settings(
-    max_examples=40,
+    max_examples=12,
     deadline=None,
     database=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
@@ -109,7 +121,49 @@ def test_whatever_bytes_a_store_has(made, tmp_path, changes):
     for place, byte in changes:
         content[int(place * (len(content) - 1))] = byte
     file.write_bytes(content)
-    harmless(run)
+    harmless(run, made[0])
+
+
+@pytest.mark.parametrize(
+    ("where", "value", "commands"),
+    [
+        ("result.session", 99, ["merge"]),
+        ("result.session", "x", ["merge"]),
+        ("result.seconds", "x", ["merge"]),
+        ("session.started", "x", ["diff", "merge"]),
+        ("session.environment", "[[1, 2]]", ["diff", "merge"]),
+        ("session.environment", 900 * '{"a":' + "1" + 900 * "}", ["diff", "merge"]),
+        ("layout.names", '["a", "a"]', ["diff", "merge", "export"]),
+    ],
+)
+def test_what_no_run_says_is_one_clear_error(made, tmp_path, where, value, commands):
+    run = tmp_path / "run"
+    shutil.copytree(made[0], run)
+    table, column = where.split(".")
+    with closing(sqlite3.connect(run / "store.sqlite")) as db, db:
+        db.execute(f"UPDATE OR REPLACE {table} SET {column} = ?", (value,))
+    words = {
+        "diff": [str(made[0]), str(run)],
+        "merge": [str(made[0]), str(run), "--out", str(tmp_path / "merged")],
+        "export": [str(run)],
+    }
+    for name in commands:
+        said = command(name, *words[name])
+        assert said.refused, said
+        assert str(run) in said.error
+    assert not (tmp_path / "merged").exists()
+
+
+def test_names_that_are_no_text_are_spelt_out(made, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(made[0], run)
+    with closing(sqlite3.connect(run / "store.sqlite")) as db, db:
+        db.execute("UPDATE layout SET names = replace(names, 'toy_note', '\\udc80')")
+        db.execute("UPDATE combination SET labels = replace(labels, 'flip', '\\udc80')")
+    said = command("export", str(run))
+    assert said.code == 0, said
+    assert said.output.count("\\udc80") > 1
+    harmless(run, made[0])
 
 
 def test_what_a_terminal_would_obey_is_spelt_out(made, tmp_path):
@@ -121,7 +175,7 @@ def test_what_a_terminal_would_obey_is_spelt_out(made, tmp_path):
     shown = command("leaderboard", str(run)).output
     assert r"[b]\x1b]0;owned" in shown
     assert r"fl\x1b[2Jip" in shown
-    harmless(run)
+    harmless(run, made[0])
 
 
 @pytest.mark.parametrize(

@@ -17,32 +17,26 @@ def places(**threads):
 
 def test_a_worker_that_has_what_is_needed_is_preferred():
     made = places(a=1, b=1)
-    assert made.take([{"b"}, {"b", "a"}], []) == "b"
-    assert made.take([{"b"}], []) == "a"  # rather than to wait for the other
+    assert made.take([{"b"}, {"b", "a"}]) == "b"
+    assert made.take([{"b"}]) == "a"  # rather than to wait for the other
 
 
 def test_nobody_is_free_until_a_thread_is_given_back():
     made = places(a=2)
-    assert [made.take([], []) for _ in range(3)] == ["a", "a", None]
+    assert [made.take([]) for _ in range(3)] == ["a", "a", None]
     made.give_back("a")
-    assert made.take([], []) == "a"
+    assert made.take([]) == "a"
 
 
 def test_workers_come_and_go():
     made = places(a=1)
-    made.take([], [])
+    made.take([])
     made.set_workers({"b": 2})
-    assert [made.take([{"a"}], []) for _ in range(3)] == ["b", "b", None]
+    assert [made.take([{"a"}]) for _ in range(3)] == ["b", "b", None]
     made.give_back("a")  # of a worker that is gone
     made.set_workers({"a": 1, "b": 2})
-    assert made.take([], []) == "a"
-    assert places().take([], []) is None
-
-
-def test_unfit_workers_are_not_asked():
-    made = places(a=1, b=1)
-    assert made.take([{"a"}], {"a"}) == "b"
-    assert made.take([{"a"}], {"a", "b"}) is None
+    assert made.take([]) == "a"
+    assert places().take([]) is None
 
 
 @given(
@@ -54,7 +48,7 @@ def test_all_is_done_as_soon_as_whoever_never_idles_has_it(durations, threads):
     made = places(**threads)
     clock, running, waiting = 0.0, [], list(durations)
     while waiting or running:
-        while waiting and (worker := made.take([{"a"}], [])) is not None:
+        while waiting and (worker := made.take([{"a"}])) is not None:
             heapq.heappush(running, (clock + waiting.pop(0), worker))
         clock, worker = heapq.heappop(running)
         made.give_back(worker)

@@ -82,6 +82,15 @@ def test_profiles_and_seeds_are_those_asked_for(file, profile, seeds, expected):
     assert len(reproduce.find(str(file), profile, seeds).seeds) == expected
 
 
+def test_cells_are_counted_of_what_is_run_only(file):
+    """Two adversaries: 4 cells in the quick profile, 8 in all."""
+    assert len(reproduce.find(str(file), max_cells=4).seeds) == 2
+    with pytest.raises(InputError, match="4 combinations, more than 3"):
+        reproduce.find(str(file), max_cells=3)
+    with pytest.raises(InputError, match="8 combinations, more than 7"):
+        reproduce.find(str(file), "full", max_cells=7)
+
+
 def test_a_matrix_without_a_quick_profile_is_run_as_it_stands(tmp_path, toys):
     path = tmp_path / "toys.toml"
     path.write_text(MATRIX)

@@ -1,5 +1,6 @@
 """The run store: what is committed stays, and a wrong directory is one clear error."""
 
+import errno
 import json
 import os
 import random
@@ -705,3 +706,24 @@ def test_fresh_moves_runs_only(tmp_path, toys, monkeypatch):
     first = fpbench.load(tmp_path / "here").frame()
     fpbench.run(MATRIX, out=tmp_path / "here", fresh=True)
     assert fpbench.load(tmp_path / "here.1").frame().equals(first)
+
+
+def test_what_cannot_be_moved_aside_stays(tmp_path, toys, monkeypatch):
+    """A place where another disk is mounted, for instance: nothing is copied and then deleted."""
+    run = fpbench.run(MATRIX, out=tmp_path / "run").path
+    before = {path.name: path.read_bytes() for path in run.iterdir()}
+    (tmp_path / "run.1").symlink_to(tmp_path / "nowhere")  # a name that is taken, too
+
+    def refused(self, target):
+        assert target == tmp_path / "run.2"
+        raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", refused)
+        with pytest.raises(StoreError, match=r"run: cannot be moved aside: .*busy; choose"):
+            fpbench.run(MATRIX, out=run, fresh=True)
+    assert {path.name: path.read_bytes() for path in run.iterdir()} == before | {
+        "store.lock": (run / "store.lock").read_bytes()
+    }
+    fpbench.run(MATRIX, out=run, fresh=True)
+    assert (tmp_path / "run.2" / "store.sqlite").read_bytes() == before["store.sqlite"]

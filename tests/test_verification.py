@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 import fpbench
-from fpbench import InputError, Status, StoreError
+from fpbench import InputError, Status, StoreError, verification
 from fpbench.store import Store
 from fpbench.verification import matrix_of, verify
 
@@ -87,6 +87,21 @@ def test_only_what_the_sample_needs_is_run(tmp_path, toy_trace):
     toy_trace()
     verify(run.path, 1, seed=0)
     assert len([line for line in toy_trace() if line.startswith("train")]) == 1
+
+
+def test_processes_get_ready_for_what_the_sample_needs(tmp_path, monkeypatch):
+    run = fpbench.run(MATRIX, out=tmp_path / "run").path
+    opened = verification.open_engine
+    told = []
+
+    def watched(*given, steps):
+        told.extend(steps)
+        return opened(*given, steps=told)
+
+    monkeypatch.setattr(verification, "open_engine", watched)
+    assert verify(run, 1, seed=3).same
+    assert {step.action for step in told} >= {"load", "split", "train", "predict"}
+    assert [step.action for step in told].count("train") == 1
 
 
 @pytest.mark.parametrize("profile", [None, "more"])

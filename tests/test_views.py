@@ -297,6 +297,14 @@ def test_who_lacks_an_objective_is_not_on_the_front():
     assert "1 more line" in board_data.front_sheet(found, 2).notes
 
 
+def test_rows_without_an_objective_make_no_front():
+    unknown = {"majority_accuracy": None, "test_accuracy": None, "test_unfairness": None}
+    points, found = front(run(**unknown))
+    assert not points
+    assert "no accuracy, unfairness or leak" in found.notes
+    assert not board_data.front_sheet(found).rows
+
+
 def test_one_seed_does_not_tell_how_sure_a_front_is():
     points, found = front([row for row in run() if row["seed"] == 0])
     assert {p.share for p in points.values()} == {None}

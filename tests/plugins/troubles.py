@@ -20,6 +20,13 @@ from pydantic import Field
 from fpbench import Adversary, Correction, Corrector, Guess, Learner, SolverStatus, hookimpl
 
 MIB = 2**20
+MEASURES = {
+    "status": {"status": "failed"},
+    "unshown": {"\udc80": 1.0},
+    "essay": {"text": "no" * 50_000_000},
+    "crowd": {f"measure {i}": i for i in range(10_001)},
+}
+"""What cannot be a row's."""
 
 
 class Trouble(Corrector):
@@ -28,19 +35,32 @@ class Trouble(Corrector):
     name = "trouble"
     summary = "ends badly"
     what: Literal[
-        "nothing", "raises", "hangs", "eats", "segfaults", "killed", "exits", "leaves", "once"
-    ] = Field("nothing", description="how it ends")
+        "nothing", "raises", "hangs", "eats", "segfaults", "killed", "exits", "leaves", "once",
+        "interrupts", "ends", "screams", "status", "unshown", "essay", "crowd",
+    ] = Field("nothing", description="how it ends")  # fmt: skip
     mark: str = Field("", description="a file in which it leaves what is to be found later")
 
     def correct(self, problem):
-        getattr(self, f"_{self.what}")()
-        return Correction(1 - problem.guess, SolverStatus.FEASIBLE, float(len(problem.guess)))
+        measures = MEASURES.get(self.what, {})
+        if not measures:
+            getattr(self, f"_{self.what}")()
+        size = float(len(problem.guess))
+        return Correction(1 - problem.guess, SolverStatus.FEASIBLE, size, measures=measures)
 
     def _nothing(self):
         pass
 
     def _raises(self):
         raise RuntimeError("no")
+
+    def _interrupts(self):
+        raise KeyboardInterrupt
+
+    def _ends(self):
+        raise GeneratorExit
+
+    def _screams(self):
+        raise RuntimeError("no" * 50_000_000)
 
     def _hangs(self):
         if self.mark:
