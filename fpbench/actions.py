@@ -107,7 +107,7 @@ def _predict(learner: Learner, parents: tuple[Classifier, Split], step: Step) ->
             return np.zeros(0, np.int8)
         sensitive = part.sensitive if learner.predicts_with_sensitive else None
         answer = np.asarray(model.predict(part.features, rng, sensitive))
-        if answer.shape != (len(part),) or not np.isin(answer, (0, 1)).all():
+        if answer.shape != (len(part),) or not ((answer == 0) | (answer == 1)).all():
             raise PluginError(f"predictions must be {len(part)} values 0 or 1")
         return answer.astype(np.int8)
 

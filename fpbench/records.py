@@ -121,12 +121,10 @@ class Sample:
 
     def take(self, rows: NDArray[np.intp]) -> Sample:
         """Copies of these rows, sharing no memory with the whole."""
-        return self._with(
-            {
-                name: c.take(rows).reset_index(drop=True) if name == "features" else c.take(rows)
-                for name, c in self._columns.items()
-            }
-        )
+        taken = {name: column.take(rows) for name, column in self._columns.items()}
+        if "features" in taken:
+            taken["features"].index = range(len(rows))  # reset_index would copy once more
+        return self._with(taken)
 
     def _with(self, columns: dict[str, Any]) -> Sample:
         return Sample(self.groups, **columns, domain=self.domain)
