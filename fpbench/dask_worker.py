@@ -13,7 +13,7 @@ from dask.sizeof import sizeof
 from distributed import get_worker
 
 from fpbench.alone import POSSIBLE, ForkServer, execute_alone, runs_alone
-from fpbench.execution import execute
+from fpbench.execution import execute_in_worker
 from fpbench.fitness import Needs, found, unlike
 from fpbench.limits import Limits
 from fpbench.processes import ONE_THREAD
@@ -101,7 +101,7 @@ def _one(job: Job, limits: Limits, parents: tuple[Parcel, ...]) -> Result:
     if (job.alone and POSSIBLE) or runs_alone(job.step, limits, isolated=True):
         address = job.address or _own_server(job.step, sure=job.alone)
         return execute_alone(job.step, given, limits, address)
-    return execute(job.step, given)
+    return execute_in_worker(job.step, given)
 
 
 def _own_server(step: Step, *, sure: bool) -> str:

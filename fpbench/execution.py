@@ -44,6 +44,14 @@ def execute(step: Step, parents: tuple[Any, ...], catalog: Catalog | None = None
     return attempt(step, work)
 
 
+def execute_in_worker(step: Step, parents: tuple[Any, ...]) -> Result:
+    """As `execute`; an interruption is no user's here, who speaks to the coordinator only."""
+    try:
+        return execute(step, parents)
+    except KeyboardInterrupt as error:
+        return Result(failed(step, error), 0.0)
+
+
 def component_of(step: Step, catalog: Catalog | None = None) -> Component | None:
     """The component that a step uses."""
     if step.spec is None:
@@ -91,6 +99,13 @@ def failed(step: Step, error: BaseException) -> Failure:
 
 
 __all__ = [
-    "LostError", "StoppedError", "attempt", "checked", "component_of", "execute", "failed",
+    "LostError",
+    "StoppedError",
+    "attempt",
+    "checked",
+    "component_of",
+    "execute",
+    "execute_in_worker",
+    "failed",
     "handed",
-]  # fmt: skip
+]

@@ -12,7 +12,7 @@ from collections import OrderedDict
 from typing import Any, NamedTuple
 
 from fpbench.alone import execute_alone
-from fpbench.execution import execute, failed
+from fpbench.execution import execute_in_worker
 from fpbench.limits import Limits
 from fpbench.steps import Failure, Result, Step
 
@@ -95,10 +95,7 @@ def carry_out(order: Order) -> Result | Lacking:
         return Lacking(frozenset(lacking))
     step, given = order.step, tuple(map(_opened, order.given))
     if order.address is None:
-        try:
-            result = execute(step, given)
-        except BaseException as error:  # an interruption that is no user's: workers ignore Ctrl-C
-            result = Result(failed(step, error), 0.0)
+        result = execute_in_worker(step, given)
     else:
         result = execute_alone(step, given, order.limits, order.address)
     if order.final or isinstance(result.value, Failure):

@@ -113,9 +113,12 @@ def test_what_cannot_be_kept_fails_alone(tmp_path, engine, jobs):
     }
 
 
-def test_an_interruption_that_is_no_users_fails_alone(tmp_path):
+@pytest.mark.parametrize("engine", ["loky", "dask"])
+def test_an_interruption_that_is_no_users_fails_alone(tmp_path, engine):
+    if engine == "dask":
+        pytest.importorskip("distributed")
     matrix = MATRIX | {"corrector": [trouble("interrupts")]}
-    rows = fpbench.run(matrix, out=tmp_path / "run", jobs=2).rows()
+    rows = fpbench.run(matrix, out=tmp_path / "run", engine=engine, jobs=2).rows()
     assert [(row["status"], row["reason"]) for row in rows] == [
         ("done", None),
         ("failed", "correct trouble: KeyboardInterrupt: "),
