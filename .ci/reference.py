@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator
 from enum import Enum
 from pathlib import Path
 from types import NoneType
-from typing import Any, NamedTuple, get_args, get_type_hints
+from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel
 from typer.models import ArgumentInfo, OptionInfo
@@ -212,7 +212,7 @@ class Parameter(NamedTuple):
     def shown(self) -> str:
         """What stands for its value."""
         kinds = [kind for kind in get_args(self.type) or (self.type,) if kind is not NoneType]
-        if issubclass(kinds[0], Enum):
+        if get_origin(kinds[0]) is None and issubclass(kinds[0], Enum):
             return "|".join(str(word.value) for word in kinds[0])
         plain = {Path: "PATH", int: "NUMBER", float: "NUMBER"}
         word = (

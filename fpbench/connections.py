@@ -6,6 +6,8 @@ import os
 import shutil
 import sqlite3
 import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 _LONGEST = 64 * 2**20
@@ -34,30 +36,39 @@ def connect(file: Path, *, write: bool) -> sqlite3.Connection:
     else:
         uri = file.absolute().as_uri() + ("?immutable=1" if archived else "")
         db = sqlite3.connect(uri, isolation_level=None, uri=True)
-    db.execute("PRAGMA trusted_schema = OFF")
-    db.execute("PRAGMA cell_size_check = ON")
-    db.execute(f"PRAGMA cache_size = -{_CACHE}")
-    db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST)
+    with _kept(db):
+        db.execute("PRAGMA trusted_schema = OFF")
+        db.execute("PRAGMA cell_size_check = ON")
+        db.execute(f"PRAGMA cache_size = -{_CACHE}")
+        db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST)
     return db
 
 
-def private() -> sqlite3.Connection:
-    """A file that nobody else sees, and that is gone when it is closed."""
-    return sqlite3.connect("", isolation_level=None)
+def copied(db: sqlite3.Connection) -> sqlite3.Connection:
+    """A copy in a file that nobody else sees, and that is gone when it is closed."""
+    copy = sqlite3.connect("", isolation_level=None)
+    with _kept(copy):
+        db.backup(copy)
+    return copy
 
 
 def _with_log(file: Path) -> sqlite3.Connection:
     """A copy of an archived run that was killed: its last cells are in the log beside it."""
-    copy = private()
     with tempfile.TemporaryDirectory() as place:
         for suffix in ("", "-wal"):
             shutil.copyfile(f"{file}{suffix}", Path(place) / f"{file.name}{suffix}")
-        original = sqlite3.connect(Path(place) / file.name)
-        try:
-            original.backup(copy)
-        finally:
-            original.close()
-    return copy
+        with closing(sqlite3.connect(Path(place) / file.name)) as original:
+            return copied(original)
 
 
-__all__ = ["connect", "hint", "private"]
+@contextmanager
+def _kept(db: sqlite3.Connection) -> Iterator[None]:
+    """Close it if it cannot be made what it is to be; otherwise it goes to whoever asked."""
+    try:
+        yield
+    except BaseException:
+        db.close()
+        raise
+
+
+__all__ = ["connect", "copied", "hint"]

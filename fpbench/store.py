@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from fpbench.connections import connect, hint, private
+from fpbench.connections import connect, copied, hint
 from fpbench.errors import StoreError
 from fpbench.kinds import Status
 from fpbench.locks import STORE, Lock, check_files, write_file
@@ -99,8 +99,7 @@ class Store:
     def _look(self, file: Path) -> None:
         """Read only: what an earlier version wrote is brought to this one in a private copy."""
         if (version := version_of(self._open, str(file))) < VERSION:
-            copy = private()
-            self._open.backup(copy)
+            copy = copied(self._open)
             self.close()
             self._db = copy
             migrate(copy, version)

@@ -523,7 +523,7 @@ def test_a_file_that_cannot_grow_keeps_what_was_committed(tmp_path):
 
 
 AS_NOBODY = """
-import os, sys
+import os, sys, urllib.parse
 from pathlib import Path
 from fpbench import StoreError
 from fpbench.store import Store
