@@ -45,7 +45,7 @@ def doing(monkeypatch, value):
         seen.append(given)
         return Result(value, 0.5)
 
-    monkeypatch.setattr(keeping, "execute", execute)
+    monkeypatch.setattr(keeping, "execute_in_worker", execute)
     return Step("mine", "mine", "score", None, ("theirs",)), seen
 
 
