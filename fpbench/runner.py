@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from graphlib import TopologicalSorter
@@ -21,7 +21,7 @@ from fpbench.steps import Failure, Result, Step
 from fpbench.store import Store
 
 _MOST_DEATHS = 3
-"""After so many workers have died with a step, it is given up."""
+"""After so many workers have died with a step, it is given up; the last died of nothing else."""
 _MOST_LETTERS = 20_000
 """Of why a cell failed, as it is kept."""
 
@@ -98,7 +98,7 @@ class Runner:
                 # Steps of the first cells first: cells finish early, and results can be let go.
                 for key in sorter.get_ready():
                     heapq.heappush(ready, (self._rank[key], key))
-                while ready and len(running) < self._engine.at_once and not self._stop():
+                while self._may_start(ready, running.values()):
                     step = self._plan.steps[heapq.heappop(ready)[1]]
                     running[self._start(step)] = step
                 if not running:
@@ -114,6 +114,17 @@ class Runner:
         finally:
             self._store.add_timings(self._timings)
         return True
+
+    def _may_start(self, ready: list[tuple[int, str]], running: Collection[Step]) -> bool:
+        """Whether the first that is ready may be started beside those that run.
+
+        A worker's death may be another step's doing. One that is about to be given up is
+        therefore tried with no other beside it.
+        """
+        if not ready or len(running) >= self._engine.at_once or self._stop():
+            return False
+        keys = (ready[0][1], *(step.key for step in running)) if self._deaths else ()
+        return not running or all(self._deaths[key] < _MOST_DEATHS - 1 for key in keys)
 
     def _start(self, step: Step) -> Future[Result]:
         parents = [self._results[key] for key in step.parents]

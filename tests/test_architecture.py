@@ -295,7 +295,8 @@ def test_components_import_heavy_libraries_only_inside_methods():
 
 # What processes send each other through pipes, or would; these modules open no file.
 CHANNELS = {
-    "alone", "one_use", "dask_engine", "dask_worker", "keeping", "plain", "round_trips"
+    "alone", "one_use", "dask_engine", "dask_worker", "elsewhere", "keeping", "plain",
+    "round_trips",
 }  # fmt: skip
 PICKLERS = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
 

@@ -3,12 +3,15 @@
 `tests/test_conformance.py` runs the laws over our own components.
 """
 
+import os
 import random
+import sys
 from dataclasses import replace
 from functools import cache
 from itertools import count
 from pathlib import Path
 from threading import Lock
+from types import ModuleType
 from typing import Literal
 
 import numpy as np
@@ -198,6 +201,7 @@ class FewGroups(CensusSynthetic):
         return 7
 
 
+ELSEWHERE = os.environ.get("PYTHONHASHSEED") in ("1", "2")
 NIGHTS = count()
 
 
@@ -205,6 +209,30 @@ class Dreaming(Majority):
     def guess(self, view, rng):
         guess = super().guess(view, rng)
         return replace(guess, confidence=guess.confidence / (2 + next(NIGHTS)))
+
+
+class Hashing(Clip):
+    """Which is the first of a set of texts depends on the process."""
+
+    def repair(self, answers, total, upper=None):
+        shares = {f"a share of {number}": number / 40 for number in range(40)}
+        return super().repair(answers, total, upper) * shares[next(iter(set(shares)))]
+
+
+class Remembering(Clip):
+    """It knows the process in which it was asked first."""
+
+    def repair(self, answers, total, upper=None):
+        if ELSEWHERE:
+            raise DataError("who are you?")
+        return super().repair(answers, total, upper)
+
+
+class Vanishing(Clip):
+    def repair(self, answers, total, upper=None):
+        if ELSEWHERE:
+            os._exit(0)
+        return super().repair(answers, total, upper)
 
 
 class Global(Clip):
@@ -455,6 +483,9 @@ CASES = [
     (Announcing, GIVES, "it claims 'ratio', and announces ['to-overall']"),
     (FewGroups, GIVES, "n_groups says 7"),
     (Dreaming, "is deterministic for a seed", "differ in 'confidence'"),
+    (Hashing, "is deterministic for a seed", "in another process, the same seed differs in '0'"),
+    (Remembering, "is deterministic for a seed", "in another process it fails: DataError: who"),
+    (Vanishing, "is deterministic for a seed", "in another process it fails: its process died"),
     (Global, "leaves global random state alone", "global generator of numpy.random"),
     (Seeding, "leaves global random state alone", "global generator of numpy.random"),
     (SeedingToo, "leaves global random state alone", "global generator of numpy.random"),
@@ -511,6 +542,18 @@ def test_what_cannot_be_made_here_is_skipped_with_the_reason():
     found = {check.law.words: check() for check in checks(Absent)}
     assert found["registers"].outcome is Outcome.KEPT
     assert found[GIVES] == (Outcome.SKIPPED, "needs a wand: pip install wand")
+
+
+def test_what_another_process_cannot_import_is_tested_in_one(monkeypatch):
+    module = ModuleType("only_here")
+    monkeypatch.setitem(sys.modules, "only_here", module)
+    cls = module.Local = type("Local", (Clip,), {"__module__": "only_here", "__doc__": "Clips."})
+    cls.__qualname__ = "Local"
+    verdict = verdict_of(cls, "is deterministic for a seed")
+    assert verdict.outcome is Outcome.KEPT
+    assert verdict.reason.startswith(
+        "tested in one process: in another it cannot be opened: ModuleNotFoundError: No module"
+    )
 
 
 def test_secure_noise_alone_need_not_be_repeatable():

@@ -213,8 +213,8 @@ def fpbench_correctors():
 
 def test_a_component_that_kills_its_worker_fails_alone(tmp_path, install):
     install("crash", "crash", CRASH)
-    matrix = MATRIX | {"corrector": [{"use": "flip"}, {"use": "crash"}], "seeds": 2}
-    run = fpbench.run(matrix, out=tmp_path / "run", jobs=2)
+    matrix = MATRIX | {"corrector": [{"use": "flip"}, {"use": "crash"}], "seeds": 4}
+    run = fpbench.run(matrix, out=tmp_path / "run", jobs=3)
     frame = run.frame()
     crashed = frame["corrector"] == "crash"
     assert set(frame[crashed]["status"]) == {"failed"}

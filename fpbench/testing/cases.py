@@ -11,9 +11,11 @@ from fpbench.components import Component, Dataset
 from fpbench.home import DataHome
 from fpbench.plugins import Catalog, Entry
 from fpbench.specs import Spec, build, slot_kinds, specify
+from fpbench.testing.acting import act
 from fpbench.testing.audit_stages import STAGES
+from fpbench.testing.elsewhere import Told, Unopened, told
 from fpbench.testing.stages import Stage
-from fpbench.testing.watching import Watched, watch
+from fpbench.testing.watching import Watched
 from fpbench.testing.world import world
 
 _HELD = {
@@ -161,8 +163,10 @@ class Case:
         """What happens when it is run once more, as the first time."""
         return self._watch(2, 0)
 
+    def elsewhere(self) -> Told | Unopened:
+        """What happens when it is run in another process, as the first time."""
+        return told(self.component, self.home)
+
     def _watch(self, k: int, seed: int) -> Watched:
         self.must_run(k)
-        component, stage = self.component, self.stage
-        given = stage.given(component, k, self.home)
-        return watch(lambda mine: stage.run(component, mine, seed), given)
+        return act(self.component, self.home, k, seed)

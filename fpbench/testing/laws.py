@@ -20,11 +20,12 @@ from fpbench.kinds import KINDS
 from fpbench.records import Sample
 from fpbench.specs import slot_kinds
 from fpbench.testing.cases import Case, Inapplicable
+from fpbench.testing.elsewhere import Unopened
 from fpbench.testing.limits import beyond
 from fpbench.testing.problems import problems, verdict
 from fpbench.testing.promises import keeps_promise, secures
 from fpbench.testing.round_trips import carried, travelled
-from fpbench.testing.watching import Watched, difference, generators_kept
+from fpbench.testing.watching import Watched, difference, generators_kept, parts, unlike
 
 _NAME = re.compile(r"[a-z0-9]+([-/][a-z0-9]+)*")
 _SEEN = frozenset({"features", "labels", "predictions", "scores"})
@@ -176,7 +177,7 @@ def _gives(case: Case) -> None:
     case.stage.check(case.component, watched.given, carried(watched.result, "its result"))
 
 
-def _repeats(case: Case) -> None:
+def _repeats(case: Case) -> str | None:
     if getattr(case.component, "noise", "") == "secure":
         raise Inapplicable("its randomness is the operating system's, and cannot be repeated")
     one, other = case.ran(), case.again()
@@ -184,6 +185,16 @@ def _repeats(case: Case) -> None:
         raise other.error
     where = difference(one.result, other.result)
     assert not where, f"two runs with the same seed differ in {where!r}"
+    there = case.elsewhere()
+    if isinstance(there, Unopened):
+        return f"tested in one process: in another it cannot be opened: {there.reason}"
+    assert not there.error, f"in another process it fails: {there.error}"
+    where = unlike(dict(parts(one.result)), there.parts)
+    assert not where, (
+        f"in another process, the same seed differs in {where!r}; sets of texts have another "
+        "order there, and hash() gives other numbers"
+    )
+    return None
 
 
 def _leaves_generators_alone(case: Case) -> None:
