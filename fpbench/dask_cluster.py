@@ -6,7 +6,7 @@ import logging
 import signal
 import threading
 import warnings
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from typing import Any, NamedTuple
 
 import dask
@@ -24,6 +24,7 @@ _GRACE = 1.0
 """Seconds more than its timeout that a connection may take to give up by itself."""
 _LAST_WORDS = 10.0
 """Seconds in which a cluster of ours is closed."""
+_IN_TOUCH = ("running", "connecting")
 _LOG = logging.getLogger("fpbench.dask")
 _SETTINGS = {
     # The tables of a run travel with the first task that needs them.
@@ -45,6 +46,25 @@ class Cluster(NamedTuple):
     ours: LocalCluster | None = None
     server: ForkServer | None = None
     """What forks one-use processes for all workers of ours; others have a server each."""
+
+    def threads(self) -> dict[str, int]:
+        """How many threads each worker has.
+
+        Raises
+        ------
+        EngineError
+            If the scheduler is lost.
+        """
+        try:
+            return dict(self.client.nthreads())
+        except Exception as error:
+            raise self.explain(error) from error
+
+    def explain(self, error: Exception) -> Exception:
+        """What an error in speaking to the scheduler means: that it is lost, or what it says."""
+        if isinstance(error, OSError | CancelledError) or self.client.status not in _IN_TOUCH:
+            return EngineError("the scheduler was lost; what is done is kept")
+        return error
 
     def retry(self, lost: list[Remote]) -> None:
         """`Client.retry`, which cannot do it if what is lost rests on what was let go."""

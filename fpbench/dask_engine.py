@@ -13,7 +13,7 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Iterable, Mapping
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from itertools import islice, takewhile
 from typing import Any, NamedTuple
 
@@ -23,7 +23,7 @@ from distributed import KilledWorker
 from fpbench.alone import POSSIBLE, apart, runs_alone
 from fpbench.dask_cluster import Cluster, compare, join, start
 from fpbench.dask_worker import Job, UnfitWorkerError, check, do, note_of, unpack
-from fpbench.engines import Engine, EngineError, InlineEngine
+from fpbench.engines import Engine, InlineEngine
 from fpbench.execution import LostError
 from fpbench.fitness import Needs
 from fpbench.home import DataHome
@@ -94,7 +94,7 @@ class DaskEngine(Engine):
         self._numbers = itertools.count()
         self._fit: dict[str, bool] = {}
         self._places, self._durations = Places(), Durations()
-        self._looked, self._threads = 0.0, 0
+        self._looked = 0.0
         self._waiting: deque[_Order] = deque()
         self._sent = 0
         self._lock = threading.RLock()
@@ -105,19 +105,17 @@ class DaskEngine(Engine):
         """More steps than threads: what waits for one worker must not keep others from working."""
         if time.monotonic() - self._looked > _LOOK_AGAIN:
             self._look()
-        return max(_AT_ONCE * self._threads, 1)
+        return max(_AT_ONCE * self._places.threads, 1)
 
     def _look(self) -> None:
         """Find out which workers there are; those that have come since the start are tried."""
         with self._lock:
-            there = self._client.nthreads()
+            there = self._cluster.threads()
             if not self._looked:  # these have been compared, or it was not wanted
                 self._fit = dict.fromkeys(there, True)
             for worker in there.keys() - self._fit.keys():
                 self._try(worker)
-            threads = {worker: count for worker, count in there.items() if self._fit[worker]}
-            self._places.set_workers(threads)
-            self._threads = sum(threads.values())
+            self._places.set_workers({w: count for w, count in there.items() if self._fit[w]})
             self._looked = time.monotonic()
 
     def _try(self, worker: str) -> None:
@@ -151,7 +149,7 @@ class DaskEngine(Engine):
         """Load here; the table travels inside a task, so that no worker's death loses it."""
         self._trials += [
             self._task(self._new_key("warm"), warm, self._modules, workers=[worker])
-            for worker in self._client.nthreads()
+            for worker in self._cluster.threads()
         ]
         done = self._loader.submit(step, (), alone=alone)
         if done.exception() is not None or isinstance(done.result().value, Failure):
@@ -183,7 +181,7 @@ class DaskEngine(Engine):
                 try:
                     self._send(orders, worker)
                 except Exception as error:  # a future carries whatever was raised
-                    self._back(orders, worker, error)
+                    self._back(orders, worker, self._cluster.explain(error))
 
     def _next(self) -> list[_Order]:
         """Of what waits, the first, and what is short enough to be done with it."""
@@ -217,7 +215,7 @@ class DaskEngine(Engine):
             try:
                 came = self._results(remote, orders, places)
             except Exception as error:
-                came = error
+                came = error if remote.status == "error" else self._cluster.explain(error)
             with self._lock:
                 self._back(orders, worker, came)
             self._send_waiting()
@@ -247,7 +245,7 @@ class DaskEngine(Engine):
         elif isinstance(came, UnfitWorkerError):
             where, message = came.args
             self._fit[where] = False
-            self._look()
+            self._places.drop(where)
             for order in reversed(orders):
                 self._refused(order, message)
         else:
@@ -275,7 +273,7 @@ class DaskEngine(Engine):
             assert error is not None
             raise error
         if remote.status != "finished":
-            raise EngineError("the scheduler was lost; what is done is kept")
+            raise CancelledError
         final = [order.final for order in orders]
         note = self._notes.pop(remote.key, None)
         if note is None:  # said to a connection that broke: ask

@@ -30,6 +30,17 @@ class Places:
             self._threads = dict(threads)
             self._busy = Counter({worker: self._busy[worker] for worker in threads})
 
+    def drop(self, worker: str) -> None:
+        """Say that a worker is not to be given anything more."""
+        with self._lock:
+            self._threads.pop(worker, None)
+
+    @property
+    def threads(self) -> int:
+        """Threads of all workers."""
+        with self._lock:
+            return sum(self._threads.values())
+
     def take(self, near: Iterable[Collection[str]]) -> str | None:
         """Take a thread of a worker.
 

@@ -329,7 +329,8 @@ def test_a_scheduler_that_does_not_answer_is_one_clear_error(
     assert not (tmp_path / "work" / "runs").exists()
 
 
-def test_a_scheduler_that_is_lost_ends_the_run_with_one_error(tmp_path, toys, cluster):
+@pytest.mark.parametrize("unnoticed", [0.0, 3.0])
+def test_a_scheduler_that_is_lost_ends_the_run_with_one_error(tmp_path, toys, cluster, unnoticed):
     made = cluster(mortal=True)
     made.worker("one")
     matrix = MATRIX | {"corrector": [{"use": "flip", "sleep": 0.2}]}
@@ -340,6 +341,7 @@ def test_a_scheduler_that_is_lost_ends_the_run_with_one_error(tmp_path, toys, cl
         if len(seen) == 2:
             with distributed.Client(made.address, set_as_default=False) as client:
                 client.shutdown()
+            time.sleep(unnoticed)  # then workers are counted before a result is missed
 
     with pytest.raises(fpbench.InputError, match="scheduler was lost"):
         fpbench.run(

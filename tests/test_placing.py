@@ -37,6 +37,13 @@ def test_workers_come_and_go():
     made.set_workers({"a": 1, "b": 2})
     assert made.take([]) == "a"
     assert places().take([]) is None
+    for worker in ("a", "a"):  # the second time, it is gone already
+        made.drop(worker)
+        made.give_back(worker)
+    assert made.threads == 2
+    assert made.take([{"a"}]) is None
+    made.give_back("b")
+    assert made.take([{"a"}]) == "b"
 
 
 @given(
