@@ -5,11 +5,11 @@
 One thread, Adult (FPBENCH_DATA): 30,162 people to train, 15,060 to test. First, seconds of
 training: ours is given a frame, its encoding included; scikit-learn's tree the one-hot matrix.
 They take turns, and medians of processor time are compared. Then the mean accuracy of S seeds at
-each epsilon. diffprivlib 0.6.6 needs another scikit-learn than fairlearn does, so it runs in an
-environment of its own, which is made where --venv says (by default a folder of the cache) and
-kept; it is given the same people one-hot and as ordinal codes, and the better of both counts.
-Exits with 1 if training takes more than 10 times as long as scikit-learn's, or if accuracy without
-similarity is not 5 points above diffprivlib's.
+each epsilon. diffprivlib 0.6.6 needs an older scikit-learn than today's (docs/plugins.md), so it
+runs in an environment of its own, which is made where --venv says (by default a folder of the
+cache) and kept; it is given the same people one-hot and as ordinal codes, and the better of both
+counts. Exits with 1 if training takes more than 10 times as long as scikit-learn's, or if accuracy
+without similarity is not 5 points above diffprivlib's.
 """
 
 # Threads must be limited before numpy is imported.
