@@ -391,10 +391,10 @@ class Frozen(DiscreteLaplace):
 
 
 class Faint(DiscreteLaplace):
-    """Its secure noise is a tenth of the simulated."""
+    """Its secure noise is a third of the simulated."""
 
     def release(self, counts, sensitivity, epsilon, rng, upper=None):
-        price = np.asarray(epsilon) * (10 if self.noise == "secure" else 1)
+        price = np.asarray(epsilon) * (3 if self.noise == "secure" else 1)
         own = np.random.default_rng() if self.noise == "secure" else rng
         return DiscreteLaplace().release(counts, sensitivity, price, own, upper)
 
