@@ -159,9 +159,10 @@ def test_bad_input(command, run, options, words):
 
 def test_an_empty_run_and_one_of_a_newer_version(command, run, tmp_path):
     import sqlite3
+    from contextlib import closing
 
     file = run / "store.sqlite"
-    with sqlite3.connect(file) as database:
+    with closing(sqlite3.connect(file)) as database, database:
         database.execute("PRAGMA user_version = 99")
     bad(command("leaderboard", run), "99")
     bad(command("leaderboard", tmp_path), "not a run directory")

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from fractions import Fraction
 
 import numpy as np
@@ -231,7 +232,7 @@ def test_a_file_of_another_budget_is_refused(tmp_path, other, says):
 def test_files_that_are_no_ledger_are_refused_and_left_alone(tmp_path):
     text, database = tmp_path / "text", tmp_path / "database"
     text.write_text("a poem, rather long " * 100)
-    with sqlite3.connect(database) as other:
+    with closing(sqlite3.connect(database)) as other, other:
         other.execute("CREATE TABLE people (name TEXT)")
     other.close()
     before = [path.read_bytes() for path in (text, database)]
@@ -265,7 +266,7 @@ def test_a_file_that_disappears_is_no_fresh_budget(tmp_path):
 def test_a_damaged_file_is_an_error_not_a_budget(tmp_path, harm):
     path = tmp_path / "ledger.db"
     Ledger(1.0, path=path).spend(TENTH)
-    with sqlite3.connect(path) as damaged:
+    with closing(sqlite3.connect(path)) as damaged, damaged:
         damaged.execute(harm)
     damaged.close()
     with pytest.raises(InputError, match="damaged"):

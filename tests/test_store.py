@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -174,7 +175,7 @@ def test_a_run_that_is_just_being_made_is_not_touched(tmp_path):
 
 def test_a_store_of_a_newer_version(store):
     store.close()
-    with sqlite3.connect(store.directory / "store.sqlite") as db:
+    with closing(sqlite3.connect(store.directory / "store.sqlite")) as db, db:
         db.execute("PRAGMA user_version = 99")
     db.close()
     with pytest.raises(

@@ -6,6 +6,7 @@ import hashlib
 import math
 import re
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -168,7 +169,7 @@ def test_a_run_of_one_seed_has_no_intervals(toy_run):
 
 def test_a_run_of_which_nothing_was_run_is_refused(toy_run):
     run = toy_run()
-    with sqlite3.connect(run.path / "store.sqlite") as db:
+    with closing(sqlite3.connect(run.path / "store.sqlite")) as db, db:
         db.execute("DELETE FROM result")
     with pytest.raises(StoreError, match="no cell has been run yet"):
         write_report(run)
@@ -225,7 +226,7 @@ def test_without_plotly_the_command_that_installs_it_is_said(real, monkeypatch):
 def test_a_run_directory_of_a_newer_version_is_one_error(real, tmp_path, command):
     directory = tmp_path / "newer"
     directory.mkdir()
-    with sqlite3.connect(directory / "store.sqlite") as db:
+    with closing(sqlite3.connect(directory / "store.sqlite")) as db, db:
         db.execute("PRAGMA user_version = 999")
     done = command("report", directory)
     assert done.returncode == 2

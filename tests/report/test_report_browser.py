@@ -6,6 +6,7 @@ import os
 import shutil
 import sqlite3
 import time
+from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 
@@ -415,7 +416,7 @@ def test_what_is_skipped_or_missing_is_said(chromium, toy_run, tmp_path):
         learner=[{"use": "parrot"}],
     )
     key = next(row["cell"] for row in run.rows() if row["status"] == "done")
-    with sqlite3.connect(run.path / "store.sqlite") as db:
+    with closing(sqlite3.connect(run.path / "store.sqlite")) as db, db:
         db.execute("DELETE FROM result WHERE number = (SELECT id FROM known WHERE key = ?)", (key,))
     page = Page(chromium, write_report(run, tmp_path / "r.html"))
     assert page.one("#summary").text.startswith("8 cells (1 not run, 3 done, 4 skipped)")
