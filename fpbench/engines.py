@@ -30,7 +30,8 @@ ENGINES = {
     "dask": "in the workers of a dask cluster, on this machine or on many",
 }
 _MEMORY = {"LOKY_MAX_MEMORY_LEAK_SIZE": str(2**30)}
-"""Bytes by which a worker may grow before loky replaces it: it keeps results on purpose."""
+"""Bytes by which a worker may grow before loky replaces it: it keeps results on purpose. Loky of
+before 3.7 does not hear it."""
 
 
 class EngineError(InputError):
