@@ -142,7 +142,9 @@ def _walk():
         seen.add(id(thing))
         yield thing
         try:
-            waiting += gc.get_referents(thing)
+            # Modules by their names only: what _asyncio of 3.12 refers to has no end.
+            if not isinstance(thing, ModuleType):
+                waiting += gc.get_referents(thing)
             if isinstance(thing, FrameType):
                 waiting += thing.f_locals.values()
             elif isinstance(thing, FunctionType | MethodType | ModuleType):
