@@ -234,7 +234,6 @@ def test_files_that_are_no_ledger_are_refused_and_left_alone(tmp_path):
     text.write_text("a poem, rather long " * 100)
     with closing(sqlite3.connect(database)) as other, other:
         other.execute("CREATE TABLE people (name TEXT)")
-    other.close()
     before = [path.read_bytes() for path in (text, database)]
     for path, reason in (
         (text, "cannot be used: file is not a database"),
@@ -268,7 +267,6 @@ def test_a_damaged_file_is_an_error_not_a_budget(tmp_path, harm):
     Ledger(1.0, path=path).spend(TENTH)
     with closing(sqlite3.connect(path)) as damaged, damaged:
         damaged.execute(harm)
-    damaged.close()
     with pytest.raises(InputError, match="damaged"):
         Ledger(1.0, path=path).spend(TENTH)
 

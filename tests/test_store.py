@@ -177,7 +177,6 @@ def test_a_store_of_a_newer_version(store):
     store.close()
     with closing(sqlite3.connect(store.directory / "store.sqlite")) as db, db:
         db.execute("PRAGMA user_version = 99")
-    db.close()
     with pytest.raises(
         StoreError, match="has format 99; this fpbench reads 1 to 2: a newer one made it"
     ):

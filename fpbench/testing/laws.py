@@ -25,7 +25,7 @@ from fpbench.testing.limits import beyond
 from fpbench.testing.problems import problems, verdict
 from fpbench.testing.promises import keeps_promise, secures
 from fpbench.testing.round_trips import carried, travelled
-from fpbench.testing.watching import Watched, difference, generators_kept, parts, unlike
+from fpbench.testing.watching import Watched, generators_kept, parts, unlike
 
 _NAME = re.compile(r"[a-z0-9]+([-/][a-z0-9]+)*")
 _SEEN = frozenset({"features", "labels", "predictions", "scores"})
@@ -183,13 +183,14 @@ def _repeats(case: Case) -> str | None:
     one, other = case.ran(), case.again()
     if other.error is not None:
         raise other.error
-    where = difference(one.result, other.result)
+    here = dict(parts(one.result))
+    where = unlike(here, dict(parts(other.result)))
     assert not where, f"two runs with the same seed differ in {where!r}"
     there = case.elsewhere()
     if isinstance(there, Unopened):
         return f"tested in one process: in another it cannot be opened: {there.reason}"
     assert not there.error, f"in another process it fails: {there.error}"
-    where = unlike(dict(parts(one.result)), there.parts)
+    where = unlike(here, there.parts)
     assert not where, (
         f"in another process, the same seed differs in {where!r}; sets of texts have another "
         "order there, and hash() gives other numbers"
