@@ -24,11 +24,14 @@ from fpbench.components import (
 from fpbench.curator import Curator
 from fpbench.errors import InputError, PluginError
 from fpbench.home import DataHome
+from fpbench.measures import CorrectionMeasures
+from fpbench.privacy import Guarantee
 from fpbench.protocols import Classifier
 from fpbench.rates import RateConstraint
 from fpbench.records import (
     Claim,
     Codes,
+    Correction,
     Guess,
     Measures,
     Predictions,
@@ -39,7 +42,8 @@ from fpbench.records import (
     View,
 )
 from fpbench.releases import Release, Subject
-from fpbench.scores import attack_measures, model_measures, release_measures
+from fpbench.rows import Words, make_row
+from fpbench.scores import attack_measures, claim_measures, model_measures, release_measures
 from fpbench.steps import Sealed, Step
 from fpbench.tables import Table
 
@@ -113,7 +117,20 @@ def _predict(learner: Learner, parents: tuple[Classifier, Split], step: Step) ->
 
     train, test, attack = said(split.train), said(split.test), said(split.attack)
     notes = dict(getattr(model, "notes", {}))
-    return Predictions(train, test, attack, learner.asked(), notes)
+    return Predictions(train, test, attack, learner.asked(), notes, _guarantee(model))
+
+
+def _guarantee(model: Classifier) -> Guarantee | None:
+    """What a model guarantees, checked once more: whose class it is, nobody knows."""
+    given = getattr(model, "guarantee", None)
+    if given is None:
+        return None
+    if not isinstance(given, Guarantee):
+        raise PluginError(
+            f"the guarantee of a model must be an fpbench.Guarantee or None, not "
+            f"{type(given).__name__}"
+        )
+    return Guarantee(given.epsilon, given.delta, given.neighbours, given.rho)
 
 
 def _reveal(learner: Learner, parents: tuple[Any, Split], step: Step) -> Scores:
@@ -206,7 +223,10 @@ def _check_guess(guess: Guess, handed: tuple[View, Any]) -> None:
             raise PluginError(f"the confidence of {what} must be finite and not negative")
 
 
-def _correct(corrector: Corrector, parents: tuple[Any, ...], step: Step) -> Any:
+def _correct(
+    corrector: Corrector, parents: tuple[Any, ...], step: Step
+) -> tuple[Correction, CorrectionMeasures, Measures]:
+    """The correction, what was measured of it, and what the corrector says of its weights."""
     split, predictions, guess, claim = parents
     k = len(split.train.groups)
     rows = guess.held_out
@@ -226,16 +246,30 @@ def _correct(corrector: Corrector, parents: tuple[Any, ...], step: Step) -> Any:
     started = time.perf_counter()
     correction = corrector.correct(problem)
     seconds = time.perf_counter() - started
-    measured: Measures = {**weighing.measures, **correction.measures, "correct_seconds": seconds}
+    measured: CorrectionMeasures = {"correct_seconds": seconds}
     if values is not None:  # how much of a gain is the change of mind alone, without the claim
         measured["reconsidered_accuracy"] = float(np.mean(values == split.train.sensitive))
-    return correction, measured
+    return correction, measured, weighing.measures
 
 
 def _score(_: None, parents: tuple[Any, ...], step: Step) -> Measures:
-    split, predictions, guess, claim, (correction, extra) = parents
-    measured = attack_measures(split, predictions, guess, claim, correction)
-    return {**measured, **extra, **guess.notes, **predictions.notes}
+    split, predictions, guess, claim, (correction, timed, weighed) = parents
+    names = dict(step.uses)
+    measured = {
+        **attack_measures(split, predictions, guess, correction),
+        **claim_measures(claim, split.train, predictions.train),
+        **model_measures(split, predictions, claim),
+        **timed,
+    }
+    said = (
+        ("disclosure", claim.notes if claim else {}),
+        ("corrector", weighed),
+        ("corrector", correction.measures),
+        ("adversary", guess.notes),
+        ("learner", predictions.notes),
+    )
+    words = [Words(kind, names.get(kind, ""), values) for kind, values in said]
+    return make_row(measured, words, predictions.guarantee)
 
 
 def _audit(auditor: Auditor, parents: tuple[Any, ...], step: Step) -> Measures:
@@ -251,9 +285,14 @@ def _audit(auditor: Auditor, parents: tuple[Any, ...], step: Step) -> Measures:
             rng=rng.spawn(1)[0],
         )  # fmt: skip
     found = auditor.audit(Subject(train, test, model, curator), rng)
-    measured = release_measures(found, split.test, predictions.test) if isinstance(
-        found, Release) else found  # fmt: skip
-    return {**model_measures(split, predictions, None), **predictions.notes, **measured}
+    measured: dict[str, object] = {**model_measures(split, predictions, None)}
+    if isinstance(found, Release):
+        measured |= release_measures(found, split.test, predictions.test)
+    words = [
+        Words("learner", dict(step.uses).get("learner", ""), predictions.notes),
+        Words("auditor", auditor.name, found.measures if isinstance(found, Release) else found),
+    ]
+    return make_row(measured, words, predictions.guarantee)
 
 
 ACTIONS: dict[str, Callable[[Any, Any, Step], Any]] = {

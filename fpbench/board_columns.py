@@ -49,7 +49,7 @@ AUDITED = {
     "independence_gap": "independence",
     "separation_gap": "separation",
     "sufficiency_gap": "sufficiency",
-    "pate_epsilon": "PATE eps",
+    "model_epsilon": "model eps",
     "flip_probability": "flips",
     "sensitivity": "sensitivity",
     "baseline_loss_test": "clean",
@@ -65,7 +65,7 @@ _ONLY_BESIDE = ("random_guess_error", "uar", "uar_minus_error")
 LESS_TELLING = (
     "independence_gap", "isolated", "invalid_ratio", "epsilon", "coverage", "true_ratio",
     "baseline_loss_test", "flip_probability", "loss_test", "expected_accuracy_test",
-    "pate_epsilon", "risk_gap_test",
+    "model_epsilon", "risk_gap_test",
 )  # fmt: skip
 """Those that a narrow terminal does without, in this order."""
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from fpbench.board_columns import headings, more_lines, p_value
 from fpbench.decimals import short
+from fpbench.measures import GUARANTEE, NO_GUARANTEE
 from fpbench.sheets import Column, Sheet
 
 if TYPE_CHECKING:
@@ -83,7 +84,8 @@ def front_sheet(front: Front, most: int | None = None) -> Sheet:
     rows = []
     for point in front.points[:most]:
         found = [point.values.get(name) for name in front.objectives]
-        values = [short(value.mean) if value else "-" for value in found]
+        lacking = [point.guarantee if name == "epsilon" else "-" for name in front.objectives]
+        values = [short(value.mean) if value else lacking[i] for i, value in enumerate(found)]
         others = len(point.beaten_by) - 1
         beaten = f"beaten by {point.beaten_by[0]}" if point.beaten_by else ""
         beaten += f" and {others} more" if others > 0 else ""
@@ -96,9 +98,10 @@ def front_sheet(front: Front, most: int | None = None) -> Sheet:
         ))  # fmt: skip
     columns = [
         Column("", number=False), Column("learner", number=False), *map(Column, names),
-        Column("sure"), Column("guarantee", number=False), Column("", number=False),
+        Column("sure"), Column(GUARANTEE, number=False), Column("", number=False),
     ]  # fmt: skip
-    shown = [i for i in range(len(columns)) if any(row[i] for row in rows)]
+    silent = [NO_GUARANTEE if column.heading == GUARANTEE else "" for column in columns]
+    shown = [i for i in range(len(columns)) if any(row[i] != silent[i] for row in rows)]
     notes = ["sure: the share of resamples of the seeds in which nothing beats it"]
     notes += more_lines(len(front.points) - len(rows))
     return Sheet(
@@ -107,7 +110,7 @@ def front_sheet(front: Front, most: int | None = None) -> Sheet:
         columns=tuple(columns[i] for i in shown),
         rows=tuple(tuple(row[i] for i in shown) for row in rows),
         notes=(*front.notes, *notes),
-        spare=("guarantee",),
+        spare=(GUARANTEE,),
     )
 
 

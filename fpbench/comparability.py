@@ -18,8 +18,13 @@ from fpbench.tallies import Tallies
 UNPROVEN = "optimum not proven"
 """Said of lines with a seed whose correction the solver did not prove."""
 
-_WORDS = {"neighbours": "neighbours", "delta": "delta", "noise": "noise", "audit_metric": "metric"}
-"""Ends of names of measures, and what they are of a guarantee."""
+_ASPECTS = {
+    "audit_metric": "metric", "neighbours": "neighbours", "delta": "delta", "noise": "noise",
+    "claim_neighbours": "claim: neighbours", "claim_delta": "claim: delta",
+    "claim_noise": "claim: noise", "model_neighbours": "learner: neighbours",
+    "model_delta": "learner: delta",
+}  # fmt: skip
+"""Measures that say what a guarantee is of, and the aspects that they are."""
 _SEVERAL = "several"
 
 
@@ -39,7 +44,7 @@ def aspects(results: Results, tally: Tallies) -> dict[str, list[str]]:
     """
     found: dict[str, list[str]] = {}
     for name in results.names:
-        aspect = _aspect(name)
+        aspect = _ASPECTS.get(name)
         if aspect is None:
             continue
         said = _said(results, tally, name)
@@ -52,18 +57,6 @@ def aspects(results: Results, tally: Tallies) -> dict[str, list[str]]:
     if proven is not None and (proven < 1).any():
         found["proof"] = [UNPROVEN if share < 1 else "" for share in proven.tolist()]
     return found
-
-
-def _aspect(name: str) -> str | None:
-    """What a measure is an aspect of; None if of nothing."""
-    if name == "audit_metric":
-        return "metric"
-    owner, _, end = name.rpartition("_")
-    if end not in _WORDS:
-        return None
-    if not owner:
-        return end
-    return f"claim: {end}" if owner == "claim" else f"learner: {end}"
 
 
 def _said(results: Results, tally: Tallies, name: str) -> list[str]:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench.kinds import AUDIT, KINDS
+from fpbench.measures import DERIVED, BesideAttacks, BesideAudits
 from fpbench.numbering import numbered
 from fpbench.results import Results
 
@@ -38,9 +39,12 @@ def compared(results: Results) -> Results:
     best = _best(results, guess)
     attacks = np.flatnonzero(results.has("initial_accuracy") & ~np.isnan(best) & np.isnan(recall))
     gain = results.numbers("corrected_accuracy")[attacks] - best[attacks]
-    beside = results.beside(
-        attacks, {"best_initial_accuracy": best[attacks], "gain_over_best": gain}
-    )
+    beside_attacks: BesideAttacks = {
+        "best_initial_accuracy": best[attacks],
+        "gain_over_best": gain,
+    }
+    # Whoever wrote such names into a store: they are computed, and never read.
+    beside = results.without(DERIVED).beside(attacks, beside_attacks)
     return beside.beside(audits, _recalls(results, audits, recall[audits]))
 
 
@@ -59,7 +63,7 @@ def _best(results: Results, guess: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _recalls(
     results: Results, audits: NDArray[np.intp], recall: NDArray[np.float64]
-) -> dict[str, NDArray[np.float64]]:
+) -> BesideAudits:
     """Of audits alike but for their seeds."""
     alike = _numbered(results, AUDIT)[results.combination[audits]]
     tenth, error = results.numbers("true_tenth")[audits], results.numbers("error")[audits]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,13 @@ from fpbench.comparability import UNPROVEN
 from fpbench.errors import InputError, nearest
 from fpbench.kinds import KINDS, Status
 from fpbench.leaderboard import Leaderboard, board
+from fpbench.measures import (
+    GUARANTEE,
+    NO_GUARANTEE,
+    NOT_RECORDED,
+    UNPROMISED,
+    DefenceMeasures,
+)
 from fpbench.pooling import pooled, shared
 from fpbench.results import Results
 from fpbench.selection import chosen, scopes, using
@@ -20,8 +27,6 @@ from fpbench.tallies import Tallies
 
 STRONGEST = "strongest attack"
 """The column that says which attack it is."""
-GUARANTEE = "guarantee"
-"""The column that says what the learner's epsilon is of."""
 
 _SAME = ("test_accuracy", "train_accuracy", "test_unfairness", "train_unfairness")
 """Measures of the learner, which are the same in all attacks on it."""
@@ -105,7 +110,7 @@ def defended(
 ) -> tuple[list[dict[str, Any]], dict[_Learner, dict[str, str]], dict[str, list[str]]]:
     """A row for each learner and seed, what is said of each learner, and notes by data set."""
     attacks = chosen(results, using(results, "adversary"))
-    guarantees = dict(_guarantees(results))
+    guarantees = _guarantees(results)
     rows: list[dict[str, Any]] = []
     said: dict[_Learner, dict[str, str]] = {}
     notes: dict[str, list[str]] = {}
@@ -121,10 +126,10 @@ def defended(
         unproven = 0
         for learner, lines in _by_learner(tally).items():
             strongest = _strongest(tally, lines)
-            about = guarantees.get(learner, {})
+            promise, epsilons = guarantees[learner]
             if strongest is not None:
-                said[learner] = {STRONGEST: strongest.words, GUARANTEE: about.get("words", "")}
-                rows += _rows(tally, learner, lines, strongest, about.get("epsilon", {}))
+                said[learner] = {STRONGEST: strongest.words, GUARANTEE: promise}
+                rows += _rows(tally, learner, lines, strongest, epsilons)
                 unproven += strongest.unproven
         if unproven:
             of = f"the strongest attack on {unproven} learner{'s' * (unproven != 1)}"
@@ -178,8 +183,8 @@ def _rows(
     for i, seed in enumerate(tally.seeds.tolist()):
         if np.isnan(worst[i]):
             continue
-        measures = {name: columns[name][strongest.line, i] for name in _SAME}
-        measures |= {
+        alike = {name: columns[name][strongest.line, i] for name in _SAME}
+        measures: DefenceMeasures = {
             "gain": columns["gain"][strongest.line, i] if strongest.corrects else 0.0,
             "gain_over_best": worst[i] - best[i],
             "epsilon": epsilons.get(seed, np.nan),
@@ -188,7 +193,7 @@ def _rows(
             "mean_leak": mean[i] - majority[i],
             "leak": worst[i] - majority[i],
         }
-        told = {name: float(value) for name, value in measures.items()}
+        told = {name: float(cast("float", value)) for name, value in (alike | {**measures}).items()}
         yield {"dataset": learner[0], "learner": learner[1], "seed": seed,
                "status": Status.DONE.value, **told}  # fmt: skip
 
@@ -206,40 +211,56 @@ def _failed(part: Results, rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[s
                    "status": Status.FAILED.value, "reason": part.reasons.get(i)}  # fmt: skip
 
 
-def _guarantees(results: Results) -> Iterator[tuple[_Learner, dict[str, Any]]]:
-    """What any row says of the privacy of its learner: epsilon by seed, and what it is of."""
+def _guarantees(results: Results) -> dict[_Learner, tuple[str, dict[int, float]]]:
+    """What rows say that each learner guarantees, and its epsilon by seed.
+
+    The least that any of its rows says: without a guarantee at one seed, it has none.
+    """
     done, _ = results.finished()
-    owners = [name.removesuffix("_epsilon") for name in results.names if name.endswith("_epsilon")]
-    found: dict[_Learner, dict[str, Any]] = {}
+    recorded, epsilon = results.has("model_epsilon"), results.numbers("model_epsilon")
+    promised = (epsilon > 0) & (epsilon < np.inf)  # false of NaN
+    numbers: dict[_Learner, int] = {}
     places = [list(KINDS).index(kind) for kind in ("dataset", "learner")]
-    for owner in owners:
-        if owner == "claim":
-            continue
-        epsilon = results.numbers(f"{owner}_epsilon")
-        words = _words(results, owner)
-        for i in np.flatnonzero(done & ~np.isnan(epsilon)).tolist():
-            labels = results.combinations[results.combination[i]]
-            about = found.setdefault((labels[places[0]], labels[places[1]]), {"epsilon": {}})
-            about["epsilon"][int(results.seeds[i])] = float(epsilon[i])
-            about.setdefault("words", words.get(i, ""))
-    yield from found.items()
+    mine = [
+        numbers.setdefault((labels[places[0]], labels[places[1]]), len(numbers))
+        for labels in results.combinations
+    ]
+    learner = np.array(mine, np.intp)[results.combination]
+    words = _words(results)
+    said: list[dict[str, None]] = [{} for _ in numbers]
+    epsilons: list[dict[int, float]] = [{} for _ in numbers]
+    silent = done & ~promised
+    for rows, text in ((silent & recorded, NO_GUARANTEE), (silent & ~recorded, NOT_RECORDED)):
+        for i in np.unique(learner[rows]).tolist():
+            said[i][text] = None
+    for row in np.flatnonzero(done & promised).tolist():
+        i, seed = int(learner[row]), int(results.seeds[row])
+        said[i][words.get(row, NOT_RECORDED)] = None
+        epsilons[i][seed] = max(float(epsilon[row]), epsilons[i].get(seed, 0.0))
+    found = {}
+    for key, i in numbers.items():
+        least = next((text for text in UNPROMISED if text in said[i]), None)
+        found[key] = (_one(list(said[i])), epsilons[i]) if least is None else (least, {})
+    return found
 
 
-def _words(results: Results, owner: str) -> dict[int, str]:
-    rows, words = results.texts(f"{owner}_neighbours")
-    delta = results.numbers(f"{owner}_delta")
-    noise = dict(zip(*(found.tolist() for found in results.texts(f"{owner}_noise")), strict=True))
+def _words(results: Results) -> dict[int, str]:
+    """What the epsilon of each row is of: neighbours and delta."""
+    rows, words = results.texts("model_neighbours")
+    delta = results.numbers("model_delta")
     return {
-        row: results.word(word)
-        + ("" if np.isnan(delta[row]) else f", delta {delta[row]:g}")
-        + (f", {results.word(noise[row])} noise" if row in noise else "")
+        row: results.word(word) + (f", delta {delta[row]:g}" if delta[row] > 0 else "")
         for row, word in zip(rows.tolist(), words.tolist(), strict=True)
     }
 
 
 def _labelled(made: Leaderboard, said: Mapping[_Learner, Mapping[str, str]]) -> Leaderboard:
     """A leaderboard whose lines say what the strongest attack is, and the guarantee."""
-    columns = [name for name in (STRONGEST, GUARANTEE) if any(each[name] for each in said.values())]
+    silent = {STRONGEST: "", GUARANTEE: NO_GUARANTEE}
+    columns = [
+        name for name, nothing in silent.items()
+        if any(each[name] != nothing for each in said.values())
+    ]  # fmt: skip
     lines = []
     for line in made.lines:
         mine = [
@@ -257,4 +278,4 @@ def _one(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else "several" if words else ""
 
 
-__all__ = ["GUARANTEE", "STRONGEST", "defences", "defended"]
+__all__ = ["STRONGEST", "defences", "defended"]

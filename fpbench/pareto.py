@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench.defences import GUARANTEE, STRONGEST, defended
+from fpbench.defences import STRONGEST, defended
 from fpbench.intervals import Interval, interval
+from fpbench.measures import GUARANTEE, UNPROMISED
 from fpbench.results import Results
 
 OBJECTIVES = {
@@ -35,7 +36,8 @@ class Point:
     values: Mapping[str, Interval]
     """Means of the objectives that it has; a learner without `epsilon` promises nothing."""
     guarantee: str
-    """What its epsilon is of: neighbours and delta; empty without one."""
+    """What its epsilon is of: neighbours and delta; `none` without one, `not recorded` by runs of
+    an earlier fpbench."""
     strongest: str
     """The strongest attack on it."""
     beaten_by: tuple[str, ...]
@@ -183,7 +185,8 @@ def _beats(means: _Floats, kinds: Sequence[str], objectives: Sequence[str]) -> N
     better = (one <= other).all(axis=-1) & (one < other).any(axis=-1)
     if "epsilon" in objectives:
         of = np.array(kinds)
-        same = (of[:, None] == of) | (of == "")  # whatever is promised is more than nothing
+        # Whatever is promised is more than nothing.
+        same = (of[:, None] == of) | np.isin(of, UNPROMISED)
         better &= same
     return np.asarray(better)
 

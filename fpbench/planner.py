@@ -16,9 +16,9 @@ from fpbench.errors import FpbenchError, MatrixError
 from fpbench.home import DataHome
 from fpbench.kinds import ATTACK, AUDIT
 from fpbench.matrix import Matrix
+from fpbench.measures import MEASURES
 from fpbench.plan import Cell, Plan
 from fpbench.plugins import Catalog
-from fpbench.scores import MEASURES
 from fpbench.specs import Spec, fingerprint, slot_kinds, specify
 from fpbench.steps import Step
 
@@ -39,6 +39,8 @@ class _Part:
     code: str
     missing: str | None
     """Why it cannot run here."""
+    named: tuple[str, str]
+    """Its kind, and the name of its component."""
 
 
 def make_plan(matrix: Matrix, catalog: Catalog, home: DataHome) -> Plan:
@@ -105,7 +107,8 @@ class _Planner:
         if isinstance(component, Dataset):
             missing = component.absent(self._home) or missing
             code += "" if missing else self._data(component)
-        return _Part(choice, component, spec, spec.identity(), code, missing)
+        named = choice.kind, spec.use
+        return _Part(choice, component, spec, spec.identity(), code, missing, named)
 
     def _data(self, dataset: Dataset) -> str:
         """Checksums of the data: other data makes other cells."""
@@ -212,7 +215,7 @@ class _Planner:
             auditor = by_kind["auditor"]
             assert isinstance(auditor.component, Auditor)
             model = (train,) if "model" in auditor.component.sees else ()
-            return self._step("audit", auditor, (split, predict, *model), seed)
+            return self._step("audit", auditor, (split, predict, *model), seed, uses=combination)
         disclose = self._step("disclose", by_kind["disclosure"], (split, predict), seed)
         adversary = by_kind["adversary"].component
         assert isinstance(adversary, Adversary)
@@ -227,7 +230,7 @@ class _Planner:
         guess = self._step("guess", by_kind["adversary"], tuple(seen), seed)
         known = (split, predict, guess, disclose)
         correct = self._step("correct", by_kind["corrector"], known, seed)
-        return self._step("score", None, (*known, correct), seed)
+        return self._step("score", None, (*known, correct), seed, uses=combination)
 
     def _split(self, load: Step, seed: int) -> Step:
         shares = self._matrix.shares
@@ -240,6 +243,7 @@ class _Planner:
         parents: tuple[Step, ...] = (),
         seed: int | None = None,
         options: tuple[float | str, ...] = (),
+        uses: tuple[_Part, ...] = (),
     ) -> Step:
         identity, code = (part.identity, part.code) if part else ("", "")
         memo = (action, identity, seed, options, *(parent.key for parent in parents))
@@ -249,7 +253,8 @@ class _Planner:
             key = _digest(stream, code, *(parent.key for parent in parents))
             spec = part.spec if part else None
             keys = tuple(parent.key for parent in parents)
-            step = Step(key, stream, action, spec, keys, options)
+            names = tuple(used.named for used in uses)
+            step = Step(key, stream, action, spec, keys, options, names)
             self._made[memo] = self._plan.steps[key] = step
         return self._made[memo]
 

@@ -220,6 +220,8 @@ def _names(text: str) -> tuple[str, ...]:
         raise ValueError(f"names of measures that are none: {text[:80]!r}")
     if len(set(names)) < len(names):
         raise ValueError(f"names of measures of which some are the same: {text[:80]!r}")
+    if not packing.FIXED.isdisjoint(names):
+        raise ValueError(f"names of measures that every row has as such: {text[:80]!r}")
     return tuple(map(storable, names))
 
 

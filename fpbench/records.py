@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from fpbench.conditions import Constraint
 from fpbench.domains import Domain
 from fpbench.errors import HiddenError
+from fpbench.privacy import Guarantee
 from fpbench.rates import RateConstraint
 
 if TYPE_CHECKING:
@@ -164,6 +165,8 @@ class Predictions:
     """The fairness that the learner was trained for."""
     notes: Measures = field(default_factory=dict)
     """What the learner says of its training."""
+    guarantee: Guarantee | None = None
+    """What the model itself guarantees to the people it was trained on; None if nothing."""
 
 
 @dataclass(frozen=True)
@@ -186,6 +189,10 @@ class Claim:
     """What else is known of the training people."""
     notes: Measures = field(default_factory=dict)
     """What a row should say of how it was made."""
+    guarantee: Guarantee | None = None
+    """What it guarantees to the training people, if it was made privately."""
+    noise: str | None = None
+    """Where the noise of a private claim came from: `simulation` or `secure`."""
 
     @property
     def constraints(self) -> tuple[Constraint, ...]:

@@ -7,7 +7,7 @@ names. Of names that few cells have nothing is held for the others.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -186,7 +186,18 @@ class Results:
             raise ValueError(f"a measure that is word no. {number} of {len(self.words)}")
         return self.words[number]
 
-    def beside(self, rows: Rows, measures: Mapping[str, NDArray[np.float64]]) -> Results:
+    def without(self, names: Set[str]) -> Results:
+        """The same without some measures."""
+        if not any(names & block.place.keys() for block in self.blocks):
+            return self
+        blocks = []
+        for block in self.blocks:
+            kept = [i for i, name in enumerate(block.names) if name not in names]
+            left = tuple(block.names[i] for i in kept)
+            blocks.append(Block(left, block.rows, block.kinds[kept], block.bits[kept]))
+        return replace(self, blocks=blocks)
+
+    def beside(self, rows: Rows, measures: Mapping[str, object]) -> Results:
         """The same with more measures of some rows; what is NaN becomes None."""
         if not len(rows):
             return self

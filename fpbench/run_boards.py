@@ -67,6 +67,20 @@ def show_verification(found: Verification) -> None:
     changes = [change for each in found.checked for change in each.changes]
     if changes:
         _table("differs", ("cell", "measure", "in the run", "again"), _changes(changes))
+    if found.misplaced:
+        names = ", ".join(map(ascii, found.misplaced[:_FEW]))
+        _say(f"rows name what fpbench measures elsewhere, or never: {names}", "red")
+        _more(len(found.misplaced) - _FEW)
+    if found.computed or found.said:
+        _say(
+            f"compared: {_several(len(found.computed), 'measure')} that fpbench computed again "
+            "from guesses, corrections, predictions and releases, and "
+            f"{len(found.said)} that components say of themselves{_listed(found.said)}; of times "
+            "only that they are there"
+        )
+    unrecorded = sum(not each.promise_recorded for each in found.checked)
+    if unrecorded:
+        _say(f"what models guarantee is not recorded in {_several(unrecorded, 'cell')}")
     other = sum(not each.same_code for each in found.checked)
     if other:
         _say(f"other code or data than is here made {_several(other, 'cell')} of the sample")
@@ -77,6 +91,17 @@ def show_verification(found: Verification) -> None:
         f"--seed {found.seed} draws the same sample)",
         None if found.same else "red",
     )
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The first few names, in brackets."""
+    more = [f"and {len(names) - _FEW} more"] if len(names) > _FEW else []
+    return f" ({', '.join([*map(_shown, names[:_FEW]), *more])})" if names else ""
+
+
+def _shown(name: str) -> str:
+    """A name of a measure, which a stranger may have chosen."""
+    return name if name.isprintable() else ascii(name)
 
 
 def _spread(spread: Spread) -> tuple[str, ...]:

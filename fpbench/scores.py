@@ -5,28 +5,19 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from fpbench.measures import AttackMeasures, ClaimMeasures, ModelMeasures, ReleaseMeasures
 from fpbench.rates import RateConstraint
 from fpbench.records import (
     Claim,
     Codes,
     Correction,
     Guess,
-    Measures,
     Predictions,
     Sample,
     SolverStatus,
     Split,
 )
 from fpbench.releases import Release
-
-MEASURES = (
-    "people", "majority_accuracy", "prior_accuracy", "initial_accuracy", "corrected_accuracy",
-    "gain", "best_initial_accuracy", "gain_over_best", "asked_metric", "asked_tolerance",
-    "changes", "change_precision", "objective", "solver_status", "solver_gap", "proven",
-    "correct_seconds", "claim_metric", "claim_form", "claim_tolerance", "claim_holds",
-    "train_accuracy", "test_accuracy", "train_unfairness", "test_unfairness",
-)  # fmt: skip
-"""Names of the measures that every attack cell has."""
 
 _FOUR_FIFTHS = 0.8
 """The rule of US law: the least rate must be at least this share of the greatest."""
@@ -37,10 +28,9 @@ def attack_measures(
     split: Split,
     predictions: Predictions,
     guess: Guess,
-    claim: Claim | None,
     correction: Correction,
-) -> Measures:
-    """Measures of an attack cell.
+) -> AttackMeasures:
+    """Measures of a guess and its correction.
 
     `people` is how many the target was trained on. Accuracies are shares of them whose group is
     right: `majority_accuracy` of calling everyone a member of the largest group, `prior_accuracy`
@@ -49,13 +39,11 @@ def attack_measures(
     `asked_metric` and `asked_tolerance` are what the learner was trained for.
     `changes` counts changed guesses, `change_precision` is the share of them that are now right.
     Whatever rests on a correction is None where there is none. `proven` is 1 if the solver proved
-    its answer, be it that nothing satisfies the claim, and 0 if not. `claim_holds` is 1 if the
-    claim about rates is true of the training people, 0 if not: an estimated or noisy one may not
-    be.
+    its answer, be it that nothing satisfies the claim, and 0 if not.
     """
     truth, asked = split.train.sensitive, predictions.asked
     initial = _accuracy(guess.values, truth)
-    measures: Measures = {
+    measures: AttackMeasures = {
         "people": len(truth),
         "majority_accuracy": float(np.bincount(truth).max() / len(truth)),
         "prior_accuracy": _prior_accuracy(split),
@@ -70,7 +58,6 @@ def attack_measures(
         "solver_status": correction.status.value if correction.status else None,
         "solver_gap": correction.gap,
         "proven": int(correction.status in _PROVEN) if correction.status else None,
-        **_claimed(claim.constraint if claim else None, split.train, predictions.train),
     }
     if correction.values is not None:
         corrected = _accuracy(correction.values, truth)
@@ -83,41 +70,67 @@ def attack_measures(
             "changes": count,
             "change_precision": right / count if count else None,
         }
-    notes = claim.notes if claim else {}
-    return measures | model_measures(split, predictions, claim) | notes
+    return measures
 
 
-def _claimed(constraint: RateConstraint | None, people: Sample, predictions: Codes) -> Measures:
-    """The claim about rates, and whether it is true."""
-    if constraint is None:
-        names = ("claim_metric", "claim_form", "claim_tolerance", "claim_holds")
-        return dict.fromkeys(names)
-    holds = constraint.holds(people.sensitive, predictions, people.labels, len(people.groups))
-    return {
-        "claim_metric": constraint.metric,
-        "claim_form": constraint.form,
-        "claim_tolerance": float(constraint.tolerance),
-        "claim_holds": int(holds),
+def claim_measures(claim: Claim | None, people: Sample, predictions: Codes) -> ClaimMeasures:
+    """What is claimed of the training people, what that guarantees them, and whether it is true.
+
+    `claim_holds` is 1 if the claim about rates is true of them, 0 if not: an estimated or noisy one
+    may not be. What is not claimed is None; only a private claim has an epsilon.
+    """
+    constraint = claim.constraint if claim else None
+    measures: ClaimMeasures = {
+        "claim_metric": None,
+        "claim_form": None,
+        "claim_tolerance": None,
+        "claim_holds": None,
     }
+    if constraint is not None:
+        holds = constraint.holds(people.sensitive, predictions, people.labels, len(people.groups))
+        measures = {
+            "claim_metric": constraint.metric,
+            "claim_form": constraint.form,
+            "claim_tolerance": float(constraint.tolerance),
+            "claim_holds": int(holds),
+        }
+    if claim is not None and claim.guarantee is not None:
+        measures |= {
+            "claim_epsilon": claim.guarantee.epsilon,
+            "claim_delta": claim.guarantee.delta,
+            "claim_neighbours": claim.guarantee.neighbours,
+            "claim_noise": claim.noise,
+        }
+    return measures
 
 
-def model_measures(split: Split, predictions: Predictions, claim: Claim | None) -> Measures:
-    """Accuracy and unfairness of the target model on its training people and on the test part.
+def model_measures(split: Split, predictions: Predictions, claim: Claim | None) -> ModelMeasures:
+    """Accuracy and unfairness of the target model, and what it guarantees its training people.
 
     Unfairness is that of the claim's metric and form; without a claim, of what the learner was
-    trained for; otherwise statistical parity, compared with the overall rate.
+    trained for; otherwise statistical parity, compared with the overall rate. `model_epsilon` is
+    None if the model has no guarantee; this is the only place where one gets into a row.
     """
     claimed = claim.constraint if claim else None
     constraint = claimed or predictions.asked or RateConstraint()
-    return {
+    measures: ModelMeasures = {
         "train_accuracy": _accuracy(predictions.train, split.train.labels),
         "test_accuracy": _accuracy(predictions.test, split.test.labels),
         "train_unfairness": _unfairness(constraint, split.train, predictions.train),
         "test_unfairness": _unfairness(constraint, split.test, predictions.test),
+        "model_epsilon": None,
     }
+    if (guarantee := predictions.guarantee) is not None:
+        measures |= {
+            "model_epsilon": guarantee.epsilon,
+            "model_delta": guarantee.delta,
+            "model_neighbours": guarantee.neighbours,
+            "model_rho": guarantee.rho,
+        }
+    return measures
 
 
-def release_measures(release: Release, people: Sample, predictions: Codes) -> Measures:
+def release_measures(release: Release, people: Sample, predictions: Codes) -> ReleaseMeasures:
     """How far off a private audit is, from the truth that it never saw.
 
     `true_ratio` is the fairness of the predictions on the people audited: the ratio of the least to
@@ -158,7 +171,6 @@ def release_measures(release: Release, people: Sample, predictions: Codes) -> Me
         "four_fifths_right": float(((values >= _FOUR_FIFTHS) == (truth >= _FOUR_FIFTHS)).mean()),
         "true_tenth": float(tenth),
         "tenth_recall": float((_tenths(values) == tenth).mean()),
-        **release.measures,
     }
 
 

@@ -24,6 +24,8 @@ class Step:
     parents: tuple[str, ...]
     """Keys of the steps whose results it is given, in order."""
     options: tuple[float | str, ...] = ()
+    uses: tuple[tuple[str, str], ...] = ()
+    """Kind and name of the components whose results a last step puts together; told in errors."""
 
     @property
     def name(self) -> tuple[str, str]:

@@ -18,17 +18,21 @@ from fpbench.errors import InputError, MatrixError, StoreError
 from fpbench.home import DataHome
 from fpbench.kinds import KINDS, Status
 from fpbench.matrix import Matrix, read
+from fpbench.measures import COMPUTED, MEASURED, ModelMeasures, misplaced
 from fpbench.opening import Asked, open_engine
 from fpbench.packing import FIXED, same
 from fpbench.plan import Cell, Plan
 from fpbench.planner import make_plan
 from fpbench.plugins import discover
+from fpbench.results import Results
 from fpbench.runner import Runner, remaining
 from fpbench.store import Store
 from fpbench.sweeps import MAX_CELLS
 from fpbench.tables import Table
 
 _MATRICES = ("matrix.toml", "matrix.json")
+_AUDITOR = list(KINDS).index("auditor")
+_PROMISES = frozenset(name for name in ModelMeasures.__annotations__ if name.startswith("model_"))
 
 _Place = tuple[tuple[str, ...], int]
 """Labels and seed of a cell."""
@@ -46,6 +50,10 @@ class Checked:
     """Why it could not be run again."""
     same_code: bool = True
     """Whether the code and the data here are those that made it."""
+    compared: tuple[str, ...] = ()
+    """Measures that were compared."""
+    promise_recorded: bool = True
+    """Whether the run says what the model guarantees; an earlier fpbench did not record it."""
 
     @property
     def same(self) -> bool:
@@ -65,11 +73,28 @@ class Verification:
     """Draws the same sample again."""
     environment: tuple[tuple[str, str, str], ...]
     """What differs of the environment: its name, then, and now."""
+    misplaced: tuple[str, ...] = ()
+    """Measures that some rows of the run, in the sample or not, cannot have by these names."""
 
     @property
     def same(self) -> bool:
-        """Whether all of the sample is what the run says."""
-        return all(each.same for each in self.checked)
+        """Whether all of the sample is what the run says, and no row names what it cannot have."""
+        return not self.misplaced and all(each.same for each in self.checked)
+
+    @property
+    def computed(self) -> tuple[str, ...]:
+        """Compared measures that fpbench itself computed again from the components' answers."""
+        return tuple(name for name in self._compared if name in COMPUTED)
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        """Compared measures that are the components' own words; their notes come first."""
+        names = [name for name in self._compared if name not in COMPUTED]
+        return tuple(sorted(names, key=MEASURED.__contains__))
+
+    @property
+    def _compared(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for each in self.checked for name in each.compared))
 
 
 def verify(
@@ -82,7 +107,9 @@ def verify(
 ) -> Verification:
     """Run a sample of the cells of a run again, elsewhere, and compare them with it.
 
-    Nothing of the run is changed. Times are not compared.
+    Nothing of the run is changed, and none of its numbers is believed: components guess, correct,
+    predict and audit again, and fpbench computes its measures from that. What components say of
+    themselves, their notes included, they say again. Of times only that they are there is compared.
 
     Parameters
     ----------
@@ -128,8 +155,19 @@ def verify(
         for place, row in wanted.items()
     )
     return Verification(
-        path, checked, len(rows), seed, environment_changes(then, again.environment)
-    )
+        path, checked, len(rows), seed, environment_changes(then, again.environment),
+        _misplaced(results),
+    )  # fmt: skip
+
+
+def _misplaced(results: Results) -> tuple[str, ...]:
+    """Names in any of its rows that are fpbench's, or look so, and are not of such rows."""
+    found: dict[str, None] = {}
+    audits = np.array([bool(labels[_AUDITOR]) for labels in results.combinations], np.bool_)
+    for block in results.blocks:
+        for audit in np.unique(audits[results.combination[block.rows]]).tolist():
+            found |= dict.fromkeys(misplaced(block.names, audit))
+    return tuple(found)
 
 
 def matrix_of(store: Store, max_cells: int = MAX_CELLS) -> Matrix:
@@ -203,15 +241,23 @@ class _Again:
         row = self._rows[cell.key]
         if row["status"] != Status.DONE:
             return Checked(name, problem=f"{row['status']}: {row['reason']}")
-        names = dict.fromkeys([*stored, *row])
+        recorded = "model_epsilon" in stored
+        left = FIXED if recorded else FIXED | _PROMISES
+        names = [measure for measure in dict.fromkeys([*stored, *row]) if measure not in left]
         changes = tuple(
             Change(name, measure, stored.get(measure), row.get(measure))
             for measure in names
-            if measure not in FIXED
-            and not is_time(measure)
-            and not same(stored.get(measure), row.get(measure))
+            if not _agree(measure, stored, row)
         )
-        return Checked(name, changes, same_code=cell.key == key)
+        compared = tuple(measure for measure in names if not is_time(measure))
+        return Checked(name, changes, None, cell.key == key, compared, recorded)
+
+
+def _agree(measure: str, stored: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
+    """Whether two rows say the same; a time is never the same twice, and both must have it."""
+    if is_time(measure):
+        return measure in stored and measure in row
+    return same(stored.get(measure), row.get(measure))
 
 
 def _place(cell: Cell) -> _Place:

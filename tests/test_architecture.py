@@ -55,6 +55,7 @@ FLOORS = [
     [
         "ledger_books",
         "results",
+        "measures",
         "writing",
         "batched_logistic",
         "batched_mlp",
@@ -98,6 +99,7 @@ FLOORS = [
         "rules",
         "similarity",
         "releases",
+        "rows",
         "tree_growth",
     ],
     [

@@ -30,7 +30,8 @@ def row(learner, seed, gain, corrector="exact", status="done", reason=None, adve
         "corrector": corrector,
     }
     known = {"initial_accuracy": 0.7, "corrected_accuracy": 0.7 + gain, "gain": gain,
-             "majority_accuracy": 0.6, "test_accuracy": 0.85, "test_unfairness": 0.1}  # fmt: skip
+             "majority_accuracy": 0.6, "test_accuracy": 0.85, "test_unfairness": 0.1,
+             "model_epsilon": None}  # fmt: skip
     return {"cell": "", **labels, "seed": seed, "status": status, "reason": reason, "seconds": 1.0,
             **({**known, **more} if status == "done" else {})}  # fmt: skip
 
@@ -66,8 +67,8 @@ def big_run():
                                 adversary=adversary))  # fmt: skip
             said = "all votes are alike" if adversary == "a2" else None
             rows.append(row("pate", seed, base + rng.normal(0, 0.001), adversary=adversary,
-                            pate_warning=said, pate_epsilon=2.5, pate_delta=1e-5,
-                            pate_neighbours="add-remove"))  # fmt: skip
+                            pate_warning=said, model_epsilon=2.5,
+                            model_delta=1e-5, model_neighbours="add-remove"))  # fmt: skip
             rows.append(row("threshold-optimizer", seed, base + 0.1, adversary=adversary, proven=0))
         broken = seed % 4 == 0
         rows.append(row("sick [red]learner[/]", seed, 0.01, status="failed" if broken else "done",

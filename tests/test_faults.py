@@ -107,7 +107,8 @@ def test_what_cannot_be_kept_fails_alone(tmp_path, engine, jobs):
     assert said.pop("crowd").startswith(f"score: {few} 10,0")
     assert said == {
         "nothing": None,
-        "status": "score: a measure must not be named 'status', as every row has that",
+        "status": "score: corrector 'trouble': 'status' is what every row has, and no component may "
+        "give it; choose another name, such as 'trouble_status'",
         "unshown": "score: the name of a measure must be 1 to 200 letters that can be shown, not "
         r"'\udc80'",
     }

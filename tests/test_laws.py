@@ -31,6 +31,7 @@ from fpbench.builtin.datasets.census_synthetic import CensusSynthetic
 from fpbench.builtin.datasets.table import GivenTable
 from fpbench.builtin.disclosures.published import Published
 from fpbench.builtin.learners.plain import Plain
+from fpbench.builtin.learners.private_tree import PrivateTree
 from fpbench.builtin.mechanisms.discrete_laplace import DiscreteLaplace
 from fpbench.builtin.mechanisms.laplace import Laplace
 from fpbench.builtin.policies.clip import Clip
@@ -158,6 +159,63 @@ class Undefined(GroupFairness):
 class Listing(GroupFairness):
     def audit(self, subject, rng):
         return [0.1]
+
+
+class Boastful(Majority):
+    def guess(self, view, rng):
+        return replace(super().guess(view, rng), notes={"gain": 99.0})
+
+
+class Lookalike(Majority):
+    """Its notes are in snake_case, and the letter a is Cyrillic."""
+
+    def guess(self, view, rng):
+        return replace(super().guess(view, rng), notes={"g\u0430in": 99.0})
+
+
+class Flattering(Plain):
+    def fit(self, sample, rng):
+        model = super().fit(sample, rng)
+        object.__setattr__(model, "notes", {"test_accuracy": 1.0})
+        return model
+
+
+class Promising(Plain):
+    """It names an epsilon, and guarantees nothing."""
+
+    def fit(self, sample, rng):
+        model = super().fit(sample, rng)
+        object.__setattr__(model, "notes", {"plain_epsilon": 0.1})
+        return model
+
+
+class Underpriced(PrivateTree):
+    """It names an epsilon that is not that of its guarantee."""
+
+    def fit(self, sample, rng):
+        model = super().fit(sample, rng)
+        return replace(model, notes={**model.notes, "tree_epsilon": 0.001})
+
+
+class Truthful(Published):
+    def claim(self, context, rng):
+        return replace(super().claim(context, rng), notes={"claim_holds": 1})
+
+
+class Doubling(NoCorrection):
+    def correct(self, problem):
+        return replace(super().correct(problem), measures={"corrected_accuracy": 1.0})
+
+
+class Weighty(NoCorrection):
+    def weigh(self, guess, held_out, truth):
+        weighing = super().weigh(guess, held_out, truth)
+        return replace(weighing, measures={"best_initial_accuracy": 0.0})
+
+
+class Exacting(GroupFairness):
+    def audit(self, subject, rng):
+        return {"true_ratio": 1.0}
 
 
 class Unsummed(Plain):
@@ -448,6 +506,7 @@ class Helpless(Exact):
 
 
 GIVES = "gives results of the declared shape and range"
+NAMES = "measures under names of its own, no epsilon but the model's"
 SEES = "needs no more than it may see"
 CASES = [
     (NoSummary, "describes itself: summary, citation, parameters", "it has no summary"),
@@ -482,6 +541,15 @@ CASES = [
     (Unclaimed, GIVES, "its result cannot travel to another worker: TypeError: I stay"),
     (Announcing, GIVES, "it claims 'ratio', and announces ['to-overall']"),
     (FewGroups, GIVES, "n_groups says 7"),
+    (Boastful, NAMES, "adversary 'majority': 'gain' is what fpbench measures itself"),
+    (Lookalike, NAMES, "looks like 'gain', which is what fpbench measures itself"),
+    (Flattering, NAMES, "learner 'plain': 'test_accuracy' is what fpbench measures itself"),
+    (Promising, NAMES, "'plain_epsilon' reads as the epsilon of a guarantee, and the model has"),
+    (Underpriced, NAMES, "'tree_epsilon' reads as the epsilon of a guarantee, and the model's is"),
+    (Truthful, NAMES, "disclosure 'published': 'claim_holds' is what fpbench measures itself"),
+    (Doubling, NAMES, "corrector 'none': 'corrected_accuracy' is what fpbench measures itself"),
+    (Weighty, NAMES, "corrector 'none': 'best_initial_accuracy' is what fpbench measures itself"),
+    (Exacting, NAMES, "auditor 'group-fairness': 'true_ratio' is what fpbench measures itself"),
     (Dreaming, "is deterministic for a seed", "differ in 'confidence'"),
     (Hashing, "is deterministic for a seed", "in another process, the same seed differs in '0'"),
     (Remembering, "is deterministic for a seed", "in another process it fails: DataError: who"),

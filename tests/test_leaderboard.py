@@ -115,7 +115,7 @@ PRIVATE = {"error": 0.1, "epsilon": 1.0}
         ({"audit_metric": ("statistical-parity", "equal-opportunity")},
          ("metric statistical-parity", "metric equal-opportunity")),
         ({"claim_delta": (0.0, 1e-6)}, ("claim: delta 0", "claim: delta 1e-06")),
-        ({"pate_neighbours": ("replace-one", "add-remove")},
+        ({"model_neighbours": ("replace-one", "add-remove")},
          ("learner: neighbours replace-one", "learner: neighbours add-remove")),
         ({"proven": (1, 0)}, ("optimum proven", "optimum not proven")),
     ],

@@ -294,7 +294,7 @@ def test_learners_trained_for_the_same_are_told_apart(capsys, monkeypatch):
 
 
 def test_wide_headings_leave_the_interval_whole(capsys, monkeypatch):
-    names = ("pate_epsilon", "flip_probability", "sensitivity", "baseline_loss_test", "loss_test",
+    names = ("model_epsilon", "flip_probability", "sensitivity", "baseline_loss_test", "loss_test",
              "expected_accuracy_test", "risk_gap_test", "risk_gap_train")  # fmt: skip
     measures = {name: interval(np.array([0.11, 0.12]), name) for name in names}
     kinds = ("dataset", "learner", "auditor")
@@ -382,12 +382,12 @@ def test_the_command(file, tmp_path, monkeypatch):
 
 
 def test_excessive_risks_have_their_columns_where_they_fit(capsys, monkeypatch):
-    names = ("pate_epsilon", "flip_probability", "sensitivity", "baseline_loss_test", "loss_test",
+    names = ("model_epsilon", "flip_probability", "sensitivity", "baseline_loss_test", "loss_test",
              "expected_accuracy_test", "risk_gap_test", "risk_gap_train")  # fmt: skip
     measures = {name: interval(np.array([0.11, 0.12]), name) for name in names}
     labels = {"dataset": "d", "learner": "a learner", "auditor": "excessive-risk"}
     lines = tuple(Line(i, {**labels, "learner": f"{i}"}, measures, 2, 0, ()) for i in (1, 2))
-    for width, absent in ((130, ()), (80, ("clean", "flips")), (60, ("accuracy", "PATE eps"))):
+    for width, absent in ((130, ()), (80, ("clean", "flips")), (60, ("accuracy", "model eps"))):
         monkeypatch.setenv("COLUMNS", str(width))
         boards.show_leaderboard(Leaderboard("", "risk_gap_train", tuple(labels), lines))
         shown = capsys.readouterr().out

@@ -23,7 +23,8 @@ from fpbench import (
     SolverStatus,
     Split,
 )
-from fpbench.scores import MEASURES, attack_measures, release_measures
+from fpbench.measures import IN_ATTACKS, ReleaseMeasures
+from fpbench.scores import attack_measures, claim_measures, model_measures, release_measures
 
 CLAIMED = ("claim_metric", "claim_form", "claim_tolerance", "claim_holds")
 NONE = np.array([], dtype=int)
@@ -36,20 +37,42 @@ def people(sensitive, labels):
 UNSOLVED = Correction(None, None)
 
 
-def measured(claim, correction=UNSOLVED, asked=None, guess=(0, 0, 1, 1)):
+def measured(claim, correction=UNSOLVED, asked=None, guess=(0, 0, 1, 1), guarantee=None):
     """Of four people, two in each group; positive rates 1 and 1/2."""
     train = people([0, 0, 1, 1], [0, 1, 0, 1])
     said = np.array([1, 1, 0, 1])
-    predictions = Predictions(said, said, said, asked)
+    predictions = Predictions(said, said, said, asked, guarantee=guarantee)
     guessed = Guess(np.array(guess), np.ones(4), NONE, NONE, NONE.astype(float))
-    return attack_measures(Split(train, train, train), predictions, guessed, claim, correction)
+    split = Split(train, train, train)
+    return {
+        **attack_measures(split, predictions, guessed, correction),
+        **claim_measures(claim, train, said),
+        **model_measures(split, predictions, claim),
+    }
+
+
+PRIVATE = Guarantee(0.5, 1e-6, "replace-one", 0.1)
+OF_CLAIM = {"claim_epsilon": 0.5, "claim_delta": 1e-6, "claim_neighbours": "replace-one",
+            "claim_noise": "secure"}  # fmt: skip
+OF_MODEL = {"model_epsilon": 0.5, "model_delta": 1e-6, "model_neighbours": "replace-one",
+            "model_rho": 0.1}  # fmt: skip
 
 
 def test_what_every_cell_has_is_there():
     for claim in (None, Claim(None, "x"), Claim(RateConstraint(), "x")):
-        # The time is taken by the step that corrects, and the best is known of a whole run.
-        elsewhere = {"correct_seconds", "best_initial_accuracy", "gain_over_best"}
-        assert {*measured(claim), *elsewhere} == {*MEASURES}
+        # Times and second thoughts are measured by the step that corrects.
+        elsewhere = {"correct_seconds", "reconsidered_accuracy"}
+        private = {*OF_CLAIM, *OF_MODEL} - {"model_epsilon"}
+        assert {*measured(claim), *elsewhere, *private} == IN_ATTACKS
+
+
+def test_guarantees_come_from_guarantees():
+    for claim in (None, Claim(RateConstraint(), "x")):
+        found = measured(claim)
+        assert found["model_epsilon"] is None
+        assert not (found.keys() & (OF_CLAIM.keys() | OF_MODEL.keys())) - {"model_epsilon"}
+    found = measured(Claim(None, "x", guarantee=PRIVATE, noise="secure"), guarantee=PRIVATE)
+    assert found.items() >= (OF_CLAIM | OF_MODEL).items()
 
 
 def test_no_claim_is_no_claim():
@@ -82,7 +105,6 @@ def test_whether_a_claim_holds_is_decided_exactly():
     sample = people([0, 0, 0, 1], [0] * 4)
     said = np.array([1, 0, 0, 1])
     predictions = Predictions(said, said, said, None)
-    guess = Guess(np.zeros(4, int), np.ones(4), NONE, NONE, NONE.astype(float))
     split = Split(sample, sample, sample)
     for tolerance, holds in (
         (0.6666666666666666, 0),
@@ -90,15 +112,9 @@ def test_whether_a_claim_holds_is_decided_exactly():
         (0.66666666666666674, 1),
     ):
         claim = Claim(RateConstraint(tolerance=tolerance, form="between-groups"), "x")
-        found = attack_measures(split, predictions, guess, claim, UNSOLVED)
+        found = claim_measures(claim, split.train, predictions.train)
         assert found["claim_holds"] == holds
         assert found["claim_tolerance"] == float(tolerance)
-
-
-def test_notes_of_a_disclosure_are_shown():
-    claim = Claim(RateConstraint(), "x", notes={"metric_right": 0})
-    assert measured(claim)["metric_right"] == 0
-    assert "metric_right" not in measured(replace(claim, notes={}))
 
 
 @pytest.mark.parametrize(
@@ -150,7 +166,7 @@ def test_a_release_is_measured_against_the_truth():
     assert found["four_fifths_right"] == 0.75
     assert found["true_tenth"] == pytest.approx(0.7)
     assert found["tenth_recall"] == 0.5
-    assert found["queries"] == 2
+    assert found.keys() == ReleaseMeasures.__annotations__.keys()
     assert (found["epsilon"], found["delta"], found["neighbours"]) == (0.5, 0.0, "add-remove")
     assert found["repetitions"] == 4
     assert found["noise"] == "simulation"

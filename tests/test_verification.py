@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -40,11 +41,8 @@ def _toys(toys):
 
 def forge(run, row, **changes):
     """Change what a run says of a cell."""
-    fixed = {"cell", "seed", "status", "reason", "seconds", "best_initial_accuracy",
-             "gain_over_best"}  # fmt: skip
     with Store(run, create=True) as store:
         measures = next(r.measures for r in store.records() if r.key == row["cell"])
-        assert not changes.keys() & fixed
         store.add(1, row["cell"], Status.DONE, 1.0, {**measures, **changes})
 
 
@@ -71,6 +69,94 @@ def test_a_value_that_was_changed_in_its_last_bit_is_found(tmp_path):
     (change,) = wrong.changes
     assert (change.name, change.other) == ("initial_accuracy", row["initial_accuracy"])
     assert change.one == row["initial_accuracy"] + 2**-53
+
+
+def test_what_was_compared_is_told(tmp_path):
+    found = verify(fpbench.run(MATRIX, out=tmp_path / "run").path, 1000)
+    assert {"gain", "initial_accuracy", "corrected_accuracy", "claim_holds", "test_accuracy",
+            "train_unfairness", "changes", "people"} <= {*found.computed}  # fmt: skip
+    # Notes first, then what fpbench takes over from answers.
+    assert found.said[:3] == ("toy_note", "tuned_on", "members")
+    assert {"objective", "solver_status", "proven", "model_epsilon"} <= {*found.said}
+    assert not {*found.computed} & {*found.said}
+    assert "correct_seconds" not in (*found.computed, *found.said)
+
+
+@pytest.mark.parametrize(
+    ("audit", "planted", "misplaced"),
+    [
+        (False, {"gain": 99.0}, ()),
+        (False, {"my_note": 99.0}, ()),
+        (False, {"other_seconds": 1.0}, ()),
+        (False, {"correct_seconds": None}, ()),
+        (False, {"gain_over_best": 99.0}, ("gain_over_best",)),
+        (False, {"leak": 0.0}, ("leak",)),
+        (False, {"Gain": 99.0}, ("Gain",)),
+        (False, {"true_ratio": 1.0}, ("true_ratio",)),
+        (True, {"initial_accuracy": 0.0}, ("initial_accuracy",)),
+        (True, {"model_epsilon": 0.01}, ()),
+    ],
+)
+def test_whatever_is_written_into_a_store_is_found(tmp_path, audit, planted, misplaced):
+    run = fpbench.run(MATRIX, out=tmp_path / "run")
+    row = next(row for row in run.rows() if bool(row["auditor"]) is audit)
+    forge(run.path, row, **planted)
+    if planted == {"correct_seconds": None}:
+        assert verify(run.path, 18).same  # a time is there
+        return
+    found = verify(run.path, 18)
+    assert not found.same
+    (wrong,) = [each for each in found.checked if not each.same]
+    assert {change.name for change in wrong.changes} == planted.keys()
+    assert found.misplaced == misplaced
+    # Names are told of all rows, also of those that are not in the sample.
+    other = next(seed for seed in range(99) if row["cell"] not in sampled(run.path, seed))
+    assert verify(run.path, 1, seed=other).misplaced == misplaced
+
+
+def sampled(run, seed):
+    with Store(run) as store:
+        results = store.results()
+    rows = np.flatnonzero(results.finished()[0])
+    return {results.cells[row] for row in np.random.default_rng(seed).choice(rows, 1)}
+
+
+def test_measures_beside_others_are_computed_and_never_read(tmp_path):
+    run = fpbench.run(MATRIX, out=tmp_path / "run")
+    before = run.frame()[["best_initial_accuracy", "gain_over_best"]]
+    for row in run.rows():
+        forge(run.path, row, gain_over_best=99.0, best_initial_accuracy=0.0, uar=1.0)
+    after = fpbench.load(run.path).frame()
+    pd.testing.assert_frame_equal(after[before.columns], before)
+    assert "uar" not in after
+
+
+def test_a_store_that_names_what_every_row_has_is_refused(tmp_path):
+    run = fpbench.run(MATRIX, out=tmp_path / "run")
+    forge(run.path, run.rows()[0], learner="another")
+    with pytest.raises(StoreError, match="names of measures that every row has as such"):
+        verify(run.path)
+
+
+def test_a_run_of_an_earlier_version_can_be_verified(tmp_path, command):
+    """Which did not record what models guarantee."""
+    matrix = {
+        "dataset": [{"use": "census-synthetic", "rows": 400}],
+        "learner": [{"use": "private-tree", "max_depth": 2}],
+        "auditor": [{"use": "group-fairness", "resamples": 0}],
+    }
+    run = fpbench.run(matrix, out=tmp_path / "work" / "run")
+    (row,) = run.rows()
+    assert (row["model_epsilon"], row["model_neighbours"]) == (1.0, "add-remove")
+    with Store(run.path, create=True) as store:
+        measures = next(iter(store.records())).measures
+        old = {name: value for name, value in measures.items() if not name.startswith("model_")}
+        store.add(1, row["cell"], Status.DONE, 1.0, old)
+    found = verify(run.path)
+    assert found.same
+    assert [each.promise_recorded for each in found.checked] == [False]
+    done = command("verify", "run")
+    assert "what models guarantee is not recorded in 1 cell" in done.stdout
 
 
 def test_a_sample_is_drawn_again_by_its_number(tmp_path):
@@ -178,6 +264,10 @@ def test_the_command(command, tmp_path):
     done = command("verify", "run", "--sample", "3", "--seed", "5")
     assert done.returncode == 0, done.stderr
     assert done.stdout == (
+        "compared: 13 measures that fpbench computed again from guesses, corrections, predictions "
+        "and releases, and 13 that components say of themselves (toy_note, tuned_on, members, "
+        "asked_metric, asked_tolerance, objective, solver_status, solver_gap, proven, "
+        "claim_metric, and 3 more); of times only that they are there\n"
         "3 of 3 cells run again are the same to the last bit "
         "(18 are done; --seed 5 draws the same sample)\n"
     )
@@ -191,6 +281,6 @@ def test_the_command(command, tmp_path):
     assert lines[1].split() == ["cell", "measure", "in", "the", "run", "again"]
     assert "initial_accuracy" in lines[2]
     assert "0.123" in lines[2]
-    assert len(lines) == 2 + 12 + 1
+    assert len(lines) == 2 + 12 + 2
     assert lines[-1].startswith("6 of 18 cells run again are the same")
     assert command("verify", "nowhere").returncode == 2

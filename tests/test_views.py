@@ -5,14 +5,16 @@ import pytest
 
 from fpbench import board_data
 from fpbench.comparisons import compared
-from fpbench.defences import GUARANTEE, STRONGEST
+from fpbench.defences import STRONGEST
 from fpbench.errors import InputError
 from fpbench.kinds import KINDS
+from fpbench.measures import GUARANTEE
 from fpbench.pareto import pareto
 from fpbench.results import Results
 from fpbench.views import VIEWS, view
 
 SEEDS = 12
+PROMISE = {"model_epsilon": 1.5, "model_delta": 1e-5, "model_neighbours": "add-remove"}
 
 
 def attack(learner, adversary, corrector, seed, guess, corrected, dataset="d", **more):
@@ -26,7 +28,8 @@ def attack(learner, adversary, corrector, seed, guess, corrected, dataset="d", *
             "majority_accuracy": 0.6, "initial_accuracy": guess + noise, "gain": gain,
             "corrected_accuracy": None if corrected is None else corrected + noise,
             "test_accuracy": 0.8 if learner == "open" else 0.7,
-            "test_unfairness": 0.3 if learner == "open" else 0.1, **more}  # fmt: skip
+            "test_unfairness": 0.3 if learner == "open" else 0.1, "model_epsilon": None,
+            **more}  # fmt: skip
 
 
 def failed(row):
@@ -146,18 +149,65 @@ def test_notes_are_those_of_the_data_set_and_stand_above_all():
 
 
 def test_guarantees_stand_beside_leaks():
-    rows = run(["open"]) + run(["dp"], dp_epsilon=1.5, dp_delta=1e-5, dp_neighbours="add-remove")
+    rows = run(["open"]) + run(["dp"], **PROMISE)
     (board,) = views(rows, "defences")
-    dp = next(line for line in board.lines if line.labels["learner"] == "dp")
+    dp, other = sorted(board.lines, key=lambda line: line.labels["learner"])
+    assert other.labels[GUARANTEE] == "none"
+    assert "epsilon" not in other.measures
     assert dp.labels[GUARANTEE] == "add-remove, delta 1e-05"
     assert dp.measures["epsilon"].mean == 1.5
 
 
-def test_noise_stands_beside_leaks_and_so_does_what_is_unproven():
-    private = {"dp_epsilon": 1.5, "dp_neighbours": "replace-one", "dp_noise": "secure"}
-    rows = run(["open"], proven=0) + run(["dp"], proven=1, **private)
+def without(rows, *names):
+    return [{name: value for name, value in row.items() if name not in names} for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"model_epsilon": None}, "none"),
+        ({"model_epsilon": -1.0}, "none"),
+        ({"model_epsilon": float("inf")}, "none"),
+        ({"model_epsilon": "0.1"}, "none"),
+        (None, "not recorded"),
+    ],
+)
+def test_a_learner_promises_no_more_than_the_least_of_its_rows(changed, words):
+    """Whatever notes say, and be it at one seed only."""
+    notes = {"dp_epsilon": 0.1, "dp_neighbours": "add-remove", "dp_delta": 0.0}
+    rows = run(["dp"], **PROMISE, **notes)
+    rows[-1:] = without(rows[-1:], *PROMISE) if changed is None else [rows[-1] | changed]
+    (board,) = views(rows + run(["other"], **PROMISE), "defences")
+    (line,) = [line for line in board.lines if line.labels["learner"] == "dp"]
+    assert line.labels[GUARANTEE] == words
+    assert "epsilon" not in line.measures
+    points, found = front(rows)
+    assert (points["dp"].guarantee, found.objectives[-1]) == (words, "leak")
+
+
+def test_rows_of_an_earlier_version_say_that_nothing_is_recorded():
+    old = without(run(["old"], old_epsilon=0.5, old_neighbours="add-remove"), "model_epsilon")
+    rows = run(["open"]) + old + run(["dp"], **PROMISE)
     (board,) = views(rows, "defences")
-    assert {line.labels[GUARANTEE] for line in board.lines} == {"", "replace-one, secure noise"}
+    said = {line.labels["learner"]: line.labels[GUARANTEE] for line in board.lines}
+    assert said == {"open": "none", "old": "not recorded", "dp": "add-remove, delta 1e-05"}
+    shown = board_data.front_sheet(front(rows)[1])
+    at = [column.heading for column in shown.columns].index("epsilon")
+    assert {row[1]: row[at] for row in shown.rows} == {
+        "open": "none", "old": "not recorded", "dp": "1.5000",
+    }  # fmt: skip
+
+
+def test_nothing_is_said_of_guarantees_where_nobody_has_one():
+    (board,) = views(run(), "defences")
+    assert GUARANTEE not in board.kinds
+    shown = board_data.front_sheet(front(run())[1])
+    assert not {GUARANTEE, "epsilon"} & {column.heading for column in shown.columns}
+
+
+def test_what_is_unproven_stands_beside_leaks():
+    rows = run(["open"], proven=0) + run(["dp"], proven=1, **PROMISE)
+    (board,) = views(rows, "defences")
     assert "optimum not proven at every seed: the strongest attack on 1 learner" in board.notes
     (board,) = views(run(["open"], proven=1), "defences")
     assert not any("proven" in note for note in board.notes)
@@ -260,7 +310,7 @@ def test_the_front_is_that_of_comparing_all_pairs():
 def test_epsilons_of_other_guarantees_are_not_compared():
     def private(name, epsilon, neighbours, accuracy):
         return [
-            {**row, "learner": name, "x_epsilon": epsilon, "x_neighbours": neighbours,
+            {**row, "learner": name, "model_epsilon": epsilon, "model_neighbours": neighbours,
              "test_accuracy": accuracy}
             for row in run(["fair"])
         ]  # fmt: skip

@@ -189,11 +189,9 @@ def _against(
     for kind, parameter in swept:
         if kind == "learner":
             yield parameter, _parameter(run, kind, parameter)
-    if ("learner", "epsilon") not in swept:
-        for name in run.results.names:
-            if name.endswith("_epsilon") and name != "claim_epsilon":  # as the learner's notes say
-                yield "epsilon", _measured(name)
-                return
+    done, _ = run.results.finished()
+    if ("learner", "epsilon") not in swept and run.results.measured("model_epsilon", done):
+        yield "epsilon", _measured("model_epsilon")
 
 
 def _same(parameter: str) -> tuple[str, ...]:

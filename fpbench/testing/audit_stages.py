@@ -127,7 +127,7 @@ class AuditorStage(Stage):
         class Kept:
             """Stands for the auditor, and remembers what it says."""
 
-            sees, relation = component.sees, component.relation
+            name, sees, relation = component.name, component.sees, component.relation
 
             def audit(self, subject: Subject, rng: np.random.Generator) -> Any:
                 said = component.audit(subject, rng)
@@ -152,6 +152,11 @@ class AuditorStage(Stage):
             assert not (found.low > found.high).any(), "an interval ends before it begins"
         else:
             check_measures(found, "measures")
+
+    def words(self, result: Any) -> tuple[list[Any], Guarantee | None]:
+        """What the auditor gave itself."""
+        found, _ = result
+        return [found.measures if isinstance(found, Release) else found], None
 
     def attempts(self, component: Auditor, home: DataHome) -> Attempts:
         """There is no model, and nobody who answers about groups."""

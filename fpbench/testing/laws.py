@@ -15,9 +15,10 @@ from pydantic import ValidationError
 from fpbench.auditing import Auditor
 from fpbench.bases import BASES
 from fpbench.components import Adversary, Corrector, Learner
-from fpbench.errors import FpbenchError, HiddenError, InputError
+from fpbench.errors import FpbenchError, HiddenError, InputError, PluginError
 from fpbench.kinds import KINDS
 from fpbench.records import Sample
+from fpbench.rows import Words, make_row
 from fpbench.specs import slot_kinds
 from fpbench.testing.cases import Case, Inapplicable
 from fpbench.testing.elsewhere import Unopened
@@ -30,6 +31,8 @@ from fpbench.testing.watching import Watched, generators_kept, parts, unlike
 _NAME = re.compile(r"[a-z0-9]+([-/][a-z0-9]+)*")
 _SEEN = frozenset({"features", "labels", "predictions", "scores"})
 _AUDITED = frozenset({"features", "labels", "sensitive", "predictions", "model", "curator"})
+_SPEAKERS = frozenset({"learner", "disclosure", "adversary", "corrector", "auditor"})
+"""Kinds whose words are shown in rows."""
 _LONGEST = 400
 """Letters of a stranger's error that a line has room for."""
 _CITED = re.compile(r"\b(1[5-9]|20)\d\d\b|https?://|\bdoi:", re.IGNORECASE)
@@ -177,6 +180,15 @@ def _gives(case: Case) -> None:
     case.stage.check(case.component, watched.given, carried(watched.result, "its result"))
 
 
+def _names_its_own(case: Case) -> None:
+    given, guarantee = case.stage.words(case.ran().result)
+    words = [Words(case.entry.kind, case.entry.name, values) for values in given]
+    try:
+        make_row({}, words, guarantee)
+    except PluginError as error:
+        raise AssertionError(str(error)) from None
+
+
 def _repeats(case: Case) -> str | None:
     if getattr(case.component, "noise", "") == "secure":
         raise Inapplicable("its randomness is the operating system's, and cannot be repeated")
@@ -283,6 +295,7 @@ LAWS: tuple[Law, ...] = (
     Law("survives a round trip of its parameters", _travels),
     Law("needs no more than it may see", _sees_only),
     Law("gives results of the declared shape and range", _gives),
+    Law("measures under names of its own, no epsilon but the model's", _names_its_own, _SPEAKERS),
     Law("is deterministic for a seed", _repeats),
     Law("leaves global random state alone", _leaves_generators_alone),
     Law("does not modify what it is given", _leaves_input_alone),

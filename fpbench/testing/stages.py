@@ -11,6 +11,7 @@ import numpy as np
 from fpbench.actions import ACTIONS, CHECKS, HANDED
 from fpbench.components import Adversary, Component, Corrector, Disclosure, Learner
 from fpbench.home import DataHome
+from fpbench.privacy import Guarantee
 from fpbench.rates import FORMS, RateConstraint
 from fpbench.records import (
     Claim,
@@ -54,6 +55,10 @@ class Stage(ABC):
     @abstractmethod
     def check(self, component: Any, given: Any, result: Any) -> None:
         """Raise AssertionError if the result is not as its kind declares."""
+
+    def words(self, result: Any) -> tuple[list[Any], Guarantee | None]:
+        """The notes and measures of its own in a result, and what the model in it guarantees."""
+        return [], None
 
     def attempts(self, component: Any, home: DataHome) -> Attempts:
         """Calls with bad input; each must raise an error of fpbench, or give a good result."""
@@ -113,6 +118,11 @@ class LearnerStage(Stage):
             if name in result:
                 check_probabilities(result[name], len(split.test), whose)
 
+    def words(self, result: Any) -> tuple[list[Any], Guarantee | None]:
+        """Notes of the model."""
+        predictions: Predictions = result["predictions"]
+        return [predictions.notes], predictions.guarantee
+
     def attempts(self, component: Learner, home: DataHome) -> Attempts:
         """Everybody has the same label; a column is missing."""
         split = world(2).split
@@ -151,6 +161,10 @@ class DisclosureStage(Stage):
         assert result.source, "its claim says no source"
         check_measures(result.notes, "notes")
 
+    def words(self, result: Any) -> tuple[list[Any], Guarantee | None]:
+        """Notes of the claim."""
+        return [result.notes] if isinstance(result, Claim) else [], None
+
     def attempts(self, component: Disclosure, home: DataHome) -> Attempts:
         """The learner aims at nothing."""
         split, said = world(2).split, world(2).predictions
@@ -188,6 +202,10 @@ class AdversaryStage(Stage):
         for confidence in (result.confidence, result.held_out_confidence):
             assert (confidence <= 1).all(), "a confidence is above 1"
         check_measures(result.notes, "notes")
+
+    def words(self, result: Guess) -> tuple[list[Any], Guarantee | None]:
+        """Notes of the guess."""
+        return [result.notes], None
 
     def attempts(self, component: Adversary, home: DataHome) -> Attempts:
         """The attack set is of one person, and of nobody."""
@@ -235,7 +253,7 @@ class CorrectorStage(Stage):
 
     def check(self, component: Corrector, given: Any, result: Any) -> None:
         """Everyone's group; a bound that is not above the objective."""
-        correction, measures = result
+        correction, _, weighed = result
         n, k = len(given[0].train), len(given[0].train.groups)
         status = correction.status
         assert isinstance(status, SolverStatus | None), f"{status!r} is not a SolverStatus"
@@ -250,7 +268,13 @@ class CorrectorStage(Stage):
             assert correction.bound <= correction.objective + slack, "the bound is above the cost"
         if correction.moves is not None:
             assert correction.moves.shape == (2, k, k), f"moves are {correction.moves.shape}"
-        check_measures(measures, "measures")
+        for measures in (weighed, correction.measures):
+            check_measures(measures, "measures")
+
+    def words(self, result: Any) -> tuple[list[Any], Guarantee | None]:
+        """Measures of the weights and of the correction."""
+        correction, _, weighed = result
+        return [weighed, correction.measures], None
 
     def _check_claim(self, given: Any, values: Codes, status: SolverStatus | None) -> None:
         split, predictions, guess, claim = given

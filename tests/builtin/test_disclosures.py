@@ -231,10 +231,9 @@ def test_without_noise_the_unfairness_itself_is_published(given_context, metric,
     claim = disclosure.claim(given_context, RNG)
     metric = metric or asked.metric
     assert claim.source == "noisy"
-    assert claim.notes == {
-        "claim_epsilon": 0.5, "claim_delta": 0.0, "claim_neighbours": "attribute",
-        "claim_noise": disclosure.mechanism.noise,
-    }  # fmt: skip
+    assert claim.notes == {}
+    assert claim.guarantee == disclosure.mechanism.guarantee(0.5, "attribute")
+    assert claim.noise == disclosure.mechanism.noise
     assert (claim.constraint.metric, claim.constraint.form) == (metric, form)
     assert claim.constraint.exact_tolerance == rounded_up(measured(train, metric, form))
     # Nothing but counts is asked for; slices share nobody, so each may use all of epsilon. One

@@ -40,7 +40,9 @@ class Private(Learner):
         assert sample.seen == {"features"}
         public = np.sort(rng.choice(len(sample), 60, replace=False))
         clean = Threshold(0.0, public, Guarantee(9.0))
-        return Threshold(700.0, public, Guarantee(0.5, 1e-5, "add-remove"), clean, {"epsilon": 0.5})
+        notes = {"private_epsilon": 0.5, "private_delta": 1e-5, "private_epsilon_paper": 0.4,
+                 "private_sigma": 9.0}  # fmt: skip
+        return Threshold(700.0, public, Guarantee(0.5, 1e-5, "add-remove"), clean, notes)
 
 
 def test_a_deep_tree_says_what_its_teacher_says(make_people, rng):
@@ -72,7 +74,11 @@ def test_the_guarantee_is_kept_on_public_people_only(make_people):
     assert models["training"].guarantee is None
     assert models["public"].notes["distilled_people"] == 60
     assert models["training"].notes["distilled_people"] == 300
-    assert models["public"].notes["epsilon"] == 0.5
+    teachers = {"private_epsilon": 0.5, "private_delta": 1e-5, "private_epsilon_paper": 0.4}
+    assert models["public"].notes.items() >= (teachers | {"private_sigma": 9.0}).items()
+    # What is said of privacy is the teacher's, and this tree has none.
+    assert models["training"].notes["private_sigma"] == 9.0
+    assert not teachers.keys() & models["training"].notes.keys()
     assert models["training"].notes["fidelity"] == 1.0
 
 

@@ -130,12 +130,10 @@ def test_a_release_becomes_a_claim_about_the_ratio(says, tolerance, also):
         RateConstraint("statistical-parity", tolerance, "ratio"),
         "dp-release",
         also,
-        {
-            "claim_epsilon": 0.25, "claim_delta": 0.0, "claim_neighbours": "attribute",
-            "claim_noise": "simulation", "claim_estimate": 0.5, "claim_low": 0.4,
-            "claim_high": 0.7, "claim_interval_holds": 1,
-        },
-    )  # fmt: skip
+        {"claim_estimate": 0.5, "claim_low": 0.4, "claim_high": 0.7, "claim_interval_holds": 1},
+        Guarantee(0.25, 0.0, "attribute"),
+        "simulation",
+    )
 
 
 def test_the_interval_is_the_default():
@@ -198,7 +196,7 @@ def test_the_claim_is_what_the_curator_counted():
         claim = DPRelease(auditor=auditor, says="estimate").claim(
             people, np.random.default_rng(seed)
         )
-        assert claim.notes["claim_epsilon"] == epsilon
+        assert claim.guarantee.epsilon == epsilon
         return claim.notes["claim_estimate"]
 
     assert released(1e9, 0) == pytest.approx(float(1 - truth), abs=1e-6)

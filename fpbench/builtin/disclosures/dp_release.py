@@ -24,7 +24,6 @@ from fpbench import (
     Release,
     Subject,
 )
-from fpbench.builtin.disclosures._private import private_notes
 from fpbench.builtin.disclosures._rounding import rounded_down, rounded_up
 
 
@@ -141,13 +140,13 @@ class DPRelease(Disclosure):
         )
         whole = not np.isnan(low)
         notes: Measures = {
-            **private_notes(found.guarantee, found.noise),
             "claim_estimate": estimate,
             "claim_low": low if whole else None,
             "claim_high": high if whole else None,
             "claim_interval_holds": int(low <= truth <= high) if whole else None,
         }
-        return Claim(constraint, self.name, (above,) if ends[1] < 1 else (), notes)
+        also = (above,) if ends[1] < 1 else ()
+        return Claim(constraint, self.name, also, notes, found.guarantee, found.noise)
 
     def _ends(self, estimate: float, low: float, high: float) -> tuple[float, float]:
         """Between what the ratio is claimed to lie."""

@@ -23,7 +23,6 @@ from fpbench import (
     group_counts,
     unfairness,
 )
-from fpbench.builtin.disclosures._private import private_notes
 from fpbench.builtin.disclosures._rounding import rounded_up
 
 
@@ -96,5 +95,4 @@ class Noisy(Disclosure):
             measured.append(unfairness(others + yes, yes, self.form))
         constraint = RateConstraint(metric, rounded_up(max(measured)), self.form)
         guarantee = self.mechanism.guarantee(self.epsilon, "attribute")
-        notes = private_notes(guarantee, self.mechanism.noise)
-        return Claim(constraint, self.name, notes=notes)
+        return Claim(constraint, self.name, guarantee=guarantee, noise=self.mechanism.noise)

@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 
+_PROMISES = {"epsilon", "delta", "rho", "neighbours"}
+"""Words in the names of notes that are about a guarantee."""
+
+
 @dataclass(frozen=True)
 class Imitation(Fitted):
     """A tree that was fitted to what another model says."""
@@ -145,8 +149,9 @@ class Distilled(Learner):
             baseline = Fitted(self._tree(matrix, clean, state), self.encoding, columns)
         tree = self._tree(matrix, said, state)
         rules = tree_rules(tree, columns, self.encoding)
+        guarantee = getattr(model, "guarantee", None) if public else None
         notes: Measures = {
-            **getattr(model, "notes", {}),  # the teacher's
+            **_notes_of(model, keeps=guarantee is not None),
             "distilled_on": "public" if public else "training",
             "distilled_people": len(features),
             "distilled_depth": int(tree.get_depth()),
@@ -154,7 +159,6 @@ class Distilled(Learner):
             "distilled_rules": rules.n_favourable,
             "fidelity": self._fidelity(tree, model, sample, rng),
         }
-        guarantee = getattr(model, "guarantee", None) if public else None
         return Imitation(tree, self.encoding, columns, notes, guarantee, baseline)
 
     def _rows(self, model: Any, n: int) -> NDArray[np.intp]:
@@ -187,6 +191,15 @@ class Distilled(Learner):
         theirs = model.predict(sample.features, rng, groups)
         mine = tree.predict(encode(sample.features, self.encoding))
         return float(np.mean(mine == np.asarray(theirs)))
+
+
+def _notes_of(model: Any, *, keeps: bool) -> Measures:
+    """What the teacher's model says; nothing of a guarantee that the tree does not keep."""
+    return {
+        name: value
+        for name, value in getattr(model, "notes", {}).items()
+        if keeps or not _PROMISES & set(name.split("_"))
+    }
 
 
 def _with_mixed(

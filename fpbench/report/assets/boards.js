@@ -10,7 +10,7 @@ const SHOWN = {
   attacks: ['test_accuracy', 'test_unfairness', 'initial_accuracy', 'corrected_accuracy', 'gain_over_best', 'gain'],
   defences: ['test_accuracy', 'test_unfairness', 'epsilon', 'mean_leak', 'strongest_accuracy', 'gain_over_best', 'leak'],
   audits: ['epsilon', 'true_ratio', 'estimated_ratio', 'error', 'coverage', 'invalid_ratio', 'independence_gap',
-    'separation_gap', 'pair_consistency', 'certified_consistency', 'pate_epsilon', 'expected_accuracy_test',
+    'separation_gap', 'pair_consistency', 'certified_consistency', 'model_epsilon', 'expected_accuracy_test',
     'risk_gap_test', 'risk_gap_train'],
 };
 const MOST_MEASURES = 7;

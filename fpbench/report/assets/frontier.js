@@ -17,11 +17,13 @@ const worth = (point, aim) => {
   return AIMS[aim].best * value;
 };
 
+const promises = (point) => !['', 'none', 'not recorded'].includes(point.guarantee);
+
 // Whether one beats another: at least as good in all, better in one. Epsilons of different kinds are
 // not comparable, but for that of a model that promises nothing.
 const beats = (one, other, aims) => {
   if (one.dataset !== other.dataset || one === other) return false;
-  if (aims.includes('epsilon') && one.guarantee !== other.guarantee && other.guarantee) return false;
+  if (aims.includes('epsilon') && one.guarantee !== other.guarantee && promises(other)) return false;
   const pairs = aims.map((aim) => [worth(one, aim), worth(other, aim)]);
   return pairs.every(([a, b]) => a !== null && b !== null && a >= b) && pairs.some(([a, b]) => a > b);
 };
@@ -101,7 +103,7 @@ const explorer = (run) => {
       { title: 'frontier', choose: true, value: state, text: state, tone: (i) => (best.has(points[i]) ? 'done' : '') },
       ...aims.map((aim) => ({ title: AIMS[aim].name, measure: aim, number: true, value: (i) => known(points[i], aim),
         tip: (i) => { const [, low, high] = points[i].values[aim] ?? []; return low === undefined || low === null ? null : `95 %: ${short(low)} to ${short(high)}`; } })),
-      ...(points.some((point) => point.guarantee) ? [{ title: 'guarantee', value: (i) => points[i].guarantee, text: (i) => points[i].guarantee || 'none' }] : []),
+      ...(points.some((point) => point.guarantee && point.guarantee !== 'none') ? [{ title: 'guarantee', value: (i) => points[i].guarantee, text: (i) => points[i].guarantee || 'none' }] : []),
       ...(several ? [{ title: 'how sure', number: true, hint: 'share of resamples of the seeds in which nothing beats it, of all that counts together', value: (i) => points[i].share,
         text: (i) => (points[i].share === null ? '–' : `${Math.round(points[i].share * 100)} %`) }] : []),
     ],
