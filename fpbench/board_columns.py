@@ -261,7 +261,8 @@ def columns(board: Leaderboard) -> list[str]:
         wanted = [name for name in AUDITED if name not in _ONLY_BESIDE and name in measured]
         if "error" in wanted:  # beside private audits, one gap of the open ones must do
             wanted = [name for name in wanted if name not in _GAPS[1:]]
-        wanted = wanted or list(measured)[:_AUDIT_COLUMNS]
+        if not {*wanted} - {"model_epsilon"}:  # which says nothing of what the auditor measures
+            wanted = list(measured)[:_AUDIT_COLUMNS]
     else:
         wanted = [*(name for name in _TELLING if _tells(board, name)), *_SHOWN]
     last = board.rank_by if board.rank_by in measured else next(reversed(measured), "")

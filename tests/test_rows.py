@@ -288,7 +288,7 @@ def test_a_tree_that_saw_training_people_is_shown_without_its_teachers_guarantee
         assert said == [], name
         assert rows[name]["distilled_on"] == "training"
     assert rows["public"]["model_epsilon"] == rows["public"]["pate_epsilon"] > 0
-    (board,) = found.leaderboards("defences")
+    (board,) = found.leaderboards(view="defences")
     shown = {line.labels["learner"]: line for line in board.lines}
     assert shown["t"].labels["guarantee"] == shown["training"].labels["guarantee"] == "none"
     assert "epsilon" not in shown["t"].measures
