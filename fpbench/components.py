@@ -179,7 +179,8 @@ class Learner(Component):
     def fit(self, sample: Sample, rng: np.random.Generator) -> Classifier:
         """Train on a sample that has the columns it `needs`.
 
-        A model may have a `notes` dictionary of measures about its training; a row shows them.
+        A model may have a `notes` dictionary of measures about its training; a row shows them. What
+        it guarantees, if it is private, is its `guarantee`, a `Guarantee`; notes name no other.
         """
 
 

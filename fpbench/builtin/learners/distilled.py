@@ -60,7 +60,8 @@ class Distilled(Learner):
     known, and that nothing else of the tree (its depth, leaves, encoding, the categories that a
     column may have) was chosen by looking at private people. Fitted on all training people
     (`people = "training"`), thresholds of the tree are values of private people's features, and
-    it has no guarantee, whatever the teacher has. `fidelity`, which a row shows, is measured on
+    it has no guarantee, whatever the teacher has, and of the teacher's notes those about its
+    epsilon are left out. `fidelity`, which a row shows, is measured on
     all training people, and is not private.
 
     Notes
