@@ -7,6 +7,7 @@ import inspect
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -203,8 +204,7 @@ class Recipe:
             if hasattr(made, "_parameter_constraints") and hasattr(made, "_validate_params"):
                 made._validate_params()
         except Exception as error:  # whatever a constructor of a stranger's class raises
-            message = " ".join(str(error).split())
-            raise InputError(f"{self.family} cannot be made: {message}") from error
+            raise InputError(f"{self.family} cannot be made: {_in_a_line(error)}") from error
         return made
 
     def _set(self, cls: type, state: int) -> dict[str, Any]:
@@ -228,20 +228,33 @@ def _imported(path: str) -> Any:
     module, _, name = path.partition(":")
     if not _PATH.fullmatch(path):
         raise InputError(f"{path!r} is not an import path: package.module:Class")
-    # A class that Python itself loads is none, and modules of others do things when imported.
+    # A module may do anything when it is imported, and so may the packages around it; what these do
+    # may change where it is looked for, so each is asked about when it is its turn.
+    names = module.split(".")
+    for i in range(len(names)):
+        imported = _import(path, ".".join(names[: i + 1]))
+    try:
+        return getattr(imported, name)
+    except AttributeError:
+        classes = [key for key, value in vars(imported).items() if isinstance(value, type)]
+        raise InputError(f"{path}: {module!r} has no {name!r}; {nearest(name, classes)}") from None
+    except (Exception, SystemExit) as error:  # a module may import its classes when asked for them
+        raise InputError(f"{path}: {module!r} cannot give {name!r}: {_in_a_line(error)}") from error
+
+
+def _import(path: str, module: str) -> ModuleType:
+    """A module that an import path leads to, if it may be imported."""
     if reason := why_not(module):
         raise InputError(f"{path} is refused: {reason}")
     try:
-        found = importlib.import_module(module)
+        return importlib.import_module(module)
     except (Exception, SystemExit) as error:  # whatever a stranger's module raises
-        lacking = isinstance(error, ModuleNotFoundError) and error.name
-        if lacking and f"{module}.".startswith(f"{lacking}."):
-            raise InputError(f"{path}: there is no module {lacking!r}; is it installed?") from error
-        raise InputError(f"{path}: {module!r} cannot be imported: {error}") from error
-    if not hasattr(found, name):
-        classes = [key for key, value in vars(found).items() if isinstance(value, type)]
-        raise InputError(f"{path}: {module!r} has no {name!r}; {nearest(name, classes)}")
-    return getattr(found, name)
+        said = _in_a_line(error)
+        raise InputError(f"{path}: {module!r} cannot be imported: {said}") from error
+
+
+def _in_a_line(error: BaseException) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 def _arguments(cls: type) -> set[str] | None:

@@ -19,7 +19,7 @@ from fpbench import hookspecs
 from fpbench.errors import InputError, NameUnknownError, PluginError, nearest
 from fpbench.hookspecs import Lazy, Registered
 from fpbench.kinds import KINDS
-from fpbench.trust import third_party_allowed
+from fpbench.trust import installed_entry_points, normal, third_party_allowed
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -152,9 +152,7 @@ def discover() -> Catalog:
 
     If third parties are forbidden (`fpbench.trust`), their code is not even imported.
     """
-    from importlib.metadata import entry_points
-
-    return _gather((point, _source(point)) for point in entry_points(group=GROUP))
+    return _gather((point, _source(point)) for point in installed_entry_points(GROUP))
 
 
 def _gather(points: Iterable[tuple[EntryPoint, Source]]) -> Catalog:
@@ -183,8 +181,6 @@ def discover_in(path: Path) -> tuple[Catalog, Source]:
     InputError
         If there is no plugin.
     """
-    from importlib.metadata import entry_points
-
     source, folder, values = _of_path(path.resolve())
     for place in (folder, folder / "src"):
         if place.is_dir() and str(place) not in sys.path:
@@ -193,7 +189,7 @@ def discover_in(path: Path) -> tuple[Catalog, Source]:
     modules = {value.partition(":")[0] for value in values.values()}
     installed = [
         (point, said)
-        for point in entry_points(group=GROUP)
+        for point in installed_entry_points(GROUP)
         if normal((said := _source(point)).distribution) != normal(source.distribution)
         and point.module not in modules
     ]
@@ -228,11 +224,6 @@ def _of_path(path: Path) -> tuple[Source, Path, dict[str, str]]:
     if not path.stem.isidentifier():
         raise InputError(f"{path}: {path.stem!r} is no module's name: letters, digits and _")
     return Source(path.stem, ""), path.parent, {path.stem: path.stem}
-
-
-def normal(distribution: str) -> str:
-    """The name of a distribution as PyPI compares it."""
-    return re.sub(r"[-_.]+", "-", distribution).lower()
 
 
 def _source(point: EntryPoint) -> Source:

@@ -9,9 +9,10 @@ from pathlib import Path
 
 from fpbench.components import Component
 from fpbench.errors import InputError, PluginError, nearest
-from fpbench.plugins import Catalog, Entry, Source, discover, discover_in, normal
+from fpbench.plugins import Catalog, Entry, Source, discover, discover_in
 from fpbench.testing.cases import Case
 from fpbench.testing.laws import LAWS, Check, Law, Outcome
+from fpbench.trust import normal
 
 
 def checks(target: str | Path | type[Component]) -> list[Check]:
