@@ -55,6 +55,29 @@ def component(kind: str, name: str, **parameters: Any) -> Component:
     return specify(discover(), kind, name, parameters, f"{kind} {name!r}")[0]
 
 
+def given_component(
+    kind: str, chosen: str | Mapping[str, Any] | Component, **parameters: Any
+) -> Component:
+    """A component that is given by name, with parameters; as a table; or itself.
+
+    Raises
+    ------
+    InputError
+        If it is none of them, or of another kind, or has parameters already.
+    """
+    if isinstance(chosen, str):
+        return component(kind, chosen, **parameters)
+    if parameters:
+        raise InputError(f"{kind}: {', '.join(parameters)} only goes with a name")
+    if isinstance(chosen, Mapping):
+        if not isinstance(chosen.get("use"), str):
+            raise InputError(f'{kind}: a table needs use = "NAME"')
+        return component(kind, chosen["use"], **{k: v for k, v in chosen.items() if k != "use"})
+    if getattr(chosen, "kind", None) != kind or isinstance(chosen, type):
+        raise InputError(f"{kind}: must be a name or a {kind}, not {chosen!r}")
+    return chosen
+
+
 def dataset(name: str, **parameters: Any) -> Table:
     """Load a dataset by name.
 
@@ -215,4 +238,4 @@ def _check_same(store: Store, matrix: Matrix) -> None:
         )
 
 
-__all__ = ["Run", "component", "dataset", "load", "run"]
+__all__ = ["Run", "component", "dataset", "given_component", "load", "run"]

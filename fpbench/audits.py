@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fpbench.api import component
+from fpbench.api import given_component
 from fpbench.auditing import Auditor, Mechanism, Policy
 from fpbench.curator import Curator
 from fpbench.errors import InputError
@@ -26,8 +26,6 @@ from fpbench.validation import validated
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-    from fpbench.components import Component
 
 
 @dataclass(frozen=True)
@@ -110,8 +108,8 @@ def audit(
     given = {
         "epsilon": epsilon, "mode": mode, "metric": metric, "per_rule": per_rule,
         "repetitions": repetitions, "confidence": confidence, "resamples": resamples,
-        "mechanism": _made("mechanism", mechanism),
-        "policy": None if policy is None else _made("policy", policy),
+        "mechanism": given_component("mechanism", mechanism),
+        "policy": None if policy is None else given_component("policy", policy),
     }  # fmt: skip
     auditor: Auditor = validated(cls, {name: _plain(v) for name, v in given.items()}, "audit")
     predictions, shown, features = _predicted(model, X, auditor.needs_rules, generator)
@@ -131,19 +129,6 @@ def audit(
     found = auditor.audit(subject, generator)
     assert isinstance(found, Release)
     return found
-
-
-def _made(kind: str, given: str | Mapping[str, Any] | Component) -> Component:
-    """A component that is given by name, as a table, or itself."""
-    if isinstance(given, str):
-        return component(kind, given)
-    if isinstance(given, Mapping):
-        if not isinstance(given.get("use"), str):
-            raise InputError(f'{kind}: a table needs use = "NAME"')
-        return component(kind, given["use"], **{k: v for k, v in given.items() if k != "use"})
-    if getattr(given, "kind", None) != kind:
-        raise InputError(f"{kind}: must be a name or a {kind}, not {given!r}")
-    return given
 
 
 def _plain(value: Any) -> Any:

@@ -133,6 +133,8 @@ def contrast_sheet(found: Contrast, most: int | None = None) -> Sheet:
         if count:
             notes.append(f"{count} combination{'s' * (count != 1)} only in the {which} run")
     notes += more_lines(len(found.moves) - len(moves))
+    if any(move.p is not None for move in moves):
+        notes.append(_TESTED)
     words = [Column(kind, number=False) for kind in varying]
     numbers = [Column(name) for name in ("old", "new", "difference", "95 %", "p")]
     return Sheet(
@@ -143,6 +145,12 @@ def contrast_sheet(found: Contrast, most: int | None = None) -> Sheet:
         notes=tuple(notes),
         spare=("95 %", "p", "old"),
     )
+
+
+_TESTED = (
+    "p is of signed ranks: whether seeds rise as they fall, not whether means differ; for more or "
+    "less both must point the same way"
+)
 
 
 def contrast_data(found: Contrast) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from fpbench.errors import InputError, nearest
 from fpbench.intervals import Interval, interval
 from fpbench.kinds import ATTACK, AUDIT
 from fpbench.ordering import ranked_by
-from fpbench.ranks import ALPHA, adjusted, differing, too_few
+from fpbench.ranks import ALPHA, adjusted, contrary_notes, differing, opposed, too_few
 from fpbench.results import Results
 from fpbench.tallies import Tallies
 
@@ -117,7 +117,9 @@ def compare(
     -----
     A kind of which each run has one label, and not the same, is what the comparison is about: one
     stands for the other. Seeds are paired as they are numbered: the same seed gives the same split
-    of the same data. Wilcoxon's signed-rank test, corrected for all combinations (Holm).
+    of the same data. Wilcoxon's signed-rank test, corrected for all combinations (Holm): it tests
+    whether seeds are as likely to rise by any amount as to fall by it. `more` and `less` are said
+    only where it says no, and the mean has moved in the direction of the ranks.
     """
     found, measured = [], set()
     first, second = Tallies(old), Tallies(new)
@@ -173,8 +175,10 @@ def _contrast(
     why = _incomparable(old, new, first, second, one, other)
     alike = np.array([not text for text in why], np.bool_)
     p_values = np.full(len(shared), np.nan)
-    p_values[alike] = adjusted(later[alike], earlier[alike])
-    notes = too_few(differing(later[alike], earlier[alike]))
+    sides = later[alike], earlier[alike]
+    p_values[alike] = adjusted(*sides)
+    notes = [*contrary_notes(opposed(*sides), "so they are not told apart"),
+             *too_few(differing(*sides))]  # fmt: skip
     moves = [
         Move(
             labels={kind: second.labels(int(other[i]))[kind] for kind in kinds},

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 from numpy.typing import ArrayLike
 
-from fpbench.api import component
+from fpbench.api import given_component
 from fpbench.components import Corrector
 from fpbench.conditions import Constraint
 from fpbench.errors import PluginError
@@ -31,7 +31,7 @@ def correct(
     form: Form = "to-overall",
     constraints: Sequence[Constraint] = (),
     groups: int | None = None,
-    corrector: str = "exact",
+    corrector: str | Mapping[str, Any] | Corrector = "exact",
     **parameters: Any,
 ) -> Correction:
     """Change a guess of everyone's group as little as possible so that a fairness claim holds.
@@ -54,9 +54,9 @@ def correct(
     groups
         K; by default the greatest code in the guess plus one, and at least 2.
     corrector
-        Name of an installed corrector.
+        Name of an installed corrector; a table, `{"use": NAME, ...}`; or a corrector that was made.
     **parameters
-        Its parameters.
+        Its parameters, if it is given by name.
 
     Returns
     -------
@@ -76,7 +76,7 @@ def correct(
     >>> found.values.tolist(), found.objective
     ([0, 0, 0, 1, 0, 1], 1.0)
     """
-    solver = component("corrector", corrector, **parameters)
+    solver = given_component("corrector", corrector, **parameters)
     assert isinstance(solver, Corrector)
     claim = () if metric is None else (RateConstraint(metric, tolerance, form),)
     known = (*claim, *constraints)

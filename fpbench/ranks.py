@@ -44,28 +44,34 @@ def signed_rank(first: ArrayLike, second: ArrayLike) -> _Floats:
     share their mean rank. Up to 60 differences the p-value is that of all assignments of signs to
     these very ranks, so it is exact with ties, too; above, it is the normal approximation.
     """
+    return _signed_ranks(first, second)[0]
+
+
+def _signed_ranks(first: ArrayLike, second: ArrayLike) -> tuple[_Floats, _Floats]:
+    """(pairs,) p-values; and which side the ranks favour: above 0 the first, below 0 the second."""
     one, other = np.atleast_2d(np.asarray(first, float)), np.atleast_2d(np.asarray(second, float))
-    found = np.empty(len(one))
+    p_values, favour = np.empty((2, len(one)))
     step = max(_AT_ONCE // max(one.shape[1], 1), 1)
     for start in range(0, len(one), step):
         part = slice(start, start + step)
-        found[part] = _p_values(one[part], other[part])
-    return found
+        p_values[part], favour[part] = _p_values(one[part], other[part])
+    return p_values, favour
 
 
-def _p_values(one: _Floats, other: _Floats) -> _Floats:
+def _p_values(one: _Floats, other: _Floats) -> tuple[_Floats, NDArray[np.int64]]:
     gap, counted = one - other, _differing(one, other)
     magnitude = np.where(counted, np.abs(gap), 0.0)
     greatest = magnitude.max(axis=1, initial=0, keepdims=True)
     magnitude = np.round(magnitude / np.where(greatest > 0, greatest, 1), _DIGITS)
     ranks = _doubled_ranks(magnitude, counted)
     above = (ranks * (gap > 0)).sum(axis=1)
-    rarer = np.minimum(above, ranks.sum(axis=1) - above)
+    below = ranks.sum(axis=1) - above
+    rarer = np.minimum(above, below)
     found = np.ones(len(one))
     for pattern, pairs in _alike(np.sort(ranks, axis=1)):
         found[pairs] = _two_sided(pattern, rarer[pairs])
     found[np.isnan(gap).all(axis=1)] = np.nan
-    return found
+    return found, above - below
 
 
 def differing(one: _Floats, other: _Floats) -> NDArray[np.int64]:
@@ -155,31 +161,60 @@ def holm(p_values: ArrayLike) -> _Floats:
     return found
 
 
-def adjusted(one: _Floats, other: _Floats) -> _Floats:
+def adjusted(one: _Floats, other: _Floats, shown: _Floats | None = None) -> _Floats:
     """P-values of several paired comparisons together.
 
     Parameters
     ----------
     one, other
         (pairs, seeds) the values of both sides; NaN where one lacks a seed.
+    shown
+        (pairs,) by how much the means differ that are shown, if they are not those over the seeds
+        that both sides have.
 
     Returns
     -------
     ndarray
         (pairs,) p-values that may be compared with a level as if each were the only one; NaN where
-        no seed is shared.
+        no seed is shared, and 1 where the means differ in one direction and the ranks in the other.
 
     Notes
     -----
-    Wilcoxon's signed ranks and Holm's correction. A comparison with so few differences that no
-    signs could make it significant on its own is not counted (Tarone, A modified Bonferroni method
-    for discrete data, Biometrics 46, 1990): neither are sides that are the same at every seed, as
-    those of a corrector that never changes anything.
+    Wilcoxon's signed ranks and Holm's correction. The test is of ranks, and what is told is of
+    means: where few seeds with large differences outweigh many with small ones, they contradict
+    each other, and nothing is told. This only takes tests back: no error becomes more frequent.
+
+    A comparison with so few differences that no signs could make it significant on its own is not
+    counted (Tarone, A modified Bonferroni method for discrete data, Biometrics 46, 1990): neither
+    are sides that are the same at every seed, as those of a corrector that never changes anything.
     """
-    p_values = signed_rank(one, other)
+    p_values, contrary = _directed(one, other, shown)
+    p_values[contrary] = 1.0
     able = 2.0 ** (1 - differing(one, other)) <= ALPHA
     p_values[able] = holm(p_values[able])
     return p_values
+
+
+def opposed(one: _Floats, other: _Floats, shown: _Floats | None = None) -> NDArray[np.bool_]:
+    """(pairs,) where ranks alone would tell sides apart, but not in the direction of the means."""
+    p_values, contrary = _directed(one, other, shown)
+    return contrary & (p_values < ALPHA)
+
+
+def _directed(
+    one: _Floats, other: _Floats, shown: _Floats | None
+) -> tuple[_Floats, NDArray[np.bool_]]:
+    """(pairs,) p-values of the ranks; and where the means do not point where the ranks do."""
+    p_values, favour = _signed_ranks(one, other)
+    there = ~(np.isnan(one) | np.isnan(other))
+    seeds = np.maximum(there.sum(axis=1), 1)
+    with np.errstate(over="ignore", invalid="ignore"):  # a stranger's numbers may be huge
+        gap = np.where(there, one - other, 0.0).sum(axis=1) / seeds
+        size = np.where(there, np.maximum(np.abs(one), np.abs(other)), 0.0).sum(axis=1) / seeds
+    agree = np.ones(len(one), np.bool_)
+    for mean in (gap,) if shown is None else (gap, shown):
+        agree &= favour * np.where(np.abs(mean) > _NOISE * size, np.sign(mean), 0.0) > 0
+    return p_values, ~agree & ~np.isnan(p_values)
 
 
 def neighbours(values: _Floats) -> tuple[_Floats, list[str]]:
@@ -188,7 +223,7 @@ def neighbours(values: _Floats) -> tuple[_Floats, list[str]]:
     Parameters
     ----------
     values
-        (lines, seeds) of lines in order; NaN where a line lacks a seed.
+        (lines, seeds) of lines in the order of their means; NaN where a line lacks a seed.
 
     Returns
     -------
@@ -197,12 +232,24 @@ def neighbours(values: _Floats) -> tuple[_Floats, list[str]]:
         neighbours could not be told apart, if they could not at all.
     """
     one, other = values[:-1], values[1:]
-    p_values, notes = adjusted(one, other), []
+    there = ~np.isnan(values)
+    with np.errstate(over="ignore", invalid="ignore"):
+        means = np.where(there, values, 0.0).sum(axis=1) / np.maximum(there.sum(axis=1), 1)
+        shown = means[:-1] - means[1:]
+    p_values, notes = adjusted(one, other, shown), []
     alone = int(np.isnan(p_values).sum())
     if alone:
         pairs = "pair of neighbours shares" if alone == 1 else "pairs of neighbours share"
         notes.append(f"{alone} {pairs} no seed, and so a rank")
+    notes += contrary_notes(opposed(one, other, shown), "so they share a rank")
     return p_values, [*notes, *too_few(differing(one, other), "ranks are shared: ")]
+
+
+def contrary_notes(contrary: NDArray[np.bool_], so: str) -> list[str]:
+    """What to say of pairs whose means and ranks contradict each other, and what follows."""
+    count = int(contrary.sum())
+    pairs = "1 pair of lines" if count == 1 else f"{count} pairs of lines"
+    return [f"{pairs} differ in the mean one way and in signed ranks the other, {so}"] * bool(count)
 
 
 def too_few(differences: NDArray[np.int64], so: str = "") -> list[str]:
@@ -247,10 +294,12 @@ def enough_seeds(comparisons: int) -> int:
 __all__ = [
     "ALPHA",
     "adjusted",
+    "contrary_notes",
     "differing",
     "enough_seeds",
     "holm",
     "neighbours",
+    "opposed",
     "shared_ranks",
     "signed_rank",
     "too_few",

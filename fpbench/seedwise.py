@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean  # of exact sums, so that the order of rows does not matter
 from typing import Any, TypeAlias, cast
 
@@ -22,8 +22,8 @@ from fpbench.expectations import (
     Value,
     VariesMore,
 )
+from fpbench.intervals import RESAMPLES, Interval, greatest, interval, wilson
 from fpbench.kinds import KINDS
-from fpbench.leaderboard import RESAMPLES, Interval, interval
 from fpbench.statements import Expectation
 from fpbench.welch import Summary, difference
 
@@ -32,8 +32,6 @@ _Floats: TypeAlias = NDArray[np.float64]
 
 LEAST_SEEDS = 5
 """Over fewer seeds a standard deviation decides nothing, and a mean is told to rest on few."""
-_NORMAL = 1.959963984540054
-"""Two-sided 95 % of a normal distribution."""
 
 
 @dataclass(frozen=True)
@@ -136,9 +134,17 @@ def _of_seeds(expectation: Expectation, values: Mapping[Any, float], lack: str =
     if not values:
         return Finding(None, lack)
     array = np.array(list(values.values()), dtype=np.float64)
-    few = f"only {len(array)} seeds" if len(array) < LEAST_SEEDS else ""
-    note = "one seed: its value decides" if len(array) == 1 else few
-    return Finding(interval(array, expectation.quantity), note)
+    found = interval(array, expectation.quantity)
+    return Finding(found, _reservation(found))
+
+
+def _reservation(ours: Interval) -> str:
+    """What to know of a number that rests on few seeds, or on seeds that all say the same."""
+    if ours.count == 1:
+        return "one seed: its value decides"
+    if ours.low is None:
+        return f"the same at all {ours.count} seeds: this value decides"
+    return f"only {ours.count} seeds" if ours.count < LEAST_SEEDS else ""
 
 
 def _share(expectation: Share, rows: Sequence[Row]) -> Finding:
@@ -152,23 +158,13 @@ def _share(expectation: Share, rows: Sequence[Row]) -> Finding:
         against = sum(_contradicts(expectation, row) for row in rows)
         note = f"{against} of {len(rows)} rows are against it" if against else ""
         return Finding(Interval(mean, deviation, None, None, count), note)
-    low, high = _wilson(mean, count)
+    low, high = wilson(mean, count)
     return Finding(Interval(mean, deviation, low, high, count))
 
 
 def _contradicts(expectation: Share, row: Row) -> bool:
     never = expectation.expected == 0
     return (row[expectation.measure] == expectation.equals) is never
-
-
-def _wilson(share: float, trials: int) -> tuple[float, float]:
-    """Wilson's 95 % interval of a share (Probable inference, JASA 22, 1927)."""
-    shrunk = _NORMAL**2 / trials
-    middle = (share + shrunk / 2) / (1 + shrunk)
-    spread = share * (1 - share) / trials + shrunk / (4 * trials)
-    half = _NORMAL * math.sqrt(max(spread, 0.0)) / (1 + shrunk)
-    # Of shares of 0 and 1 the last digit of a bound may be on the wrong side.
-    return max(min(middle - half, share), 0.0), min(max(middle + half, share), 1.0)
 
 
 def _along(
@@ -211,17 +207,30 @@ def _extreme(expectation: Extreme, rows: Sequence[Row]) -> Finding:
     named = means.pop(expectation.value, None)
     if named is None:
         return Finding(None, f"no row with {expectation.of} = {expectation.value!r} has a value")
+    gaps = {
+        value: np.array([named[seed] - mine[seed] for seed in named if seed in mine], np.float64)
+        for value, mine in means.items()
+    }
     # The rival is the best over all seeds: the best of each seed would owe its place to noise.
     sign = 1 if expectation.check == "least" else -1
-    order = sorted(means, key=lambda value: (sign * fmean(means[value].values()), str(value)))
-    shared = [value for value in order if means[value].keys() & named.keys()]
-    if not shared:
+    others = [value for value in gaps if len(gaps[value])]
+    if not others:
         return Finding(None, f"no seed has another {expectation.of} to compare with")
-    rival = means[shared[0]]
-    differences = {seed: named[seed] - rival[seed] for seed in named if seed in rival}
-    result = _of_seeds(expectation, differences)
-    note = "; ".join(filter(None, (f"next best: {shared[0]}", result.note)))
-    return Finding(result.ours, note)
+    rival = min(others, key=lambda value: (-sign * fmean(gaps[value].tolist()), str(value)))
+    alone = [value for value in others if len(gaps[value]) == 1]
+    found, decisive = interval(gaps[rival], expectation.quantity), True
+    alone = [value for value in others if len(gaps[value]) == 1]
+    if len(alone) < len(others):
+        several = [sign * gaps[value] for value in others if len(gaps[value]) > 1]
+        ends = greatest(several, len(others), expectation.quantity)
+        low, high = sorted(sign * end for end in ends)
+        spread = (low, high) if low < high else (None, None)
+        found = replace(found, low=spread[0], high=spread[1])
+        # One that shares one seed may be better by any amount; not so if another surely is.
+        decisive = not alone or expectation.region.misses(low, high)
+    notes = [f"next best: {rival}", _reservation(found)]
+    notes += [] if decisive else [f"{alone[0]} shares one seed only"]
+    return Finding(found, "; ".join(filter(None, notes)), decisive)
 
 
 def _varies_more(expectation: VariesMore, rows: Sequence[Row]) -> Finding:

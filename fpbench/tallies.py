@@ -218,7 +218,8 @@ class _Lazy(Interval):
 
     def _end(self, which: int) -> float | None:
         column: _Column = self.__dict__["_column"]
-        return float(column.bounds[which, self.__dict__["_place"]]) if self.count > 1 else None
+        end = float(column.bounds[which, self.__dict__["_place"]])
+        return None if np.isnan(end) else end
 
 
 class _Measures(Mapping[str, Interval]):

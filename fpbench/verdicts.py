@@ -10,8 +10,8 @@ from statistics import fmean
 from typing import Any
 
 from fpbench.errors import nearest
+from fpbench.intervals import Interval
 from fpbench.kinds import KINDS, Status
-from fpbench.leaderboard import Interval
 from fpbench.seedwise import Finding, Row, complete, finding, number
 from fpbench.statements import Expectation, Region
 

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import fpbench
+from fpbench import InputError
 from fpbench.rates import FORMS, METRICS
 from fpbench.records import SolverStatus
 
@@ -240,3 +241,37 @@ def test_an_unknown_corrector_or_parameter_suggests_the_nearest():
         fpbench.correct(GUESS, PREDICTIONS, exponent=3)
     with pytest.raises(fpbench.InputError, match=r"exponents.*100"):
         fpbench.correct(GUESS, PREDICTIONS, exponents=100)
+
+
+@pytest.mark.parametrize(
+    "corrector", [{"use": "exact"}, fpbench.component("corrector", "exact")], ids=["table", "made"]
+)
+def test_a_corrector_may_be_a_table_or_made(corrector):
+    found = fpbench.correct(GUESS, PREDICTIONS, weights=WEIGHTS, tolerance=0.0, corrector=corrector)
+    by_name = fpbench.correct(GUESS, PREDICTIONS, weights=WEIGHTS, tolerance=0.0)
+    assert found.values.tolist() == by_name.values.tolist()
+    assert (found.status, found.objective) == (by_name.status, by_name.objective)
+
+
+def test_parameters_of_a_table_reach_the_corrector():
+    table = {"use": "exact", "time_limit": 0.0}
+    with pytest.raises(InputError, match="time_limit"):
+        fpbench.correct(GUESS, PREDICTIONS, corrector=table)
+
+
+@pytest.mark.parametrize(
+    ("corrector", "more", "reason"),
+    [
+        (fpbench.component("policy", "clip"), {}, "must be a name or a corrector, not Clip"),
+        (3, {}, "corrector: must be a name or a corrector, not 3"),
+        (None, {}, "corrector: must be a name or a corrector, not None"),
+        (type(fpbench.component("corrector", "exact")), {}, "must be a name or a corrector, not"),
+        ({"time_limit": 1}, {}, 'corrector: a table needs use = "NAME"'),
+        (fpbench.component("corrector", "exact"), {"time_limit": 1.0},
+         "corrector: time_limit only goes with a name"),
+        ("exakt", {}, "did you mean 'exact'"),
+    ],
+)  # fmt: skip
+def test_what_is_no_corrector_is_said(corrector, more, reason):
+    with pytest.raises(InputError, match=reason):
+        fpbench.correct(GUESS, PREDICTIONS, corrector=corrector, **more)

@@ -47,6 +47,27 @@ def test_pairs_of_seeds_tell_what_means_do_not():
     assert (b.old.count, b.new.count, b.difference.count) == (5, 5, 5)
 
 
+def outvoted(lower_at=11):
+    """A run that is lower at most seeds, and much higher at the others: its mean is higher."""
+    old = rows("a", 0.5) + rows("b", 0.5)
+    new = [row | {"gain": row["gain"] - 0.05 - row["seed"] * 1e-5} for row in old]
+    return old, [row | {"gain": row["gain"] + 9} if row["seed"] >= lower_at else row for row in new]
+
+
+def test_nothing_is_said_where_ranks_and_means_contradict_each_other():
+    (found,) = contrast(*outvoted())
+    for move in found.moves:
+        assert move.difference.mean > 0
+        assert (move.word, move.p) == ("not told apart", 1)
+    assert found.notes == (
+        "2 pairs of lines differ in the mean one way and in signed ranks the other, so they are "
+        "not told apart",
+    )
+    (found,) = contrast(*outvoted(lower_at=12))
+    assert [move.word for move in found.moves] == ["less", "less"]
+    assert found.notes == ()
+
+
 def test_a_new_attack_stands_for_the_old_one():
     old = rows("old", 0.1, "x") + rows("old", 0.2, "y")
     new = rows("new", 0.3, "x") + rows("new", 0.1, "y") + rows("new", 0.1, "z")
@@ -57,7 +78,8 @@ def test_a_new_attack_stands_for_the_old_one():
     assert (found.only_old, found.only_new) == (0, 1)
     made = board_data.contrast_sheet(found)
     assert made.about.startswith("adversary old and then new")
-    assert made.notes == ("1 combination only in the second run",)
+    assert made.notes[0] == "1 combination only in the second run"
+    assert "not whether means differ" in made.notes[1]
     json.dumps(board_data.contrast_data(found), allow_nan=False)
 
 

@@ -317,7 +317,9 @@ def test_another_measure_as_a_bound_is_paired_within_a_row():
     rows.append(row(20, initial=0.1, corrected=None))
     found = judge(rows, "at-least", measure="corrected", than="initial")
     assert found.outcome is M
-    assert found.ours.low == pytest.approx(0.01)
+    assert found.ours.mean == pytest.approx(0.01)
+    assert found.ours.low is found.ours.high is None  # for nothing varies but by rounding
+    assert found.note.startswith("the same at all 20 seeds: this value decides")
     assert found.rows == 20
     assert found.expectation.quantity == "mean corrected - initial"
     assert judge(rows, "at-least", measure="initial", than="corrected").outcome is D
@@ -402,7 +404,10 @@ def test_the_least_and_the_most(gains, least, most, n):
 def test_the_least_is_compared_with_the_next_best_over_all_seeds():
     found = judge(rivals({"EO": 0.1, "SP": 0.25, "PE": 0.3}), "least", **LEAST)
     assert found.ours.mean == pytest.approx(-0.15)
-    assert found.note == "next best: SP"  # six seeds are not few
+    assert found.note == "next best: SP; the same at all 6 seeds: this value decides"
+    assert (
+        judge(rivals({"EO": 0.1, "SP": 0.2}, noise=0.1), "least", **LEAST).note == "next best: SP"
+    )
     assert judge(rivals({"EO": 0.1, "SP": 0.11}, noise=1.0), "least", **LEAST).outcome is U
 
 
@@ -615,7 +620,7 @@ def test_what_finds_no_rows_is_not_run_and_says_why(rows, keys, note):
 
 
 def test_a_data_set_that_is_skipped_has_a_verdict_of_its_own():
-    rows = seeds([0.1] * 3) + [row(i, "skipped", "no data", dataset="acs") for i in range(3)]
+    rows = seeds([0.1, 0.2, 0.3]) + [row(i, "skipped", "no data", dataset="acs") for i in range(3)]
     found = evaluate(expect("at-least", measure="gain", than=0.0, per=["asked_metric"]), rows)
     assert [(v.per["dataset"], v.outcome, v.note) for v in found] == [
         ("d", M, "only 3 seeds"),
@@ -624,7 +629,11 @@ def test_a_data_set_that_is_skipped_has_a_verdict_of_its_own():
 
 
 def test_failures_are_told_beside_what_is_done():
-    rows = [*seeds([0.1] * 3), row(3, "failed", "why"), row(4, "failed", "why", adversary="a1")]
+    rows = [
+        *seeds([0.1, 0.2, 0.3]),
+        row(3, "failed", "why"),
+        row(4, "failed", "why", adversary="a1"),
+    ]
     found = evaluate(expect("at-least", measure="gain", than=0.0, per=["adversary"]), rows)
     assert [(v.per["adversary"], v.outcome, v.note) for v in found] == [
         ("a2", M, "only 3 seeds; 1 row failed: why"),

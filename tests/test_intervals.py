@@ -1,14 +1,26 @@
-"""Bootstrap intervals of many lines at once: the same as of each alone."""
+"""Intervals of means: against resamples drawn one by one, scipy, and simulated coverage."""
 
+import statistics
 import zlib
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from fpbench import intervals
-from fpbench.intervals import RESAMPLES, bounds, interval
+from fpbench.intervals import RESAMPLES, bounds, interval, widest, wilson
+
+
+def resampled(values, name, share=0.025):
+    """The interval by its definition: one resample after another, and scipy's distributions."""
+    count = len(values)
+    draws = np.random.default_rng(zlib.crc32(name.encode()))
+    means = [values[draws.integers(count, size=count)].mean() for _ in range(RESAMPLES)]
+    wide = stats.t(count - 1).ppf(1 - share) * np.sqrt(count / (count - 1))
+    left_out = stats.norm.cdf(-wide)
+    return np.quantile(means, (left_out, 1 - left_out))
 
 
 @settings(max_examples=25)
@@ -19,13 +31,79 @@ def test_lines_are_resampled_as_each_would_be_alone(count, lines, seed, name):
     for i in range(lines):
         alone = interval(values[i], name)
         assert (low[i], high[i]) == pytest.approx((alone.low, alone.high), abs=1e-12)
-        draws = np.random.default_rng(zlib.crc32(name.encode())).integers(
-            count, size=(RESAMPLES, count)
+        assert (low[i], high[i]) == pytest.approx(tuple(resampled(values[i], name)), abs=1e-12)
+        assert (alone.mean, alone.deviation) == (
+            pytest.approx(statistics.fmean(values[i])),
+            pytest.approx(statistics.stdev(values[i])),
         )
-        tail = intervals._tail(count)
-        plain = np.quantile(values[i][draws].mean(axis=1), (tail, 1 - tail))
-        assert (low[i], high[i]) == pytest.approx(tuple(plain), abs=1e-12)
-        assert (alone.mean, alone.deviation) == (values[i].mean(), values[i].std(ddof=1))
+
+
+@pytest.mark.parametrize(
+    ("count", "percent"),
+    # Hesterberg, table 4: the adjusted size of a nominal tail of 2.5 %, in percent.
+    [(5, 0.09), (10, 0.85), (15, 1.35), (20, 1.61), (30, 1.90), (60, 2.19), (100, 2.31)],
+)
+def test_percentiles_are_moved_outwards(count, percent):
+    wide = stats.t(count - 1).ppf(0.975) * np.sqrt(count / (count - 1))
+    assert 100 * stats.norm.cdf(-wide) == pytest.approx(percent, abs=0.06)
+    lone = np.zeros(count)
+    lone[0] = count  # of a resample, the mean is how often the one was drawn
+    _, high = bounds(lone[None], "")
+    at_most = stats.binom(count, 1 / count)
+    assert at_most.cdf(high[0] - 1) < 1 - percent / 100 + 0.004
+    assert at_most.cdf(high[0]) > 1 - percent / 100 - 0.004
+
+
+def test_the_interval_of_two_values_is_that_of_all_resamples():
+    """Each of the 4 resamples is as likely, so the ends are the values themselves."""
+    low, high = bounds(np.array([[1.0, 3.0], [2.0, -5.0]]), "gain")
+    assert low.tolist() == [1, -5]
+    assert high.tolist() == [3, 2]
+
+
+@pytest.mark.parametrize("count", [2, 3, 8, 100, 300])
+@pytest.mark.parametrize("value", [0.0, 0.1, -1 / 3, 1e100])
+def test_seeds_that_all_say_the_same_have_no_interval(count, value):
+    values = np.full(count, value)
+    values[-1] = np.nextafter(value, np.inf) if value else 0
+    found = interval(values)
+    assert found.low is found.high is None
+    assert found.count == count
+    assert np.isnan(bounds(values[None], "")).all()
+    values[0] = value + 0.01 * max(abs(value), 1)
+    assert interval(values).low is not None
+
+
+@pytest.mark.parametrize("rare", [0.1, 0.05, 0.2])
+@pytest.mark.parametrize("seeds", [5, 8, 10, 20])
+def test_intervals_of_mostly_zeros_cover_the_mean_or_are_not_shown(seeds, rare):
+    values = (np.random.default_rng(seeds).random((4_000, seeds)) < rare).astype(float)
+    low, high = bounds(values, "gain")
+    shown = ~np.isnan(low)
+    assert 1 - shown.mean() == pytest.approx((1 - rare) ** seeds, abs=0.03)  # all are zeros
+    assert ((low <= rare) & (rare <= high))[shown].mean() > 0.9
+
+
+def test_the_widest_interval_contains_students_and_the_bootstraps():
+    rng = np.random.default_rng(3)
+    for count in (2, 5, 20):
+        for share in (0.025, 0.001):
+            values = rng.exponential(size=count)
+            low, high = widest(values, "gain", share)
+            error = stats.sem(values)
+            student = stats.t(count - 1, values.mean(), error).interval(1 - 2 * share)
+            plain = resampled(values, "gain", share)
+            assert low == pytest.approx(min(student[0], plain[0]))
+            assert high == pytest.approx(max(student[1], plain[1]))
+    assert widest(np.full(4, 0.3), "", 0.025) == (pytest.approx(0.3), pytest.approx(0.3))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("trials", [1, 7, 100])
+def test_wilsons_interval_is_scipys(share, trials):
+    successes = round(share * trials)
+    expected = stats.binomtest(successes, trials).proportion_ci(0.95, "wilson")
+    assert wilson(successes / trials, trials) == pytest.approx(tuple(expected), abs=1e-9)
 
 
 def test_what_does_not_fit_at_once_is_the_same(monkeypatch):
@@ -50,7 +128,8 @@ def test_of_many_values_intervals_are_those_of_the_means_distribution():
 def test_of_many_values_each_count_has_nearly_the_interval_of_independent_resamples():
     values = np.random.default_rng(1).normal(size=(8, 400))
     ends = np.array(bounds(values, "gain"))
-    drawn = intervals._drawn(np.random.default_rng(2), 400, 20_000)
-    tail = intervals._tail(400)
-    plain = np.quantile(values @ drawn.T / 400, (tail, 1 - tail), axis=1)
+    rng = np.random.default_rng(2)
+    means = np.array([values[:, rng.integers(400, size=400)].mean(axis=1) for _ in range(20_000)])
+    left_out = stats.norm.cdf(-stats.t(399).ppf(0.975) * np.sqrt(400 / 399))
+    plain = np.quantile(means, (left_out, 1 - left_out), axis=0)
     assert np.abs(ends - plain).max() < 0.1 * (plain[1] - plain[0]).max()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -20,7 +21,7 @@ from fpbench import (
     solve_exact,
 )
 from fpbench.many_groups import solve_many_groups
-from fpbench.programs import Program
+from fpbench.programs import Optimum, Program, Programs
 from fpbench.regions import regions
 
 MOST = {2: 9, 3: 7, 4: 6}
@@ -255,3 +256,60 @@ def test_nothing_to_do_changes_nothing():
     assert found.objective == 0
     assert not found.moves.any()
     assert not np.shares_memory(found.values, problem.guess)
+
+
+def test_what_an_integer_program_was_stopped_at_is_feasible(monkeypatch):
+    """Counts that HiGHS had when its time was over: they keep the claim, and are not the optimum."""
+    monkeypatch.setattr(Program, "_by_lattice", lambda *_: None)
+    model = Program._model
+
+    def stopped(self, conditions, whole, time_limit):
+        answer = model(self, conditions, whole, time_limit)
+        if not whole or answer is None:
+            return answer
+        return answer._replace(bound=answer.bound / 2, proven=False)
+
+    monkeypatch.setattr(Program, "_model", stopped)
+    rng = np.random.default_rng(9)
+    seen = Counter()
+    for at in range(40):
+        k = 2 + at % 3
+        problem = draw(rng, MOST[k], k, ["rate"], weights="random")
+        found = solve(problem)
+        seen[found.status] += 1
+        if found.status is SolverStatus.FEASIBLE:
+            least = oracles.brute_force(problem)
+            check_values(problem, found)
+            assert found.bound <= least * (1 + 2e-9)
+            assert found.objective >= least * (1 - 2e-9)
+            assert found.gap > 0
+        elif found.status is SolverStatus.OPTIMAL and found.objective > 0:
+            check_correction(problem, found, oracles.brute_force(problem))
+    assert seen[SolverStatus.FEASIBLE] >= 5
+
+
+def test_what_was_found_on_the_way_is_shown_if_time_runs_out(monkeypatch):
+    """Both ways out of a violated claim together keep it: feasible, whatever comes afterwards."""
+    whole = Programs.solve
+    solved = []
+
+    def two_solved(self, conditions):
+        solved.append(conditions)
+        return whole(self, conditions) if len(solved) <= 2 else Optimum(None, 0.0, False)
+
+    monkeypatch.setattr(Programs, "solve", two_solved)
+    rng = np.random.default_rng(10)
+    feasible = 0
+    for _ in range(6):
+        problem = large(rng, 100, 3, HARD["between"])
+        with monkeypatch.context() as patch:
+            patch.setattr(Programs, "solve", whole)
+            best = solve(problem)
+        solved.clear()
+        found = solve(problem)
+        if found.status is SolverStatus.FEASIBLE:
+            feasible += 1
+            check_values(problem, found)
+            assert found.bound <= best.objective * (1 + 2e-9)
+            assert found.objective >= best.objective * (1 - 2e-9)
+    assert feasible >= 3

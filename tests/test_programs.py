@@ -223,3 +223,35 @@ def test_everyone_predicted_alike_is_no_trouble():
         tally = Tally(problem)
         found = Programs(tally, FOREVER).solve(tally.conditions)
         assert tally.cost(found.counts) == oracles.brute_force(problem) == 1.0
+
+
+def stop_early(monkeypatch):
+    """Integer programs are stopped by their time limit: with counts, and half of the bound."""
+    model = Program._model
+
+    def stopped(self, conditions, whole, time_limit):
+        answer = model(self, conditions, whole, time_limit)
+        if not whole or answer is None:
+            return answer
+        return answer._replace(bound=answer.bound / 2, proven=False)
+
+    monkeypatch.setattr(Program, "_model", stopped)
+    monkeypatch.setattr(Program, "_by_lattice", lambda *_: None)
+
+
+def test_an_integer_program_that_is_stopped_is_not_proven(monkeypatch):
+    """HiGHS has counts then, which may be the best or not: it has not said so."""
+    rng = np.random.default_rng(8)
+    wanted = []
+    for _ in range(12):
+        tally = Tally(draw(rng, 40, 3, ["rate"], forms=["to-overall"], weights="random"))
+        best = Programs(tally, FOREVER).solve(tally.conditions)
+        if best.counts is not None and best.bound > 0:
+            wanted.append((tally, best))
+    assert len(wanted) >= 5
+    stop_early(monkeypatch)
+    for tally, best in wanted:
+        found = Programs(tally, FOREVER).solve(tally.conditions)
+        assert found.counts is not None
+        assert not found.proven
+        assert found.bound <= best.bound * (1 + 2e-9)

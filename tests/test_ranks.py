@@ -146,6 +146,49 @@ def test_what_cannot_be_significant_is_not_counted():
     assert notes == []
 
 
+def skewed(rng, seeds):
+    """Two lines with the same mean: one is mostly lower and now and then much higher."""
+    lines = np.vstack([rng.exponential(size=seeds) ** 3 / 6, rng.normal(1, 0.01, size=seeds)])
+    return lines[np.argsort(-lines.mean(axis=1))]
+
+
+@pytest.mark.parametrize("seeds", [12, 20, 50])
+def test_no_line_is_first_against_the_ranks(seeds):
+    rng = np.random.default_rng(seeds)
+    told = contrary = 0
+    for _ in range(300):
+        first, second = skewed(rng, seeds)
+        gap = first - second
+        ranks = np.argsort(np.argsort(np.abs(gap))) + 1
+        against = ranks[gap > 0].sum() < ranks[gap < 0].sum()
+        p_values, notes = neighbours(np.vstack([first, second]))
+        told += p_values[0] < ALPHA
+        contrary += against and signed_rank(first, second)[0] < ALPHA
+        assert not (against and p_values[0] < ALPHA)
+        assert bool(notes) is bool(against and signed_rank(first, second)[0] < ALPHA)
+    assert told > 0
+    assert contrary > 0
+
+
+def test_the_means_that_are_shown_must_point_there_too():
+    """Lines are in the order of their means over all seeds; the test is over those that both have."""
+    shared = np.arange(8.0)
+    above = np.r_[shared, np.full(8, -99.0)]
+    below = np.r_[shared - 1, np.full(8, np.nan)]
+    assert adjusted(above[None], below[None])[0] == pytest.approx(2 / 2**8)
+    p_values, notes = neighbours(np.vstack([below, above]))
+    assert p_values.tolist() == [1]
+    assert "differ in the mean one way and in signed ranks the other" in notes[0]
+
+
+def test_means_that_differ_by_a_rounding_error_point_nowhere():
+    rises = np.arange(1, 20) / 10
+    gaps = np.r_[rises, -rises.sum() * (1 - 1e-15)]
+    assert gaps.mean() > 0
+    assert signed_rank(gaps, np.zeros(20))[0] < ALPHA
+    assert adjusted(gaps[None], np.zeros((1, 20)))[0] == 1
+
+
 def test_notes_say_why_nothing_is_told_apart():
     one = np.arange(3.0)[::-1, None]
     assert neighbours(one)[1] == [
