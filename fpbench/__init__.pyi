@@ -68,6 +68,7 @@ from .errors import InputError as InputError
 from .errors import MatrixError as MatrixError
 from .errors import NameUnknownError as NameUnknownError
 from .errors import PluginError as PluginError
+from .errors import RunLostError as RunLostError
 from .errors import StoreError as StoreError
 from .errors import nearest as nearest
 from .estimators import CHOICE as CHOICE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from fpbench.components import Component, Dataset
 from fpbench.environment import describe_environment
-from fpbench.errors import DataError, InputError, StoreError
+from fpbench.errors import DataError, InputError, RunLostError, StoreError
 from fpbench.fitness import needs_of
 from fpbench.home import DataHome
+from fpbench.kinds import Status
 from fpbench.locks import move_aside
 from fpbench.matrix import Matrix, read
 from fpbench.opening import Asked, open_engine
@@ -165,6 +166,8 @@ def run(
         If the matrix cannot be run as it stands, or the directory holds another matrix's run;
         `DataError` if none of its data is here; `EngineError` if the scheduler does not answer,
         or a worker lacks what is needed.
+    RunLostError
+        If the run directory was deleted, moved or replaced meanwhile.
     KeyboardInterrupt
         If `stop` said so and cells are left.
 
@@ -209,7 +212,25 @@ def run(
             runner = Runner(plan, store, session, running, report, retries=retries, stop=stop)
             if not runner.run():
                 raise KeyboardInterrupt
+    _check_kept(directory, finished)
     return Run(directory, tuple(finished))
+
+
+def _check_kept(directory: Path, finished: Iterable[Finished]) -> None:
+    """See that the directory holds what was done: another may have taken its name."""
+    done = {each.cell.key for each in finished if each.status is Status.DONE}
+    if not done:
+        return
+    try:
+        with Store(directory) as store:
+            lacking = len(done - store.done())
+    except StoreError as error:
+        raise RunLostError(f"{error}: results of this run are not there; run again") from error
+    if lacking:
+        raise RunLostError(
+            f"{directory}: was changed while the run wrote to it: {lacking} of {len(done)} results "
+            "are not there; run again"
+        )
 
 
 def _begin(store: Store, matrix: Matrix, plan: Plan, catalog: Catalog) -> int:

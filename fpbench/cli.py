@@ -23,8 +23,8 @@ from fpbench import (
     report_cli,
     runs_cli,
 )
-from fpbench.commands import Command, NoThirdParty, group
-from fpbench.errors import DataError, FpbenchError
+from fpbench.commands import Command, NoThirdParty, Output, group
+from fpbench.errors import DataError, FpbenchError, RunLostError
 from fpbench.kinds import KINDS, Status
 from fpbench.sweeps import MAX_CELLS
 
@@ -66,7 +66,7 @@ def main() -> None:
         app()
     except FpbenchError as error:
         console.error(str(error))
-        sys.exit(2)
+        sys.exit(1 if isinstance(error, RunLostError) else 2)
     except BrokenPipeError:  # the reader of our output, `head` for instance, has seen enough
         sys.stderr.close()
         sys.exit(141)
@@ -129,7 +129,8 @@ def run(
 ) -> None:
     """Run what is not yet done of a matrix, then show the leaderboard.
 
-    Exit code 0: all cells done or skipped; 1: some failed; 2: bad input; 130: interrupted.
+    Exit code 0: all cells done or skipped; 1: some failed, or the run directory was taken away;
+    2: bad input; 130: interrupted.
     """
     from fpbench import api
     from fpbench.matrix import read
@@ -168,7 +169,7 @@ def _resumable(command: str, name: str, said: Mapping[str, object]) -> Iterator[
 def _end(made: "Run", progress: console.RunProgress) -> None:
     """Say what was skipped and where the rows are, and end with the exit code of a run."""
     console.show_skipped(progress.skipped)
-    typer.echo(f"run directory: {made.path}")
+    console.show_text(f"run directory: {made.path}")
     failed = [cell for cell in made.finished if cell.status is Status.FAILED]
     if failed:
         console.error(f"{len(failed)} of {len(made.finished)} cells failed")
@@ -258,15 +259,13 @@ def export(
     run: RunDirectory,
     format: Annotated[Format, typer.Option(help="File format.")] = Format.CSV,
     long: Annotated[bool, typer.Option("--long", help="One row a measure, not a cell.")] = False,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File; standard output if not given.")
-    ] = None,
+    output: Output = None,
 ) -> None:
     """Write the rows of a run, tidy."""
     from fpbench import api
     from fpbench.export import write
 
-    write(api.load(run).frame(), format.value, output, long=long)
+    write(api.load(run).results(), format.value, output, long=long)
 
 
 app.command(cls=Command)(report_cli.report)

@@ -1,5 +1,6 @@
 """What every group of commands on the command line starts from."""
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -13,6 +14,22 @@ def _forbid(asked: bool) -> bool:
         forbid_third_party()
     return asked
 
+
+STANDARD = Path("-")
+"""What an option for an output file says of standard output."""
+
+
+def _file(output: Path | None) -> Path | None:
+    return None if output == STANDARD else output
+
+
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "-o", callback=_file, help="File; standard output if not given, or if -."
+    ),
+]
+"""An option of every command that writes text to standard output unless told otherwise."""
 
 NoThirdParty = Annotated[
     bool,

@@ -12,11 +12,11 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
-from unicodedata import category
 
 import typer
 
 from fpbench.kinds import Status
+from fpbench.letters import plain
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 
 _PIPED_WIDTH = 140
 """Columns where there is no terminal to ask: wide enough that nothing is folded away."""
-
-_UNSEEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
-"""Categories of letters that are not shown as they are."""
 
 _LONG = 2000
 """Letters of an error that a person may still read."""
@@ -48,28 +45,6 @@ class Mode:
 MODE = Mode()
 
 COLOURS = {Status.DONE: "green", Status.FAILED: "red", Status.SKIPPED: "yellow"}
-
-
-def plain(text: str, but: str = "") -> str:
-    """Text without letters that a terminal obeys, or that cannot be seen: they are spelt out.
-
-    What is shown may come from a stranger's matrix or run directory.
-
-    Parameters
-    ----------
-    text
-        What is to be shown.
-    but
-        Letters that are left as they are.
-    """
-    if text.isprintable():
-        return text
-    return "".join(
-        letter.encode("unicode_escape").decode()
-        if category(letter) in _UNSEEN and letter not in but
-        else letter
-        for letter in text
-    )
 
 
 def error(message: str) -> None:
@@ -115,6 +90,11 @@ def warn(messages: Iterable[str]) -> None:
     for message in messages:
         _start("warning: ", "yellow")
         typer.echo(plain(message), err=True)
+
+
+def show_text(text: str) -> None:
+    """Text for other programs; a terminal shows what it would obey of it."""
+    typer.echo(plain(text, but="\n") if sys.stdout.isatty() else text)
 
 
 def heading(text: str) -> None:

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from fpbench.errors import MatrixError
+from fpbench.files import MATRIX_BYTES, read_file
 
-MOST_BYTES = 2**24
-"""A matrix that lists a million seeds has fewer."""
 DEEPEST = 24
 """Tables and lists within each other: sweeps of components that hold components need six."""
 
@@ -37,7 +36,7 @@ _TOKEN = re.compile(
 
 
 def parsed(path: Path) -> tuple[str, dict[str, Any]]:
-    """The text of a TOML file, and what it says.
+    """The text of a TOML file that the user named, and what it says.
 
     Raises
     ------
@@ -45,24 +44,33 @@ def parsed(path: Path) -> tuple[str, dict[str, Any]]:
         If it cannot be read, is no TOML, or is larger or deeper than anything sensible.
     """
     try:
-        with path.open("rb") as file:
-            content = file.read(MOST_BYTES + 1)
-        if len(content) > MOST_BYTES:
-            raise MatrixError(f"{path}: is larger than {MOST_BYTES // 2**20} MiB")
-        text = content.decode("utf-8-sig").replace("\r\n", "\n")
-        if _longest_key(text) > _MOST_PARTS:
-            raise MatrixError(f"{path}: a key has more than {_MOST_PARTS} parts")
-        data = tomllib.loads(text)
+        content = read_file(path, most=MATRIX_BYTES, named=True)
     except OSError as error:
         raise MatrixError(f"{path}: cannot be read: {error.strerror or error}") from error
+    return parse(content, str(path))
+
+
+def parse(content: bytes, name: str) -> tuple[str, dict[str, Any]]:
+    """The text of TOML, and what it says; the name is for messages.
+
+    Raises
+    ------
+    MatrixError
+        If it is no TOML, or is deeper than anything sensible.
+    """
+    try:
+        text = content.decode("utf-8-sig").replace("\r\n", "\n")
+        if _longest_key(text) > _MOST_PARTS:
+            raise MatrixError(f"{name}: a key has more than {_MOST_PARTS} parts")
+        data = tomllib.loads(text)
     except RecursionError as error:
-        raise MatrixError(f"{path}: not valid TOML: nested too deeply") from error
+        raise MatrixError(f"{name}: not valid TOML: nested too deeply") from error
     # Besides TOMLDecodeError: numbers of too many digits, other encodings.
     except ValueError as error:
         if isinstance(error, MatrixError):
             raise
-        raise MatrixError(f"{path}: not valid TOML: {error}") from error
-    check_depth(data, str(path))
+        raise MatrixError(f"{name}: not valid TOML: {error}") from error
+    check_depth(data, name)
     return text, data
 
 
@@ -105,4 +113,4 @@ def _inside(value: Any) -> Iterable[Any]:
     return inner if isinstance(value, dict | list | tuple) else ()
 
 
-__all__ = ["DEEPEST", "MOST_BYTES", "check_depth", "parsed"]
+__all__ = ["DEEPEST", "check_depth", "parse", "parsed"]

@@ -27,6 +27,10 @@ class StoreError(InputError):
     """A run directory that cannot be used as asked."""
 
 
+class RunLostError(FpbenchError):
+    """A run directory that was taken away while a run wrote to it: the command exits with 1."""
+
+
 class BudgetError(InputError):
     """A private answer that would cost more than what is left of the budget."""
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from fpbench import console
+from fpbench.commands import Output
 from fpbench.errors import InputError, nearest
 from fpbench.kinds import KINDS
 
@@ -36,9 +38,6 @@ Where = Annotated[
         help="Only rows with this; may be given often. learner=pate*, epsilon<=1, seed<5.",
         metavar="FILTER",
     ),
-]
-Output = Annotated[
-    Path | None, typer.Option("--output", "-o", help="File; standard output if not given.")
 ]
 Top = Annotated[int | None, typer.Option(min=1, help="Show so many lines.")]
 Every = Annotated[
@@ -185,7 +184,8 @@ def _text(
 
 
 def _json(data: object) -> str:
-    return json.dumps(data, indent=2, allow_nan=False)
+    text = json.dumps(data, indent=2, allow_nan=False)
+    return text.replace("\x7f", r"\u007f")  # the one control letter that JSON leaves as it is
 
 
 def _written(sheets: "Sequence[Sheet]", form: Form) -> str:
@@ -197,7 +197,7 @@ def _written(sheets: "Sequence[Sheet]", form: Form) -> str:
 
 def _write(text: str, output: Path | None) -> None:
     if output is None:
-        typer.echo(text)
+        console.show_text(text)
     else:
         output.write_text(text + "\n", encoding="utf-8")
 

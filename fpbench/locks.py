@@ -1,19 +1,20 @@
-"""A run directory is written by one process at a time, and its files never lead out of it."""
+"""A run directory is written by one process at a time."""
 
 from __future__ import annotations
 
 import os
 import socket
-import tempfile
 import time
 from pathlib import Path
 
 from fpbench.errors import StoreError
+from fpbench.files import identify, open_file
 
 STORE = "store.sqlite"
 """The file that makes a directory a run directory."""
 _FILE = "store.lock"
-_NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
+_MOST = 4096
+"""Bytes of that file."""
 _held: set[int] = set()
 
 
@@ -37,7 +38,7 @@ class Lock:
     def __init__(self, directory: Path) -> None:
         file = directory / _FILE
         try:
-            self._descriptor = os.open(file, os.O_RDWR | os.O_CREAT | _NO_LINKS, 0o644)
+            self._descriptor = open_file(file, most=_MOST, flags=os.O_RDWR | os.O_CREAT)
         except OSError as error:
             raise StoreError(f"{file}: cannot be written: {error.strerror}") from error
         try:
@@ -104,32 +105,11 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget)
 
 
-def check_files(directory: Path) -> None:
-    """Refuse a store that lies elsewhere: whoever made a directory may have put links there.
-
-    Raises
-    ------
-    StoreError
-        If one of its files is a link.
-    """
-    for suffix in ("", "-wal", "-shm", "-journal"):
-        file = directory / f"{STORE}{suffix}"
-        if file.is_symlink():
-            raise StoreError(f"{file}: is a link; a run directory holds its own files")
-
-
-def write_file(file: Path, text: str) -> None:
-    """Write a file whole or not at all; a link is replaced, not followed."""
-    descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
-    part = Path(name)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-            stream.write(text)
-        part.chmod(0o644)
-        part.replace(file)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
+def holds(directory: Path) -> bool:
+    """Whether this process itself is writing to a run directory."""
+    here = identify(directory / _FILE)
+    owned = (os.fstat(descriptor) for descriptor in _held)
+    return here is not None and here in {(status.st_dev, status.st_ino) for status in owned}
 
 
 def move_aside(directory: Path) -> Path | None:
@@ -171,4 +151,4 @@ def move_aside(directory: Path) -> Path | None:
     return aside
 
 
-__all__ = ["STORE", "Lock", "check_files", "move_aside", "write_file"]
+__all__ = ["STORE", "Lock", "holds", "move_aside"]

@@ -149,6 +149,8 @@ def read(
     profile: str | None = None,
     seeds: int | None = None,
     max_cells: int = MAX_CELLS,
+    *,
+    origin: str = "matrix",
 ) -> Matrix:
     """Read a matrix from a TOML file, or from the same as a mapping.
 
@@ -162,6 +164,8 @@ def read(
         How many seeds, instead of what the matrix says.
     max_cells
         How many cells it may make; more are refused before any is made.
+    origin
+        Where a mapping comes from, for messages.
 
     Raises
     ------
@@ -170,9 +174,9 @@ def read(
         the nearest valid name.
     """
     if isinstance(source, Mapping):
-        check_depth(source, "matrix")
+        check_depth(source, origin)
         text = json.dumps(source, default=str, indent=2)
-        return _matrix(dict(source), "matrix", text, "matrix.json", profile, seeds, max_cells)
+        return _matrix(dict(source), origin, text, "matrix.json", profile, seeds, max_cells)
     path = Path(source)
     text, said = parsed(path)
     return _matrix(said, str(path), text, "matrix.toml", profile, seeds, max_cells)

@@ -15,6 +15,7 @@ from typing import Any
 
 from fpbench.differences import cell_name, is_time
 from fpbench.errors import StoreError
+from fpbench.files import read_matrix
 from fpbench.kinds import Status
 from fpbench.packing import same
 from fpbench.plan import Cell
@@ -22,7 +23,6 @@ from fpbench.store import Record, Session, Store
 
 _SHOWN = 10
 """Conflicts that are named; all are counted."""
-_MATRICES = ("matrix.toml", "matrix.json")
 
 _Place = tuple[tuple[tuple[str, str], ...], int]
 """Labels and seed of a cell."""
@@ -115,6 +115,7 @@ class _Merger:
     def write(self, directory: Path, target: Path) -> Merged:
         """Write all of it; the caller puts it in its place."""
         first = self._stores[0]
+        matrix = read_matrix(first.directory)
         for number, store in enumerate(self._stores):
             for cell in store.cells():
                 self._plan(cell, number)
@@ -129,10 +130,8 @@ class _Merger:
             latest = store.environment()
             store.write("environment.json", json.dumps(latest, indent=2) + "\n")
             counts = Counter(store.results(keys=False).statuses)
-        for name in _MATRICES:
-            file = first.directory / name
-            if file.is_file() and not file.is_symlink():
-                shutil.copyfile(file, directory / name)
+            if matrix is not None:
+                store.write(matrix[0].name, matrix[1])
         return Merged(target, dict(counts), len(sessions))
 
     def _plan(self, cell: Cell, number: int) -> None:

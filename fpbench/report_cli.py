@@ -1,11 +1,14 @@
 """The `report` and `figure` commands."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from fpbench import console
+from fpbench.commands import STANDARD
+from fpbench.errors import InputError
 
 RunDirectory = Annotated[Path, typer.Argument(help="Run directory.", metavar="RUN")]
 By = Annotated[str | None, typer.Option(help="Measure to rank by.")]
@@ -15,15 +18,22 @@ def report(
     run: RunDirectory,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="The HTML file; RUN/report.html if not given."),
+        typer.Option(
+            "--output",
+            "-o",
+            help="The HTML file, - for standard output; RUN/report.html if not given.",
+        ),
     ] = None,
     by: By = None,
 ) -> None:
     """Write a run as one HTML file: leaderboards, figures, and where every number comes from."""
     from fpbench import api
-    from fpbench.report.writing import write_report
+    from fpbench.report.writing import render_report, write_report
 
-    typer.echo(f"report: {write_report(api.load(run), output, by)}")
+    if output == STANDARD:
+        console.show_text(render_report(api.load(run), by))
+    else:
+        console.show_text(f"report: {write_report(api.load(run), output, by)}")
 
 
 def figure(
@@ -33,7 +43,11 @@ def figure(
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="A .pdf, .svg or .png file; NAME.pdf if not given."),
+        typer.Option(
+            "--output",
+            "-o",
+            help="A .pdf, .svg or .png file, - for PDF on standard output; NAME.pdf if not given.",
+        ),
     ] = None,
     width: Annotated[
         float | None, typer.Option(help="Inches; as its panels need if not given.")
@@ -42,10 +56,14 @@ def figure(
 ) -> None:
     """Draw a figure of a run for a paper; list those that it has."""
     from fpbench import api
-    from fpbench.report.writing import list_figures, write_figure
+    from fpbench.report.writing import list_figures, render_figure, write_figure
 
     made = api.load(run)
     if name is None:
         console.listing(list_figures(made, by), indent=0)
+    elif output == STANDARD:
+        if sys.stdout.isatty():
+            raise InputError("PDF is binary: name a file with --output")
+        sys.stdout.buffer.write(render_figure(made, name, width, by))
     else:
-        typer.echo(f"figure: {write_figure(made, name, output, width, by)}")
+        console.show_text(f"figure: {write_figure(made, name, output, width, by)}")

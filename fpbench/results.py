@@ -7,7 +7,7 @@ names. Of names that few cells have nothing is held for the others.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -16,12 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench import packing
+from fpbench.errors import InputError
 from fpbench.kinds import KINDS, Status
 from fpbench.packing import Bits, Kind, Kinds
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+_MOST_PLACES = 10_000_000
+_MOST_EMPTY = 100
+"""Places of a table for each that holds a value, if it is larger than that."""
 Rows = NDArray[np.intp]
 """Positions of rows."""
 Labels = tuple[str, ...]
@@ -169,10 +173,17 @@ class Results:
             numbers.append(block.bits[i][said])
         return np.concatenate(rows), np.concatenate(numbers)
 
-    def _having(self, name: str) -> Iterator[tuple[Block, int]]:
+    def _having(self, name: str) -> Sequence[tuple[Block, int]]:
+        return self._places.get(name, ())
+
+    @cached_property
+    def _places(self) -> Mapping[str, Sequence[tuple[Block, int]]]:
+        """The blocks that have each name, and its line there: there may be many of both."""
+        found: dict[str, list[tuple[Block, int]]] = {}
         for block in self.blocks:
-            if (place := block.place.get(name)) is not None:
-                yield block, place
+            for place, name in enumerate(block.names):
+                found.setdefault(name, []).append((block, place))
+        return found
 
     def word(self, number: int) -> str:
         """A text that measures are a number of.
@@ -238,9 +249,26 @@ class Results:
         return found
 
     def frame(self) -> DataFrame:
-        """The rows: labels, seed, status, reason, seconds, and one column a measure."""
+        """The rows: labels, seed, status, reason, seconds, and one column a measure.
+
+        Raises
+        ------
+        InputError
+            If next to all of it would be empty: measures are many, and most rows have few.
+        """
         import pandas as pd
 
+        places = len(self) * len(self.names)
+        values = sum(block.kinds.size for block in self.blocks)
+        if places > max(_MOST_PLACES, _MOST_EMPTY * values):
+            raise InputError(
+                f"a table of {len(self):,} rows and {len(self.names):,} measures would have "
+                f"{values:,} values in {places:,} places; export with --long, or take rows()"
+            )
+        return pd.DataFrame(self.fixed() | {name: self._column(name) for name in self.names})
+
+    def fixed(self) -> dict[str, Any]:
+        """The columns that every run has."""
         labels = np.array(self.combinations, object).reshape(-1, len(KINDS))
         columns: dict[str, Any] = {"cell": list(self.cells)}
         for i, kind in enumerate(KINDS):
@@ -251,22 +279,36 @@ class Results:
             "reason": [self.reasons.get(i) for i in range(len(self))],
             "seconds": self.seconds,
         }
-        return pd.DataFrame(columns | {name: self._column(name) for name in self.names})
+        return columns
 
     def _column(self, name: str) -> Any:
-        """A measure as pandas holds it: whole numbers stay whole where every row has one."""
-        every = self.has(name)
-        present = set(np.unique(self.kinds(name)[every]).tolist())
-        if present == {Kind.INT} and every.all():
-            return self.bits(name)
+        """A measure as pandas holds it; NaN where it is not there."""
+        rows, values = self.column(name)
+        if values.dtype == np.int64:
+            return values
+        found = np.full(len(self), np.nan, values.dtype)
+        found[rows] = values
+        return found.tolist() if values.dtype == object else found  # pandas knows what they are
+
+    def column(self, name: str) -> tuple[Rows, NDArray[Any]]:
+        """The rows that have a measure, ascending, and its values as pandas holds them.
+
+        Whole numbers stay whole where every row has one.
+        """
+        having = self._having(name)
+        rows = np.concatenate([block.rows for block, _ in having])
+        kinds = np.concatenate([block.kinds[i] for block, i in having])
+        bits = np.concatenate([block.bits[i] for block, i in having])
+        rows, first = np.unique(rows[::-1], return_index=True)  # of a row twice, what came last
+        kinds, bits = kinds[::-1][first], bits[::-1][first]
+        present = set(np.unique(kinds).tolist())
+        if present == {Kind.INT} and len(rows) == len(self):
+            return rows, bits
         if present <= {Kind.FLOAT, Kind.INT, Kind.NONE} and present != {Kind.NONE}:
-            return self.numbers(name)
-        found: list[Any] = [np.nan] * len(self)
-        for block, i in self._having(name):
-            values = packing.values(block.kinds[i], block.bits[i], self.word)
-            for row, value in zip(block.rows.tolist(), values, strict=True):
-                found[row] = value
-        return found
+            return rows, packing.numbers(kinds, bits, self.word)
+        values = np.empty(len(rows), object)
+        values[:] = packing.values(kinds, bits, self.word)
+        return rows, values
 
     def finished(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """(n,) which rows are done, and which failed."""

@@ -1,10 +1,15 @@
-"""Tables as text that other tools read: Markdown, LaTeX, HTML. What they say is escaped."""
+"""Tables as text that other tools read: Markdown, LaTeX, HTML. What they say is escaped.
+
+Letters that a terminal obeys are spelt out, in files as well: none of the three needs them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
+
+from fpbench.letters import plain
 
 _LATEX = str.maketrans({
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#",
@@ -71,7 +76,7 @@ def markdown(sheets: Iterable[Sheet]) -> str:
 
 
 def _md(text: str) -> str:
-    return text.translate(_MARKDOWN)
+    return plain(text, but="\r\n").translate(_MARKDOWN)
 
 
 def _md_row(values: Iterable[str]) -> str:
@@ -93,7 +98,7 @@ def latex(sheets: Iterable[Sheet]) -> str:
 
 
 def _tex(text: str) -> str:
-    return text.translate(_LATEX)
+    return plain(text, but="\r\n").translate(_LATEX)
 
 
 def _tex_row(values: Iterable[str]) -> str:
@@ -114,8 +119,8 @@ def html(sheets: Sequence[Sheet]) -> str:
 def _html(sheet: Sheet) -> str:
     lines = ["<table>"]
     if sheet.title or sheet.about:
-        about = f"<br>{escape(sheet.about)}" if sheet.about else ""
-        lines.append(f"<caption><strong>{escape(sheet.title)}</strong>{about}</caption>")
+        about = f"<br>{_text(sheet.about)}" if sheet.about else ""
+        lines.append(f"<caption><strong>{_text(sheet.title)}</strong>{about}</caption>")
     headings = "".join(_cell("th scope='col'", c.heading, c.number) for c in sheet.columns)
     lines.append(f"<thead><tr>{headings}</tr></thead><tbody>")
     for row in sheet.rows:
@@ -123,14 +128,18 @@ def _html(sheet: Sheet) -> str:
         lines.append("<tr>" + "".join(_cell("td", v, c.number) for v, c in cells) + "</tr>")
     lines.append("</tbody></table>")
     if sheet.remarks:
-        said = "".join(f"<li>{escape(text)}</li>" for text in sheet.remarks)
+        said = "".join(f"<li>{_text(text)}</li>" for text in sheet.remarks)
         lines.append(f"<ul>{said}</ul>")
     return "\n".join(lines)
 
 
+def _text(text: str) -> str:
+    return escape(plain(text, but="\n"))
+
+
 def _cell(tag: str, text: str, number: bool) -> str:
     align = "right" if number else "left"
-    return f"<{tag} style='text-align:{align}'>{escape(text)}</{tag.split(maxsplit=1)[0]}>"
+    return f"<{tag} style='text-align:{align}'>{_text(text)}</{tag.split(maxsplit=1)[0]}>"
 
 
 __all__ = ["Column", "Sheet", "html", "latex", "markdown"]

@@ -7,18 +7,15 @@ A run directory holds the matrix (as it was given), `environment.json` (of the l
 from __future__ import annotations
 
 import json
-import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
-from fpbench.connections import connect, copied, hint
+from fpbench.access import OpenStore
 from fpbench.errors import StoreError
+from fpbench.files import write_file
 from fpbench.kinds import Status
-from fpbench.locks import STORE, Lock, check_files, write_file
-from fpbench.migrations import VERSION, create, migrate, version_of
+from fpbench.locks import STORE
 from fpbench.plan import Cell
 from fpbench.reading import (
     Record,
@@ -33,10 +30,8 @@ from fpbench.records import Measures
 from fpbench.results import Results
 from fpbench.writing import PAGE, Pages, number, packed, storable, write_pages, write_plan
 
-_DAMAGE = (sqlite3.Error, ValueError, TypeError, LookupError, OverflowError, RecursionError)
 
-
-class Store:
+class Store(OpenStore):
     """A run on disk.
 
     Parameters
@@ -46,77 +41,13 @@ class Store:
     create
         Whether to write to it, and to make one if there is none. Only one process may, at a time;
         a store of an earlier version is brought to this one. Without it nothing is ever written,
-        and what another process commits meanwhile is seen.
+        and what is read is what had been committed when it was opened.
 
     Raises
     ------
     StoreError
         If the directory holds no run, or one that cannot be used, or another run is writing to it.
     """
-
-    def __init__(self, directory: Path, *, create: bool = False) -> None:
-        self.directory, self._lock = directory, None
-        file = directory / STORE
-        if not file.exists() and not create:
-            raise StoreError(f"{directory}: not a run directory ({STORE} is not there)")
-        if directory.exists() and not directory.is_dir():
-            raise StoreError(f"{directory}: is not a directory; choose another with --out")
-        self._db: sqlite3.Connection | None = None
-        self._loose = 0
-        try:
-            if create:
-                directory.mkdir(parents=True, exist_ok=True)
-                self._lock = Lock(directory)
-            check_files(directory)
-            self._db = connect(file, write=create)
-            if create:
-                self._prepare(file)
-            else:
-                self._look(file)
-        except (OSError, *_DAMAGE) as error:
-            self.close()
-            if isinstance(error, StoreError):
-                raise
-            raise StoreError(f"{file}: cannot be used: {error}") from error
-
-    @property
-    def _open(self) -> sqlite3.Connection:
-        assert self._db is not None
-        return self._db
-
-    def _prepare(self, file: Path) -> None:
-        """Make the tables, or bring them to this version."""
-        db = self._open
-        if db.execute("PRAGMA user_version").fetchone() == (0,):
-            db.execute("PRAGMA journal_mode = WAL")
-            with self.writing():
-                create(db)
-        elif (version := version_of(db, str(file))) < VERSION:
-            migrate(db, version)
-        db.execute("PRAGMA synchronous = NORMAL")
-        (self._loose,) = db.execute("SELECT COUNT(*) FROM result").fetchone()
-
-    def _look(self, file: Path) -> None:
-        """Read only: what an earlier version wrote is brought to this one in a private copy."""
-        if (version := version_of(self._open, str(file))) < VERSION:
-            copy = copied(self._open)
-            self.close()
-            self._db = copy
-            migrate(copy, version)
-        self._open.execute("PRAGMA query_only = ON")
-
-    def close(self) -> None:
-        """Close the file, and let others write."""
-        if self._db is not None:
-            self._db.close()
-        if self._lock is not None:
-            self._lock.release()
-
-    def __enter__(self) -> Store:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     @property
     def matrix(self) -> str | None:
@@ -138,9 +69,10 @@ class Store:
         found = self._read("SELECT name, value FROM about")
         return {str(name): str(value) for name, value in found}
 
-    def write(self, name: str, text: str) -> None:
+    def write(self, name: str, content: str | bytes) -> None:
         """Write a file beside the store, whole or not at all."""
-        write_file(self.directory / name, text)
+        self.check_there()
+        write_file(self.directory / name, content)
 
     def begin(
         self, about: Mapping[str, str], environment: Mapping[str, Any], cells: Iterable[Cell]
@@ -281,37 +213,6 @@ class Store:
         query = "SELECT trace FROM result JOIN known ON known.id = number WHERE key = ?"
         (trace,) = next(self._read(query, (key,)), (None,))
         return None if trace is None else str(trace)
-
-    def _read(self, query: str, given: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-        with self._reading():
-            yield from self._open.execute(query, given)
-
-    @contextmanager
-    def _reading(self) -> Iterator[None]:
-        """A damaged file is one clear error."""
-        try:
-            yield
-        except _DAMAGE as error:
-            if isinstance(error, StoreError):
-                raise
-            raise StoreError(f"{self.directory / STORE}: cannot be read: {error}") from error
-
-    @contextmanager
-    def writing(self) -> Iterator[None]:
-        """A transaction: all or nothing. A full disk or another writer is one clear error."""
-        db = self._open
-        try:
-            db.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-            except BaseException:
-                if db.in_transaction:  # a full disk has ended it already
-                    db.execute("ROLLBACK")
-                raise
-            db.execute("COMMIT")
-        except sqlite3.Error as error:
-            file = self.directory / STORE
-            raise StoreError(f"{file}: cannot be written: {error}{hint(error)}") from error
 
 
 __all__ = ["Record", "Session", "Store"]

@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 
 from fpbench.differences import Change, cell_name, environment_changes, is_time
+from fpbench.documents import parse
 from fpbench.environment import describe_environment
 from fpbench.errors import InputError, MatrixError, StoreError
+from fpbench.files import MATRIX_NAMES, read_matrix
 from fpbench.home import DataHome
 from fpbench.kinds import KINDS, Status
 from fpbench.matrix import Matrix, read
@@ -30,7 +32,6 @@ from fpbench.store import Store
 from fpbench.sweeps import MAX_CELLS
 from fpbench.tables import Table
 
-_MATRICES = ("matrix.toml", "matrix.json")
 _AUDITOR = list(KINDS).index("auditor")
 _PROMISES = frozenset(name for name in ModelMeasures.__annotations__ if name.startswith("model_"))
 
@@ -178,30 +179,30 @@ def matrix_of(store: Store, max_cells: int = MAX_CELLS) -> Matrix:
     StoreError
         If it is not there, or is not that of the run, in any of its profiles.
     """
-    for name in _MATRICES:
-        file = store.directory / name
-        if file.is_file():
-            source = _mapping(file) if name.endswith(".json") else file
-            plain = read(source, max_cells=max_cells)
-            for profile in (None, *plain.profiles):
-                matrix = _read(source, profile, max_cells)
-                if matrix is not None and matrix.canonical() == store.matrix:
-                    return matrix
-            raise StoreError(f"{file}: is not the matrix that the run was made from")
-    raise StoreError(f"{store.directory}: holds no matrix ({' or '.join(_MATRICES)})")
+    found = read_matrix(store.directory)
+    if found is None:
+        raise StoreError(f"{store.directory}: holds no matrix ({' or '.join(MATRIX_NAMES)})")
+    file, content = found
+    said = _mapping(file, content) if file.suffix == ".json" else parse(content, str(file))[1]
+    plain = read(said, max_cells=max_cells, origin=str(file))
+    for profile in (None, *plain.profiles):
+        matrix = _read(said, profile, max_cells)
+        if matrix is not None and matrix.canonical() == store.matrix:
+            return matrix
+    raise StoreError(f"{file}: is not the matrix that the run was made from")
 
 
-def _mapping(file: Path) -> Mapping[str, Any]:
+def _mapping(file: Path, content: bytes) -> Mapping[str, Any]:
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
+        found = json.loads(content.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
         raise StoreError(f"{file}: cannot be read: {error}") from error
     if not isinstance(found, dict):
         raise StoreError(f"{file}: is not a matrix")
     return found
 
 
-def _read(source: Path | Mapping[str, Any], profile: str | None, max_cells: int) -> Matrix | None:
+def _read(source: Mapping[str, Any], profile: str | None, max_cells: int) -> Matrix | None:
     try:
         return read(source, profile, max_cells=max_cells)
     except MatrixError:  # of a profile that was not meant

@@ -231,7 +231,7 @@ class Said(NamedTuple):
     @property
     def refused(self) -> bool:
         """Whether it ended with one clear error, and nothing else."""
-        from fpbench.console import plain
+        from fpbench.letters import plain
 
         lines = [line for line in self.error.split("\n") if not line.startswith("warning: ")]
         return (

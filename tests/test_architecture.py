@@ -17,7 +17,7 @@ BUILTINS = sorted((PACKAGE / "builtin").rglob("*.py"))
 # A module imports only from floors below its own.
 FLOORS = [
     ["errors", "kinds", "decimals", "trust"],
-    ["validation"],
+    ["validation", "files", "letters"],
     [
         "counts",
         "points",
@@ -80,6 +80,7 @@ FLOORS = [
         "split_candidates",
     ],
     [
+        "access",
         "constraints",
         "records",
         "comparability",

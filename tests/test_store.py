@@ -670,8 +670,9 @@ def test_a_store_that_lies_elsewhere_is_refused(store, tmp_path, name):
     target.write_text("mine")
     (store.directory / name).unlink(missing_ok=True)
     (store.directory / name).symlink_to(target)
+    why = "fpbench never writes such" if "journal" in name else "is a link; a run directory holds"
     for create in (False, True):
-        with pytest.raises(StoreError, match="is a link; a run directory holds its own files"):
+        with pytest.raises(StoreError, match=why):
             Store(store.directory, create=create)
     assert target.read_text() == "mine"
 

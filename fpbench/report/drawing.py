@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
+from io import BytesIO
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
@@ -72,7 +73,15 @@ def draw(figure: Figure, output: Path, *, width: float | None = None) -> None:
         If the ending is none of `FORMATS`, the width cannot be, matplotlib is not installed, or the
         file cannot be written.
     """
-    form = check(output)
+    content = render(figure, check(output), width=width)
+    try:
+        output.write_bytes(content)
+    except OSError as error:
+        raise InputError(f"{output}: cannot be written: {error.strerror or error}") from error
+
+
+def render(figure: Figure, form: str, *, width: float | None = None) -> bytes:
+    """A figure in one of `FORMATS`; see `draw`."""
     if width is not None and not 1 <= width <= 50:
         raise InputError(f"--width: {width:g} is out of range (1 to 50 inches)")
     import matplotlib as mpl
@@ -103,7 +112,7 @@ def draw(figure: Figure, output: Path, *, width: float | None = None) -> None:
         handles = _handles(axes)
         if len(names) > 1 or names[0] != figure.y.title:
             canvas.legend(handles.values(), handles, loc="outside lower center", ncols=across)
-        _save(canvas, output, form)
+        return _saved(canvas, form)
 
 
 def check(output: Path) -> str:
@@ -123,13 +132,12 @@ def check(output: Path) -> str:
     return form
 
 
-def _save(canvas: Any, output: Path, form: str) -> None:
+def _saved(canvas: Any, form: str) -> bytes:
     # No date, so that the same figure is the same file.
     about = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {}}[form]
-    try:
-        canvas.savefig(output, format=form, dpi=300, metadata=about)
-    except OSError as error:
-        raise InputError(f"{output}: cannot be written: {error.strerror or error}") from error
+    content = BytesIO()
+    canvas.savefig(content, format=form, dpi=300, metadata=about)
+    return content.getvalue()
 
 
 def _names(figure: Figure) -> list[str]:

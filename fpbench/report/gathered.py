@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any, TypeAlias
 
 from fpbench.api import Run
 from fpbench.errors import StoreError
+from fpbench.files import read_matrix
 from fpbench.intervals import Interval
 from fpbench.kinds import KINDS, Status
 from fpbench.leaderboard import Leaderboard
@@ -127,13 +127,14 @@ def gather(run: Run, rank_by: str | None = None) -> Gathered:
     Raises
     ------
     StoreError
-        If no cell has been run.
+        If no cell has been run, or the matrix file of the directory cannot be read.
     InputError
         If no cell has that measure.
     """
     results = run.results()
     if not any(results.statuses):
         raise StoreError(f"{run.path}: no cell has been run yet")
+    matrix = read_matrix(run.path)
     with Store(run.path) as store:
         title = store.title
         return Gathered(
@@ -146,7 +147,7 @@ def gather(run: Run, rank_by: str | None = None) -> Gathered:
             sessions=store.sessions(),
             made_in={record.key: record.session for record in store.records()},
             timings=store.timings(),
-            matrix=_matrix(run.path),
+            matrix=matrix[1].decode(errors="replace") if matrix else "",
         )
 
 
@@ -165,15 +166,6 @@ def _boards(results: Results, asked: str | None, by: str, title: str) -> list[Le
         for board in view(results, name, "leak" if name == "defences" else asked or by, title)
     ]
     return [replace(b, notes=(note, *b.notes)) if note and b.rank_by == by else b for b in boards]
-
-
-def _matrix(directory: Path) -> str:
-    for name in ("matrix.toml", "matrix.json"):
-        try:
-            return (directory / name).read_text(encoding="utf-8", errors="replace")
-        except OSError:
-            continue
-    return ""
 
 
 def _labels(labels: Mapping[str, Any]) -> Labels:

@@ -6,9 +6,10 @@ from pathlib import Path
 
 from fpbench.api import Run
 from fpbench.errors import InputError
+from fpbench.files import write_file
 from fpbench.plugins import discover
 from fpbench.report.content import content
-from fpbench.report.drawing import check, draw
+from fpbench.report.drawing import check, draw, render
 from fpbench.report.gathered import gather
 from fpbench.report.ideas import figure, figures
 from fpbench.report.page import page
@@ -38,14 +39,22 @@ def write_report(run: Run, output: Path | None = None, rank_by: str | None = Non
     StoreError
         If no cell has been run.
     """
+    text = render_report(run, rank_by)
     file = output or run.path / "report.html"
-    text = page(content(gather(run, rank_by), discover()))
     try:
-        file.write_text(text, encoding="utf-8", newline="\n")
+        if output:
+            output.write_text(text, encoding="utf-8", newline="\n")
+        else:  # which a stranger may have made a link
+            write_file(file, text)
     except OSError as error:
         hint = "" if output else "; name another file with --output"
         raise InputError(f"{file}: cannot be written: {error.strerror or error}{hint}") from error
     return file
+
+
+def render_report(run: Run, rank_by: str | None = None) -> str:
+    """A run as one self-contained HTML page; see `write_report`."""
+    return page(content(gather(run, rank_by), discover()))
 
 
 def write_figure(
@@ -70,10 +79,18 @@ def write_figure(
     return file
 
 
+def render_figure(
+    run: Run, name: str, width: float | None = None, rank_by: str | None = None
+) -> bytes:
+    """A figure of a run as PDF; see `write_figure`."""
+    check(Path(f"{name}.pdf"))
+    return render(figure(gather(run, rank_by), name), "pdf", width=width)
+
+
 def list_figures(run: Run, rank_by: str | None = None) -> list[tuple[str, str]]:
     """The figures that a run has enough for: their names and titles."""
     found = figures(gather(run, rank_by))
     return [(one.name, one.title) for one in found] or [("none", "its results are too few")]
 
 
-__all__ = ["list_figures", "write_figure", "write_report"]
+__all__ = ["list_figures", "render_figure", "render_report", "write_figure", "write_report"]
