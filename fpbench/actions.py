@@ -209,14 +209,20 @@ def _guess(adversary: Adversary, handed: tuple[View, Adversary], step: Step) -> 
 
 
 def _check_guess(guess: Guess, handed: tuple[View, Any]) -> None:
-    target = handed[0].target
+    target, attack = handed[0].target, handed[0].attack
     k, n, m = len(target.groups), len(target), len(guess.held_out)
+    if guess.held_out.dtype.kind not in "iu" or guess.held_out.ndim != 1:
+        raise PluginError("held_out must be whole numbers: rows of the attack set")
+    if m and not (guess.held_out.min() >= 0 and guess.held_out.max() < len(attack)):
+        raise PluginError(f"held_out must be rows of the attack set, in 0..{len(attack) - 1}")
     for what, values, confidence, size in (
         ("the guess", guess.values, guess.confidence, n),
         ("the held-out guess", guess.held_out_values, guess.held_out_confidence, m),
     ):
         if values.shape != (size,) or confidence.shape != (size,):
             raise PluginError(f"{what} must have {size} values and confidences")
+        if values.dtype.kind not in "biu" or confidence.dtype.kind not in "biuf":
+            raise PluginError(f"{what} must be whole numbers, and its confidence numbers")
         if size and not (values.min() >= 0 and values.max() < k):
             raise PluginError(f"{what} must be group codes in 0..{k - 1}")
         if not (np.isfinite(confidence).all() and (confidence >= 0).all()):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import pickle
 import selectors
 import shutil
 import signal
@@ -21,6 +20,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from fpbench.actions import HANDED
+from fpbench.answers import most, opened
+from fpbench.confining import isolated_user, public_environment, secrets
 from fpbench.execution import (
     LostError,
     StoppedError,
@@ -31,7 +32,6 @@ from fpbench.execution import (
     handed,
 )
 from fpbench.limits import Limits
-from fpbench.plain import opened
 from fpbench.processes import NUMBER, ONE_THREAD, WELL, receive, send
 from fpbench.steps import Failure, Result, Step
 
@@ -107,6 +107,7 @@ class ForkServer:
         shutil.rmtree(os.path.dirname(self._address), ignore_errors=True)  # if it was killed
 
     def _start(self) -> None:
+        isolated_user()  # or each guess would fail for it
         folder = tempfile.mkdtemp(prefix="fpbench-")
         if len(os.fsencode(folder)) > _LONGEST_ADDRESS - 2:
             os.rmdir(folder)
@@ -121,7 +122,7 @@ class ForkServer:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", _BOOT, *arguments],
                 stdin=subprocess.DEVNULL,
-                env={**os.environ, **ONE_THREAD, **_NO_RESERVES},
+                env={**public_environment(), **ONE_THREAD, **_NO_RESERVES},
                 pass_fds=ends,
                 start_new_session=True,
             )
@@ -173,25 +174,26 @@ def execute_alone(step: Step, parents: tuple[Any, ...], limits: Limits, address:
     """
     try:
         given = handed(step, component_of(step), parents)
-        content = _ask(step, given, limits, address)
-        # What an adversary gives back is opened where the truth is: its objects must not run here.
-        result: Result = opened(content) if step.action in HANDED else pickle.loads(content)
+        started = time.monotonic()
+        # It is read where the truth is: no object of a component may run here.
+        result = opened(step.action, _ask(step, given, limits, address), given)
+        seconds = min(result.seconds, time.monotonic() - started)
     except LostError:
         raise
     except Exception as error:
         return Result(failed(step, error), 0.0)
     if isinstance(result.value, Failure):
-        return result
-    return attempt(step, lambda: checked(step, result.value, given))._replace(
-        seconds=result.seconds
-    )
+        return result._replace(seconds=seconds)
+    return attempt(step, lambda: checked(step, result.value, given))._replace(seconds=seconds)
 
 
-def _ask(step: Step, given: tuple[Any, ...], limits: Limits, address: str) -> bytes:
-    """Have a process do it: the pickled result."""
+def _ask(step: Step, given: tuple[Any, ...], limits: Limits, address: str) -> bytearray:
+    """Have a process do it: the bytes of the result."""
     import cloudpickle
 
-    contents = [cloudpickle.dumps((step, limits)), cloudpickle.dumps(given)]
+    private = {} if step.action in HANDED else secrets()
+    contents = [cloudpickle.dumps((step, limits, private)), cloudpickle.dumps(given)]
+    longest = most(step.action, given, limits)
     status, theirs = socket.socketpair()
     with status, socket.socket(socket.AF_UNIX) as channel:
         with theirs:
@@ -206,7 +208,7 @@ def _ask(step: Step, given: tuple[Any, ...], limits: Limits, address: str) -> by
             for content in contents:
                 channel.settimeout(None if deadline is None else _left(deadline))
                 send(channel, content)
-            return receive(_Ear(channel, status, deadline))
+            return receive(_Ear(channel, status, deadline), longest)
         except TimeoutError:
             status.shutdown(socket.SHUT_WR)  # the server kills it, and says so
             _number(status)

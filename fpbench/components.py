@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from fpbench.errors import InputError
 from fpbench.facts import Fact
-from fpbench.home import sha256
+from fpbench.home import check_leave, sha256
 from fpbench.protocols import Classifier, Context
 from fpbench.rates import FORMS, RateConstraint
 from fpbench.records import (
@@ -93,6 +93,12 @@ class Dataset(Component):
     about: ClassVar[About | None] = None
     """What is known of its original; None if that depends on the parameters."""
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Have its `load` refuse where an adversary runs: a generated table needs no file."""
+        super().__init_subclass__(**options)
+        if "load" in vars(cls):
+            cls.load = _with_leave(cls.load)  # type: ignore[method-assign]
+
     @property
     def files(self) -> tuple[DataFile, ...]:
         """Files it reads from the data directories, and where they come from."""
@@ -148,6 +154,15 @@ class Dataset(Component):
         DataError
             If a file is missing, or does not hold what is expected.
         """
+
+
+def _with_leave(load: Callable[..., Table]) -> Callable[..., Table]:
+    @wraps(load)
+    def checked(*given: Any, **options: Any) -> Table:
+        check_leave()
+        return load(*given, **options)
+
+    return checked
 
 
 class Learner(Component):

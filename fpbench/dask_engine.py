@@ -12,7 +12,7 @@ import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from itertools import islice, takewhile
 from typing import Any, NamedTuple
@@ -21,6 +21,7 @@ from distributed import Future as Remote
 from distributed import KilledWorker
 
 from fpbench.alone import POSSIBLE, apart, runs_alone
+from fpbench.answers import opened
 from fpbench.dask_cluster import Cluster, compare, join, start
 from fpbench.dask_worker import Job, UnfitWorkerError, check, do, note_of, unpack
 from fpbench.engines import Engine, InlineEngine
@@ -32,6 +33,8 @@ from fpbench.placing import Durations, Places
 from fpbench.steps import Failure, Result, Step
 from fpbench.warming import modules_of, warm
 
+Note = Sequence[bytes | float]
+"""What a worker says of the results of a task."""
 _MOST_REFUSALS = 3
 """So many unfit workers are met with a step before it fails."""
 _AT_ONCE = 8
@@ -90,7 +93,7 @@ class DaskEngine(Engine):
         self._needs = pickle.dumps(needs)
         self._loader = InlineEngine(home, limits)
         self._token = f"fpbench-{uuid.uuid4().hex[:12]}"
-        self._notes: dict[str, bytes] = {}
+        self._notes: dict[str, Note] = {}
         self._numbers = itertools.count()
         self._fit: dict[str, bool] = {}
         self._places, self._durations = Places(), Durations()
@@ -259,7 +262,7 @@ class DaskEngine(Engine):
         else:
             order.answer.set_result(Result(Failure(f"{order.step}: {message}", "", False), 0.0))
 
-    def _hear(self, event: tuple[float, tuple[str, bytes]]) -> None:
+    def _hear(self, event: tuple[float, tuple[str, Note]]) -> None:
         """What a worker says of a step, before its result is known to be there."""
         key, note = event[1]
         self._notes[key] = note
@@ -274,16 +277,15 @@ class DaskEngine(Engine):
             raise error
         if remote.status != "finished":
             raise CancelledError
-        final = [order.final for order in orders]
         note = self._notes.pop(remote.key, None)
         if note is None:  # said to a connection that broke: ask
-            note = self._task(self._new_key("note"), note_of, remote, final).result()
-        told: list[Result] = pickle.loads(note)
+            steps = [(order.step, order.final) for order in orders]
+            note = self._task(self._new_key("note"), note_of, remote, steps).result()
         return [
-            result
-            if wanted or isinstance(result.value, Failure)
-            else result._replace(value=_Kept(remote, number, places))
-            for number, (result, wanted) in enumerate(zip(told, final, strict=True))
+            Result(_Kept(remote, number, places), said)
+            if isinstance(said, float)
+            else opened(order.step.action, said)
+            for number, (said, order) in enumerate(zip(note, orders, strict=True))
         ]
 
 

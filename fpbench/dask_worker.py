@@ -13,7 +13,7 @@ from dask.sizeof import sizeof
 from distributed import get_worker
 
 from fpbench.alone import POSSIBLE, ForkServer, execute_alone, runs_alone
-from fpbench.execution import execute_in_worker
+from fpbench.execution import execute_in_worker, told
 from fpbench.fitness import Needs, found, unlike
 from fpbench.limits import Limits
 from fpbench.processes import ONE_THREAD
@@ -92,7 +92,7 @@ def do(order: bytes, needs: bytes, *parents: Parcel) -> Parcel:
     check(needs)
     jobs, limits, topic, key = pickle.loads(order)
     made = Parcel(tuple(_one(job, limits, parents) for job in jobs))
-    get_worker().log_event(topic, (key, note_of(made, [job.final for job in jobs])))
+    get_worker().log_event(topic, (key, note_of(made, [(job.step, job.final) for job in jobs])))
     return made
 
 
@@ -117,13 +117,25 @@ def unpack(content: bytes) -> Parcel:
     return Parcel(None, content)
 
 
-def note_of(made: Parcel, final: Sequence[bool]) -> bytes:
-    """What the coordinator needs to know of results."""
-    told = zip(made.opened(), final, strict=True)
-    return pickle.dumps([
-        result if wanted or isinstance(result.value, Failure) else result._replace(value=None)
-        for result, wanted in told
-    ])  # fmt: skip
+def note_of(made: Parcel, steps: Sequence[tuple[Step, bool]]) -> list[bytes | float]:
+    """What the coordinator needs to know of results.
+
+    Parameters
+    ----------
+    made
+        Results of a task.
+    steps
+        What made them, and whether the value itself is wanted.
+
+    Returns
+    -------
+    list of bytes or float
+        The result in plain words if it is wanted or a failure; otherwise its seconds.
+    """
+    return [
+        told(step, result) if final or isinstance(result.value, Failure) else result.seconds
+        for result, (step, final) in zip(made.opened(), steps, strict=True)
+    ]
 
 
 def _lacking(needs: bytes) -> str:

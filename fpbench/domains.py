@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -239,9 +240,9 @@ def _check_bounds(name: str, given: tuple[Any, ...]) -> None:
 def _check_categories(name: str, words: tuple[Any, ...]) -> None:
     if not words or not all(isinstance(word, str) for word in words):
         raise InputError(f"domain: {name!r}: categories must be texts, at least one")
-    for word in words:
-        if words.count(word) > 1:
-            raise InputError(f"domain: {name!r}: category {word!r} is named twice")
+    if len(set(words)) < len(words):
+        twice = next(word for word, count in Counter(words).items() if count > 1)
+        raise InputError(f"domain: {name!r}: category {twice!r} is named twice")
 
 
 class _Lists(dict[str, list[Any]]):

@@ -15,6 +15,7 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
 from fpbench.alone import POSSIBLE, ForkServer, apart, execute_alone, runs_alone
+from fpbench.answers import opened
 from fpbench.errors import InputError
 from fpbench.execution import execute
 from fpbench.home import DataHome
@@ -179,11 +180,13 @@ class LokyEngine(Engine):
     def _send(
         self, answer: Future[Result], order: Order, lacking: frozenset[str] = frozenset()
     ) -> None:
-        def done(future: Future[Result | Lacking]) -> None:
+        def done(future: Future[bytes | Result | Lacking]) -> None:
             try:
                 said = future.result()
                 if isinstance(said, Lacking):
                     self._send(answer, order, lacking | said.keys)
+                elif isinstance(said, bytes):
+                    answer.set_result(opened(order.step.action, said))
                 else:
                     answer.set_result(said)
             except Exception as error:  # a future carries whatever was raised

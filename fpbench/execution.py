@@ -8,11 +8,13 @@ from collections.abc import Callable
 from typing import Any
 
 from fpbench.actions import ACTIONS, CHECKS, HANDED
+from fpbench.answers import packed
 from fpbench.components import Component
 from fpbench.errors import FpbenchError, HiddenError, InputError, PluginError
 from fpbench.plugins import Catalog
+from fpbench.sealing import unseal
 from fpbench.specs import build
-from fpbench.steps import Failure, Result, Step
+from fpbench.steps import Failure, Result, Step, shortened
 
 
 class StoppedError(FpbenchError):
@@ -38,7 +40,9 @@ def execute(step: Step, parents: tuple[Any, ...], catalog: Catalog | None = None
 
     def work() -> Any:
         component = component_of(step, catalog)
-        given = handed(step, component, parents)
+        # What was sealed is opened, as its component runs here; but for adversaries, whose do not.
+        there = parents if step.action in HANDED else tuple(map(unseal, parents))
+        given = handed(step, component, there)
         return checked(step, ACTIONS[step.action](component, given, step), given)
 
     return attempt(step, work)
@@ -76,6 +80,14 @@ def checked(step: Step, value: Any, given: tuple[Any, ...]) -> Any:
     return value
 
 
+def told(step: Step, result: Result) -> bytes:
+    """A result that the coordinator reads, as bytes; a failure if a row could not hold it."""
+    try:
+        return packed(step.action, result)
+    except PluginError as error:
+        return packed(step.action, result._replace(value=failed(step, error)))
+
+
 def attempt(step: Step, work: Callable[[], Any]) -> Result:
     """Do the work of a step, and measure how long it takes."""
     started = time.perf_counter()
@@ -95,7 +107,8 @@ def failed(step: Step, error: BaseException) -> Failure:
     message = " ".join(str(error).split())
     known = isinstance(error, (InputError, HiddenError, PluginError, StoppedError))
     reason = f"{step}: {message}" if known else f"{step}: {type(error).__name__}: {message}"
-    return Failure(reason, traceback.format_exc(), isinstance(error, InputError))
+    trace = shortened(traceback.format_exc())
+    return Failure(shortened(reason), trace, isinstance(error, InputError))
 
 
 __all__ = [
@@ -108,4 +121,5 @@ __all__ = [
     "execute_in_worker",
     "failed",
     "handed",
+    "told",
 ]

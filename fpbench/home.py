@@ -11,7 +11,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fpbench.errors import DataError
+from fpbench.errors import DataError, HiddenError
 
 if TYPE_CHECKING:
     from fpbench.tables import Table
@@ -20,6 +20,30 @@ _ATTEMPTS = 3
 """A download that is cut off or not what it should be is tried again twice."""
 _PAUSE = 0.5
 """Seconds between two attempts."""
+_NO_DATA = "FPBENCH_NO_DATA"
+"""Set in the environment of a process that loads no data set, and of those that it starts."""
+_LEAVE = {"load": _NO_DATA not in os.environ}
+"""Whether this process may load data sets."""
+
+
+def refuse_data() -> None:
+    """Load no data set in this process any more: an adversary runs in it."""
+    os.environ[_NO_DATA] = "1"
+    _LEAVE["load"] = False
+
+
+def check_leave() -> None:
+    """Refuse to load a data set where an adversary runs.
+
+    Raises
+    ------
+    HiddenError
+        If this process is an adversary's.
+    """
+    if not _LEAVE["load"]:
+        raise HiddenError(
+            "no data set is loaded in a process of an adversary: it has its view, and nothing else"
+        )
 
 
 @dataclass(frozen=True)
@@ -176,6 +200,7 @@ class DataHome:
         return target
 
     def _look(self, file: DataFile) -> Path | None:
+        check_leave()
         names = (file.name, *file.other_names)
         paths = (directory / name for name in names for directory in self.directories)
         return next((path for path in paths if path.is_file()), None)

@@ -12,7 +12,7 @@ from collections import OrderedDict
 from typing import Any, NamedTuple
 
 from fpbench.alone import execute_alone
-from fpbench.execution import execute_in_worker
+from fpbench.execution import execute_in_worker, told
 from fpbench.limits import Limits
 from fpbench.steps import Failure, Result, Step
 
@@ -82,13 +82,14 @@ class _Shelf:
 _SHELF = _Shelf(_MOST)
 
 
-def carry_out(order: Order) -> Result | Lacking:
+def carry_out(order: Order) -> bytes | Result | Lacking:
     """Do a step in a worker.
 
     Returns
     -------
-    Result or Lacking
-        The value itself if it is final or a `Failure`, otherwise `Packed`; or what is lacking.
+    bytes or Result or Lacking
+        The result in plain words if it is final or a `Failure`, otherwise where its value is
+        `Packed`; or what is lacking.
     """
     lacking = {g.key for g in order.given if isinstance(g, Ticket) and g.key not in _SHELF}
     if lacking:
@@ -99,7 +100,7 @@ def carry_out(order: Order) -> Result | Lacking:
     else:
         result = execute_alone(step, given, order.limits, order.address)
     if order.final or isinstance(result.value, Failure):
-        return result
+        return told(step, result)
     import cloudpickle
 
     content = cloudpickle.dumps(result.value)

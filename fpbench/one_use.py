@@ -21,12 +21,15 @@ import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple, NoReturn
 
-from fpbench.actions import ACTIONS
+from fpbench.actions import ACTIONS, HANDED
+from fpbench.answers import packed
+from fpbench.confining import confine
 from fpbench.execution import StoppedError, attempt, component_of, failed
 from fpbench.limits import Limits
 from fpbench.plugins import discover
 from fpbench.processes import NUMBER, WELL, die_with_parent, receive, send
-from fpbench.steps import Result, Sealed, Step
+from fpbench.sealing import seal, unseal
+from fpbench.steps import Result, Step
 
 _PATIENCE = 10.0
 """Seconds in which a client that has connected must say what it wants."""
@@ -123,7 +126,7 @@ class _Server:
                 os.close(end)
             channel.settimeout(None)
             before = set(sys.modules)
-            _answer(channel)
+            _answer(channel, server)
             os.write(tell, _new_modules(before))
             for stream in (sys.stdout, sys.stderr):
                 with contextlib.suppress(OSError, ValueError):
@@ -175,38 +178,36 @@ def _preload(names: list[str]) -> None:
     gc.freeze()
 
 
-def _answer(channel: socket.socket) -> None:
+def _answer(channel: socket.socket, server: int) -> None:
     """Do one step in this process, which is for nothing else."""
-    step, limits = pickle.loads(receive(channel))
+    step, limits, secrets = pickle.loads(receive(channel))
     lift = _limit(limits)
+
+    def work() -> Any:
+        if step.action in HANDED:  # before it is handed anything
+            confine(server)
+        os.environ.update(secrets)
+        return _work(step, channel, limits, lift)
+
     try:
-        content = _packed(attempt(step, lambda: _work(step, channel, limits, lift)))
+        content = packed(step.action, attempt(step, work))
     except BaseException as error:  # such as the wish to be interrupted
         lift()
         if isinstance(error, MemoryError) and limits.memory_limit is not None:
             error = StoppedError(limits.on_memory)
-        content = _packed(Result(failed(step, error), 0.0))
+        content = packed(step.action, Result(failed(step, error), 0.0))
     send(channel, content)
 
 
 def _work(step: Step, channel: socket.socket, limits: Limits, lift: Callable[[], None]) -> Any:
     try:
-        given = pickle.loads(receive(channel))
-        opened = tuple(pickle.loads(v.content) if isinstance(v, Sealed) else v for v in given)
-        value = ACTIONS[step.action](component_of(step), opened, step)
+        given = tuple(map(unseal, pickle.loads(receive(channel))))
+        return seal(step.action, ACTIONS[step.action](component_of(step), given, step))
     except MemoryError as error:
         lift()
         if limits.memory_limit is None:
             raise
         raise StoppedError(limits.on_memory) from error
-    return Sealed(_packed(value)) if step.action == "tune" else value
-
-
-def _packed(value: Any) -> bytes:
-    import cloudpickle
-
-    content: bytes = cloudpickle.dumps(value)
-    return content
 
 
 def _limit(limits: Limits) -> Callable[[], None]:

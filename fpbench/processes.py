@@ -11,6 +11,8 @@ import threading
 import time
 from typing import Protocol
 
+from fpbench.errors import PluginError
+
 # One thread a worker: workers do not compete for cores, and sums do not depend on how many
 # threads share them, so that every engine gives the same results bit for bit.
 ONE_THREAD = {
@@ -73,26 +75,37 @@ class Heard(Protocol):
         """At most so many bytes; none if the other side has gone."""
 
 
-def receive(channel: Heard) -> bytes:
+def receive(channel: Heard, most: int | None = None) -> bytearray:
     """Receive a message.
+
+    Parameters
+    ----------
+    channel
+        Where it comes from.
+    most
+        Bytes that it may have; nothing is read of one that announces more.
 
     Raises
     ------
     EOFError
         If the other side has gone.
+    PluginError
+        If it is longer than it may be.
     """
     (size,) = _SIZE.unpack(_exactly(channel, _SIZE.size))
+    if most is not None and size > most:
+        raise PluginError(f"its answer is longer than the {most:,} bytes that it may have")
     return _exactly(channel, size)
 
 
-def _exactly(channel: Heard, size: int) -> bytes:
+def _exactly(channel: Heard, size: int) -> bytearray:
     content = bytearray()
     while len(content) < size:
         piece = channel.recv(min(_PIECE, size - len(content)))
         if not piece:
             raise EOFError
         content += piece
-    return bytes(content)
+    return content
 
 
 __all__ = [

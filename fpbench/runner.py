@@ -17,13 +17,11 @@ from fpbench.execution import LostError
 from fpbench.kinds import Status
 from fpbench.packing import unfit
 from fpbench.plan import Cell, Plan, needed
-from fpbench.steps import Failure, Result, Step
+from fpbench.steps import Failure, Result, Step, shortened
 from fpbench.store import Store
 
 _MOST_DEATHS = 3
 """After so many workers have died with a step, it is given up; the last died of nothing else."""
-_MOST_LETTERS = 20_000
-"""Of why a cell failed, as it is kept."""
 
 
 class Finished(NamedTuple):
@@ -154,8 +152,8 @@ class Runner:
         except InputError:  # the engine itself is lost
             raise
         except Exception as error:  # a result that does not pickle, for instance
-            reason = f"{step}: {type(error).__name__}: {error}"
-            result = Result(Failure(reason, str(error), False), 0.0)
+            reason = shortened(f"{step}: {type(error).__name__}: {error}")
+            result = Result(Failure(reason, shortened(str(error)), False), 0.0)
         if self._is_worth_another(step, result):
             self._failures[step.key] += 1
             return None
@@ -189,7 +187,7 @@ class Runner:
         if failure is None and (why := unfit(result.value)):
             failure = Failure(f"{self._plan.steps[cell.key]}: {why}", why, False)
         status = Status.FAILED if failure else Status.DONE
-        reason = _short(failure.reason) if failure else None
+        reason = failure.reason if failure else None
         self._store.add(
             self._session,
             cell.key,
@@ -197,16 +195,9 @@ class Runner:
             seconds,
             {} if failure else result.value,
             reason,
-            _short(failure.trace) if failure else None,
+            failure.trace if failure else None,
         )
         self._on_cell(Finished(cell, status, reason, bool(failure and failure.bad_input)))
-
-
-def _short(text: str) -> str:
-    """A text without its middle, if it is so long that nobody would read it."""
-    left = len(text) - _MOST_LETTERS
-    half = _MOST_LETTERS // 2
-    return text if left <= 0 else f"{text[:half]} ... ({left:,} letters) ... {text[-half:]}"
 
 
 def _failed(results: Iterable[Result]) -> Failure | None:

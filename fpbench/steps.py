@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fpbench.records import Claim
 from fpbench.specs import Spec
 
 
@@ -41,6 +42,19 @@ class Step:
         return f"{self.action} {self.spec.use}" if self.spec else self.action
 
 
+_MOST_LETTERS = 20_000
+"""Of why a step failed, as it is kept."""
+
+
+def shortened(text: str) -> str:
+    """A text without its middle, if it is so long that nobody would read it."""
+    left = len(text) - _MOST_LETTERS
+    if left <= 0:
+        return text
+    half = (_MOST_LETTERS - 60) // 2  # so that what is short is not shortened again
+    return f"{text[:half]} ... ({len(text) - 2 * half:,} letters) ... {text[-half:]}"
+
+
 class Failure(NamedTuple):
     """Why a step has no result."""
 
@@ -63,4 +77,12 @@ class Sealed(NamedTuple):
     content: bytes
 
 
-__all__ = ["Failure", "Result", "Sealed", "Step"]
+@dataclass(frozen=True)
+class SealedClaim(Claim):
+    """A claim of which only what it says of rates is to be seen."""
+
+    content: bytes = b""
+    """What else is known, sealed."""
+
+
+__all__ = ["Failure", "Result", "Sealed", "SealedClaim", "Step", "shortened"]

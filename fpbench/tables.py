@@ -141,17 +141,19 @@ def _cross(columns: DataFrame, name: str) -> tuple[Codes, tuple[str, ...]]:
     names = [""]
     for _, column in columns.items():
         categories = column.cat.categories
-        codes = codes.astype(np.int32) * len(categories) + column.cat.codes.to_numpy()
-        names = [f"{group} x {c}" if group else str(c) for group in names for c in categories]
+        size = len(categories)
+        codes = codes.astype(np.int32) * size + column.cat.codes.to_numpy()
         # Those that nobody is in are left out at once: many columns have more than memory holds.
-        members = np.bincount(codes, minlength=len(names)) > 0
-        names = [group for group, anybody in zip(names, members, strict=True) if anybody]
-        if len(names) > _MOST_GROUPS:  # and another column makes no fewer
+        members = np.bincount(codes, minlength=len(names) * size) > 0
+        present = np.flatnonzero(members).tolist()
+        if len(present) > _MOST_GROUPS:  # and another column makes no fewer
             crossed = " x ".join(map(str, columns.columns))
             raise DataError(
                 f"data set {name!r}: the sensitive attribute {crossed} has more than "
                 f"{_MOST_GROUPS} groups"
             )
+        pairs = [(names[i // size], categories[i % size]) for i in present]
+        names = [f"{group} x {c}" if group else str(c) for group, c in pairs]
         codes = (np.cumsum(members) - 1).astype(np.int8)[codes]
     if len(set(names)) < len(names):
         twice = next(group for group in names if names.count(group) > 1)

@@ -64,5 +64,5 @@ def test_what_an_adversary_gives_back_runs_nowhere_else(tmp_path, monkeypatch):
     matrix = MATRIX | {"adversary": [{"use": "smuggler"}]}
     frame = fpbench.run(matrix, out=tmp_path / "run", jobs=2).frame()
     (reason,) = set(frame["reason"])
-    assert reason.startswith("guess smuggler: what it gives must be plain arrays and numbers: not")
+    assert reason.startswith("guess smuggler: measure 'gift' must be a text, None, or a number of")
     assert not (tmp_path / "mark").exists()

@@ -109,7 +109,7 @@ def main(number: int) -> None:
             send(channel, pickle.dumps(_tell(receive(channel))))
 
 
-def _tell(request: bytes) -> Told | Unopened:
+def _tell(request: bytes | bytearray) -> Told | Unopened:
     try:
         component, home = pickle.loads(request)
     except Exception as error:  # whatever its module does when it is imported

@@ -1,0 +1,99 @@
+"""Values in the header of an answer: measures, and claims about rates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from fpbench.errors import PluginError
+from fpbench.packing import pack
+from fpbench.rates import RateConstraint
+from fpbench.records import Measures
+from fpbench.wire import Message, Unreadable
+
+_ODD = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+"""Numbers that JSON has no word for."""
+
+
+def write_measures(measures: Measures) -> dict[str, Any]:
+    """Names and plain values.
+
+    Raises
+    ------
+    PluginError
+        If there is anything else in them.
+    """
+    if not isinstance(measures, Mapping):
+        raise PluginError(f"measures must be a dictionary, not a {type(measures).__name__}")
+    pack(measures, lambda _: 0)  # which refuses what is no number or text
+    return {str(name): write_scalar(value) for name, value in measures.items()}
+
+
+def write_scalar(value: Any) -> Any:
+    """A plain value; a number that JSON has no word for is a list with its name."""
+    match value:
+        case None:
+            return None
+        case bool() | np.bool_():
+            return bool(value)
+        case float() | np.floating():
+            plain = float(value)
+            return plain if math.isfinite(plain) else [str(plain)]
+        case int() | np.integer():
+            return int(value)
+    return str(value)
+
+
+def read_measures(message: Message, name: str = "measures") -> Measures:
+    """Measures, out of a field."""
+    return {key: read_scalar(value) for key, value in message.field(name, dict).items()}
+
+
+def read_scalar(value: Any) -> Any:
+    """The value that `write_scalar` wrote."""
+    if isinstance(value, list):
+        if len(value) == 1 and isinstance(value[0], str) and value[0] in _ODD:
+            return _ODD[value[0]]
+    elif not isinstance(value, dict):
+        return value
+    raise Unreadable("a measure must be a text, None, or a number")
+
+
+def write_constraint(constraint: RateConstraint | None) -> list[Any] | None:
+    """A claim about rates as a list; its tolerance is kept exactly."""
+    if constraint is None:
+        return None
+    if not isinstance(constraint, RateConstraint):
+        raise PluginError(f"a claim must be a RateConstraint, not {type(constraint).__name__}")
+    tolerance = constraint.tolerance
+    if isinstance(tolerance, Fraction):
+        said: list[Any] = [tolerance.numerator, tolerance.denominator]
+    else:
+        said = [write_scalar(tolerance)]
+    return [constraint.metric, constraint.form, *said]
+
+
+def read_constraint(message: Message, name: str) -> RateConstraint | None:
+    """A claim about rates, out of a field."""
+    said = message.field(name, list, type(None))
+    if said is None:
+        return None
+    metric, form, *tolerance = said
+    if not all(type(word) is str for word in (metric, form)):
+        raise Unreadable(f"the field {name!r} of its answer is no claim about rates")
+    if len(tolerance) == 2 and all(type(number) is int for number in tolerance):
+        return RateConstraint(metric, Fraction(*tolerance), form)
+    (number,) = tolerance
+    if type(number) not in (int, float):
+        raise Unreadable(f"the field {name!r} of its answer is no claim about rates")
+    return RateConstraint(metric, number, form)
+
+
+__all__ = [
+    "read_constraint", "read_measures", "read_scalar", "write_constraint", "write_measures",
+    "write_scalar",
+]  # fmt: skip
