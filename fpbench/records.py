@@ -284,9 +284,11 @@ class Correction:
 
     @property
     def gap(self) -> float | None:
-        """(objective - bound) / objective; 0 when proven optimal."""
+        """(objective - bound) / objective; 0 when proven optimal, None where there is none."""
         if self.objective is None or self.bound is None:
             return None
         if self.objective == self.bound:
             return 0.0
+        if self.objective == 0:
+            return None
         return (self.objective - self.bound) / abs(self.objective)

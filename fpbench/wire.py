@@ -22,7 +22,7 @@ from fpbench.errors import PluginError
 
 MOST_HEADER = 4 * 2**20
 """Bytes of a header: names, numbers and texts; everything else are arrays."""
-_MOST_ITEMS = 100_000
+_MOST_ITEMS = 50_000
 _DEEPEST = 8
 _MOST_DIGITS = 3_100
 """Of a whole number; a measure may have 10,000 bits."""
@@ -102,6 +102,8 @@ def unpack(content: bytearray | bytes) -> Message:
 
 
 def _header(text: bytes) -> dict[str, Any]:
+    if text.count(b'"') > 4 * _MOST_ITEMS:  # texts are left out next, which takes memory for each
+        raise Unreadable("the header of its answer has too many texts")
     bare = _TEXT.sub(b"", text)
     if sum(map(bare.count, (b",", b":", b"[", b"{"))) > _MOST_ITEMS:
         raise Unreadable("the header of its answer has too many items")
