@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import json
 import os
+import pickle
 import signal
+import struct
 import subprocess
 import sys
+import tempfile
 import time
 import weakref
 from pathlib import Path
@@ -238,9 +242,210 @@ class Smuggler(Adversary):
         )
 
 
+class _Call:
+    """Pickles as a call."""
+
+    def __init__(self, function, *arguments):
+        self.pair = function, arguments
+
+    def __reduce__(self):
+        return self.pair
+
+
+def _nested():
+    """A pickle of 800 bytes that changes lists whose `repr` has no end."""
+    pieces = [b"\x80\x04", b"]", b"\x94"]
+    pieces += [b"]\x94(" + (b"h" + bytes([k])) * 10 + b"e" for k in range(60)]
+    return b"".join([*pieces, b"}b."])
+
+
+def _raw(header, body=b""):
+    head = json.dumps(header).encode()
+    return struct.pack("!I", len(head)) + head + bytes(-(4 + len(head)) % 16) + body
+
+
+_FAILED = {"kind": "failure", "seconds": 1.0, "reason": "r", "trace": "t", "bad_input": False,
+           "arrays": []}  # fmt: skip
+FORGED = {
+    "objects": lambda n: pickle.dumps(
+        _Call(np.ndarray, (n,), "O", struct.pack("<Q", 0x4141414141414141) * n)
+    ),
+    "offset": lambda n: pickle.dumps(_Call(np.ndarray, (n,), "u1", bytes(64), -(1 << 40))),
+    "before": lambda n: pickle.dumps(_Call(np.ndarray, (16,), "u1", bytes(64), -16)),
+    "uninitialised": lambda n: pickle.dumps(_Call(np.ndarray, (n,), "u1")),
+    "nested": lambda n: _nested(),
+    "runs": lambda n: pickle.dumps(Evil()),
+    "pointers": lambda n: _raw(_FAILED | {"kind": "guess", "arrays": [["|O8", n]]}, bytes(8 * n)),
+    "lies": lambda n: _raw(_FAILED | {"kind": "guess", "arrays": [["<i8", 2**45]]}, bytes(64)),
+    "numbers": lambda n: _raw(_FAILED | {"reason": 123, "trace": 456}),
+    "mapping": lambda n: _raw(_FAILED | {"reason": {"a": 1}, "trace": None}),
+    "long": lambda n: _raw(_FAILED | {"seconds": "long"}),
+    "huge": lambda n: _raw(_FAILED | {"seconds": 10**400}),
+    "nan": lambda n: _raw(_FAILED | {"seconds": float("nan")}),
+    "below": lambda n: _raw(_FAILED | {"seconds": -1e300}),
+    "essay": lambda n: _raw(_FAILED | {"reason": "x" * 3_000_000}),
+    "nothing": lambda n: b"",
+}
+"""What a hostile component may answer with, chosen byte by byte."""
+
+
+def forge(what, n):
+    """Have this process answer with something else than its result."""
+    from fpbench import one_use, processes
+
+    def send(channel, content):
+        if what == "flood":  # of a size that no answer has, and without end
+            channel.sendall(struct.pack("!Q", 2**62))
+            while True:
+                channel.sendall(bytes(2**20))
+        processes.send(channel, FORGED[what](n))
+
+    one_use.send = send
+
+
+Forgery = Literal[
+    "none", "objects", "offset", "before", "uninitialised", "nested", "runs", "pointers", "lies",
+    "numbers", "mapping", "long", "huge", "nan", "below", "essay", "nothing", "flood",
+]  # fmt: skip
+
+
+class Forger(Adversary):
+    """Answers with bytes of its own choice."""
+
+    name = "forger"
+    summary = "forges its answer"
+    sees = frozenset({"features"})
+    what: Forgery = Field("none", description="what it answers with")
+
+    def guess(self, view, rng):
+        n, m = len(view.target), len(view.attack)
+        if self.what != "none":
+            forge(self.what, n)
+        return Guess(np.zeros(n, int), np.ones(n), np.arange(m), np.zeros(m, int), np.ones(m))
+
+
+class Cheat(Corrector):
+    """So does this one."""
+
+    name = "cheat"
+    summary = "forges its answer"
+    what: Forgery = Field("none", description="what it answers with")
+
+    def correct(self, problem):
+        if self.what != "none":
+            forge(self.what, len(problem.guess))
+        return Correction(1 - problem.guess, SolverStatus.FEASIBLE, 1.0)
+
+
+def _ways():
+    """Every way in which fpbench loads a data set, by name."""
+    import fpbench
+    from fpbench.actions import ACTIONS
+    from fpbench.builtin.datasets.adult import Adult
+    from fpbench.builtin.datasets.census_synthetic import CensusSynthetic
+    from fpbench.plugins import discover
+
+    home = fpbench.DataHome.default()
+    flock = discover().component("dataset", "flock")
+    few, folder = CensusSynthetic(rows=200), tempfile.mkdtemp()
+    return {
+        "name": lambda: fpbench.dataset("flock"),
+        "generated": lambda: fpbench.dataset("census-synthetic", rows=200),
+        "file": lambda: fpbench.dataset("adult"),
+        "component": lambda: fpbench.component("dataset", "flock").load(home),
+        "catalog": lambda: flock().load(home),
+        "class": few.load,
+        "without checks": lambda: CensusSynthetic.model_construct(rows=200).load(home),
+        "of another": lambda: CensusSynthetic.load(few, home),
+        "inherited": lambda: type("Mine", (CensusSynthetic,), {})(rows=200).load(home),
+        "step": lambda: ACTIONS["load"](few, (home,), None),
+        "file of a class": lambda: Adult().load(home),
+        "read": lambda: Adult().read(home),
+        "find": lambda: home.find("adult.data"),
+        "elsewhere": lambda: fpbench.DataHome((Path("/"),)).find("etc/hostname"),
+        "missing": lambda: home.missing(Adult().files),
+        "fetch": lambda: home.fetch(Adult().files[0]),
+        "run": lambda: [row["reason"] for row in fpbench.run(_SMALL, out=folder).rows()],
+        "started": lambda: subprocess.run(
+            [sys.executable, "-c", "import fpbench; fpbench.dataset('census-synthetic', rows=200)"],
+            check=True, capture_output=True, text=True,
+        ),
+    }  # fmt: skip
+
+
+_SMALL = {
+    "dataset": [{"use": "census-synthetic", "rows": 200}],
+    "learner": [{"use": "parrot"}],
+    "disclosure": [{"use": "oracle"}],
+    "adversary": [{"use": "coin"}],
+    "corrector": [{"use": "none"}],
+}
+
+
+class Loader(Hunter):
+    """Asks fpbench for the data, in every way there is; says what it was answered."""
+
+    name = "loader"
+    summary = "loads what it is to guess"
+
+    def guess(self, view, rng):
+        guess = super().guess(view, rng)
+        for name, way in _ways().items():
+            try:
+                said = f"came: {way()}"
+            except Exception as error:
+                said = f"{type(error).__name__}: {error} {getattr(error, 'stderr', '')}"
+            guess.notes[f"way_{name}"] = said
+        names = ("HOME", "PATH", "HARMLESS", "FPBENCH_DATA", "FPBENCH_CURATOR_TOKEN", "MY_PASSWORD")
+        guess.notes["has"] = " ".join(name for name in names if name in os.environ)
+        there = Path("/proc/self/environ").read_bytes() + Path(
+            f"/proc/{os.getppid()}/environ").read_bytes()  # fmt: skip
+        guess.notes["hidden"] = " ".join(name for name in names if name.encode() in there)
+        return guess
+
+
+class Stranger(Hunter):
+    """Tries what another user may not."""
+
+    name = "stranger"
+    summary = "runs as another user"
+    coordinator: int = Field(0, ge=0, description="the process that holds the truth")
+
+    def guess(self, view, rng):
+        guess = super().guess(view, rng)
+
+        def tried(act):
+            try:
+                act()
+            except OSError as error:
+                return type(error).__name__
+            return "opened"
+
+        guess.notes.update(
+            user=os.getuid(),
+            groups=" ".join(map(str, os.getgroups())),
+            secret=tried(lambda: Path(os.environ["EVIL_MARK"]).read_text()),
+            memory=tried(lambda: Path(f"/proc/{self.coordinator}/mem").open("rb").close()),
+            back=tried(lambda: os.setuid(0) if os.getuid() else None),
+        )
+        return guess
+
+
+class Reader(Corrector):
+    """Says what it finds in its environment."""
+
+    name = "reader"
+    summary = "reads its environment"
+
+    def correct(self, problem):
+        has = os.environ.get("MY_PASSWORD", ""), os.environ.get("FPBENCH_DATA", "")
+        said = {"read": " ".join(has)}
+        return Correction(1 - problem.guess, SolverStatus.FEASIBLE, 1.0, measures=said)
+
+
 @hookimpl
 def fpbench_correctors():
-    return [Trouble]
+    return [Trouble, Cheat, Reader]
 
 
 @hookimpl
@@ -250,4 +455,4 @@ def fpbench_learners():
 
 @hookimpl
 def fpbench_adversaries():
-    return [Hunter, TunedHunter, Smuggler]
+    return [Hunter, TunedHunter, Smuggler, Forger, Loader, Stranger]
