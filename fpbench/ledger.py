@@ -6,21 +6,19 @@ import math
 from collections.abc import Iterable
 from fractions import Fraction
 from os import PathLike
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from typing import NamedTuple, get_args
 
 from fpbench.conversion import epsilon_to_rho, rho_to_epsilon
 from fpbench.decimals import as_written
 from fpbench.errors import BudgetError, InputError, nearest
-from fpbench.ledger_books import Amount, Book, FileBook, MemoryBook, Spending
-from fpbench.privacy import (
-    Guarantee,
-    Neighbours,
-)
-
-Accounting: TypeAlias = Literal["basic", "zcdp"]
-"""How costs add up: epsilons and deltas, or rhos of zero-concentrated differential privacy."""
+from fpbench.ledger_books import Accounting, Amount, Book, MemoryBook, Spending, price
+from fpbench.ledger_files import FileBook
+from fpbench.privacy import Guarantee, Neighbours
 
 ACCOUNTINGS: tuple[Accounting, ...] = get_args(Accounting)
+
+_MOST_TIMES = 2**63 - 1
+"""What an SQLite file can hold."""
 
 
 class Balance(NamedTuple):
@@ -52,12 +50,14 @@ class Ledger:
         `basic`: epsilons and deltas add up. `zcdp`: rhos add up, and their sum must have the
         budget's epsilon at its delta; many small releases cost less this way.
     path
-        A file to keep it in, made if it is not there; SQLite, on a local disk.
+        A file to keep it in, made if it is not there; SQLite, on a local disk. All that was spent
+        is in this one file, and every entry is checked when it is opened.
 
     Raises
     ------
     InputError
-        If a parameter is out of range, or the file is no ledger or one of another budget.
+        If a parameter is out of range, or the file is no ledger, one of another budget, or not
+        whole.
     """
 
     def __init__(
@@ -116,13 +116,13 @@ class Ledger:
             If a guarantee is of another relation, or has no rho with `zcdp` accounting.
         """
         parts = [guarantee] if isinstance(guarantee, Guarantee) else list(guarantee)
-        if not (times >= 1 and float(times).is_integer()):
+        if not (1 <= times <= _MOST_TIMES and int(times) == times):
             raise InputError(f"times must be a whole number, 1 or more, not {times!r}")
         for part in parts:
             self._accept(part)
         if self._free or not parts:
             return
-        costs = [self._cost(part) for part in parts]
+        costs = [price(part, self.accounting) for part in parts]
         first, second = (
             int(times) * sum(amounts, Fraction(0)) for amounts in zip(*costs, strict=True)
         )
@@ -169,16 +169,6 @@ class Ledger:
                 f"the budget is for neighbours = {self.neighbours!r}, and this release is private "
                 f"for neighbours = {guarantee.neighbours!r}"
             )
-        if self.accounting == "zcdp" and guarantee.rho is None:
-            raise InputError(
-                "the budget is accounted for by zcdp, and the guarantee of this release has no rho"
-            )
-
-    def _cost(self, guarantee: Guarantee) -> Amount:
-        if self.accounting == "basic":
-            return as_written(guarantee.epsilon), as_written(guarantee.delta)
-        assert guarantee.rho is not None
-        return as_written(guarantee.rho), Fraction(0)
 
     def _left(self, total: Amount) -> tuple[float, float]:
         first, second = (

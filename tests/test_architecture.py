@@ -70,7 +70,7 @@ FLOORS = [
         "tree_recipe",
     ],
     [
-        "ledger",
+        "ledger_tables",
         "rates",
         "regions",
         "tallies",
@@ -83,6 +83,7 @@ FLOORS = [
     ],
     [
         "access",
+        "ledger_files",
         "constraints",
         "records",
         "comparability",
@@ -92,6 +93,7 @@ FLOORS = [
         "private_trees",
     ],
     [
+        "ledger",
         "protocols",
         "tables",
         "facts",

@@ -1,6 +1,7 @@
 import math
 import os
 import pickle
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -186,7 +187,7 @@ def test_budgets_that_are_none_are_refused(budget, message, tmp_path):
     assert not (tmp_path / "ledger.db").exists()
 
 
-@pytest.mark.parametrize("times", [0, -1, 1.5, math.nan, math.inf])
+@pytest.mark.parametrize("times", [0, -1, 1.5, math.nan, math.inf, 2**63])
 def test_times_that_are_none_are_refused(make, times):
     with pytest.raises(InputError, match="times must be a whole number"):
         make(1.0).spend(TENTH, times=times)
@@ -258,17 +259,264 @@ def test_a_file_that_disappears_is_no_fresh_budget(tmp_path):
         ledger.spend(TENTH)
 
 
-@pytest.mark.parametrize(
-    "harm",
-    ["DELETE FROM total", "UPDATE total SET first = 'abc'", "UPDATE total SET first = '1/0'"],
-)
+HARM = {
+    "no total": "DELETE FROM total",
+    "two totals": "INSERT INTO total SELECT * FROM total",
+    "total a word": "UPDATE total SET first = 'abc'",
+    "total divided by zero": "UPDATE total SET first = '1/0'",
+    "total zero": "UPDATE total SET first = '0'",
+    "total negative": "UPDATE total SET first = '-1000'",
+    "total too large": "UPDATE total SET first = '1000'",
+    "total nan": "UPDATE total SET first = 'nan'",
+    "total infinite": "UPDATE total SET first = 'inf'",
+    "total with an exponent": "UPDATE total SET first = '1e99999999'",
+    "total without end": f"UPDATE total SET first = '{'9' * 100_000}'",
+    "total bytes": "UPDATE total SET first = x'ff'",
+    "total as large as a file allows": "UPDATE total SET first = zeroblob(2000000)",
+    "delta of the total": "UPDATE total SET second = '1'",
+    "number of entries": "UPDATE total SET entries = 2",
+    "hash of the total": "UPDATE total SET chain = 'abc'",
+    "all entries deleted": "DELETE FROM entries",
+    "first entry deleted": "DELETE FROM entries WHERE id = 1",
+    "middle entry deleted": "DELETE FROM entries WHERE id = 2",
+    "last entry deleted": "DELETE FROM entries WHERE id = 3",
+    "an entry more": "INSERT INTO entries SELECT 4, epsilon, delta, neighbours, rho, times, note, at,"
+    " chain FROM entries WHERE id = 3",
+    "entries swapped": "UPDATE entries SET id = CASE id WHEN 1 THEN -2 ELSE -1 END WHERE id < 3",
+    "last entry and its total taken back": "DELETE FROM entries WHERE id = 3; UPDATE total SET "
+    "first = '1/5', entries = 2, chain = (SELECT chain FROM entries WHERE id = 2); "
+    "UPDATE entries SET times = 1; UPDATE entries SET note = 'x' WHERE id = 1",
+    "a trigger": "CREATE TRIGGER t AFTER INSERT ON entries BEGIN DELETE FROM entries; END",
+    "a view": "CREATE VIEW v AS SELECT * FROM entries",
+    "another table": "CREATE TABLE people (name TEXT)",
+    "no entries": "DROP TABLE entries",
+    "epsilon": "UPDATE entries SET epsilon = 1e-9 WHERE id = 2",
+    "epsilon infinite": "UPDATE entries SET epsilon = 9e999 WHERE id = 2",
+    "epsilon a word": "UPDATE entries SET epsilon = 'x' WHERE id = 2",
+    "delta": "UPDATE entries SET delta = 0.5 WHERE id = 2",
+    "neighbours": "UPDATE entries SET neighbours = 'add-remove' WHERE id = 2",
+    "rho": "UPDATE entries SET rho = NULL WHERE id = 2",
+    "times": "UPDATE entries SET times = 0 WHERE id = 2",
+    "note": "UPDATE entries SET note = 'nothing' WHERE id = 2",
+    "note that is no text": "UPDATE entries SET note = CAST(x'ff' AS TEXT) WHERE id = 2",
+    "note of bytes": "UPDATE entries SET note = x'ff' WHERE id = 2",
+    "time": "UPDATE entries SET at = '1999' WHERE id = 2",
+    "hash": "UPDATE entries SET chain = '' WHERE id = 2",
+}
+
+
+@pytest.mark.parametrize("harm", HARM.values(), ids=HARM.keys())
 def test_a_damaged_file_is_an_error_not_a_budget(tmp_path, harm):
+    path = tmp_path / "ledger.db"
+    ledger = Ledger(1.0, path=path)
+    for _ in range(3):
+        ledger.spend(TENTH)
+    with closing(sqlite3.connect(path)) as damaged:
+        damaged.executescript(harm)
+    with pytest.raises(InputError, match=f"the ledger {path} cannot be used: ") as refused:
+        Ledger(1.0, path=path)
+    assert len(str(refused.value)) < 400
+
+
+def test_a_write_that_another_program_spoiled_is_noticed_before_the_next(tmp_path):
+    path = tmp_path / "ledger.db"
+    ledger = Ledger(1.0, path=path)
+    ledger.spend(TENTH)
+    with closing(sqlite3.connect(path)) as damaged, damaged:
+        damaged.execute("DELETE FROM entries")
+    with pytest.raises(InputError, match="damaged"):
+        ledger.spend(TENTH)
+
+
+def test_terms_that_were_edited_are_refused(tmp_path):
     path = tmp_path / "ledger.db"
     Ledger(1.0, path=path).spend(TENTH)
     with closing(sqlite3.connect(path)) as damaged, damaged:
+        damaged.execute("UPDATE terms SET value = '100.0' WHERE name = 'epsilon'")
+    with pytest.raises(InputError, match="entry 1 is not the one that was written"):
+        Ledger(100.0, path=path)
+
+
+# Copies of it
+
+
+def test_the_file_alone_is_the_whole_ledger(tmp_path):
+    ledger = Ledger(1.0, path=tmp_path / "ledger.db")
+    for step in range(1, 6):
+        ledger.spend(TENTH)
+        copy = shutil.copy(ledger._book.path, tmp_path / f"copy{step}.db")
+        assert Ledger(1.0, path=copy).spent.epsilon == step / 10
+    assert [path.name for path in tmp_path.glob("ledger.db*")] == ["ledger.db"]
+
+
+def pages(content, size=512):
+    return [content[start : start + size] for start in range(0, len(content), size)]
+
+
+def test_a_copy_taken_during_a_write_is_whole_or_refused(tmp_path):
+    """Every mixture of old and new sectors that a copy may hold, of writes that split pages too."""
+    path, copy = tmp_path / "ledger.db", tmp_path / "copy.db"
+    ledger, spent, whole, refused = Ledger(1e6, path=path), 0, 0, 0
+    rng = np.random.default_rng(0)
+    for step in range(12):
+        before = path.read_bytes()
+        entries = int(rng.integers(1, 60))
+        ledger.spend([Guarantee(0.25)] * entries, "a query")
+        after = path.read_bytes()
+        for size in (4096, 512):
+            old, new = pages(before, size), pages(after, size)
+            old += [bytes(size)] * (len(new) - len(old))
+            differ = [
+                i for i, (one, other) in enumerate(zip(old, new, strict=True)) if one != other
+            ]
+            for _ in range(15):
+                chosen = [i for i in differ if rng.random() < 0.5]
+                mixed = [new[i] if i in chosen else old[i] for i in range(len(new))]
+                ends = {len(before), len(after)}
+                copy.write_bytes(b"".join(mixed)[: int(rng.choice(sorted(ends)))])
+                try:
+                    held = Ledger(1e6, path=copy)
+                except InputError:
+                    refused += 1
+                else:
+                    whole += 1
+                    left = held.spent.epsilon
+                    assert sum(entry.guarantee.epsilon for entry in held.entries) == left
+                    assert left in (spent, spent + entries * 0.25), (step, size, chosen)
+        spent += entries * 0.25
+    assert refused > 100 and whole > 0
+
+
+def test_copies_of_a_busy_or_killed_ledger_never_hold_less_than_was_paid(tmp_path):
+    """Only the one file is copied: while processes write, and after they were killed at it."""
+    path, amount = tmp_path / "ledger.db", 2.0**-20
+    paid, opened = 0, 0
+
+    def check(number):
+        nonlocal opened
+        said, copy = paid, tmp_path / f"copy{number}.db"
+        shutil.copyfile(path, copy)
+        try:
+            held = Ledger(1.0, path=copy).spent.epsilon
+        except InputError:  # refused
+            pass
+        else:
+            opened += 1
+            assert held >= said * amount
+
+    for attempt in range(4):
+        (victim,) = hammers(path, 1, amount)
+        with victim:
+            for number in range(8):
+                for _ in range(3):
+                    assert victim.stdout.readline() == "paid\n"
+                    paid += 1
+                check(f"{attempt}-{number}")
+            os.kill(victim.pid, signal.SIGKILL)
+            paid += victim.stdout.read().split().count("paid")
+        check(attempt)
+        assert Ledger(1.0, path=path).spent.epsilon >= paid * amount
+    assert opened > 4
+
+
+@pytest.mark.parametrize("content", [b"", "only the first page of a file in WAL mode"])
+def test_a_file_that_is_there_and_empty_is_no_fresh_budget(tmp_path, content):
+    path = tmp_path / "ledger.db"
+    path.touch()
+    if content:
+        with closing(sqlite3.connect(path)) as db:
+            db.execute("PRAGMA journal_mode = WAL")
+    before = path.read_bytes()
+    with pytest.raises(InputError, match="is empty: a ledger that was copied without"):
+        Ledger(1.0, path=path)
+    assert path.read_bytes() == before
+
+
+FIRST_VERSION = """
+PRAGMA journal_mode = WAL;
+BEGIN;
+PRAGMA application_id = 1718643815;
+CREATE TABLE terms (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE total (first TEXT NOT NULL, second TEXT NOT NULL);
+INSERT INTO total VALUES ('3/10', '0');
+CREATE TABLE entries (id INTEGER PRIMARY KEY, epsilon REAL NOT NULL, delta REAL NOT NULL, neighbours
+TEXT NOT NULL, rho REAL, times INTEGER NOT NULL, note TEXT NOT NULL, at TEXT NOT NULL DEFAULT
+(strftime('%Y-%m-%dT%H:%M:%fZ', 'now')));
+INSERT INTO terms VALUES ('epsilon', '1.0'), ('delta', '0.0'), ('neighbours', 'attribute'),
+('accounting', 'basic');
+INSERT INTO entries (epsilon, delta, neighbours, rho, times, note) VALUES
+(0.1, 0.0, 'attribute', NULL, 1, 'one'), (0.1, 0.0, 'attribute', 0.005, 2, 'two');
+COMMIT;
+"""
+
+
+@pytest.fixture
+def first_version(tmp_path):
+    """A ledger of the first version whose process was killed: all of it is in the log beside it."""
+    live = tmp_path / "live.db"
+    with closing(sqlite3.connect(live, isolation_level=None)) as db:
+        db.executescript(FIRST_VERSION)
+        for suffix in ("", "-wal"):
+            shutil.copyfile(f"{live}{suffix}", tmp_path / f"ledger.db{suffix}")
+    return tmp_path / "ledger.db"
+
+
+def test_a_ledger_of_the_first_version_is_written_anew(first_version, tmp_path):
+    ledger = Ledger(1.0, path=first_version)
+    assert ledger.spent.epsilon == 0.3
+    assert [(entry.times, entry.note) for entry in ledger.entries] == [(1, "one"), (2, "two")]
+    assert [path.name for path in tmp_path.glob("ledger.db*")] == ["ledger.db"]
+    ledger.spend(TENTH)
+    assert Ledger(1.0, path=shutil.copy(first_version, tmp_path / "copy.db")).spent.epsilon == 0.4
+
+
+def test_a_ledger_of_the_first_version_without_its_log_is_refused(first_version):
+    first_version.with_name("ledger.db-wal").unlink()
+    with pytest.raises(InputError, match=r"copied without the file .*ledger\.db-wal beside it"):
+        Ledger(1.0, path=first_version)
+
+
+@pytest.mark.parametrize("harm", [
+    "UPDATE total SET first = '0'", "UPDATE total SET first = '1e99999999'", "DELETE FROM entries",
+    "DELETE FROM total", "UPDATE entries SET times = 1", "CREATE VIEW v AS SELECT 1",
+])  # fmt: skip
+def test_a_damaged_ledger_of_the_first_version_is_refused(first_version, harm):
+    with closing(sqlite3.connect(first_version)) as damaged, damaged:
         damaged.execute(harm)
     with pytest.raises(InputError, match="damaged"):
-        Ledger(1.0, path=path).spend(TENTH)
+        Ledger(1.0, path=first_version)
+
+
+def test_a_ledger_of_a_newer_version_is_left_alone(tmp_path):
+    path = tmp_path / "ledger.db"
+    Ledger(1.0, path=path).spend(TENTH)
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA user_version = 3")
+    with pytest.raises(InputError, match="of version 3, and this fpbench reads up to 2"):
+        Ledger(1.0, path=path)
+
+
+def test_a_ledger_of_the_first_version_may_be_opened_by_several_at_once(first_version):
+    start = threading.Barrier(4)
+
+    def spend(_):
+        start.wait()
+        Ledger(1.0, path=first_version).spend(TENTH)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(spend, range(4)))
+    assert Ledger(1.0, path=first_version).spent.epsilon == 0.7
+
+
+def test_what_a_file_would_round_or_drop_still_fits(tmp_path):
+    """Integers, a negative zero, the least and the greatest numbers: written and read as the same."""
+    path = tmp_path / "ledger.db"
+    ledger = Ledger(math.inf, path=path)
+    ledger.spend(Guarantee(1, -0.0), times=2**63 - 1)
+    ledger.spend([Guarantee(np.float64(1e308), 5e-324, rho=1), Guarantee(1e-9)], "ü \x00 \n")
+    again = Ledger(math.inf, path=path)
+    assert again.spent == ledger.spent
+    assert len(again.entries) == 3
 
 
 def test_a_refusal_says_what_is_left_to_the_last_digit():
@@ -288,8 +536,18 @@ def test_a_ledger_can_be_sent_to_another_process(tmp_path):
 def test_writes_are_on_disk_when_they_return(tmp_path):
     ledger = Ledger(1.0, path=tmp_path / "ledger.db")
     with ledger._book._turn() as db:
-        assert db.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
-        assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        assert db.execute("PRAGMA synchronous").fetchone() == (3,)  # EXTRA
+        assert db.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+
+
+def test_a_log_that_somebody_turned_on_is_turned_off(tmp_path):
+    path = tmp_path / "ledger.db"
+    Ledger(1.0, path=path).spend(TENTH)
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA journal_mode = WAL")
+    ledger = Ledger(1.0, path=path)
+    ledger.spend(TENTH)
+    assert Ledger(1.0, path=shutil.copy(path, tmp_path / "copy.db")).spent.epsilon == 0.2
 
 
 # Many at once
