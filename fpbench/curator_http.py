@@ -14,7 +14,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fpbench.curator_connections import Peer, counting_server, most_connections, place_of
 from fpbench.curator_service import RefusedError, Service
+from fpbench.curator_uploads import Uploads
 from fpbench.curator_wire import ABOUT, HISTOGRAM_QUERY
 from fpbench.errors import FpbenchError, InputError
 
@@ -22,19 +24,12 @@ if TYPE_CHECKING:
     from fastapi import FastAPI, Request
     from starlette.responses import Response
     from uvicorn import Server
-    from uvicorn.protocols.http.h11_impl import H11Protocol
 
 log = logging.getLogger("fpbench.curator")
 """One line of JSON a query: when, what was asked, what became of it; no data, no token."""
 
-_SECONDS_TO_ASK = 30.0
-"""Until the head of a request is there; a connection that waits longer is closed."""
-_SECONDS_TO_SEND = 60.0
 _AT_ONCE = 8
-"""Queries that are read and answered at the same time: each holds its cells in memory."""
-_MOST_CONNECTIONS = 500
-_MOST_OF_ONE = 100
-"""Connections, and those of one address: each holds a file of the few that a process may open."""
+"""Queries that are answered at the same time: each holds its cells in memory."""
 
 Work = Callable[[dict[str, Any]], Awaitable[Any]]
 """Answers a request, and says what may be logged of it."""
@@ -45,10 +40,15 @@ def make_app(service: Service) -> "FastAPI":
     from fastapi import FastAPI, Request
     from starlette.concurrency import run_in_threadpool
     from starlette.exceptions import HTTPException
-    from starlette.responses import JSONResponse, Response
+    from starlette.responses import Response
 
-    app = FastAPI(title="fpbench curator", docs_url=None, redoc_url=None, openapi_url=None)
+    # A redirection of /v1/about/ would lead to whatever host the caller named.
+    app = FastAPI(
+        title="fpbench curator", docs_url=None, redoc_url=None, openapi_url=None,
+        redirect_slashes=False,
+    )  # fmt: skip
     turns = asyncio.Semaphore(_AT_ONCE)
+    uploads = Uploads(service.most_bytes, _AT_ONCE)
 
     async def about(request: Request) -> Response:
         async def work(_: dict[str, Any]) -> Any:
@@ -59,15 +59,23 @@ def make_app(service: Service) -> "FastAPI":
     async def histogram(request: Request) -> Response:
         async def work(asked: dict[str, Any]) -> Any:
             _refuse_long(request, service.most_bytes)
-            async with turns:
-                body = await _body(request, service.most_bytes)
-                return await run_in_threadpool(service.answer, body, asked)
+            # Read before it is its turn: who sends slowly must not keep others waiting.
+            async with uploads.read(request.stream(), place_of(_address(request))) as parts, turns:
+                return await run_in_threadpool(service.answer, b"".join(parts), asked)
 
         return await _handled(service, request, "histogram", work)
 
-    async def unknown(_: Request, error: Exception) -> Response:
+    async def unknown(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        return JSONResponse({"error": error.detail}, error.status_code, error.headers)
+        status, detail = error.status_code, error.detail
+
+        async def work(_: dict[str, Any]) -> Any:
+            raise RefusedError(status, "unknown", detail)
+
+        response = await _handled(service, request, "unknown", work)
+        if response.status_code == status:
+            response.headers.update(error.headers or {})  # which methods there are
+        return response
 
     app.add_api_route(ABOUT, about, methods=["GET"])
     app.add_api_route(HISTOGRAM_QUERY, histogram, methods=["POST"])
@@ -80,9 +88,12 @@ async def _handled(service: Service, request: "Request", what: str, work: Work) 
     from starlette.responses import JSONResponse
 
     asked: dict[str, Any] = {}
-    address = request.client.host if request.client else ""
+    address = _address(request)
     try:
         service.admit(address, request.headers.get("authorization", "").encode("latin-1"))
+        peer = request.scope.get("state", {}).get("peer")
+        if isinstance(peer, Peer):
+            peer.known = True
         answer = JSONResponse(await work(asked))
     except RefusedError as refused:
         _log(what, address, refused.status, refused.outcome, asked)
@@ -93,6 +104,10 @@ async def _handled(service: Service, request: "Request", what: str, work: Work) 
         return _refusal(RefusedError(503, "failed", said))
     _log(what, address, 200, "answered", asked)
     return answer
+
+
+def _address(request: "Request") -> str:
+    return request.client.host if request.client else ""
 
 
 def _refusal(refused: RefusedError) -> "Response":
@@ -111,27 +126,6 @@ def _refuse_long(request: "Request", most: int) -> None:
     announced = request.headers.get("content-length", "0")
     if not announced.isdecimal() or int(announced) > most:
         raise RefusedError(413, "too long", f"longer than {most:,} bytes, the most a query can be")
-
-
-async def _body(request: "Request", most: int) -> bytes:
-    """What was sent; no more of it is read than a query can have."""
-    from starlette.requests import ClientDisconnect
-
-    parts, length = [], 0
-    try:
-        async with asyncio.timeout(_SECONDS_TO_SEND):
-            async for part in request.stream():
-                length += len(part)
-                if length > most:
-                    said = f"longer than {most:,} bytes, the most a query can be"
-                    raise RefusedError(413, "too long", said)
-                parts.append(part)
-    except TimeoutError:
-        said = f"the query did not arrive within {_SECONDS_TO_SEND:.0f} seconds"
-        raise RefusedError(408, "too slow", said) from None
-    except ClientDisconnect:
-        raise RefusedError(400, "cut off", "the query was cut off") from None
-    return b"".join(parts)
 
 
 def _log(what: str, address: str, status: int, outcome: str, asked: dict[str, Any]) -> None:
@@ -188,9 +182,10 @@ def make_server(
     """
     import uvicorn
 
+    most_connections()  # before somebody calls
     config = uvicorn.Config(
         make_app(service),
-        http=_connections(),
+        loop="asyncio",
         ssl_certfile=certfile,
         ssl_keyfile=keyfile,
         log_config=None,
@@ -206,41 +201,4 @@ def make_server(
         config.load()
     except OSError as error:  # of which ssl's are some
         raise InputError(f"the certificate or its key cannot be used: {error}") from error
-    return uvicorn.Server(config)
-
-
-def _connections() -> "type[H11Protocol]":
-    """How connections are carried: those that nobody needed a token for must not use up all files.
-
-    By h11 even where httptools is installed, which reads heads of any length.
-    """
-    from uvicorn.protocols.http.h11_impl import H11Protocol
-
-    class Connection(H11Protocol):
-        _timer: asyncio.TimerHandle | None = None
-
-        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-            super().connection_made(transport)
-            clients = [getattr(other, "client", None) for other in self.connections]
-            of_one = sum(other[:1] == (self.client or ())[:1] for other in clients if other)
-            if len(clients) > _MOST_CONNECTIONS or of_one > _MOST_OF_ONE:
-                transport.close()
-            else:
-                self._wait()
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            if self._timer is not None:
-                self._timer.cancel()
-            super().connection_lost(exc)
-
-        def _wait(self) -> None:
-            self._timer = self.loop.call_later(_SECONDS_TO_ASK, self._look, self.cycle)
-
-        def _look(self, last: object) -> None:
-            """Close it if no request has come since, and none is being answered."""
-            if self.cycle is last and (last is None or self.cycle.response_complete):
-                self.transport.close()
-            else:
-                self._wait()
-
-    return Connection
+    return counting_server(config)

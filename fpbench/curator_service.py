@@ -11,6 +11,7 @@ from typing import Any
 
 from fpbench.auditing import Mechanism
 from fpbench.curator import Curator
+from fpbench.curator_connections import place_of
 from fpbench.curator_wire import Query, most_bytes
 from fpbench.errors import BudgetError, FpbenchError, InputError
 from fpbench.ledger import Balance, Ledger
@@ -113,7 +114,7 @@ class Service:
         RefusedError
             If the address asks too often, or the token is not the right one.
         """
-        wait = self._limit.wait(address, time.monotonic())
+        wait = self._limit.wait(place_of(address), time.monotonic())
         if wait:
             raise RefusedError(429, "too many", "too many requests; wait", retry_after=wait)
         if not hmac.compare_digest(authorization, self._expected):

@@ -3,12 +3,19 @@
 import http.client
 import json
 import re
+import shutil
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 from contextlib import contextmanager
 from pathlib import Path
+
+import pytest
+
+from fpbench.curator_http import listen, make_server
 
 FPBENCH = Path(sys.executable).parent / "fpbench"
 TOKEN = "a-token-of-many-letters"
@@ -17,12 +24,13 @@ TOKEN = "a-token-of-many-letters"
 class Served:
     """A running `fpbench curator serve`."""
 
-    def __init__(self, where, *options, port=0):
+    def __init__(self, where, *options, port=0, files=None):
+        limited = ["sh", "-c", f'ulimit -n {files}; exec "$@"', "sh"] if files else []
         self.out = where / f"out-{time.monotonic_ns()}"
         self.errors = self.out.with_suffix(".errors")
         with self.out.open("w") as out, self.errors.open("w") as errors:
             self.process = subprocess.Popen(
-                [FPBENCH, "curator", "serve", *map(str, options), "--port", str(port)],
+                [*limited, FPBENCH, "curator", "serve", *map(str, options), "--port", str(port)],
                 cwd=where, stdout=out, stderr=errors,
             )  # fmt: skip
         end = time.monotonic() + 60
@@ -62,9 +70,9 @@ class Served:
 
 
 @contextmanager
-def serving(where, *options, port=0):
+def serving(where, *options, port=0, files=None):
     """A curator that ends with the block."""
-    served = Served(where, *options, port=port)
+    served = Served(where, *options, port=port, files=files)
     try:
         yield served
     finally:
@@ -79,3 +87,39 @@ def write_people(where, n=60):
     token.write_text(TOKEN + "\n")
     token.chmod(0o600)
     return ["people.csv", "--sensitive", "sex", "--ledger", "ledger.db", "--token-file", "token"]
+
+
+def make_certificate(where):
+    """The options of a certificate for 127.0.0.1, made by openssl."""
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("needs openssl to make a certificate")
+    subprocess.run(
+        [openssl, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
+         "-nodes", "-subj", "/CN=curator", "-addext", "subjectAltName=IP:127.0.0.1",
+         "-addext", "keyUsage=critical,digitalSignature,keyCertSign", "-days", "2",
+         "-keyout", "key.pem", "-out", "cert.pem"],
+        cwd=where, check=True, capture_output=True,
+    )  # fmt: skip
+    return ["--certfile", where / "cert.pem", "--keyfile", where / "key.pem"]
+
+
+@contextmanager
+def listening(service, certfile=None, keyfile=None):
+    """The port of a server in a thread."""
+    server = make_server(service, certfile, keyfile)
+    with listen("127.0.0.1", 0) as door:
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [door]})
+        thread.start()
+        try:
+            yield door.getsockname()[1]
+        finally:
+            server.should_exit = True
+            thread.join(20)
+
+
+def called(port, *, address="127.0.0.1", head=b"GET /v1/about HTTP/1.1\r\nHost: x\r\n"):
+    """A connection on which a request has begun."""
+    line = socket.create_connection(("127.0.0.1", port), 10, source_address=(address, 0))
+    line.sendall(head)
+    return line

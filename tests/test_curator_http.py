@@ -3,14 +3,12 @@
 import asyncio
 import json
 import logging
-import socket
-import threading
-from contextlib import contextmanager
 
 import pytest
+from serving import called, listening
 
-from fpbench import Curator, Guarantee, Ledger, curator_http
-from fpbench.curator_http import listen, make_app, make_server
+from fpbench import Curator, Guarantee, Ledger, curator_connections, curator_uploads
+from fpbench.curator_http import make_app
 from fpbench.curator_service import RefusedError, Service
 from fpbench.ledger import Balance
 
@@ -120,7 +118,7 @@ def test_without_its_ledger_it_answers_nothing(service, logged, tmp_path):
 
 
 def test_who_sends_too_slowly_is_cut_off(service, ledger, logged, monkeypatch):
-    monkeypatch.setattr(curator_http, "_SECONDS_TO_SEND", 0.05)
+    monkeypatch.setattr(curator_uploads, "SECONDS_TO_SEND", 0.05)
     assert post(service, QUERY[:5], 5.0, QUERY[5:])[0] == 408
     assert logged()["outcome"] == "too slow"
     assert post(service, QUERY[:5], None)[0] == 400
@@ -134,30 +132,9 @@ def test_what_grows_too_long_is_not_read_to_its_end(service, logged):
     assert logged()["outcome"] == "too long"
 
 
-@contextmanager
-def served(service):
-    """The port of a server in a thread."""
-    server = make_server(service)
-    with listen("127.0.0.1", 0) as door:
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [door]})
-        thread.start()
-        try:
-            yield door.getsockname()[1]
-        finally:
-            server.should_exit = True
-            thread.join(20)
-
-
-def called(port, *, address="127.0.0.1", head=b"GET /v1/about HTTP/1.1\r\nHost: x\r\n"):
-    """A connection on which a request has begun."""
-    line = socket.create_connection(("127.0.0.1", port), 10, source_address=(address, 0))
-    line.sendall(head)
-    return line
-
-
 def test_who_never_finishes_a_request_is_hung_up_on(service, monkeypatch):
-    monkeypatch.setattr(curator_http, "_SECONDS_TO_ASK", 0.2)
-    with served(service) as port:
+    monkeypatch.setattr(curator_connections, "SECONDS_TO_ASK", 0.2)
+    with listening(service) as port:
         with called(port) as slow:
             assert slow.recv(10) == b""
         # Nor does it help to have finished one before.
@@ -168,36 +145,49 @@ def test_who_never_finishes_a_request_is_hung_up_on(service, monkeypatch):
 
 
 def test_a_request_that_takes_longer_is_still_answered(service, monkeypatch):
-    monkeypatch.setattr(curator_http, "_SECONDS_TO_ASK", 0.1)
-    monkeypatch.setattr(curator_http, "_SECONDS_TO_SEND", 0.5)
+    monkeypatch.setattr(curator_connections, "SECONDS_TO_ASK", 0.1)
+    monkeypatch.setattr(curator_uploads, "SECONDS_TO_SEND", 0.5)
     head = f"POST /v1/histogram HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n"
     with (
-        served(service) as port,
+        listening(service) as port,
         called(port, head=f"{head}Content-Length: 9\r\n\r\n".encode()) as slow,
     ):
         assert slow.recv(1 << 16).startswith(b"HTTP/1.1 408")
 
 
-def test_nobody_takes_all_connections(service, monkeypatch):
-    monkeypatch.setattr(curator_http, "_MOST_OF_ONE", 3)
-    monkeypatch.setattr(curator_http, "_MOST_CONNECTIONS", 5)
-    with served(service) as port:
+@pytest.mark.parametrize("path", ["/v1/about/", "/v1/histogram/", "/v2", "//v1/about", "/"])
+def test_other_paths_are_limited_and_logged_as_all_requests_are(ledger, path, logged):
+    curator = Curator([0, 1, 1, 0], ["a", "b"], ledger=ledger)
+    service = Service(curator, ledger, TOKEN, rate=3.0)
+    token = f"Authorization: Bearer {TOKEN}\r\n"
+    with listening(service) as port:
 
-        def answered(line):
-            line.sendall(b"\r\n")
-            return line.recv(1 << 16)[:12] == b"HTTP/1.1 401"
+        def ask(head):
+            with called(
+                port, head=f"GET {path} HTTP/1.1\r\nHost: evil.example\r\n".encode()
+            ) as line:
+                line.sendall(f"{head}Connection: close\r\n\r\n".encode())
+                with line.makefile("rb") as answers:
+                    return answers.read().decode()
 
-        def refused(address):
-            try:
-                with called(port, address=address) as line:
-                    return not answered(line)
-            except ConnectionError:
-                return True
+        found = ask(token)
+        assert found.startswith("HTTP/1.1 404")  # and no redirection
+        assert "evil.example" not in found
+        assert (logged()["query"], logged()["status"]) == ("unknown", 404)
+        assert path not in {*logged().values()}
+        assert ask("").startswith("HTTP/1.1 401")
+        assert {ask(token)[:12] for _ in range(10)} >= {"HTTP/1.1 429"}
 
-        lines = [called(port, address="127.0.0.2") for _ in range(3)]
-        assert refused("127.0.0.2")
-        lines += [called(port, address=f"127.0.0.{i}") for i in (3, 4)]
-        assert refused("127.0.0.5")
-        assert all(answered(line) for line in lines)
-        for line in lines:
+
+def test_many_slow_queries_keep_nobody_waiting(service, ledger):
+    head = f"POST /v1/histogram HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n"
+    announced = f"{head}Content-Length: {len(QUERY)}\r\n\r\n".encode()
+    with listening(service) as port:
+        slow = [called(port, head=announced + QUERY[:1]) for _ in range(12)]
+        with called(port, head=announced + QUERY) as honest:
+            assert honest.recv(1 << 16).startswith(b"HTTP/1.1 200")
+        slow[0].sendall(QUERY[1:])  # nor are they forgotten
+        assert slow[0].recv(1 << 16).startswith(b"HTTP/1.1 200")
+        for line in slow:
             line.close()
+    assert ledger.spent.epsilon == 0.5

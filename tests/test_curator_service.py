@@ -4,7 +4,6 @@ import base64
 import json
 import re
 import shlex
-import shutil
 import socket
 import subprocess
 import threading
@@ -15,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from serving import FPBENCH, TOKEN, Served, serving, write_people
+from serving import FPBENCH, TOKEN, Served, make_certificate, serving, write_people
 from typer.testing import CliRunner
 
 import fpbench
@@ -299,18 +298,9 @@ def test_killed_in_the_middle_of_1000_queries_of_32_clients(tmp_path):
 
 def test_tls(tmp_path):
     """The curator's own certificate is trusted by who was given it, and by nobody else."""
-    openssl = shutil.which("openssl")
-    if openssl is None:
-        pytest.skip("needs openssl to make a certificate")
-    subprocess.run(
-        [openssl, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
-         "-nodes", "-subj", "/CN=curator", "-addext", "subjectAltName=IP:127.0.0.1",
-         "-addext", "keyUsage=critical,digitalSignature,keyCertSign", "-days", "2",
-         "-keyout", "key.pem", "-out", "cert.pem"],
-        cwd=tmp_path, check=True, capture_output=True,
-    )  # fmt: skip
+    certificate = make_certificate(tmp_path)
     options = [*write_people(tmp_path), "--epsilon", 1]
-    with serving(tmp_path, *options, "--certfile", "cert.pem", "--keyfile", "key.pem") as served:
+    with serving(tmp_path, *options, *certificate) as served:
         assert served.scheme == "https"
         remote = RemoteCurator(served.url, TOKEN, cafile=tmp_path / "cert.pem")
         assert ask(remote, 0.1).shape == (1, 2, 2)
