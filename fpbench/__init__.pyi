@@ -60,6 +60,8 @@ from .domains import Declared as Declared
 from .domains import Domain as Domain
 from .encoding import Encoding as Encoding
 from .encoding import encode as encode
+from .epsilons import LEAST_EPSILON as LEAST_EPSILON
+from .epsilons import check_epsilon as check_epsilon
 from .errors import BudgetError as BudgetError
 from .errors import DataError as DataError
 from .errors import FpbenchError as FpbenchError

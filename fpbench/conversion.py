@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Literal
 
+from fpbench.epsilons import check_epsilon
 from fpbench.errors import InputError, nearest
 
 
@@ -73,10 +74,8 @@ def gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> fl
     ----------
     Balle & Wang, Improving the Gaussian Mechanism for Differential Privacy, ICML 2018.
     """
-    _check(
-        epsilon=(epsilon, 0 < epsilon < math.inf, "above 0 and finite"),
-        delta=(delta, 0 < delta < 1, "above 0 and below 1"),
-    )
+    check_epsilon(epsilon)
+    _check(delta=(delta, 0 < delta < 1, "above 0 and below 1"))
     _multiplier(1.0, sensitivity)
     return sensitivity * _least(lambda sigma: gaussian_delta(epsilon, sigma) <= delta)
 
@@ -105,7 +104,7 @@ def gaussian_rho(sigma: float, sensitivity: float = 1.0) -> float:
 
 def pure_rho(epsilon: float) -> float:
     """Rho of any pure guarantee: epsilon^2 / 2 (Bun & Steinke 2016, Proposition 1.4)."""
-    _check(epsilon=(epsilon, 0 < epsilon < math.inf, "above 0 and finite"))
+    check_epsilon(epsilon)
     return epsilon**2 / 2
 
 
@@ -182,8 +181,9 @@ def epsilon_to_rho(epsilon: float, delta: float) -> float:
     InputError
         If a parameter is out of range.
     """
+    check_epsilon(epsilon)
     _check(
-        epsilon=(epsilon, 0 < epsilon <= 1e300, "above 0 and at most 1e300"),
+        epsilon=(epsilon, epsilon <= 1e300, "at most 1e300"),
         delta=(delta, 0 < delta < 1, "above 0 and below 1"),
     )
     return 1 / _least(lambda inverse: rho_to_delta(1 / inverse, epsilon) <= delta)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fpbench.auditing import Mechanism
+from fpbench.epsilons import check_epsilon
 from fpbench.errors import InputError, PluginError
 from fpbench.grouping import group_codes
 from fpbench.ledger import Balance, Ledger
@@ -148,6 +149,7 @@ class Curator:
         parameters = np.asarray(epsilon, dtype=np.float64)
         if not parameters.size:
             raise InputError("epsilon: there is none")
+        check_epsilon(parameters)
         repetitions = _whole_number("repetitions", repetitions)
         counts = self._count(checked_cells(cells, n_cells, self.people), n_cells)
         guarantees = [mechanism.guarantee(e, self.neighbours) for e in parameters.ravel().tolist()]

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from fpbench.auditing import Mechanism
 from fpbench.curator import checked_cells
+from fpbench.epsilons import LEAST_EPSILON
 from fpbench.errors import InputError
 
 ABOUT, HISTOGRAM_QUERY = "/v1/about", "/v1/histogram"
@@ -25,9 +26,8 @@ _MOST_EPSILONS = 1_000
 _SPARE = 1 << 18
 """Bytes of a query that are not its cells, at most."""
 
-_Epsilon = Annotated[float, Field(ge=1e-9, le=1e9, allow_inf_nan=False)]
-"""Less would cost nothing, and be worth nothing: its noise is in the billions. More hides nothing,
-and sums of it overflow."""
+_Epsilon = Annotated[float, Field(ge=LEAST_EPSILON, le=1e9, allow_inf_nan=False)]
+"""More hides nothing, and sums of it overflow."""
 
 
 class Query(BaseModel):

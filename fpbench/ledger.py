@@ -10,6 +10,7 @@ from typing import NamedTuple, get_args
 
 from fpbench.conversion import epsilon_to_rho, rho_to_epsilon
 from fpbench.decimals import as_written
+from fpbench.epsilons import check_epsilon
 from fpbench.errors import BudgetError, InputError, nearest
 from fpbench.ledger_books import Accounting, Amount, Book, MemoryBook, Spending, price
 from fpbench.ledger_files import FileBook
@@ -69,8 +70,8 @@ class Ledger:
         accounting: Accounting = "basic",
         path: str | PathLike[str] | None = None,
     ) -> None:
-        # Checked as a guarantee is; only a budget may be without end.
-        Guarantee(1.0 if epsilon == math.inf else epsilon, delta, neighbours)
+        check_epsilon(epsilon, infinite=True)
+        Guarantee(1.0, delta, neighbours)  # checks the rest
         if accounting not in ACCOUNTINGS:
             raise InputError(
                 f"unknown accounting {accounting!r}; {nearest(accounting, ACCOUNTINGS)}"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
 from fpbench.decimals import as_written
+from fpbench.epsilons import check_epsilon
 from fpbench.errors import InputError, nearest
 
 Neighbours: TypeAlias = Literal["attribute", "add-remove"]
@@ -46,8 +47,8 @@ class Guarantee:
     Raises
     ------
     InputError
-        If epsilon or rho is not positive and finite, delta is not in [0, 1), or the relation is
-        unknown.
+        If epsilon is not at least 1e-9 and finite, rho is not positive and finite, delta is not in
+        [0, 1), or the relation is unknown.
     """
 
     epsilon: float
@@ -57,8 +58,7 @@ class Guarantee:
     """Of zero-concentrated differential privacy, where the mechanism has it; None if unknown."""
 
     def __post_init__(self) -> None:
-        if not 0 < self.epsilon < math.inf:
-            raise InputError(f"epsilon must be above 0 and finite, not {float(self.epsilon)!r}")
+        check_epsilon(self.epsilon)
         if not 0 <= self.delta < 1:
             raise InputError(f"delta must be at least 0 and below 1, not {self.delta!r}")
         if self.rho is not None and not 0 < self.rho < math.inf:

@@ -29,6 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 from fpbench.auditing import Mechanism
 from fpbench.curator_files import read_token
 from fpbench.curator_wire import ABOUT, HISTOGRAM_QUERY, Query
+from fpbench.epsilons import check_epsilon
 from fpbench.errors import BudgetError, FpbenchError, InputError
 from fpbench.ledger import Balance
 from fpbench.privacy import Neighbours
@@ -160,6 +161,7 @@ class RemoteCurator:
             If the curator cannot be reached, or fails.
         """
         parameters = np.asarray(epsilon, dtype=np.float64)
+        check_epsilon(parameters)
         for value in set(parameters.ravel().tolist()):
             mechanism.guarantee(value, self.neighbours)  # says what is wrong with it
         query = Query.of(cells, n_cells, parameters, mechanism, repetitions, self.people)

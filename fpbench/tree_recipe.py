@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 import numpy as np
 
 from fpbench.decimals import as_written
+from fpbench.epsilons import check_epsilon
 from fpbench.errors import InputError
 from fpbench.privacy import Guarantee, compose, compose_disjoint
 from fpbench.split_scores import (
@@ -63,12 +64,11 @@ class TreeRecipe:
         known("criterion", self.criterion, CRITERIA)
         known("selection", self.selection, SELECTIONS)
         known("similarity", self.similarity, get_args(Similarity))
-        for name in ("epsilon", "leaf_share", "tau"):
+        check_epsilon(self.epsilon, infinite=True)
+        for name in ("leaf_share", "tau"):
             value = getattr(self, name)
             real = isinstance(value, int | float | np.number) and not isinstance(value, bool)
             _number(name, value, real, "a number")
-        _number("epsilon", self.epsilon, self.epsilon > 0, "above 0")
-        _number("epsilon", self.epsilon, self.epsilon >= _LEAST, f"at least {_LEAST:g}")
         _number("leaf_share", self.leaf_share, 0 < self.leaf_share < 1, "above 0 and below 1")
         share = min(self.leaf_share, 1 - self.leaf_share)
         _number("leaf_share", self.leaf_share, share >= _LEAST, f"{_LEAST:g} from 0 and 1")
@@ -80,6 +80,9 @@ class TreeRecipe:
         _whole("most_people", self.most_people, 2, 2**53)
         if self.similarity == "none" and self.tau > 0:
             raise InputError('tau means something only with similarity = "grid" or "ball"')
+        if self.private:
+            check_epsilon(self.leaf_epsilon, "epsilon * leaf_share")
+            check_epsilon(self.level_epsilon, "epsilon of each of max_depth levels")
         if self.mechanism is not None:
             _check_mechanism(self.mechanism)
             if self.private:  # that it can give this epsilon

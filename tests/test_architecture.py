@@ -17,7 +17,7 @@ BUILTINS = sorted((PACKAGE / "builtin").rglob("*.py"))
 # A module imports only from floors below its own.
 FLOORS = [
     ["errors", "kinds", "decimals", "trust"],
-    ["validation", "files", "letters"],
+    ["validation", "epsilons", "files", "letters"],
     [
         "counts",
         "points",

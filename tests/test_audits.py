@@ -203,8 +203,8 @@ def test_a_curator_on_another_machine(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"epsilon": 0}, "audit: epsilon: input should be greater than 0"),
-        ({"epsilon": -1.0}, "audit: epsilon: input should be greater than 0, not -1"),
+        ({"epsilon": 0}, "audit: epsilon: input should be greater than or equal to 0.000000001"),
+        ({"epsilon": -1.0}, "audit: epsilon: .* 0.000000001, not -1"),
         ({"epsilon": np.float64("nan")}, "audit: epsilon"),
         ({"epsilon": "much"}, "audit: epsilon: input should be a valid number, not 'much'"),
         ({"mode": "refernce"}, "audit: mode: .* not 'refernce'; did you mean 'reference'"),

@@ -450,7 +450,7 @@ BAD = {
     "epsilon 0": (
         'use = "oracle"',
         'use = "noisy"\nepsilon = 0.0\nmechanism = { use = "laplace" }',
-        "epsilon: input should be greater than 0, not 0.0",
+        "epsilon: input should be greater than or equal to 0.000000001, not 0.0",
     ),
     "way out of the infeasible": (
         'use = "flip"',

@@ -90,7 +90,8 @@ def test_many_cells_are_sent_in_wider_numbers():
         ({"n_cells": 0}, "n_cells must be a whole number"),
         ({"epsilon": -1}, "epsilon must be above 0"),
         ({"epsilon": []}, "epsilon"),
-        ({"epsilon": np.inf}, "epsilon"),
+        ({"epsilon": np.inf}, "epsilon must be above 0 and finite"),
+        ({"epsilon": [0.5, 1e-10]}, "epsilon must be at least 1e-09, not 1e-10"),
         ({"repetitions": 0}, "repetitions"),
         ({"repetitions": 100_000}, "asks for 400,000 counts"),
     ],
@@ -98,7 +99,7 @@ def test_many_cells_are_sent_in_wider_numbers():
 def test_what_makes_no_sense_is_not_sent(changes, said):
     with server((200, ABOUT)) as (url, seen), pytest.raises(InputError, match=said):
         ask(RemoteCurator(url, TOKEN), **changes)
-    assert len(seen) == 1
+    assert len(seen) <= 1  # what it is a curator of
 
 
 @pytest.mark.parametrize(

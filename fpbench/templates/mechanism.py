@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fpbench import InputError, Mechanism, Sensitivity, hookimpl
+from fpbench import Mechanism, Sensitivity, check_epsilon, hookimpl
 
 
 class Example(Mechanism):
@@ -26,9 +26,8 @@ class Example(Mechanism):
         upper: ArrayLike | None = None,
     ) -> NDArray[np.float64]:
         """Noisy counts; an array of epsilons is broadcast with the counts."""
+        check_epsilon(epsilon)
         price = np.asarray(epsilon, dtype=float)
-        if not (np.isfinite(price) & (price > 0)).all():
-            raise InputError(f"epsilon must be above 0 and finite, not {epsilon}")
         shape = np.broadcast_shapes(np.shape(counts), price.shape)
         noise: NDArray[np.float64] = rng.laplace(size=shape) * (sensitivity.l1 / price)
         return noise + counts

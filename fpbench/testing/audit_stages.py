@@ -9,6 +9,7 @@ import numpy as np
 
 from fpbench.actions import ACTIONS
 from fpbench.auditing import Auditor, Mechanism, Policy
+from fpbench.epsilons import LEAST_EPSILON
 from fpbench.home import DataHome
 from fpbench.privacy import HISTOGRAM, NEIGHBOURS, Guarantee
 from fpbench.releases import Release, Subject
@@ -24,7 +25,7 @@ from fpbench.testing.stages import (
 )
 from fpbench.testing.world import fill, step, world
 
-_BAD_EPSILONS = (0.0, -1.0, math.inf, math.nan)
+_BAD_EPSILONS = (0.0, -1.0, math.inf, math.nan, LEAST_EPSILON / 2)
 
 
 class MechanismStage(Stage):

@@ -237,7 +237,7 @@ def test_discrete_gaussian_noise_keeps_epsilon_and_delta(epsilon, delta):
 
 
 @pytest.mark.parametrize("mechanism", [Laplace(), DiscreteLaplace(noise="secure"), Exponential()])
-@pytest.mark.parametrize("epsilon", [1e-200, 1e-162, 1e160, 1e300, np.float64(1e300)])
+@pytest.mark.parametrize("epsilon", [1e160, 1e300, np.float64(1e300)])
 def test_at_an_epsilon_beyond_all_sense_there_is_no_rho(mechanism, epsilon):
     claimed = mechanism.guarantee(epsilon, "attribute")
     assert (claimed.epsilon, claimed.rho) == (epsilon, None)
@@ -337,7 +337,7 @@ def test_secure_noise_is_added_before_anything_is_rounded(mechanism, module, rng
     """An odd number beyond 2^53 is no float; rounded alone, it would leave a count's last bit."""
     odd = 2**53 + 1
     monkeypatch.setattr(f"fpbench.builtin.mechanisms.{module}.exact", lambda law: odd)
-    noisy = mechanism.release(np.array([0, 1, 2, 3]), ATTRIBUTE, 1e-15, rng)
+    noisy = mechanism.release(np.array([0, 1, 2, 3]), ATTRIBUTE, 1e-9, rng)
     assert noisy.tolist() == [float(odd + count) for count in range(4)]
 
 
@@ -354,14 +354,13 @@ def test_a_huge_epsilon_hardly_changes_counts(mechanism, rng):
 
 
 @every
-@pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan, math.inf])
+@pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan, math.inf, 0.999e-9, 1e-22, 5e-324])
 def test_an_epsilon_that_is_none_is_refused(mechanism, epsilon, rng):
     for at in (epsilon, np.array([0.5, epsilon])):
-        with pytest.raises(InputError, match="epsilon must be above 0"):
+        with pytest.raises(InputError, match="epsilon must be (above 0|at least 1e-09)"):
             mechanism.release(COUNTS, ATTRIBUTE, at, rng, upper=30)
-    if epsilon <= 0:
-        with pytest.raises(InputError, match="epsilon must be above 0"):
-            mechanism.guarantee(epsilon, "attribute")
+    with pytest.raises(InputError, match="epsilon must be (above 0|at least 1e-09)"):
+        mechanism.guarantee(epsilon, "attribute")
 
 
 @pytest.mark.parametrize("mechanism", [Gaussian, DiscreteGaussian])

@@ -17,6 +17,7 @@ from fpbench import (
     Mechanism,
     Policy,
     Rules,
+    check_epsilon,
     component,
     project_counts,
 )
@@ -107,6 +108,18 @@ def by_partition(
     )  # fmt: skip
 
 
+def half_of(epsilon: float) -> float:
+    """Epsilon of each of the two histograms of mode reference.
+
+    Raises
+    ------
+    InputError
+        If it is too little.
+    """
+    check_epsilon(epsilon / 2, "epsilon / 2, of each of two histograms,")
+    return epsilon / 2
+
+
 def by_reference(
     question: Question, epsilon: float, mechanism: Mechanism, policy: Policy | None, r: int
 ) -> Noisy:
@@ -115,7 +128,8 @@ def by_reference(
     Two answers are paid for one after the other, if both can be paid for when the first is asked
     for.
     """
-    half, everyone, asked = epsilon / 2, question.everyone(), question.query(accepted_only=True)
+    half, everyone = half_of(epsilon), question.everyone()
+    asked = question.query(accepted_only=True)
     if asked.people.size:
         _afford_both(question.curator, half, mechanism, r)
     n, people = everyone.people, asked.people

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
 from fpbench import (
+    LEAST_EPSILON,
     Auditor,
     Component,
     InputError,
@@ -26,7 +27,13 @@ from fpbench import (
     compose,
 )
 from fpbench.builtin.auditors._pafer_intervals import interval
-from fpbench.builtin.auditors._pafer_modes import Noisy, Question, by_partition, by_reference
+from fpbench.builtin.auditors._pafer_modes import (
+    Noisy,
+    Question,
+    by_partition,
+    by_reference,
+    half_of,
+)
 from fpbench.builtin.auditors._pafer_rates import ratios
 
 if TYPE_CHECKING:
@@ -71,7 +78,9 @@ class Pafer(Auditor):
     )
     sees = frozenset({"features", "labels", "predictions", "model", "curator"})
 
-    epsilon: float = Field(gt=0, allow_inf_nan=False, description="privacy of the whole audit")
+    epsilon: float = Field(
+        ge=LEAST_EPSILON, allow_inf_nan=False, description="privacy of the whole audit"
+    )
     mechanism: Mechanism = Field(description="adds the noise")
     policy: Policy | None = Field(
         None,
@@ -125,7 +134,9 @@ class Pafer(Auditor):
         why = super().incompatible(other)
         if why is None and isinstance(other, Learner):  # once for each model is enough
             try:
-                asked = self.epsilon / 2 if self.mode == "reference" else self.epsilon
+                asked = self.epsilon
+                if self.mode == "reference":
+                    asked = half_of(asked)
                 self.mechanism.guarantee(asked, self.neighbours)
             except InputError as error:
                 why = str(error)

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from fpbench import (
     HISTOGRAM,
+    LEAST_EPSILON,
     Claim,
     Component,
     Context,
@@ -45,7 +46,9 @@ class Noisy(Disclosure):
     reference = "Dwork & Roth, The Algorithmic Foundations of Differential Privacy, 2014"
 
     mechanism: Mechanism = Field(description='adds the noise: { use = "laplace" }')
-    epsilon: float = Field(gt=0, description="privacy parameter of the whole claim")
+    epsilon: float = Field(
+        ge=LEAST_EPSILON, allow_inf_nan=False, description="privacy parameter of the whole claim"
+    )
     metric: Metric | None = Field(
         None, description="metric of the claim; by default the one the learner is trained for"
     )

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from fpbench import Codes, Guarantee, as_written, compose
+from fpbench import Codes, Guarantee, as_written, check_epsilon, compose
 from fpbench.builtin.learners._pflr_design import Design, Floats
 
 Variant = Literal["pflr", "pflr*"]
@@ -63,6 +63,7 @@ class Budget:
         if not self.fair or math.isinf(self.epsilon):
             return self.epsilon, self.epsilon
         apart = float(as_written(self.epsilon) * as_written(self.share))
+        check_epsilon(apart, "epsilon * fairness_share")
         return float(as_written(self.epsilon) - as_written(apart)), apart
 
     @property

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from fpbench import (
+    LEAST_EPSILON,
     Codes,
     Criterion,
     Domain,
@@ -129,7 +130,9 @@ class TreeLearner(Learner):
     gives_scores = True
 
     epsilon: float = Field(
-        1.0, gt=0, description="of the whole tree, if one person is added or removed; inf for none"
+        1.0,
+        ge=LEAST_EPSILON,
+        description="of the whole tree, if one person is added or removed; inf for none",
     )
     leaf_share: float = Field(
         0.5, gt=0, lt=1, description="share of epsilon for the leaves; the rest chooses splits"

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from pydantic import Field, field_validator, model_validator
 
 from fpbench import (
+    LEAST_EPSILON,
     Guarantee,
     InputError,
     Learner,
@@ -117,7 +118,7 @@ class Pate(Learner):
     )
     epsilon: float | None = Field(
         None,
-        gt=0,
+        ge=LEAST_EPSILON,
         le=1e9,
         description="of all answers together; sigma is then as small as it allows",
     )
@@ -276,7 +277,7 @@ class Pate(Learner):
             return None
         cost = self.cost()
         # So much noise that delta alone covers it has an epsilon of 0; any above it is right too.
-        least = max(cost.epsilon(sigma, self.delta), float(np.finfo(np.float64).tiny))
+        least = max(cost.epsilon(sigma, self.delta), LEAST_EPSILON)
         epsilon = least if self.epsilon is None else self.epsilon
         return Guarantee(
             epsilon, self.delta, "add-remove" if self.partition == "hash" else "replace-one",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import Field, model_validator
 
-from fpbench import Codes, Guarantee, Learner, Measures, Sample, logistic_proba
+from fpbench import LEAST_EPSILON, Codes, Guarantee, Learner, Measures, Sample, logistic_proba
 from fpbench.builtin.learners._fitted import as_labels, both_labels
 from fpbench.builtin.learners._pflr_design import Design, Floats
 from fpbench.builtin.learners._pflr_release import Budget, Sums, Variant, covariances, release
@@ -126,7 +126,9 @@ class Pflr(Learner):
     gives_scores = True
 
     epsilon: float = Field(
-        1.0, ge=1e-9, description="of the whole training; infinite: no noise and no guarantee"
+        1.0,
+        ge=LEAST_EPSILON,
+        description="of the whole training; infinite: no noise and no guarantee",
     )
     variant: Variant = Field(
         "pflr", description="`pflr`: a penalty of unfairness; `pflr*`: a shift of the slope"

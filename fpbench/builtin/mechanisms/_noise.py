@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fpbench import InputError, as_written
+from fpbench import InputError, as_written, check_epsilon
 
 
 def checked(epsilon: ArrayLike) -> NDArray[np.float64]:
@@ -17,13 +17,10 @@ def checked(epsilon: ArrayLike) -> NDArray[np.float64]:
     Raises
     ------
     InputError
-        If it is not positive and finite.
+        If `fpbench.check_epsilon` refuses it.
     """
-    values = np.asarray(epsilon, dtype=np.float64)
-    wrong = values[~((values > 0) & (values < np.inf))]
-    if wrong.size:
-        raise InputError(f"epsilon must be above 0 and finite, not {float(wrong.flat[0])!r}")
-    return values
+    check_epsilon(epsilon)
+    return np.asarray(epsilon, dtype=np.float64)
 
 
 def whole(numbers: ArrayLike, what: str) -> NDArray[np.int64]:

@@ -5,11 +5,28 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from fpbench import InputError
+
 Floats = NDArray[np.float64]
+
+_GREATEST = 2.0**47
+"""Scale of noise that can be simulated. Above it, sums are no longer whole numbers of 53 bits, and
+far above it the geometric numbers of NumPy stay at 2^63 - 1, where their difference is 0."""
 
 
 def discrete_laplace(scale: Floats, shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
-    """Integers z with probability proportional to exp(-|z| / scale), of the broadcast shape."""
+    """Integers z with probability proportional to exp(-|z| / scale), of the broadcast shape.
+
+    Raises
+    ------
+    InputError
+        If a scale is too great to be simulated.
+    """
+    if np.max(scale, initial=0.0) > _GREATEST:
+        raise InputError(
+            f"noise of scale {np.max(scale):g} cannot be simulated, {_GREATEST:g} is the most: use "
+            "a larger epsilon or a smaller sensitivity"
+        )
     # The difference of two geometric numbers.
     p = -np.expm1(-1 / scale)
     noise = rng.geometric(p, shape).astype(np.float64)

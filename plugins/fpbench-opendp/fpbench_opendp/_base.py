@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
-from fpbench import InputError, Mechanism, Sensitivity
+from fpbench import InputError, Mechanism, Sensitivity, check_epsilon
 
 Measurement: TypeAlias = Any
 """A measurement of OpenDP: a function that is random, and a map of its privacy."""
@@ -75,11 +75,8 @@ class OpenDPMechanism(Mechanism):
         """Noisy counts of counts that share an upper bound (0 if none is needed) and epsilon."""
 
     def _epsilon(self, epsilon: ArrayLike) -> NDArray[np.float64]:
-        values = np.asarray(epsilon, dtype=np.float64)
-        wrong = values[~((values > 0) & (values < np.inf))]
-        if wrong.size:
-            raise InputError(f"epsilon must be above 0 and finite, not {float(wrong.flat[0])!r}")
-        return values
+        check_epsilon(epsilon)
+        return np.asarray(epsilon, dtype=np.float64)
 
     def _upper(self, counts: ArrayLike, upper: ArrayLike | None) -> NDArray[np.int64]:
         if not self.within_upper:
