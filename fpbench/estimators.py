@@ -27,7 +27,7 @@ class Family(NamedTuple):
     defaults: dict[str, Any]
     """Parameters that differ from those of scikit-learn."""
     standardised: bool = False
-    """Whether it is given features with mean 0 and variance 1."""
+    """Whether it is given features with mean 0 and variance 1, in double precision."""
 
 
 FAMILIES = {
@@ -42,8 +42,11 @@ FAMILIES = {
     "hist-gradient-boosting": Family(
         "sklearn.ensemble:HistGradientBoostingClassifier", {"early_stopping": False}
     ),
+    # Newton's method to the end: where lbfgs stops depends on the processor, see `converged`.
     "logistic-regression": Family(
-        "sklearn.linear_model:LogisticRegression", {"max_iter": 1000}, standardised=True
+        "fpbench.converged:LogisticRegression",
+        {"solver": "newton-cholesky", "tol": 1e-10, "max_iter": 1000},
+        standardised=True,
     ),
 }
 """Classifiers by name."""
@@ -147,9 +150,10 @@ class Recipe:
         made = self._made(self.classifier(), state)
         if self.family in FAMILIES and FAMILIES[self.family].standardised:
             from sklearn.pipeline import make_pipeline
-            from sklearn.preprocessing import StandardScaler
+            from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-            return make_pipeline(StandardScaler(), made)
+            double = FunctionTransformer(np.asarray, kw_args={"dtype": np.float64})
+            return make_pipeline(double, StandardScaler(), made)
         return made
 
     def fit(self, matrix: NDArray[Any], classes: NDArray[Any], state: int) -> Any:
@@ -170,7 +174,8 @@ class Recipe:
             If there is no such family or class, or it is no classifier.
         """
         if self.family in FAMILIES:
-            known: type = _imported(FAMILIES[self.family].path)
+            module, _, name = FAMILIES[self.family].path.partition(":")
+            known: type = getattr(importlib.import_module(module), name)
             return known
         if ":" not in self.family:
             raise InputError(

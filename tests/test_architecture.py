@@ -16,9 +16,10 @@ BUILTINS = sorted((PACKAGE / "builtin").rglob("*.py"))
 
 # A module imports only from floors below its own.
 FLOORS = [
-    ["errors", "kinds", "decimals", "trust"],
+    ["errors", "kinds", "decimals", "rounding", "trust"],
     ["validation", "epsilons", "files", "letters"],
     [
+        "converged",
         "counts",
         "points",
         "pieces",

@@ -73,7 +73,7 @@ def test_what_is_set():
     forest = Recipe("random-forest", {"max_depth": 3}).make(0)
     assert (forest.n_estimators, forest.max_depth, forest.min_samples_split) == (100, 3, 10)
     assert Recipe("random-forest", {"max_depth": "none"}).defaults()["max_depth"] is None
-    scaler, classifier = Recipe("logistic-regression", {"C": 0.5}).make(0)
+    _, scaler, classifier = Recipe("logistic-regression", {"C": 0.5}).make(0)
     assert classifier.C == 0.5
     assert classifier.max_iter == 1000
     assert type(scaler).__name__ == "StandardScaler"

@@ -19,6 +19,7 @@ from fpbench import (
     InputError,
     Measures,
     Rules,
+    drop_last_bits,
     encode,
     tree_rules,
 )
@@ -134,10 +135,41 @@ def without_known_warnings() -> Iterator[None]:
         yield
 
 
-MOMENTS = {
+_MOMENTS = {
     "statistical-parity": "DemographicParity",
     "predictive-equality": "FalsePositiveRateParity",
     "equal-opportunity": "TruePositiveRateParity",
     "equalized-odds": "EqualizedOdds",
 }
 """fairlearn's name of each metric, for its reductions."""
+
+_RATE_BITS = 30
+"""Of rates and their differences: a person among a million is told apart."""
+
+
+def make_moment(metric: str, **bounds: float) -> Any:
+    """fairlearn's constraint on a metric, whose numbers do not depend on the processor.
+
+    fairlearn multiplies matrices to get violations and people's weights. In their last bits these
+    depend on the linear-algebra library, and decide what linear programs and base models do with
+    ties: which of several best mixtures, which of several best splits of a tree.
+    """
+    from fairlearn import reductions
+
+    plain = getattr(reductions, _MOMENTS[metric])
+
+    class Moment(plain):  # type: ignore[misc]
+        """The same, without the last bits."""
+
+        def gamma(self, predictor: Any) -> Any:
+            """Violations of the constraints, one number each."""
+            found = super().gamma(predictor)
+            return found.__class__(drop_last_bits(found.to_numpy(), bits=_RATE_BITS), found.index)
+
+        def signed_weights(self, prices: Any) -> Any:
+            """What it is worth that each person is predicted 1, at prices of the constraints."""
+            found = super().signed_weights(prices)
+            scale = max(1.0, float(prices.abs().max()))  # a person's error weighs 1
+            return found.__class__(drop_last_bits(found.to_numpy(), scale), found.index)
+
+    return Moment(**bounds)

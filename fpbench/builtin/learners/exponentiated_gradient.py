@@ -23,10 +23,10 @@ from fpbench import (
     encode,
 )
 from fpbench.builtin.learners._fitted import (
-    MOMENTS,
     apart,
     as_labels,
     both_labels,
+    make_moment,
     without_known_warnings,
 )
 
@@ -108,7 +108,7 @@ class ExponentiatedGradient(SklearnLearner):
         """One run of fairlearn's algorithm."""
         from fairlearn import reductions
 
-        moment = getattr(reductions, MOMENTS[self.metric])(difference_bound=tolerance)
+        moment = make_moment(self.metric, difference_bound=tolerance)
         algorithm = reductions.ExponentiatedGradient(base, moment, max_iter=self.max_iter)
         with without_known_warnings():
             return algorithm.fit(matrix, sample.labels, sensitive_features=sample.sensitive)

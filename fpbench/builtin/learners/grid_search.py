@@ -20,7 +20,7 @@ from fpbench import (
     Sample,
     SklearnLearner,
 )
-from fpbench.builtin.learners._fitted import MOMENTS, Fitted, apart, without_known_warnings
+from fpbench.builtin.learners._fitted import Fitted, apart, make_moment, without_known_warnings
 
 _MOST_DIMENSIONS = 4
 """fairlearn recommends no grid of more."""
@@ -97,7 +97,7 @@ class GridSearch(SklearnLearner):
             matrix = scaler.fit_transform(matrix)
         search = reductions.GridSearch(
             base,
-            getattr(reductions, MOMENTS[self.metric])(),
+            make_moment(self.metric),
             constraint_weight=self.constraint_weight,
             grid_size=_filled(self.grid_size, self._dimensions(groups)),
             grid_limit=self.grid_limit,
