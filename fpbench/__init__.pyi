@@ -144,9 +144,9 @@ from .releases import Release as Release
 from .releases import Subject as Subject
 from .remote import RemoteCurator as RemoteCurator
 from .risk_report import RiskReport as RiskReport
+from .rounding import drop_last_bits as drop_last_bits
 from .rule_lists import Clause as Clause
 from .rule_lists import RuleList as RuleList
-from .rounding import drop_last_bits as drop_last_bits
 from .rules import EncodedColumn as EncodedColumn
 from .rules import RuleBased as RuleBased
 from .rules import Rules as Rules

@@ -81,6 +81,21 @@ class Component(BaseModel, ABC):
         """
         return [{}]
 
+    @property
+    def portable(self) -> bool:
+        """Whether it computes the same on every processor, within 1e-6.
+
+        Sums of products differ in their last bits between processors, and an algorithm that breaks
+        ties or stops early makes more of that. Rows that rest on a component that says no say
+        `portable = false`, and are compared only where the same kernels computed them.
+        """
+        return True
+
+    def portable_throughout(self) -> bool:
+        """Whether it is portable, and so are all components that it holds."""
+        held = (value for value in self.__dict__.values() if isinstance(value, Component))
+        return self.portable and all(component.portable_throughout() for component in held)
+
     def incompatible(self, other: Component) -> str | None:
         """Why a cell that combines it with `other` makes no sense; None if it does."""
         return None

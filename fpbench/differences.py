@@ -1,4 +1,10 @@
-"""What differs between two runs: cells, measures to the last bit, versions."""
+"""What differs between two runs: cells, measures, versions.
+
+Runs that the same kernels computed are compared to the last bit. Linear-algebra libraries choose
+their code by the processor, and another code adds up in another order: numbers of runs that other
+kernels computed are the same if they are within `TOLERANCE`. Rows that rest on a component that
+does not claim so much (`portable` is false in them) are then set apart: they are not comparable.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +16,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fpbench.environment import same_kernels
 from fpbench.kinds import KINDS
-from fpbench.packing import Bits, Kind, Kinds
+from fpbench.packing import PORTABLE, Bits, Kind, Kinds, same
 from fpbench.results import Results
 from fpbench.store import Store
 
 _Places = NDArray[np.intp]
+
+TOLERANCE = 1e-6
+"""How far numbers of two kernels may be apart: of those beyond 1, as a share of the larger one."""
+
+
+def near(one: Any, other: Any) -> bool:
+    """Whether two values are the same within `TOLERANCE`; of what is no float, whether equal."""
+    if type(one) is not float or type(other) is not float:
+        return same(one, other)
+    return bool(_near(np.array([one]), np.array([other]))[0])
+
+
+def _near(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.bool_]:
+    with np.errstate(invalid="ignore", over="ignore"):
+        scale = np.maximum(1.0, np.maximum(np.abs(one), np.abs(other)))
+        close = np.isfinite(scale) & (np.abs(one - other) <= TOLERANCE * scale)
+    return np.asarray(close | (one == other) | (np.isnan(one) & np.isnan(other)))
 
 
 @dataclass(frozen=True)
@@ -52,8 +76,14 @@ class Difference:
     same_matrix: bool
     environment: tuple[tuple[str, str, str], ...]
     """What of the environments of the latest sessions differs: its name, and both values."""
+    exact: bool
+    """Whether the same kernels computed both, so that all is compared to the last bit."""
     compared: int
     """Cells that both have and that are done in both."""
+    incomparable: int
+    """Those of them that are not compared, as other kernels give other numbers."""
+    apart: tuple[Spread, ...]
+    """How far these are apart."""
     other_code: int
     """Cells of both whose keys differ: other code, data or versions made them."""
     only_one: tuple[str, ...]
@@ -80,7 +110,8 @@ def diff(one: str | Path, other: str | Path, *, most: int = 1_000) -> Difference
     """Compare two runs, of the same matrix or of others.
 
     Cells are the same if their labels and seeds are, whatever code made them. Measures are compared
-    to the last bit, but for those that say how long things took.
+    to the last bit if the same kernels computed both runs, else within `TOLERANCE`; those that say
+    how long things took are not.
 
     Parameters
     ----------
@@ -98,15 +129,20 @@ def diff(one: str | Path, other: str | Path, *, most: int = 1_000) -> Difference
     with Store(first) as a, Store(second) as b:
         environment = environment_changes(a.environment(), b.environment())
         same_matrix = a.matrix == b.matrix
-        pair = _Pair(a.results(), b.results())
-    spreads, changes = pair.measures(most)
+        sessions = [*a.sessions(), *b.sessions()]
+        exact = same_kernels(session.environment for session in sessions)
+        pair = _Pair(a.results(), b.results(), exact)
+    spreads, changes, apart = pair.measures(most)
     names, others = dict.fromkeys(pair.a.names), dict.fromkeys(pair.b.names)
     return Difference(
         one=first,
         other=second,
         same_matrix=same_matrix,
         environment=environment,
+        exact=exact,
         compared=len(pair.done[0]),
+        incomparable=int(np.count_nonzero(pair.incomparable)),
+        apart=apart,
         other_code=pair.other_code(),
         only_one=pair.lacking(0),
         only_other=pair.lacking(1),
@@ -155,8 +191,8 @@ def cell_name(labels: Mapping[str, str], seed: int) -> str:
 class _Pair:
     """Two runs, and which rows of theirs are the same cell."""
 
-    def __init__(self, a: Results, b: Results) -> None:
-        self.a, self.b = a, b
+    def __init__(self, a: Results, b: Results, exact: bool) -> None:
+        self.a, self.b, self._exact = a, b, exact
         labels = {labels: i for i, labels in enumerate(dict.fromkeys(
             [*a.combinations, *b.combinations]))}  # fmt: skip
         seeds = np.unique(np.concatenate([a.seeds, b.seeds]))
@@ -171,6 +207,13 @@ class _Pair:
         self.rows: list[_Places] = [first[order], second[order]]
         both = a.finished()[0][self.rows[0]] & b.finished()[0][self.rows[1]]
         self.done: list[_Places] = [rows[both] for rows in self.rows]
+        self.incomparable = np.zeros(len(self.done[0]), dtype=bool)
+        """Of the cells that are done in both, those that no other kernel computes alike."""
+        if not exact:
+            for run, rows in zip((a, b), self.done, strict=True):
+                if PORTABLE in run.names:
+                    said = run.kinds(PORTABLE)[rows] == Kind.BOOL
+                    self.incomparable |= said & (run.bits(PORTABLE)[rows] == 0)
         texts = {text: i for i, text in enumerate(dict.fromkeys([*a.words, *b.words]))}
         self._words = list(texts)
         self._number = [
@@ -206,35 +249,51 @@ class _Pair:
             if self.a.statuses[i] != self.b.statuses[j]
         )
 
-    def measures(self, most: int) -> tuple[tuple[Spread, ...], tuple[Change, ...]]:
-        """How measures of cells that are done in both differ."""
+    def measures(
+        self, most: int
+    ) -> tuple[tuple[Spread, ...], tuple[Change, ...], tuple[Spread, ...]]:
+        """How measures of cells that are done in both differ, and of those not comparable."""
         spreads: list[Spread] = []
+        apart: list[Spread] = []
         changes: list[Change] = []
         both = set(self.b.names)
         for name in self.a.names:
             if is_time(name) or name not in both:
                 continue
             places = self._different(name)
-            if not len(places):
-                continue
-            a, b = (
-                run.numbers(name)[rows[places]]
-                for run, rows in zip((self.a, self.b), self.done, strict=True)
-            )
-            with np.errstate(invalid="ignore", over="ignore"):  # of infinities, and of what is near
-                apart = b - a
-                apart = apart[~np.isnan(apart)]
-                known = len(apart) > 0
-                spreads.append(Spread(
-                    name, len(places), float(np.abs(apart).max()) if known else None,
-                    float(apart.mean()) if known else None,
-                ))  # fmt: skip
-            changes += [self._change(name, int(i)) for i in places[: most - len(changes)]]
-        return tuple(sorted(spreads, key=lambda spread: -spread.cells)), tuple(changes)
+            beyond = self.incomparable[places]
+            for chosen, told in ((places[~beyond], spreads), (places[beyond], apart)):
+                if len(chosen):
+                    told.append(self._spread(name, chosen))
+            changes += [self._change(name, int(i)) for i in places[~beyond][: most - len(changes)]]
+        by_cells = (
+            tuple(sorted(told, key=lambda spread: -spread.cells)) for told in (spreads, apart)
+        )
+        first, second = by_cells
+        return first, tuple(changes), second
+
+    def _spread(self, name: str, places: _Places) -> Spread:
+        """How far apart cells are in a measure."""
+        a, b = (
+            run.numbers(name)[rows[places]]
+            for run, rows in zip((self.a, self.b), self.done, strict=True)
+        )
+        with np.errstate(invalid="ignore", over="ignore"):  # of infinities, and of what is near
+            apart = b - a
+            apart = apart[~np.isnan(apart)]
+            known = len(apart) > 0
+            return Spread(
+                name, len(places), float(np.abs(apart).max()) if known else None,
+                float(apart.mean()) if known else None,
+            )  # fmt: skip
 
     def _different(self, name: str) -> _Places:
         (kinds, bits), (kinds_b, bits_b) = self._values(0, name), self._values(1, name)
-        return np.flatnonzero((kinds != kinds_b) | (bits != bits_b))
+        different = (kinds != kinds_b) | (bits != bits_b)
+        if not self._exact:
+            floats = (kinds == Kind.FLOAT) & (kinds_b == Kind.FLOAT)
+            different &= ~(floats & _near(bits.view(np.float64), bits_b.view(np.float64)))
+        return np.flatnonzero(different)
 
     def _values(self, which: int, name: str) -> tuple[Kinds, Bits]:
         run, rows = (self.a, self.b)[which], self.done[which]
@@ -251,4 +310,7 @@ class _Pair:
         return Change(self._cell(int(self.done[0][place])), name, *values)
 
 
-__all__ = ["Change", "Difference", "Spread", "cell_name", "diff", "environment_changes", "is_time"]
+__all__ = [
+    "TOLERANCE", "Change", "Difference", "Spread", "cell_name", "diff", "environment_changes",
+    "is_time", "near",
+]  # fmt: skip

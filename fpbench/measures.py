@@ -22,6 +22,12 @@ Said: TypeAlias = Annotated[_T, _SAID]
 """A measure that fpbench takes over from a component's answer, and does not compute."""
 
 
+class PlanMeasures(TypedDict, total=False):
+    """Of a cell as it was planned, in rows whose numbers other processors give otherwise."""
+
+    portable: bool
+
+
 class ModelMeasures(TypedDict, total=False):
     """Of the target model, in every row; what it guarantees but epsilon only if it does."""
 
@@ -131,8 +137,8 @@ NOT_RECORDED = "not recorded"
 UNPROMISED = (NO_GUARANTEE, NOT_RECORDED)
 """What is said there of learners of which no guarantee is known."""
 
-_OF_ATTACKS = (AttackMeasures, ModelMeasures, ClaimMeasures, CorrectionMeasures)
-_OF_AUDITS = (ModelMeasures, ReleaseMeasures)
+_OF_ATTACKS = (PlanMeasures, AttackMeasures, ModelMeasures, ClaimMeasures, CorrectionMeasures)
+_OF_AUDITS = (PlanMeasures, ModelMeasures, ReleaseMeasures)
 _OF_RUNS = (BesideAttacks, BesideAudits, DefenceMeasures)
 _Tables: TypeAlias = Iterable[type]
 
@@ -235,6 +241,7 @@ __all__ = [
     "CorrectionMeasures",
     "DefenceMeasures",
     "ModelMeasures",
+    "PlanMeasures",
     "ReleaseMeasures",
     "Said",
     "fold_name",

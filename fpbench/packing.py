@@ -44,6 +44,8 @@ class Kind(IntEnum):
 _LEAST, _GREATEST = -(2**63), 2**63 - 1
 FIXED = frozenset({"cell", *KINDS, "seed", "status", "reason", "seconds"})
 """What every row has, whatever was measured."""
+PORTABLE = "portable"
+"""A measure that fpbench itself writes: false in rows that other processors give otherwise."""
 _LONGEST_NAME = 200
 _MOST_NAMES = 10_000
 _MOST_LETTERS = 2**20

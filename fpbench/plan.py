@@ -21,6 +21,8 @@ class Cell:
     seed: int
     reason: str | None = None
     """Why it is skipped; None if it is to be run."""
+    portable: bool = True
+    """Whether all its components are, see `Component.portable`."""
 
 
 @dataclass

@@ -41,6 +41,8 @@ class _Part:
     """Why it cannot run here."""
     named: tuple[str, str]
     """Its kind, and the name of its component."""
+    portable: bool
+    """Whether it is, and all components that it holds."""
 
 
 def make_plan(matrix: Matrix, catalog: Catalog, home: DataHome) -> Plan:
@@ -75,12 +77,13 @@ class _Planner:
                 continue
             reason = self._reason(combination)
             labels = {part.choice.kind: part.choice.label for part in combination}
+            portable = all(part.portable for part in combination)
             for seed in self._matrix.seeds:
                 if reason is not None:
                     key = _digest("skipped", *labels.items(), seed)
                 else:
                     key = self._final_step(combination, seed).key
-                self._plan.cells.append(Cell(key, labels, seed, reason))
+                self._plan.cells.append(Cell(key, labels, seed, reason, portable))
         if not self._plan.cells:
             raise MatrixError(f"{self._matrix.origin}: [[exclude]] leaves no cell to run")
         lacking = [part.missing for part in self._parts["dataset"]]
@@ -108,7 +111,8 @@ class _Planner:
             missing = component.absent(self._home) or missing
             code += "" if missing else self._data(component)
         named = choice.kind, spec.use
-        return _Part(choice, component, spec, spec.identity(), code, missing, named)
+        portable = component.portable_throughout()
+        return _Part(choice, component, spec, spec.identity(), code, missing, named, portable)
 
     def _data(self, dataset: Dataset) -> str:
         """Checksums of the data: other data makes other cells."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fpbench import console
+from fpbench.differences import TOLERANCE
 from fpbench.kinds import Status
 
 if TYPE_CHECKING:
@@ -53,8 +54,19 @@ def show_difference(found: Difference) -> None:
         _more(sum(spread.cells for spread in found.spreads) - len(found.changes))
     if found.other_code:
         _say(f"other code, data or versions made {_several(found.other_code, 'cell')} of both")
-    cells = _several(found.compared, "cell")
-    _say(f"{cells} compared: " + ("they differ" if found else "the results are the same"))
+    if found.apart:
+        columns = (
+            "not comparable across kernels",
+            "cells",
+            "largest difference",
+            "mean difference",
+        )
+        _table("measures of cells that are not comparable", columns, map(_spread, found.apart))
+    if found.incomparable:
+        _say(f"{_several(found.incomparable, 'cell')} {_NOT_COMPARABLE}")
+    cells = _several(found.compared - found.incomparable, "cell")
+    end = "they differ" if found else "the results are the same"
+    _say(f"{cells} compared {_to(found.exact)}: {end}")
 
 
 def show_verification(found: Verification) -> None:
@@ -64,9 +76,14 @@ def show_verification(found: Verification) -> None:
     for each in found.checked:
         if each.problem is not None:
             _say(f"could not be run again: {each.cell}: {each.problem}", "yellow")
-    changes = [change for each in found.checked for change in each.changes]
+    changes = [change for each in found.checked if each.comparable for change in each.changes]
     if changes:
         _table("differs", ("cell", "measure", "in the run", "again"), _changes(changes))
+    apart = [change for each in found.checked if not each.comparable for change in each.changes]
+    if apart:
+        _table(
+            "differs, not comparable", ("cell", "measure", "in the run", "again"), _changes(apart)
+        )
     if found.misplaced:
         names = ", ".join(map(ascii, found.misplaced[:_FEW]))
         _say(f"rows name what fpbench measures elsewhere, or never: {names}", "red")
@@ -84,10 +101,13 @@ def show_verification(found: Verification) -> None:
     other = sum(not each.same_code for each in found.checked)
     if other:
         _say(f"other code or data than is here made {_several(other, 'cell')} of the sample")
+    without = sum(not each.comparable and each.problem is None for each in found.checked)
+    if without:
+        _say(f"{_several(without, 'cell')} {_NOT_COMPARABLE}", "yellow")
     right = sum(each.same for each in found.checked)
     _say(
-        f"{right} of {_several(len(found.checked), 'cell')} run again "
-        f"{'are' if right != 1 else 'is'} the same to the last bit ({found.done:,} are done; "
+        f"{right} of {_several(len(found.checked) - without, 'cell')} run again "
+        f"{'are' if right != 1 else 'is'} the same {_to(found.exact)} ({found.done:,} are done; "
         f"--seed {found.seed} draws the same sample)",
         None if found.same else "red",
     )
@@ -102,6 +122,19 @@ def _listed(names: Sequence[str]) -> str:
 def _shown(name: str) -> str:
     """A name of a measure, which a stranger may have chosen."""
     return name if name.isprintable() else ascii(name)
+
+
+_NOT_COMPARABLE = (
+    "not comparable across kernels: a component in them does not claim the same numbers on every "
+    "processor (portable = false)"
+)
+
+
+def _to(exact: bool) -> str:
+    """What kind of comparison was made."""
+    if exact:
+        return "to the last bit"
+    return f"within {TOLERANCE:g}, as other kernels computed the run or none are recorded"
 
 
 def _spread(spread: Spread) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from fpbench.engines import Engine
 from fpbench.errors import InputError
 from fpbench.execution import LostError
 from fpbench.kinds import Status
-from fpbench.packing import unfit
+from fpbench.packing import PORTABLE, unfit
 from fpbench.plan import Cell, Plan, needed
 from fpbench.steps import Failure, Result, Step, shortened
 from fpbench.store import Store
@@ -188,12 +188,15 @@ class Runner:
             failure = Failure(f"{self._plan.steps[cell.key]}: {why}", why, False)
         status = Status.FAILED if failure else Status.DONE
         reason = failure.reason if failure else None
+        measures = {} if failure else result.value
+        if not failure and not cell.portable:
+            measures = {**measures, PORTABLE: False}
         self._store.add(
             self._session,
             cell.key,
             status,
             seconds,
-            {} if failure else result.value,
+            measures,
             reason,
             failure.trace if failure else None,
         )

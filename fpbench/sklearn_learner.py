@@ -51,6 +51,11 @@ class SklearnLearner(Learner):
         return given
 
     @property
+    def portable(self) -> bool:
+        """With a base that has a name here; of any other class nobody knows."""
+        return self.base in FAMILIES
+
+    @property
     def recipe(self) -> Recipe:
         """How the base is made."""
         return Recipe(self.base, self.base_parameters)

@@ -1,10 +1,14 @@
-"""Some cells of a run, run again and compared with it to the last bit."""
+"""Some cells of a run, run again and compared with it.
+
+To the last bit if the kernels here are those that computed the run, else within a tolerance, as
+`differences` says.
+"""
 
 from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -12,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from fpbench.differences import Change, cell_name, environment_changes, is_time
+from fpbench.differences import Change, cell_name, environment_changes, is_time, near
 from fpbench.documents import parse
-from fpbench.environment import describe_environment
+from fpbench.environment import describe_environment, same_kernels
 from fpbench.errors import InputError, MatrixError, StoreError
 from fpbench.files import MATRIX_NAMES, read_matrix
 from fpbench.home import DataHome
@@ -55,11 +59,18 @@ class Checked:
     """Measures that were compared."""
     promise_recorded: bool = True
     """Whether the run says what the model guarantees; an earlier fpbench did not record it."""
+    comparable: bool = True
+    """Whether the kernels here give its numbers at all."""
 
     @property
     def same(self) -> bool:
         """Whether it is what the run says."""
-        return not self.changes and self.problem is None
+        return not self.changes and self.problem is None and self.comparable
+
+    @property
+    def wrong(self) -> bool:
+        """Whether the run is not to be believed: not if other kernels may be why it differs."""
+        return self.problem is not None or (self.comparable and bool(self.changes))
 
 
 @dataclass(frozen=True)
@@ -74,13 +85,15 @@ class Verification:
     """Draws the same sample again."""
     environment: tuple[tuple[str, str, str], ...]
     """What differs of the environment: its name, then, and now."""
+    exact: bool
+    """Whether the same kernels computed both, so that all is compared to the last bit."""
     misplaced: tuple[str, ...] = ()
     """Measures that some rows of the run, in the sample or not, cannot have by these names."""
 
     @property
     def same(self) -> bool:
-        """Whether all of the sample is what the run says, and no row names what it cannot have."""
-        return not self.misplaced and all(each.same for each in self.checked)
+        """Whether all that can be compared is what the run says, and each row has its own names."""
+        return not self.misplaced and not any(each.wrong for each in self.checked)
 
     @property
     def computed(self) -> tuple[str, ...]:
@@ -111,6 +124,9 @@ def verify(
     Nothing of the run is changed, and none of its numbers is believed: components guess, correct,
     predict and audit again, and fpbench computes its measures from that. What components say of
     themselves, their notes included, they say again. Of times only that they are there is compared.
+    Numbers are compared to the last bit if the kernels here are those that computed the run, else
+    within `differences.TOLERANCE`; cells that rest on a component that is not portable are then not
+    compared.
 
     Parameters
     ----------
@@ -135,6 +151,7 @@ def verify(
     path = Path(run)
     with Store(path) as store:
         results, then = store.results(), store.environment()
+        environments = [session.environment for session in store.sessions()]
         # Who ran a matrix of more cells than is usual had allowed it.
         matrix = matrix_of(store, max(MAX_CELLS, len(results)))
     done, _ = results.finished()
@@ -150,13 +167,14 @@ def verify(
     }
     seeds = tuple(sorted({place[1] for place in wanted}))
     again = _Again(replace(matrix, seeds=seeds), wanted.keys(), jobs, tables)
+    exact = same_kernels([*environments, again.environment])
     stored = {row["cell"]: row for row in results.rows()}
     checked = tuple(
-        again.check(place, results.cells[row], stored[results.cells[row]])
+        again.check(place, results.cells[row], stored[results.cells[row]], exact)
         for place, row in wanted.items()
     )
     return Verification(
-        path, checked, len(rows), seed, environment_changes(then, again.environment),
+        path, checked, len(rows), seed, environment_changes(then, again.environment), exact,
         _misplaced(results),
     )  # fmt: skip
 
@@ -232,8 +250,9 @@ class _Again:
             Runner(plan, store, session, engine, lambda _: None).run()
             return {row["cell"]: row for row in store.rows()}
 
-    def check(self, place: _Place, key: str, stored: Mapping[str, Any]) -> Checked:
+    def check(self, place: _Place, key: str, stored: Mapping[str, Any], exact: bool) -> Checked:
         """What a cell is here, beside what the run says of it."""
+        alike = same if exact else near
         labels, seed = place
         name = cell_name(dict(zip(KINDS, labels, strict=True)), seed)
         cell = self._planned.get(place)
@@ -248,17 +267,24 @@ class _Again:
         changes = tuple(
             Change(name, measure, stored.get(measure), row.get(measure))
             for measure in names
-            if not _agree(measure, stored, row)
+            if not _agree(measure, stored, row, alike)
         )
         compared = tuple(measure for measure in names if not is_time(measure))
-        return Checked(name, changes, None, cell.key == key, compared, recorded)
+        # Of what is portable, this plan is believed, and not the run.
+        comparable = exact or cell.portable
+        return Checked(name, changes, None, cell.key == key, compared, recorded, comparable)
 
 
-def _agree(measure: str, stored: Mapping[str, Any], row: Mapping[str, Any]) -> bool:
+def _agree(
+    measure: str,
+    stored: Mapping[str, Any],
+    row: Mapping[str, Any],
+    alike: Callable[[Any, Any], bool],
+) -> bool:
     """Whether two rows say the same; a time is never the same twice, and both must have it."""
     if is_time(measure):
         return measure in stored and measure in row
-    return same(stored.get(measure), row.get(measure))
+    return alike(stored.get(measure), row.get(measure))
 
 
 def _place(cell: Cell) -> _Place:

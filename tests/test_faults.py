@@ -43,7 +43,7 @@ def gone(pid):
         return True
 
 
-def eventually(condition, seconds=20.0):
+def eventually(condition, seconds=120.0):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if condition():

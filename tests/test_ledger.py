@@ -674,8 +674,14 @@ def test_a_new_file_may_be_made_by_several_at_once(tmp_path):
 
 
 def test_a_simulation_pays_next_to_nothing():
-    ledger, parts = Ledger(math.inf), [TENTH] * 3
-    began = time.perf_counter()
-    for _ in range(2000):
-        ledger.spend(parts, times=2000)
-    assert (time.perf_counter() - began) / 2000 < 1e-3
+    """Two thousand times cost about as much as once: in time of this process, whatever else runs."""
+
+    def cost(times):
+        ledger, parts = Ledger(math.inf), [TENTH] * 3
+        began = time.process_time()
+        for _ in range(500):
+            ledger.spend(parts, times=times)
+        return time.process_time() - began
+
+    cost(1)
+    assert cost(2000) < 50 * cost(1)

@@ -114,6 +114,11 @@ class LearnedAdversary(HoldingOut):
         return space
 
     @property
+    def portable(self) -> bool:
+        """With a family that has a name here; of any other class nobody knows."""
+        return self.family in FAMILIES
+
+    @property
     def recipe(self) -> Recipe:
         """How the classifier is made."""
         return Recipe(self.family, self.parameters, self.class_weight == "balanced")

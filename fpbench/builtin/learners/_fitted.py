@@ -148,7 +148,7 @@ _RATE_BITS = 30
 
 
 def make_moment(metric: str, **bounds: float) -> Any:
-    """fairlearn's constraint on a metric, whose numbers do not depend on the processor.
+    """A constraint of fairlearn on a metric, whose numbers do not depend on the processor.
 
     fairlearn multiplies matrices to get violations and people's weights. In their last bits these
     depend on the linear-algebra library, and decide what linear programs and base models do with
@@ -156,7 +156,7 @@ def make_moment(metric: str, **bounds: float) -> Any:
     """
     from fairlearn import reductions
 
-    plain = getattr(reductions, _MOMENTS[metric])
+    plain: Any = getattr(reductions, _MOMENTS[metric])
 
     class Moment(plain):  # type: ignore[misc]
         """The same, without the last bits."""
