@@ -44,7 +44,7 @@ from fpbench.records import (
 from fpbench.releases import Release, Subject
 from fpbench.rows import Words, make_row
 from fpbench.scores import attack_measures, claim_measures, model_measures, release_measures
-from fpbench.steps import Sealed, Step
+from fpbench.steps import Corrected, Sealed, Step
 from fpbench.tables import Table
 
 
@@ -208,7 +208,8 @@ def _guess(adversary: Adversary, handed: tuple[View, Adversary], step: Step) -> 
     return tuned.guess(view, step.rng())
 
 
-def _check_guess(guess: Guess, handed: tuple[View, Any]) -> None:
+def _checked_guess(guess: Guess, handed: tuple[View, Any], step: Step) -> Guess:
+    """The guess, after its sizes and values were checked."""
     target, attack = handed[0].target, handed[0].attack
     k, n, m = len(target.groups), len(target), len(guess.held_out)
     if guess.held_out.dtype.kind not in "iu" or guess.held_out.ndim != 1:
@@ -227,12 +228,10 @@ def _check_guess(guess: Guess, handed: tuple[View, Any]) -> None:
             raise PluginError(f"{what} must be group codes in 0..{k - 1}")
         if not (np.isfinite(confidence).all() and (confidence >= 0).all()):
             raise PluginError(f"the confidence of {what} must be finite and not negative")
+    return guess
 
 
-def _correct(
-    corrector: Corrector, parents: tuple[Any, ...], step: Step
-) -> tuple[Correction, CorrectionMeasures, Measures]:
-    """The correction, what was measured of it, and what the corrector says of its weights."""
+def _correct(corrector: Corrector, parents: tuple[Any, ...], step: Step) -> Corrected:
     split, predictions, guess, claim = parents
     k = len(split.train.groups)
     rows = guess.held_out
@@ -251,11 +250,19 @@ def _correct(
     )  # fmt: skip
     started = time.perf_counter()
     correction = corrector.correct(problem)
-    seconds = time.perf_counter() - started
-    measured: CorrectionMeasures = {"correct_seconds": seconds}
-    if values is not None:  # how much of a gain is the change of mind alone, without the claim
-        measured["reconsidered_accuracy"] = float(np.mean(values == split.train.sensitive))
-    return correction, measured, weighing.measures
+    return Corrected(correction, time.perf_counter() - started, weighing.measures, values)
+
+
+def _measured_correction(
+    corrected: Corrected, parents: tuple[Any, ...], step: Step
+) -> tuple[Correction, CorrectionMeasures, Measures]:
+    """The correction, what is measured of it, and what the corrector says of its weights."""
+    truth: Codes = parents[0].train.sensitive
+    measured: CorrectionMeasures = {"correct_seconds": corrected.seconds}
+    if corrected.reconsidered is not None:
+        # How much of a gain is the change of mind alone, without the claim.
+        measured["reconsidered_accuracy"] = float(np.mean(corrected.reconsidered == truth))
+    return corrected.correction, measured, corrected.weighed
 
 
 def _score(_: None, parents: tuple[Any, ...], step: Step) -> Measures:
@@ -278,7 +285,7 @@ def _score(_: None, parents: tuple[Any, ...], step: Step) -> Measures:
     return make_row(measured, words, predictions.guarantee)
 
 
-def _audit(auditor: Auditor, parents: tuple[Any, ...], step: Step) -> Measures:
+def _audit(auditor: Auditor, parents: tuple[Any, ...], step: Step) -> Measures | Release:
     split, predictions = parents[:2]
     train = split.train.having(predictions=predictions.train).only(auditor.sees)
     test = split.test.having(predictions=predictions.test).only(auditor.sees)
@@ -290,13 +297,23 @@ def _audit(auditor: Auditor, parents: tuple[Any, ...], step: Step) -> Measures:
             split.test.sensitive, split.test.groups, neighbours=auditor.relation,
             rng=rng.spawn(1)[0],
         )  # fmt: skip
-    found = auditor.audit(Subject(train, test, model, curator), rng)
+    return auditor.audit(Subject(train, test, model, curator), rng)
+
+
+def _audit_row(answer: Measures | Release, parents: tuple[Any, ...], step: Step) -> Measures:
+    """The row of an audit: a release is measured against the truth that it never saw."""
+    split, predictions = parents[:2]
     measured: dict[str, object] = {**model_measures(split, predictions, None)}
-    if isinstance(found, Release):
-        measured |= release_measures(found, split.test, predictions.test)
+    if isinstance(answer, Release):
+        measured |= release_measures(answer, split.test, predictions.test)
+    names = dict(step.uses)
     words = [
-        Words("learner", dict(step.uses).get("learner", ""), predictions.notes),
-        Words("auditor", auditor.name, found.measures if isinstance(found, Release) else found),
+        Words("learner", names.get("learner", ""), predictions.notes),
+        Words(
+            "auditor",
+            names.get("auditor", ""),
+            answer.measures if isinstance(answer, Release) else answer,
+        ),
     ]
     return make_row(measured, words, predictions.guarantee)
 
@@ -319,7 +336,12 @@ ACTIONS: dict[str, Callable[[Any, Any, Step], Any]] = {
 HANDED: dict[str, Callable[[Any, Any, Step], tuple[Any, ...]]] = {"tune": _known, "guess": _view}
 """What adversaries are handed instead of their parents' results, which hold the truth."""
 
-CHECKS: dict[str, Callable[[Any, Any], None]] = {"guess": _check_guess}
-"""What is checked of a result, given what was handed, wherever it comes from."""
+MEASURING: dict[str, Callable[[Any, Any, Step], Any]] = {
+    "guess": _checked_guess,
+    "correct": _measured_correction,
+    "audit": _audit_row,
+}
+"""What fpbench makes of a component's answer, given what was handed: it is checked, and measured
+against the truth. It is done where the component is not, if that has a process of its own."""
 
-__all__ = ["ACTIONS", "CHECKS", "HANDED", "view_for"]
+__all__ = ["ACTIONS", "HANDED", "MEASURING", "view_for"]

@@ -26,10 +26,10 @@ from fpbench.execution import (
     LostError,
     StoppedError,
     attempt,
-    checked,
     component_of,
     failed,
     handed,
+    measured,
 )
 from fpbench.limits import Limits
 from fpbench.processes import NUMBER, ONE_THREAD, WELL, receive, send
@@ -184,7 +184,7 @@ def execute_alone(step: Step, parents: tuple[Any, ...], limits: Limits, address:
         return Result(failed(step, error), 0.0)
     if isinstance(result.value, Failure):
         return result._replace(seconds=seconds)
-    return attempt(step, lambda: checked(step, result.value, given))._replace(seconds=seconds)
+    return attempt(step, lambda: measured(step, result.value, given))._replace(seconds=seconds)
 
 
 def _ask(step: Step, given: tuple[Any, ...], limits: Limits, address: str) -> bytearray:

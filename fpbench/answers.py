@@ -14,6 +14,7 @@ import numpy as np
 from fpbench.errors import PluginError
 from fpbench.limits import Limits
 from fpbench.packing import unfit
+from fpbench.rates import METRICS
 from fpbench.records import (
     Claim,
     Correction,
@@ -23,20 +24,30 @@ from fpbench.records import (
     Scores,
     SolverStatus,
 )
-from fpbench.steps import Failure, Result, Sealed, SealedClaim, shortened
+from fpbench.releases import Release
+from fpbench.steps import Corrected, Failure, Result, Sealed, SealedClaim, shortened
 from fpbench.wire import Message, Unreadable, most_bytes, pack, unpack
 from fpbench.wire_frames import Arrays, read_split, read_table, write_split, write_table
 from fpbench.wire_values import (
     read_constraint,
+    read_guarantee,
     read_measures,
     read_scalar,
     write_constraint,
+    write_guarantee,
     write_measures,
     write_scalar,
 )
 
 _MOST_BYTES = 2**32
 """Of an answer without a size of its own, such as a model, if there is no limit on memory."""
+
+ROW = "score"
+"""The action whose answer is a row; an audit's becomes one where the truth is."""
+
+_NOISE = ("simulation", "secure")
+_MOST_AUDITS = 2**20
+"""Audits alike of which a release may tell."""
 
 Written = tuple[dict[str, Any], Arrays]
 
@@ -139,6 +150,8 @@ def _write_claim(claim: Claim | None) -> Written:
         "source": str(claim.source),
         "constraint": write_constraint(claim.constraint),
         "notes": write_measures(claim.notes),
+        "guarantee": write_guarantee(claim.guarantee),
+        "noise": None if claim.noise is None else str(claim.noise),
     }
     sealed = claim.content if isinstance(claim, SealedClaim) else b""
     return header, [np.frombuffer(sealed, np.uint8)]
@@ -149,16 +162,21 @@ def _read_claim(message: Message, given: tuple[Any, ...]) -> Claim | None:
     if source is None:
         return None
     rates, notes = read_constraint(message, "constraint"), read_measures(message, "notes")
+    guarantee, noise = read_guarantee(message), message.field("noise", str, type(None))
     sealed = message.array("what is sealed", "u", None).tobytes()
     if not sealed:
-        return Claim(rates, source, (), notes)
-    return SealedClaim(rates, source, (), notes, sealed)
+        return Claim(rates, source, (), notes, guarantee, noise)
+    return SealedClaim(rates, source, (), notes, guarantee, noise, sealed)
 
 
 def _write_predictions(predictions: Predictions) -> Written:
     arrays = [predictions.train, predictions.test, predictions.attack]
-    asked = write_constraint(predictions.asked)
-    return {"asked": asked, "notes": write_measures(predictions.notes)}, arrays
+    header = {
+        "asked": write_constraint(predictions.asked),
+        "notes": write_measures(predictions.notes),
+        "guarantee": write_guarantee(predictions.guarantee),
+    }
+    return header, arrays
 
 
 def _read_predictions(message: Message, given: tuple[Any, ...]) -> Predictions:
@@ -169,7 +187,7 @@ def _read_predictions(message: Message, given: tuple[Any, ...]) -> Predictions:
     if not all(((part == 0) | (part == 1)).all() for part in (train, test, attack)):
         raise Unreadable("predictions must be values 0 or 1")
     asked, notes = read_constraint(message, "asked"), read_measures(message, "notes")
-    return Predictions(train, test, attack, asked, notes)
+    return Predictions(train, test, attack, asked, notes, read_guarantee(message))
 
 
 def _read_scores(message: Message, given: tuple[Any, ...]) -> Scores:
@@ -203,19 +221,22 @@ def _read_guess(message: Message, given: tuple[Any, ...]) -> Guess:
     return Guess(values, confidence, rows, *held_out, read_measures(message, "notes"))
 
 
-def _write_correction(value: tuple[Correction, Measures]) -> Written:
-    correction, measures = value
+def _write_correction(corrected: Corrected) -> Written:
+    correction = corrected.correction
     header = {
         "status": None if correction.status is None else SolverStatus(correction.status).value,
         "objective": write_scalar(correction.objective),
         "bound": write_scalar(correction.bound),
         "took": write_scalar(correction.seconds),
         "own": write_measures(correction.measures),
-        "measures": write_measures(measures),
+        "correct_seconds": write_scalar(corrected.seconds),
+        "weighed": write_measures(corrected.weighed),
     }
     arrays = []
-    for name in ("values", "moves", "posterior"):
-        array = getattr(correction, name)
+    for name, array in (
+        ("values", correction.values), ("moves", correction.moves),
+        ("posterior", correction.posterior), ("reconsidered", corrected.reconsidered),
+    ):  # fmt: skip
         header[name] = array is not None
         arrays += [array] if array is not None else []
     return header, arrays
@@ -229,30 +250,75 @@ def _read_cost(message: Message, name: str) -> float | None:
     return value
 
 
-def _read_correction(message: Message, given: tuple[Any, ...]) -> tuple[Correction, Measures]:
+def _read_correction(message: Message, given: tuple[Any, ...]) -> Corrected:
     train = given[0].train
     n, k = len(train), len(train.groups)
     shapes: dict[str, tuple[str, tuple[int, ...]]] = {
         "values": ("biu", (n,)),
         "moves": ("iu", (2, k, k)),
         "posterior": ("f", (n,)),
+        "reconsidered": ("biu", (n,)),
     }
     arrays = {
         name: message.array(f"the corrected {name}", kinds, *shape)
         for name, (kinds, shape) in shapes.items()
         if message.field(name, bool)
     }
-    values = arrays.get("values")
-    if values is not None and n and not (values.min() >= 0 and values.max() < k):
-        raise Unreadable(f"the corrected values must be group codes in 0..{k - 1}")
+    for name in ("values", "reconsidered"):
+        codes = arrays.get(name)
+        if codes is not None and n and not (codes.min() >= 0 and codes.max() < k):
+            raise Unreadable(f"the corrected {name} must be group codes in 0..{k - 1}")
     status = message.field("status", str, type(None))
     objective, bound = _read_cost(message, "objective"), _read_cost(message, "bound")
     correction = Correction(
-        values, None if status is None else SolverStatus(status), objective, bound,
+        arrays.get("values"), None if status is None else SolverStatus(status), objective, bound,
         arrays.get("moves"), message.number("took", least=0.0), read_measures(message, "own"),
         arrays.get("posterior"),
     )  # fmt: skip
-    return correction, read_measures(message)
+    seconds, weighed = (
+        message.number("correct_seconds", least=0.0),
+        read_measures(message, "weighed"),
+    )
+    return Corrected(correction, seconds, weighed, arrays.get("reconsidered"))
+
+
+def _write_audit(answer: Measures | Release) -> Written:
+    if not isinstance(answer, Release):
+        return {"release": False, "measures": write_measures(answer)}, []
+    header = {
+        "release": True,
+        "metric": str(answer.metric),
+        "confidence": write_scalar(answer.confidence),
+        "guarantee": write_guarantee(answer.guarantee),
+        "noise": str(answer.noise),
+        "measures": write_measures(answer.measures),
+    }
+    return header, [answer.values, answer.low, answer.high]
+
+
+def _read_word(message: Message, name: str, words: tuple[str, ...]) -> Any:
+    """A field that is one of a few words."""
+    word = message.field(name, str)
+    if word not in words:
+        raise Unreadable(f"the field {name!r} of its answer is none of {', '.join(words)}")
+    return word
+
+
+def _read_audit(message: Message, given: tuple[Any, ...]) -> Measures | Release:
+    """What an auditor says, or a release; its rules are for people, and are left behind."""
+    measures = read_measures(message)
+    if not message.field("release", bool):
+        return measures
+    guarantee = read_guarantee(message)
+    if guarantee is None:
+        raise Unreadable("a release must have a guarantee")
+    values = message.array("the estimates of a release", "biuf", None)
+    low, high = (message.array("the intervals of a release", "biuf", len(values)) for _ in range(2))
+    return Release(
+        _read_word(message, "metric", METRICS), values, low, high,
+        message.number("confidence", least=0.0), guarantee, _read_word(message, "noise", _NOISE),
+        measures,
+    )  # fmt: skip
 
 
 CODECS: dict[str, _Codec] = {
@@ -279,11 +345,11 @@ CODECS: dict[str, _Codec] = {
     "correct": _Codec(
         _write_correction,
         _read_correction,
-        lambda given: [len(given[0].train)] * 2 + [2 * len(given[0].train.groups) ** 2],
+        lambda given: [len(given[0].train)] * 3 + [2 * len(given[0].train.groups) ** 2],
     ),
-    "score": _Codec(_write_row, lambda message, _: read_measures(message), lambda _: []),
-    "audit": _Codec(_write_row, lambda message, _: read_measures(message), lambda _: []),
+    ROW: _Codec(_write_row, lambda message, _: read_measures(message), lambda _: []),
+    "audit": _Codec(_write_audit, _read_audit, lambda _: [_MOST_AUDITS] * 3),
 }
 """By action, every one of them."""
 
-__all__ = ["most", "opened", "packed"]
+__all__ = ["ROW", "most", "opened", "packed"]

@@ -21,7 +21,7 @@ from distributed import Future as Remote
 from distributed import KilledWorker
 
 from fpbench.alone import POSSIBLE, apart, runs_alone
-from fpbench.answers import opened
+from fpbench.answers import ROW, opened
 from fpbench.dask_cluster import Cluster, compare, join, start
 from fpbench.dask_worker import Job, UnfitWorkerError, check, do, note_of, unpack
 from fpbench.engines import Engine, InlineEngine
@@ -284,7 +284,7 @@ class DaskEngine(Engine):
         return [
             Result(_Kept(remote, number, places), said)
             if isinstance(said, float)
-            else opened(order.step.action, said)
+            else opened(ROW, said)
             for number, (said, order) in enumerate(zip(note, orders, strict=True))
         ]
 

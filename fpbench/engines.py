@@ -15,7 +15,7 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
 from fpbench.alone import POSSIBLE, ForkServer, apart, execute_alone, runs_alone
-from fpbench.answers import opened
+from fpbench.answers import ROW, opened
 from fpbench.errors import InputError
 from fpbench.execution import execute
 from fpbench.home import DataHome
@@ -186,7 +186,7 @@ class LokyEngine(Engine):
                 if isinstance(said, Lacking):
                     self._send(answer, order, lacking | said.keys)
                 elif isinstance(said, bytes):
-                    answer.set_result(opened(order.step.action, said))
+                    answer.set_result(opened(ROW, said))
                 else:
                     answer.set_result(said)
             except Exception as error:  # a future carries whatever was raised

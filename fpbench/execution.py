@@ -7,8 +7,8 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from fpbench.actions import ACTIONS, CHECKS, HANDED
-from fpbench.answers import packed
+from fpbench.actions import ACTIONS, HANDED, MEASURING
+from fpbench.answers import ROW, packed
 from fpbench.components import Component
 from fpbench.errors import FpbenchError, HiddenError, InputError, PluginError
 from fpbench.plugins import Catalog
@@ -43,7 +43,7 @@ def execute(step: Step, parents: tuple[Any, ...], catalog: Catalog | None = None
         # What was sealed is opened, as its component runs here; but for adversaries, whose do not.
         there = parents if step.action in HANDED else tuple(map(unseal, parents))
         given = handed(step, component, there)
-        return checked(step, ACTIONS[step.action](component, given, step), given)
+        return measured(step, ACTIONS[step.action](component, given, step), given)
 
     return attempt(step, work)
 
@@ -73,19 +73,18 @@ def handed(step: Step, component: Component | None, parents: tuple[Any, ...]) ->
     return make(component, parents, step) if make else parents
 
 
-def checked(step: Step, value: Any, given: tuple[Any, ...]) -> Any:
-    """What a step gave, after it was checked."""
-    if step.action in CHECKS:
-        CHECKS[step.action](value, given)
-    return value
+def measured(step: Step, answer: Any, given: tuple[Any, ...]) -> Any:
+    """The result of a step, from what its component answered."""
+    measure = MEASURING.get(step.action)
+    return measure(answer, given, step) if measure else answer
 
 
 def told(step: Step, result: Result) -> bytes:
     """A result that the coordinator reads, as bytes; a failure if a row could not hold it."""
     try:
-        return packed(step.action, result)
+        return packed(ROW, result)
     except PluginError as error:
-        return packed(step.action, result._replace(value=failed(step, error)))
+        return packed(ROW, result._replace(value=failed(step, error)))
 
 
 def attempt(step: Step, work: Callable[[], Any]) -> Result:
@@ -115,11 +114,11 @@ __all__ = [
     "LostError",
     "StoppedError",
     "attempt",
-    "checked",
     "component_of",
     "execute",
     "execute_in_worker",
     "failed",
     "handed",
+    "measured",
     "told",
 ]

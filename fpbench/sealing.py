@@ -22,7 +22,10 @@ def seal(action: str, value: Any) -> Any:
     if action in SEALED:
         return Sealed(_pickled(value))
     if isinstance(value, Claim) and value.also:
-        return SealedClaim(value.constraint, value.source, (), value.notes, _pickled(value.also))
+        return SealedClaim(
+            value.constraint, value.source, (), value.notes, value.guarantee, value.noise,
+            _pickled(value.also),
+        )  # fmt: skip
     return value
 
 
@@ -32,7 +35,9 @@ def unseal(value: Any) -> Any:
         return pickle.loads(value.content)
     if isinstance(value, SealedClaim):
         also = tuple(pickle.loads(value.content))
-        return Claim(value.constraint, value.source, also, value.notes)
+        return Claim(
+            value.constraint, value.source, also, value.notes, value.guarantee, value.noise
+        )
     return value
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fpbench.records import Claim
+from fpbench.records import Claim, Codes, Correction, Measures
 from fpbench.specs import Spec
 
 
@@ -85,4 +85,16 @@ class SealedClaim(Claim):
     """What else is known, sealed."""
 
 
-__all__ = ["Failure", "Result", "Sealed", "SealedClaim", "Step", "shortened"]
+class Corrected(NamedTuple):
+    """What a corrector answers, of which nothing is measured yet."""
+
+    correction: Correction
+    seconds: float
+    """That it took to correct, weighing left out."""
+    weighed: Measures
+    """What it says of its weights."""
+    reconsidered: Codes | None
+    """(n,) groups that it corrected instead of the guess; None: the guess itself."""
+
+
+__all__ = ["Corrected", "Failure", "Result", "Sealed", "SealedClaim", "Step", "shortened"]

@@ -11,6 +11,7 @@ import numpy as np
 
 from fpbench.errors import PluginError
 from fpbench.packing import pack
+from fpbench.privacy import Guarantee
 from fpbench.rates import RateConstraint
 from fpbench.records import Measures
 from fpbench.wire import Message, Unreadable
@@ -93,7 +94,30 @@ def read_constraint(message: Message, name: str) -> RateConstraint | None:
     return RateConstraint(metric, number, form)
 
 
+def write_guarantee(guarantee: Guarantee | None) -> list[Any] | None:
+    """A guarantee as a list."""
+    if guarantee is None:
+        return None
+    if not isinstance(guarantee, Guarantee):
+        raise PluginError(f"a guarantee must be a Guarantee, not a {type(guarantee).__name__}")
+    numbers = (guarantee.epsilon, guarantee.delta, guarantee.rho)
+    return [str(guarantee.neighbours), *map(write_scalar, numbers)]
+
+
+def read_guarantee(message: Message, name: str = "guarantee") -> Guarantee | None:
+    """A guarantee, out of a field."""
+    said = message.field(name, list, type(None))
+    if said is None:
+        return None
+    neighbours, epsilon, delta, rho = said
+    if type(neighbours) is not str or not {type(epsilon), type(delta)} <= {int, float}:
+        raise Unreadable(f"the field {name!r} of its answer is no guarantee")
+    if type(rho) not in (int, float, type(None)):
+        raise Unreadable(f"the field {name!r} of its answer is no guarantee")
+    return Guarantee(epsilon, delta, neighbours, rho)  # type: ignore[arg-type]  # which checks it
+
+
 __all__ = [
-    "read_constraint", "read_measures", "read_scalar", "write_constraint", "write_measures",
-    "write_scalar",
+    "read_constraint", "read_guarantee", "read_measures", "read_scalar", "write_constraint",
+    "write_guarantee", "write_measures", "write_scalar",
 ]  # fmt: skip

@@ -10,7 +10,7 @@ import pytest
 
 import fpbench
 from fpbench import DataHome, HiddenError, PluginError, Predictions, Sample, discover
-from fpbench.actions import ACTIONS, HANDED, view_for
+from fpbench.actions import ACTIONS, HANDED, MEASURING, view_for
 from fpbench.execution import execute
 from fpbench.matrix import read
 from fpbench.planner import make_plan
@@ -218,7 +218,8 @@ def test_a_private_auditor_meets_a_curator_and_never_the_groups(toys):
             )  # fmt: skip
 
     step = Step("k", "s", "audit", None, ())
-    measured = ACTIONS["audit"](Snoop(), (split, predictions), step)
+    answer = ACTIONS["audit"](Snoop(), (split, predictions), step)
+    measured = MEASURING["audit"](answer, (split, predictions), step)
     (subject,) = Snoop.subjects
     assert subject.train.seen == subject.test.seen == {"features", "predictions"}
     assert subject.curator.groups == ("a", "b")
@@ -275,7 +276,8 @@ def guessed(split):
 
 def corrected(split, claim, corrector):
     parents = (split, predictions_of(split), guessed(split), claim)
-    return parents, ACTIONS["correct"](corrector, parents, None)
+    answer = ACTIONS["correct"](corrector, parents, None)
+    return parents, MEASURING["correct"](answer, parents, None)
 
 
 def test_a_corrector_is_handed_all_that_is_known_of_the_training_people(split):

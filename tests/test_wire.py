@@ -12,13 +12,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fpbench.actions import CHECKS
+from fpbench.actions import MEASURING
 from fpbench.answers import CODECS, most, opened, packed
 from fpbench.conditions import Constraint
 from fpbench.constraints import ShareBounds
 from fpbench.domains import Domain
 from fpbench.errors import PluginError
 from fpbench.limits import NO_LIMITS, Limits
+from fpbench.privacy import Guarantee
 from fpbench.processes import receive
 from fpbench.rates import RateConstraint
 from fpbench.records import (
@@ -32,8 +33,9 @@ from fpbench.records import (
     Split,
     View,
 )
+from fpbench.releases import Release
 from fpbench.sealing import seal, unseal
-from fpbench.steps import Failure, Result, Sealed, SealedClaim
+from fpbench.steps import Corrected, Failure, Result, Sealed, SealedClaim
 from fpbench.tables import Table
 from fpbench.wire import MOST_HEADER, pack, unpack
 
@@ -78,23 +80,31 @@ ANSWERS = {
     "load": (table(), ()),
     "split": (SPLIT, ()),
     "train": (Sealed(b"a model"), ()),
-    "predict": (Predictions(bits(N), bits(M), bits(M), ASKED, NOTES), (None, SPLIT)),
-    "disclose": (SealedClaim(ASKED, "me", (), NOTES, b"facts"), ()),
+    "predict": (Predictions(bits(N), bits(M), bits(M), ASKED, NOTES, Guarantee(1.0, 1e-5, "add-remove")), (None, SPLIT)),
+    "disclose": (SealedClaim(ASKED, "me", (), NOTES, None, "secure", b"facts"), ()),
     "reveal": (Scores(np.linspace(0, 1, N), np.linspace(0, 1, M)), (None, SPLIT)),
     "tune": (Sealed(b"an adversary"), ()),
     "guess": (guess(), (VIEW, None)),
     "correct": (
-        (
+        Corrected(
             Correction(
                 bits(N), SolverStatus.OPTIMAL, 3.0, 2.5, np.zeros((2, K, K), np.int64), 0.25,
                 {"own": 1}, np.linspace(0, 1, N),
             ),
+            0.125,
             NOTES,
+            bits(N),
         ),
         (SPLIT, None, None, None),
     ),
     "score": (NOTES, ()),
-    "audit": (NOTES, ()),
+    "audit": (
+        Release(
+            "equalized-odds", np.ones(3), np.zeros(3), np.ones(3), 0.95,
+            Guarantee(0.5, 0.0, "attribute", 0.1), "simulation", NOTES,
+        ),
+        (),
+    ),
 }  # fmt: skip
 """A result of every action, and what its component was handed."""
 
@@ -141,8 +151,8 @@ def test_an_answer_is_what_it_was(action):
 def test_arrays_of_any_order_come_as_they_are():
     values = np.asfortranarray(np.arange(2 * K * K).reshape(2, K, K))[::-1].astype(">i4")
     correction = Correction(None, None, moves=values)
-    content = packed("correct", Result((correction, {}), 0.0))
-    there, _ = opened("correct", content, ANSWERS["correct"][1]).value
+    content = packed("correct", Result(Corrected(correction, 0.0, {}, None), 0.0))
+    there = opened("correct", content, ANSWERS["correct"][1]).value.correction
     assert np.array_equal(there.moves, values)
     assert there.moves.dtype == np.dtype("i4")
 
@@ -307,7 +317,7 @@ def test_an_answer_may_be_as_long_as_what_is_asked():
     """A guess as its people, a model as the memory that its step may take."""
     slack = MOST_HEADER + 1000
     assert most("guess", (VIEW, None), NO_LIMITS) < 8 * (2 * N + 3 * M) + slack
-    assert most("audit", (), NO_LIMITS) < slack
+    assert most("score", (), NO_LIMITS) < slack
     assert most("train", (), Limits(memory_limit=2**28)) < 2**28 + slack
 
 
@@ -385,7 +395,7 @@ def check_valid(action, value, given):
     kinds = (Claim, type(None)) if action == "disclose" else type(template)
     assert isinstance(value, kinds)
     if action == "guess":
-        CHECKS["guess"](value, given)
+        MEASURING["guess"](value, given, None)
         assert value.values.shape == value.confidence.shape == (N,)
         assert set(np.unique(value.values)) <= set(range(K))
         assert value.held_out.shape == value.held_out_values.shape
@@ -409,7 +419,7 @@ def attempted(action, content, given):
     try:
         result = opened(action, content, given)
         if action == "guess" and isinstance(result.value, Guess):
-            CHECKS["guess"](result.value, given)
+            MEASURING["guess"](result.value, given, None)
     except PluginError as error:
         return str(error)
     return result

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fpbench.actions import ACTIONS
+from fpbench.actions import ACTIONS, MEASURING
 from fpbench.auditing import Auditor, Mechanism, Policy
 from fpbench.epsilons import LEAST_EPSILON
 from fpbench.home import DataHome
@@ -122,23 +122,12 @@ class AuditorStage(Stage):
         return w.split, w.predictions, *model
 
     def run(self, component: Auditor, given: Any, seed: int) -> Any:
-        """Audit as a step does, and keep what the auditor itself gave."""
-        found: list[Any] = []
-
-        class Kept:
-            """Stands for the auditor, and remembers what it says."""
-
-            name, sees, relation = component.name, component.sees, component.relation
-
-            def audit(self, subject: Subject, rng: np.random.Generator) -> Any:
-                said = component.audit(subject, rng)
-                given = f"audit gave a {type(said).__name__}, not a dict or a Release"
-                assert isinstance(said, dict | Release), given
-                found.append(said)
-                return said
-
-        measured = ACTIONS["audit"](Kept(), given, step(seed))
-        return found[0], measured
+        """What the auditor gave, and the row that is made of it."""
+        said = step(seed)
+        answer = ACTIONS["audit"](component, given, said)
+        kind = type(answer).__name__
+        assert isinstance(answer, dict | Release), f"audit gave a {kind}, not a dict or a Release"
+        return answer, MEASURING["audit"](answer, given, said)
 
     def check(self, component: Auditor, given: Any, result: Any) -> None:
         """Measures by name, or a release with intervals."""

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fpbench.actions import ACTIONS, CHECKS, HANDED
+from fpbench.actions import ACTIONS, HANDED, MEASURING
 from fpbench.components import Adversary, Component, Corrector, Disclosure, Learner
 from fpbench.home import DataHome
 from fpbench.privacy import Guarantee
@@ -190,7 +190,7 @@ class AdversaryStage(Stage):
         assert isinstance(guess, Guess), f"guess gave a {type(guess).__name__}, not a Guess"
         for what in ("values", "held_out", "held_out_values"):
             check_whole(getattr(guess, what), what)
-        CHECKS["guess"](guess, handed)
+        MEASURING["guess"](guess, handed, said)
         return guess
 
     def check(self, component: Adversary, given: Any, result: Guess) -> None:
@@ -249,7 +249,8 @@ class CorrectorStage(Stage):
 
     def run(self, component: Corrector, given: Any, seed: int) -> Any:
         """Weigh, and correct."""
-        return ACTIONS["correct"](component, given, step(seed))
+        said = step(seed)
+        return MEASURING["correct"](ACTIONS["correct"](component, given, said), given, said)
 
     def check(self, component: Corrector, given: Any, result: Any) -> None:
         """Everyone's group; a bound that is not above the objective."""
