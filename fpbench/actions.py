@@ -250,7 +250,10 @@ def _correct(corrector: Corrector, parents: tuple[Any, ...], step: Step) -> Corr
     )  # fmt: skip
     started = time.perf_counter()
     correction = corrector.correct(problem)
-    return Corrected(correction, time.perf_counter() - started, weighing.measures, values)
+    seconds = time.perf_counter() - started
+    if not isinstance(correction, Correction):
+        raise PluginError(f"a correction must be a Correction, not a {type(correction).__name__}")
+    return Corrected(correction, seconds, weighing.measures, values)
 
 
 def _measured_correction(
@@ -306,15 +309,10 @@ def _audit_row(answer: Measures | Release, parents: tuple[Any, ...], step: Step)
     measured: dict[str, object] = {**model_measures(split, predictions, None)}
     if isinstance(answer, Release):
         measured |= release_measures(answer, split.test, predictions.test)
+        answer = answer.measures
     names = dict(step.uses)
-    words = [
-        Words("learner", names.get("learner", ""), predictions.notes),
-        Words(
-            "auditor",
-            names.get("auditor", ""),
-            answer.measures if isinstance(answer, Release) else answer,
-        ),
-    ]
+    learner = Words("learner", names.get("learner", ""), predictions.notes)
+    words = [learner, Words("auditor", names.get("auditor", ""), answer)]
     return make_row(measured, words, predictions.guarantee)
 
 
