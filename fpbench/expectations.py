@@ -171,8 +171,12 @@ class Extreme(_Sided):
     """`least`, `most`: of the values of a column, one has the least, or greatest, measure.
 
     One number a seed: the mean of the measure over its rows with that value, less the mean over
-    its rows with the next best value, which is the best of the others over all seeds. True if it
-    is below 0 (above 0), give or take the tolerance; equal is not least.
+    its rows with the next best value, which is the best of the others over all seeds that both
+    have. Its interval is as wide as the bootstrap's and Student's t at least, and it covers the
+    difference to whichever is truly the next best: towards a statement that is false it is
+    corrected for how many others there are to choose from (Bonferroni), and a statement is true
+    only if it is true of each. True if it is below 0 (above 0), give or take the tolerance; equal
+    is not least.
     """
 
     words = "mean {measure} of {value} less the next best"

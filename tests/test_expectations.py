@@ -411,6 +411,63 @@ def test_the_least_is_compared_with_the_next_best_over_all_seeds():
     assert judge(rivals({"EO": 0.1, "SP": 0.11}, noise=1.0), "least", **LEAST).outcome is U
 
 
+def contest(rng, others, n, ahead=0.0):
+    """How a statement that EO is least is judged, of one that truly is, by that much, and others."""
+    values = rng.normal(size=(others + 1, n))
+    values[0] -= ahead
+    rows = [
+        row(i, asked_metric="EO" if m == 0 else f"m{m}", gain=values[m, i])
+        for m in range(others + 1)
+        for i in range(n)
+    ]
+    return judge(rows, "least", **LEAST).outcome
+
+
+@pytest.mark.parametrize("ahead", [0.0, 0.2])
+@pytest.mark.parametrize(
+    ("others", "n", "runs"), [(1, 5, 400), (3, 5, 250), (10, 5, 150), (30, 5, 80), (30, 20, 50)]
+)
+def test_that_the_least_is_not_the_least_is_seldom_said(others, n, runs, ahead):
+    """The best of many others is better by chance: without a correction in up to 27 % of runs."""
+    rng = np.random.default_rng([others, n])
+    false = sum(contest(rng, others, n, ahead) is D for _ in range(runs))
+    assert false / runs <= 0.025 + 2.5 * np.sqrt(0.025 * 0.975 / runs)
+
+
+@pytest.mark.parametrize("others", [1, 3, 10, 30])
+@pytest.mark.parametrize("n", [5, 10, 20])
+def test_what_is_wrong_or_right_by_far_is_still_found(others, n):
+    rng = np.random.default_rng([others, n])
+    apart = {5: 14.0, 10: 5.0, 20: 3.0}[n]
+    assert {contest(rng, others, n, -apart) for _ in range(5)} == {D}
+    assert {contest(rng, others, n, apart) for _ in range(5)} == {M}
+
+
+def test_the_least_is_below_every_other_and_not_only_the_next_best():
+    """A rival with a great spread may be the least, and have been unlucky."""
+    rng = np.random.default_rng(3)
+    steady, wild = rng.normal(size=6) / 100, rng.normal(size=6) * 20
+    rows = [row(i, asked_metric="EO", gain=steady[i]) for i in range(6)]
+    rows += [row(i, asked_metric="SP", gain=1 + steady[i] ** 2) for i in range(6)]
+    assert judge(rows, "least", **LEAST).outcome is M
+    rows += [row(i, asked_metric="PE", gain=5 + wild[i] - wild.mean()) for i in range(6)]
+    found = judge(rows, "least", **LEAST)
+    assert found.outcome is U
+    assert found.note == "next best: SP"
+    assert found.ours.low < found.ours.mean < 0 < found.ours.high
+
+
+def test_the_least_is_not_decided_by_a_rival_of_one_seed():
+    rows = rivals({"EO": 0.1, "SP": 0.9}, noise=0.01)
+    assert judge(rows, "least", **LEAST).outcome is M
+    rows.append(row(0, asked_metric="PE", gain=9.0))
+    found = judge(rows, "least", **LEAST)
+    assert (found.outcome, found.note) == (U, "next best: SP; PE shares one seed only")
+    rows += rivals({"DP": -5.0}, noise=0.01)
+    assert judge(rows, "least", **LEAST).outcome is D
+    assert judge(rows, "most", **LEAST).outcome is D
+
+
 def test_the_least_of_nothing_is_not_run():
     found = judge(rivals({"SP": 0.1}), "least", **LEAST)
     assert (found.outcome, found.note) == (N, "no row with asked_metric = 'EO' has a value")

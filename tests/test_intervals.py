@@ -84,6 +84,13 @@ def test_intervals_of_mostly_zeros_cover_the_mean_or_are_not_shown(seeds, rare):
     assert ((low <= rare) & (rare <= high))[shown].mean() > 0.9
 
 
+@pytest.mark.parametrize(("seeds", "share"), [(2, 0.49), (3, 0.25), (5, 0.08), (20, 0.05)])
+def test_documents_say_how_often_a_mean_of_0_is_called_another(seeds, share):
+    """In `verdicts.Verdict` and docs/reproducing.md."""
+    low, high = bounds(np.random.default_rng(seeds).normal(size=(3_000, seeds)), "gain")
+    assert ((low > 0) | (high < 0)).mean() == pytest.approx(share, abs=0.025)
+
+
 def test_the_widest_interval_contains_students_and_the_bootstraps():
     rng = np.random.default_rng(3)
     for count in (2, 5, 20):

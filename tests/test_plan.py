@@ -1,5 +1,6 @@
 """Cells, the unique steps they share, and skips with reasons."""
 
+import gc
 import importlib
 import sys
 import tomllib
@@ -64,6 +65,23 @@ def plan_of(text):
 @pytest.fixture(autouse=True)
 def _toys(toys):
     pass
+
+
+def test_planning_does_not_look_for_garbage():
+    """Which would look at all that was planned before, again and again."""
+    matrix = read(tomllib.loads(ATTACK.replace("seeds = 2", "seeds = 200")))
+    catalog, home = discover(), DataHome.default()
+    make_plan(matrix, catalog, home)  # what is imported for it makes garbage
+    collected = []
+    gc.callbacks.append(lambda phase, info: collected.append(info["generation"]))
+    try:
+        plan = make_plan(matrix, catalog, home)
+        during = len(collected)
+    finally:
+        gc.callbacks.pop()
+    assert len(plan.cells) == 200 * 3 * 2 * 2
+    assert during <= 2  # one, begun and ended, when it may look again
+    assert gc.isenabled()
 
 
 def test_every_combination_is_a_cell_and_every_shared_step_is_one():
