@@ -12,16 +12,7 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench.expectations import (
-    Bound,
-    Extreme,
-    Lower,
-    Share,
-    Steady,
-    Trend,
-    Value,
-    VariesMore,
-)
+from fpbench.expectations import Bound, Extreme, Lower, Share, Steady, Trend, Value, VariesMore
 from fpbench.intervals import RESAMPLES, Interval, greatest, interval, wilson
 from fpbench.kinds import KINDS
 from fpbench.statements import Expectation
