@@ -64,6 +64,6 @@ def figure(
     elif output == STANDARD:
         if sys.stdout.isatty():
             raise InputError("PDF is binary: name a file with --output")
-        sys.stdout.buffer.write(render_figure(made, name, width, by))
+        typer.echo(render_figure(made, name, width, by), nl=False)
     else:
         console.show_text(f"figure: {write_figure(made, name, output, width, by)}")
