@@ -85,6 +85,41 @@ def test_what_is_left_of_a_budget_of_rho_is_told_as_rho():
     assert ledger.remaining.rho > 0
 
 
+MURMUR = """
+from fpbench import Mechanism, hookimpl
+
+class Murmur(Mechanism):
+    \"\"\"Adds nothing.\"\"\"
+
+    name, summary = "murmur", "adds nothing"
+
+    def release(self, counts, sensitivity, epsilon, rng, upper=None):
+        return counts + 0.0 * epsilon
+
+@hookimpl
+def fpbench_mechanisms():
+    return [Murmur]
+"""
+
+
+def test_only_a_trial_offers_mechanisms_of_others(install, ledger):
+    """Whole numbers from the operating system, says this one, but nobody here has looked at it."""
+    install("somebody-elses", "murmur", MURMUR)
+    curator = Curator([0, 1, 1, 0], ["a", "b"], ledger=ledger)
+    query = json.loads(QUERY)
+    query["mechanism"] = {"use": "murmur", "noise": "secure"}
+
+    service = Service(curator, ledger, TOKEN)
+    assert service.about()["mechanisms"] == ["discrete-gaussian", "discrete-laplace", "exponential"]
+    with pytest.raises(RefusedError, match="by discrete-gaussian, discrete-laplace, exponential"):
+        service.answer(json.dumps(query).encode(), {})
+    assert ledger.spent.epsilon == 0
+
+    trial = Service(curator, ledger, TOKEN, allow_simulation=True)
+    assert {"murmur", "laplace", "discrete-laplace"} <= {*trial.about()["mechanisms"]}
+    assert trial.answer(json.dumps(query).encode(), {})["counts"] == [[[[2.0, 2.0]]]]
+
+
 def test_a_query_may_arrive_in_parts(service, ledger, logged):
     status, answer = post(service, QUERY[:10], QUERY[10:40], QUERY[40:])
     assert (status, list(answer)) == (200, ["counts", "remaining"])

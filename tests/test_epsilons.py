@@ -165,7 +165,7 @@ def test_every_component_refuses_what_is_no_epsilon(kind, name, field, epsilon, 
     cls = discover().component(kind, name)
     example = next(iter(cls.examples(tmp_path)), {})
     if kind != "learner":
-        example = {**example, "mechanism": LAPLACE}
+        example = {**example, "mechanism": {"use": "discrete-laplace"}}
     without_privacy = cls.model_fields[field].default is not None and kind == "learner"
     if epsilon == math.inf and without_privacy:
         return

@@ -1,4 +1,6 @@
 import math
+
+import numpy as np
 import re
 from pathlib import Path
 
@@ -29,6 +31,9 @@ def test_one_person_moves_counts_by_the_sensitivity():
         ({"epsilon": 0.0}, "epsilon must be above 0 and finite, not 0.0"),
         ({"epsilon": -1.0}, "epsilon must be above 0"),
         ({"epsilon": math.nan}, "epsilon must be above 0"),
+        ({"epsilon": math.inf}, "epsilon must be above 0 and finite, not inf"),
+        ({"epsilon": np.inf}, "epsilon must be above 0 and finite, not inf"),
+        ({"epsilon": 1e-10}, "epsilon must be at least 1e-09, not 1e-10"),
         ({"epsilon": 1.0, "delta": 1.0}, "delta must be at least 0 and below 1, not 1.0"),
         ({"epsilon": 1.0, "delta": -1e-9}, "delta must be at least 0"),
         ({"epsilon": 1.0, "rho": -0.5}, "rho must be above 0 and finite, or None, not -0.5"),
