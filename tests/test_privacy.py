@@ -1,9 +1,8 @@
 import math
-
-import numpy as np
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
