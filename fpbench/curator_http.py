@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("fpbench.curator")
 """One line of JSON a query: when, what was asked, what became of it; no data, no token."""
 
+_WAITING = 1024
+"""Callers that the system keeps in line until they are accepted: the others try again after 1 s."""
 _AT_ONCE = 8
 """Queries that are answered at the same time: each holds its cells in memory."""
 
@@ -165,7 +167,7 @@ def listen(host: str, port: int) -> socket.socket:
         raise InputError(f"port must be in 0..65535, not {port}")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family, backlog=128)
+        return socket.create_server((host, port), family=family, backlog=_WAITING)
     except OSError as error:
         raise InputError(f"cannot listen at {host}, port {port}: {error.strerror}") from error
 
