@@ -16,6 +16,7 @@ from typing import Any
 
 from fpbench.alone import POSSIBLE, ForkServer, apart, execute_alone, runs_alone
 from fpbench.answers import ROW, opened
+from fpbench.confining import isolated_user
 from fpbench.errors import InputError
 from fpbench.execution import execute
 from fpbench.home import DataHome
@@ -109,7 +110,8 @@ class InlineEngine(Engine):
         future: Future[Result] = Future()
         given = self._given(step, parents)
         try:
-            if alone or runs_alone(step, self._limits, isolated=False):
+            isolated = isolated_user() is not None  # which no step of this process could be
+            if alone or runs_alone(step, self._limits, isolated=isolated):
                 result = execute_alone(step, given, self._limits, self._server.address(sure=alone))
             else:
                 result = execute(step, given)

@@ -37,6 +37,8 @@ _PIPE = 60_000
 """Bytes that a pipe holds everywhere without anybody reading."""
 _SAFE_TO_FORK = ("fairlearn", "fpbench", "joblib", "numpy", "optuna", "pandas", "scipy", "sklearn")
 """Packages whose import starts no threads: imported once here instead of in every child."""
+_NOT_PRELOADED = frozenset({"__main__", "conftest", "tests", "testing", "pytest_plugin", "setup"})
+"""Parts of names of modules that do something when they are imported."""
 
 
 class _Child(NamedTuple):
@@ -170,12 +172,26 @@ def _new_modules(before: set[str]) -> bytes:
 
 
 def _preload(names: list[str]) -> None:
-    """Import what a child had to import, for those to come."""
+    """Import what a child had to import, for those to come.
+
+    A hostile child may name anything: only modules of known packages are imported that may be
+    imported anywhere, not the commands and tests among them.
+    """
     for name in names:
-        if name not in sys.modules and name.partition(".")[0] in _SAFE_TO_FORK:
-            with contextlib.suppress(Exception):  # whoever needs it will say what is wrong
+        if name not in sys.modules and _may_be_preloaded(name):
+            # Whoever needs it will say what is wrong. Some modules end the process.
+            with contextlib.suppress(Exception, SystemExit):
                 importlib.import_module(name)
     gc.freeze()
+
+
+def _may_be_preloaded(name: str) -> bool:
+    parts = name.split(".")
+    return (
+        parts[0] in _SAFE_TO_FORK
+        and all(part.isidentifier() for part in parts)
+        and not _NOT_PRELOADED & {*parts}
+    )
 
 
 def _answer(channel: socket.socket, server: int) -> None:

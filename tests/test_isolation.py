@@ -7,6 +7,7 @@ import resource
 import pytest
 
 import fpbench
+from fpbench import one_use
 from fpbench.confining import USER, is_private
 
 MATRIX = {
@@ -200,3 +201,17 @@ def test_adversaries_run_as_another_user(tmp_path, monkeypatch):
     monkeypatch.delenv(USER)
     (row,) = fpbench.run(matrix, out=tmp_path / "other").rows()
     assert (row["user"], row["secret"], row["memory"]) == (0, "opened", "opened")
+
+
+@pytest.mark.parametrize(
+    ("name", "imported"),
+    [
+        ("fpbench.rates", True), ("sklearn.tree._classes", True), ("numpy", True),
+        ("fpbench.__main__", False), ("sklearn.conftest", False), ("scipy.stats.tests.a", False),
+        ("os", False), ("fpbench_evil", False), ("fpbench..rates", False), ("", False),
+        ("fpbench.testing", False), ("numpy.x;y", False), ("fpbench.pytest_plugin", False),
+    ],
+)  # fmt: skip
+def test_what_a_child_names_is_imported_only_if_it_does_nothing(name, imported):
+    """The pipe in which a child names modules is the child's to write in."""
+    assert one_use._may_be_preloaded(name) == imported

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import fpbench
 from fpbench import keeping
+from fpbench.answers import opened
 from fpbench.keeping import SMALL, Lacking, Order, Packed, Ticket, carry_out, tickets
 from fpbench.limits import NO_LIMITS
 from fpbench.steps import Failure, Result, Step
@@ -72,13 +73,23 @@ def test_what_is_small_final_or_failed_is_sent_as_it_is(shelf, monkeypatch):
     small = Packed("theirs", pickle.dumps(1))
     assert tickets((small, "home")) == (small, "home")
     step, seen = doing(monkeypatch, {"gain": 1.0})
-    assert carry_out(order(step, small, "home", final=True)) == Result({"gain": 1.0}, 0.5)
+    told = carry_out(order(step, small, "home", final=True))
+    assert opened("score", told) == Result({"gain": 1.0}, 0.5)
     assert seen == [(1, "home")]
     failure = Failure("no", "", False)
     step, _ = doing(monkeypatch, failure)
-    assert carry_out(order(step)).value is failure
+    assert opened("score", carry_out(order(step))).value == failure
     assert "theirs" not in shelf
     assert "mine" not in shelf
+
+
+def test_what_is_final_is_told_in_plain_words_or_is_a_failure(shelf, monkeypatch):
+    """Nothing that a component leaves in its measures is a pickle that the coordinator opens."""
+    step, _ = doing(monkeypatch, {"gift": object()})
+    told = carry_out(order(step, final=True))
+    assert isinstance(told, bytes)
+    reason = opened("score", told).value.reason
+    assert reason.startswith("score: measure 'gift' must be a text, None, or a number")
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 5 * SMALL)), max_size=40))
