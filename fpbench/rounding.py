@@ -19,11 +19,11 @@ BITS = 24
 def drop_last_bits(
     values: NDArray[Any], scale: float = 1.0, bits: int = BITS
 ) -> NDArray[np.float64]:
-    """Numbers rounded to multiples of 2**-bits of a scale (of its next power of two).
+    """Numbers rounded to multiples of 2**-bits of the power of two above a scale.
 
     What should be equal becomes equal, and what differs by rounding alone becomes the same, but
     for numbers that lie within that rounding of the middle between two multiples: of numbers that
-    are right to 1e-15 of the scale, one in 50 million at 24 bits.
+    are right to 1e-15 of the scale, one in 100 million at 24 bits.
 
     Parameters
     ----------

@@ -56,9 +56,11 @@ def verify(
     jobs: Annotated[int, typer.Option("--jobs", "-j", help="Worker processes.")] = 1,
     no_third_party: NoThirdParty = False,
 ) -> None:
-    """Run a sample of cells again and compare them with the run, to the last bit.
+    """Run a sample of cells again and compare them with the run.
 
-    Exit code 0: all are the same; 1: some are not, or could not be run again.
+    To the last bit if the kernels here computed it, else within 1e-6; what is not portable is
+    then shown apart. Exit code 0: all that can be compared are the same; 1: some are not, or could
+    not be run again.
     """
     from fpbench import run_boards, verification
 

@@ -9,6 +9,8 @@ from sklearn.linear_model import LogisticRegression
 import fpbench.batched_logistic as module
 from fpbench import FpbenchError, InputError, fit_logistic, fit_ragged, logistic_proba
 
+pytestmark = pytest.mark.numeric
+
 LAWS = settings(max_examples=60, deadline=None)
 
 

@@ -10,6 +10,8 @@ from scipy.special import expit, logit
 
 from fpbench.beliefs import LEAST_WEIGHT, calibrate, calibrated
 
+pytestmark = pytest.mark.numeric
+
 PROBABILITY = st.sampled_from([0.0, 1.0, 0.5]) | st.floats(0, 1)
 SOMEONE = np.array([0.0, 0.1, 0.5, 0.7, 1.0])
 

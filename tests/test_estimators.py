@@ -12,6 +12,8 @@ from threadpoolctl import threadpool_limits
 
 from fpbench import FAMILIES, InputError, Recipe
 
+pytestmark = pytest.mark.numeric
+
 EXTRA = "sklearn.ensemble:ExtraTreesClassifier"
 BAYES = "sklearn.naive_bayes:GaussianNB"
 NEIGHBORS = "sklearn.neighbors:KNeighborsClassifier"

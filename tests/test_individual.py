@@ -15,6 +15,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 from fpbench import Domain, InputError, RuleList, Rules, individual_fairness
 
+pytestmark = pytest.mark.numeric
+
 DOMAIN = {"a": [0, 4], "b": [-1, 6]}
 TAUS = [0.0, 1 / 7, 0.25, 0.5, 0.9]
 

@@ -13,6 +13,8 @@ from fpbench.differences import TOLERANCE, diff, near
 from fpbench.environment import same_kernels
 from fpbench.store import Store
 
+pytestmark = pytest.mark.numeric
+
 # What amplified last bits: ties of trees and linear programs, iterations that stop early, and
 # sorted scores. The network does not claim to be portable.
 MATRIX = """
@@ -153,6 +155,7 @@ def test_an_honest_run_of_another_kernel_is_verified(small, command):
     assert "to the last bit" not in done.stdout
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of a network that stops early
 def test_a_forged_row_of_another_kernel_is_found(small, tmp_path):
     found = verify(copy_forged(small, tmp_path, 2e-6), 9)
     assert not found.exact
@@ -165,6 +168,7 @@ def test_a_forged_row_of_another_kernel_is_found(small, tmp_path):
     assert not any(each.wrong or each.same for each in told)
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of a network that stops early
 def test_that_a_row_says_it_is_not_portable_does_not_hide_it(small, tmp_path):
     found = verify(copy_forged(small, tmp_path, 0.1, portable=False), 9)
     assert not found.same
@@ -218,4 +222,4 @@ def test_last_bits_are_dropped():
     # What is left of numbers of the size 100 has their last bits.
     assert drop_last_bits(np.array([0.1 + 1e-13]), 100.0) == drop_last_bits(np.array([0.1]), 100.0)
     values = np.random.default_rng(0).random(1000)
-    assert np.abs(drop_last_bits(values) - values).max() <= 2.0**-25
+    assert np.abs(drop_last_bits(values) - values).max() <= 2.0**-24

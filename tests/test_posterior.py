@@ -28,6 +28,8 @@ from fpbench.conditions import Classes
 from fpbench.posterior import given_regions
 from fpbench.regions import regions
 
+pytestmark = pytest.mark.numeric
+
 BELIEFS = (0.0, 1e-30, 1e-9, 0.02, 0.3, 0.3, 0.5, 0.77, 0.9, 1 - 1e-9, 1.0)
 TOLERANCES = (0.0, 0.001, 0.1, 0.25, 1 / 3, 0.5, 1.0)
 

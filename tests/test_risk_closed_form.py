@@ -11,6 +11,8 @@ from fpbench.label_moments import LabelMoments, label_moments
 from fpbench.noisy_votes import vote_labels
 from fpbench.risk_closed_form import NormalStudents, normal_students
 
+pytestmark = pytest.mark.numeric
+
 
 def some_students(seed, d, scale):
     rng = np.random.default_rng(seed)

@@ -23,6 +23,8 @@ from fpbench import (
 )
 from fpbench.weights import best_exponent, exponent_scores, scale_confidence
 
+pytestmark = pytest.mark.numeric
+
 MOST = 30
 
 

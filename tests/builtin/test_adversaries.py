@@ -18,6 +18,8 @@ from fpbench.builtin.adversaries.a2_proba import A2Proba
 from fpbench.builtin.adversaries.majority import Majority
 from fpbench.builtin.adversaries.prior import Prior
 
+pytestmark = pytest.mark.numeric
+
 LEARNED = [A1, A2, A2Proba]
 FLOORS = [Majority, Prior]
 FAST = {"parameters": {"n_estimators": 8}}

@@ -29,6 +29,8 @@ from fpbench.builtin.learners.grid_search import GridSearch
 from fpbench.builtin.learners.plain import Plain
 from fpbench.builtin.learners.threshold_optimizer import ThresholdOptimizer
 
+pytestmark = pytest.mark.numeric
+
 RANDOMISED = [ExponentiatedGradient, ThresholdOptimizer]
 WITH_METRIC = [*RANDOMISED, GridSearch]
 ALL = [Plain, CorrelationRemover, *WITH_METRIC]

@@ -32,6 +32,8 @@ from fpbench.builtin.learners._pate_model import Confident, draw_noise, learnt
 from fpbench.builtin.learners._pate_parts import Design, disjoint, occurrences, parts, record_hashes
 from fpbench.builtin.learners.pate import Pate
 
+pytestmark = pytest.mark.numeric
+
 NORMAL = NormalDist()
 SMALL = {"teachers": 9, "public": 60, "sigma": 3.0}
 QUICK_MLP = {"hidden": (5, 4), "epochs": 4, "rate": 0.01}

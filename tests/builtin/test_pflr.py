@@ -24,6 +24,8 @@ from fpbench.builtin.learners._pflr_weights import fair_weights, repaired
 from fpbench.builtin.learners.pflr import Pflr
 from fpbench.testing import epsilon_lower_bound
 
+pytestmark = pytest.mark.numeric
+
 DOMAIN = Domain.of(
     {"skill": [-4, 4], "income": [-8000, 8000], "job": [f"job {code}" for code in range(4)]}
 )
