@@ -1,6 +1,7 @@
 """What differs between two runs."""
 
 import math
+from dataclasses import astuple
 
 import numpy as np
 import pytest
@@ -14,6 +15,11 @@ from fpbench.packing import same
 from fpbench.plan import Cell
 from fpbench.store import Store
 
+KERNEL = {
+    "machine": "x86_64", "blas": ["openblas 0.3 Haswell"], "simd": ["X86_V3"],
+    "solvers": {"scipy": "1.17"}, "packages": {"numpy": "2.4"},
+}  # fmt: skip
+OTHER_KERNEL = KERNEL | {"blas": ["openblas 0.3 SkylakeX"]}
 ABOUT = {"matrix": "[]", "title": "toy", "rank_by": "gain"}
 
 
@@ -21,7 +27,7 @@ def made(directory, rows, key="k", environment=None, matrix="[]"):
     """A run: measures by seed; None for a cell that failed."""
     with Store(directory, create=True) as store:
         cells = [Cell(f"{key}{seed}", {"dataset": "d", "learner": "l"}, seed) for seed in rows]
-        session = store.begin({**ABOUT, "matrix": matrix}, environment or {}, cells)
+        session = store.begin({**ABOUT, "matrix": matrix}, environment or KERNEL, cells)
         for seed, measures in rows.items():
             status = Status.FAILED if measures is None else Status.DONE
             reason = "broke" if measures is None else None
@@ -103,6 +109,25 @@ def test_versions_and_code_that_differ(tmp_path):
     assert not found.same_matrix
 
 
+def test_runs_of_other_kernels_are_compared_within_a_tolerance(tmp_path):
+    one = {0: {"gain": 0.5, "cost": 1e9}, 1: {"gain": 0.5}, 2: {"gain": 0.5, "portable": False}}
+    close = {0: {"gain": 0.5 + 9e-7, "cost": 1e9 + 900}, 1: {"gain": 0.5}, 2: {"gain": 0.75}}
+    a = made(tmp_path / "a", one)
+    for name, environment in (("b", OTHER_KERNEL), ("c", {"python": "3.11"})):
+        found = diff(a, made(tmp_path / name, close, environment=environment))
+        assert (found.exact, found.incomparable, found.changes) == (False, 1, ())
+        ((measure, cells, largest, _),) = map(astuple, found.apart)
+        assert (measure, cells, largest) == ("gain", 1, 0.25)
+        assert not found.spreads
+    exact = diff(a, made(tmp_path / "d", close))
+    assert (exact.exact, exact.incomparable, exact.apart) == (True, 0, ())
+    assert {spread.name: spread.cells for spread in exact.spreads} == {"gain": 2, "cost": 1}
+    far = {seed: {**measures, "gain": measures["gain"] + 2e-6} for seed, measures in close.items()}
+    found = diff(a, made(tmp_path / "e", far, environment=OTHER_KERNEL))
+    assert found
+    assert [change.cell for change in found.changes] == ["d, l, seed 0", "d, l, seed 1"]
+
+
 def test_measures_that_only_one_has(tmp_path):
     found = diff(
         made(tmp_path / "a", {0: {"gain": 0.5, "old": 1}}),
@@ -129,9 +154,9 @@ def test_a_directory_that_is_no_run(tmp_path):
 def test_the_command(command, tmp_path):
     work = tmp_path / "work"
     made(work / "a", {0: {"gain": 0.5}, 1: {"gain": 0.25}, 2: {"gain": 1.0}, 3: None},
-         environment={"python": "3.11.7"})  # fmt: skip
+         environment=KERNEL | {"python": "3.11.7"})  # fmt: skip
     made(work / "b", {0: {"gain": 0.5}, 1: {"gain": 0.75}, 2: None, 4: {"gain": 1.0}},
-         environment={"python": "3.12.1"})  # fmt: skip
+         environment=KERNEL | {"python": "3.12.1"})  # fmt: skip
     done = command("diff", "a", "b")
     assert done.returncode == 1
     assert done.stderr == ""
@@ -152,11 +177,11 @@ def test_the_command(command, tmp_path):
         "cells",
         "cell          measure  a     b",
         "d, l, seed 1  gain     0.25  0.75",
-        "2 cells compared: they differ",
+        "2 cells compared to the last bit: they differ",
     ]
     same_run = command("diff", "a", "a")
     assert same_run.returncode == 0
-    assert same_run.stdout == "3 cells compared: the results are the same\n"
+    assert same_run.stdout == "3 cells compared to the last bit: the results are the same\n"
     none = command("diff", "a", "nowhere")
     assert none.returncode == 2
     assert "nowhere: not a run directory" in none.stderr
