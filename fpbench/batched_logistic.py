@@ -89,6 +89,9 @@ def fit_ragged(
 ) -> _Floats:
     """One logistic regression for each group of rows, of any size, as `fit_logistic` fits it.
 
+    Parameters of a group depend on its own rows, to the last bit, and not on the size or number of
+    the other groups.
+
     Parameters
     ----------
     design, labels
@@ -105,14 +108,20 @@ def fit_ragged(
     """
     theta = np.zeros((len(groups), design.shape[1]))
     has_ones = bool((design[:, -1:] == 1).all())
-    for chosen, rows, present in in_blocks(groups, design.shape[1], _CHUNK):
+    # An even number of columns, so that a group's parameters too begin at a multiple of 16 bytes
+    # (see `in_blocks`): the parameter of a column of zeros is 0.
+    odd = design.shape[1] % 2
+    width = design.shape[1] + odd
+    for chosen, rows, present in in_blocks(groups, width, _CHUNK):
         own = labels[rows] * present
-        start = np.zeros((len(chosen), design.shape[1]))
+        start = np.zeros((len(chosen), width))
         if has_ones:  # an intercept: begin at the log-odds of the share of label 1, or near it
             ones, people = own.sum(axis=1) + 0.5, present.sum(axis=1) + 1
             start[:, -1] = np.log(ones / (people - ones))
         x = np.take(design, rows, axis=0)
-        theta[chosen] = fit_logistic(x, own, penalty, present, start=start)
+        if odd:
+            x = np.concatenate([np.zeros((*rows.shape, 1)), x], axis=2)
+        theta[chosen] = fit_logistic(x, own, penalty, present, start=start)[:, odd:]
     return theta
 
 

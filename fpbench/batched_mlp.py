@@ -161,12 +161,15 @@ def fit_networks_apart(
 ) -> Networks:
     """One network for each group of rows, each with a beginning and orders of its own.
 
+    A network depends on its own rows, to the last bit, and not on the size or number of the other
+    groups.
+
     Parameters
     ----------
     design, labels
         (n, d), the last column of ones, and (n,) in [0, 1]: everybody.
     groups
-        B arrays of row numbers; of no rows comes a network as it began.
+        B arrays of row numbers; of no rows comes a network of zeros, which says one half.
     training
         How.
     rng
@@ -174,13 +177,19 @@ def fit_networks_apart(
     """
     rngs = rng.spawn(len(groups))
     found = Networks.random(design.shape[1], training.hidden, rngs)
-    size = max(1, _CACHE // found.flat.shape[1])
+    found.flat[[not len(rows) for rows in groups]] = 0.0
+    parameters = found.flat.shape[1]
+    size = max(1, _CACHE // parameters)
     for block, rows, present in in_blocks(groups, 1, most=1 << 62):
         for start in range(0, len(block), size):
             some = slice(start, start + size)
-            adam = _Adam(replace(found, flat=found.flat[block[some]]), training)
+            # An even distance between networks, so that each begins at a multiple of 16 bytes, see
+            # `in_blocks`.
+            flat = np.zeros((len(block[some]), parameters + parameters % 2))[:, :parameters]
+            flat[:] = found.flat[block[some]]
+            adam = _Adam(replace(found, flat=flat), training)
             sizes = present[some].sum(axis=1).astype(np.intp)
-            chunk = rows[some, : sizes[0]]
+            chunk = rows[some]
             for _ in range(training.epochs):
                 if training.shuffle:
                     chunk = _shuffled(chunk, sizes, [rngs[number] for number in block[some]])
@@ -212,10 +221,17 @@ def _batches(
     sizes: NDArray[np.intp],
     batch: int,
 ) -> Iterator[tuple[_Floats, _Floats, _Floats]]:
-    """Batches of all networks at once; those who have run out of people, the last, are not in."""
-    for at in range(0, rows.shape[1], batch):
-        here = rows[: np.count_nonzero(sizes > at), at : at + batch]
-        present = at + np.arange(here.shape[1]) < sizes[: len(here), None]
+    """Batches of all networks at once; those who have run out of people, the last, are not in.
+
+    A batch has an even number of rows, as many for the longest network as for the shortest.
+    """
+    length = rows.shape[1]
+    for at in range(0, int(sizes[0]), batch):
+        width = min(batch, length - at)
+        columns = at + np.arange(width + width % 2)
+        count = np.count_nonzero(sizes > at)
+        here = rows[:count, np.minimum(columns, length - 1)]
+        present = columns < np.minimum(sizes[:count], at + batch)[:, None]
         yield design[here], labels[here], present.astype(np.float64)
 
 

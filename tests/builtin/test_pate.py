@@ -438,11 +438,31 @@ def test_too_few_people(teachers, public, make_people):
         fit(make_people(400), teachers=teachers, public=public)
 
 
-def test_teachers_without_people_vote_for_label_0(make_people):
-    model = fit(make_people(100), teachers=40, sigma=1.0)
+@pytest.mark.parametrize("more", [{}, {"teacher": "mlp", **QUICK_MLP}])
+def test_teachers_without_people_vote_for_label_0(more, make_people):
+    model = fit(make_people(100), teachers=40, sigma=1.0, **more)
     empty = model.notes["pate_teachers_empty"]
     assert empty > 0
     assert (model.votes[:, 0] >= empty).all()
+
+
+def test_a_teacher_whose_probability_is_one_half_votes_for_label_0():
+    """Pairs (x, 1), (-x, 0): in exact arithmetic, an intercept is 0, and who is at the mean a tie."""
+    rng = np.random.default_rng(0)
+    public = np.array([[1, 2, 3, 5, 7, 9], [-1, -2, -3, -5, -7, -9], [0] * 6])
+
+    class Symmetric(Pate):
+        def _dealt(self, n, rng):
+            return np.arange(3), np.arange(3, n)
+
+    learner = Symmetric(teachers=1, public=3, partition="equal", sigma=1.0)
+    votes = []
+    for seed in range(60):
+        one = rng.integers(-9, 10, (3, 6))
+        features = pd.DataFrame(np.vstack([public, one, -one]).astype(np.float32)).add_prefix("x")
+        people = Sample((), features=features, labels=np.repeat([0, 1, 0], 3))
+        votes.append(learner.fit(people, np.random.default_rng(seed)).votes[2])
+    assert (np.array(votes) == [1, 0]).all()
 
 
 def test_missing_numbers_are_refused(make_people):

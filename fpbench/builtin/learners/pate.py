@@ -33,6 +33,9 @@ _Units = Annotated[int, Field(ge=1, le=4096)]
 _OF_CONFIDENT = ("threshold", "ratio", "answers")
 _OF_MLP = ("hidden", "epochs", "batch", "rate")
 _SIGMA = 50.0
+_TIE = 1e-9
+"""By how much a teacher's probability must be above 1/2 for a vote for label 1: what is 1/2 in exact
+arithmetic is a little more or less in floating point, and not the same on every processor."""
 
 
 class Pate(Learner):
@@ -64,9 +67,10 @@ class Pate(Learner):
     that an audit finds what leaving people out does.
 
     **Departures.** Soft labels are 1/2 + (n1 - n0) / (2 k): those of the paper's equation (12)
-    do not sum to 1, and its loss is then not convex. A tie is label 0. A teacher without people,
-    which a hash partition may have, votes for label 0. Public people are drawn from the training
-    part of the split.
+    do not sum to 1, and its loss is then not convex. A tie of votes is label 0, and a teacher
+    whose probability is above 1/2 by no more than 1e-9, a tie but for rounding, votes for label 0;
+    so does one without people, which a hash partition may have. Public people are drawn from the
+    training part of the split.
 
     References
     ----------
@@ -230,7 +234,7 @@ class Pate(Learner):
         dealt = parts(self.partition, matrix, sample.labels, private, self.teachers, of_parts)
         family = self._family(self.teacher, self.teacher_penalty, of_models)
         taught = family.teachers(design, sample.labels.astype(np.float64), dealt)
-        votes = count_votes(family.proba(taught, shown) > 0.5)
+        votes = count_votes(family.proba(taught, shown) > 0.5 + _TIE)
         confident, sigma = self._confident(), self.noise()
         noise = draw_noise((1, self.public), sigma, confident, of_noise)
         targets, weights = learnt(votes, noise, self.labels, self.teachers, confident)
