@@ -6,6 +6,7 @@ from .api import dataset as dataset
 from .api import load as load
 from .api import run as run
 from .attributes import Attribute as Attribute
+from .attributes import measured_cuts as measured_cuts
 from .auditing import Auditor as Auditor
 from .auditing import Mechanism as Mechanism
 from .auditing import Policy as Policy

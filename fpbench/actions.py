@@ -99,7 +99,11 @@ def _part(table: Table, everyone: Sample, name: str, rows: Any) -> Sample:
 
 
 def _train(learner: Learner, parents: tuple[Split], step: Step) -> Classifier:
-    return learner.fit(parents[0].train.only(learner.needs), step.rng())
+    people = parents[0].train.only(learner.needs)
+    model = learner.fit(people, step.rng())
+    if getattr(model, "guarantee", None) is not None:
+        people.check_cuts(learner.needs, f"learner {learner.name!r}")
+    return model
 
 
 def _predict(learner: Learner, parents: tuple[Classifier, Split], step: Step) -> Predictions:
@@ -157,6 +161,7 @@ def _disclose(
         split.attack.having(predictions=predictions.attack),
     )
     rng = step.rng()
+    context.train.check_cuts(disclosure.protects, f"disclosure {disclosure.name!r}")
     claim = disclosure.claim(context, rng)
     if not disclosure.also:
         return claim
@@ -296,6 +301,7 @@ def _audit(auditor: Auditor, parents: tuple[Any, ...], step: Step) -> Measures |
     rng = step.rng()
     curator = None
     if "curator" in auditor.sees:
+        test.check_cuts(auditor.protects | {"sensitive"}, f"auditor {auditor.name!r}")
         curator = Curator(
             split.test.sensitive, split.test.groups, neighbours=auditor.relation,
             rng=rng.spawn(1)[0],

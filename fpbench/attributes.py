@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, Self, TypeAlias
 
@@ -54,6 +54,9 @@ class Attribute(BaseModel):
     `quantile = 0.25`              "first quartile" (at most that quantile of the whole
                                    table, interpolated linearly), "others"
     ============================== ==========================================================
+
+    A quantile is computed from everybody, so that one person more moves others into another group:
+    what guarantees differential privacy refuses such groups, and wants `cuts` that are public.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -183,6 +186,38 @@ def column_of(item: str | Attribute) -> str:
 def in_words(item: str | Attribute) -> str:
     """A sensitive attribute in one line."""
     return f"{item}: one group for each value" if isinstance(item, str) else str(item)
+
+
+def measured_cuts(sensitive: Iterable[str | Attribute]) -> dict[str, str]:
+    """What of a sample is cut at a statistic of the people themselves, and how: its groups."""
+    cuts = [
+        f"column {item.column!r} is cut at its {item.quantile:g} quantile"
+        for item in sensitive
+        if isinstance(item, Attribute) and item.quantile is not None
+    ]
+    return {"sensitive": "; ".join(cuts)} if cuts else {}
+
+
+def no_guarantee(cuts: Mapping[str, str], columns: Iterable[str], who: str) -> str | None:
+    """Why nobody can guarantee differential privacy of these columns; None if somebody can.
+
+    Parameters
+    ----------
+    cuts
+        What is cut at a statistic of the people themselves, by column of a sample.
+    columns
+        Columns of a sample that the guarantee is about.
+    who
+        Who gives it, for the message.
+    """
+    for name in sorted({*cuts}.intersection(columns)):
+        others = {"labels": "the label", "sensitive": "the group"}.get(name, f"the {name}")
+        return (
+            f"{who} guarantees differential privacy, but {cuts[name]} of the people themselves: "
+            f"one person more may change {others} of many, which no epsilon covers; choose a "
+            "public constant that is not computed from them, cuts = [...] instead of a quantile"
+        )
+    return None
 
 
 def groups_of(

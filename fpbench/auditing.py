@@ -136,6 +136,11 @@ class Auditor(Component):
         """The relation of the curator that it is given in a matrix."""
         return "attribute"
 
+    @property
+    def protects(self) -> frozenset[str]:
+        """The groups, if it asks a curator."""
+        return frozenset({"sensitive"} if "curator" in self.sees else ())
+
     def incompatible(self, other: Component) -> str | None:
         """Rules, and a baseline, must be given by the learner."""
         if not isinstance(other, Learner):

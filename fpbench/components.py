@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
+from fpbench.attributes import no_guarantee
 from fpbench.errors import InputError
 from fpbench.facts import Fact
 from fpbench.home import check_leave, sha256
@@ -96,6 +97,11 @@ class Component(BaseModel, ABC):
         held = (value for value in self.__dict__.values() if isinstance(value, Component))
         return self.portable and all(component.portable_throughout() for component in held)
 
+    @property
+    def protects(self) -> frozenset[str]:
+        """Columns of people that it guarantees privacy of; see `Sample.check_cuts`."""
+        return frozenset()
+
     def incompatible(self, other: Component) -> str | None:
         """Why a cell that combines it with `other` makes no sense; None if it does."""
         return None
@@ -123,6 +129,15 @@ class Dataset(Component):
     def n_groups(self) -> int | None:
         """Number of groups K, if it is known before loading."""
         return None
+
+    @property
+    def measured_cuts(self) -> dict[str, str]:
+        """What of its tables, as far as it is known, is cut at a statistic of everybody."""
+        return {}
+
+    def incompatible(self, other: Component) -> str | None:
+        """Cuts must be public for whoever guarantees differential privacy."""
+        return no_guarantee(self.measured_cuts, other.protects, f"{other.kind} {other.name!r}")
 
     def absent(self, home: DataHome) -> str | None:
         """Why it cannot be loaded here, with what mends it; None if it can."""

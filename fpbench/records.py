@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -9,9 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from fpbench.attributes import no_guarantee
 from fpbench.conditions import Constraint
 from fpbench.domains import Domain
-from fpbench.errors import HiddenError
+from fpbench.errors import HiddenError, InputError
 from fpbench.privacy import Guarantee
 from fpbench.rates import RateConstraint
 
@@ -55,9 +57,12 @@ class Sample:
         Array (n,) of group codes in 0..K-1.
     domain
         What is publicly known of the features.
+    measured_cuts
+        Which of the columns was cut at a statistic of everybody (a quantile, a median), in words:
+        no guarantee of differential privacy holds for it, see `check_cuts`.
     """
 
-    __slots__ = ("_columns", "domain", "groups")
+    __slots__ = ("_columns", "domain", "groups", "measured_cuts")
 
     COLUMNS = ("features", "labels", "sensitive", "predictions", "scores")
 
@@ -71,9 +76,11 @@ class Sample:
         predictions: Codes | None = None,
         scores: NDArray[np.float64] | None = None,
         domain: Domain | None = None,
+        measured_cuts: Mapping[str, str] | None = None,
     ) -> None:
         self.groups = groups
         self.domain = domain or Domain()
+        self.measured_cuts = dict(measured_cuts or {})
         given = zip(self.COLUMNS, (features, labels, sensitive, predictions, scores), strict=True)
         self._columns: dict[str, Any] = {name: value for name, value in given if value is not None}
 
@@ -127,8 +134,26 @@ class Sample:
             taken["features"].index = range(len(rows))  # reset_index would copy once more
         return self._with(taken)
 
+    def check_cuts(self, columns: Iterable[str], who: str) -> None:
+        """Refuse to guarantee privacy of columns that were cut at a statistic of everybody.
+
+        Parameters
+        ----------
+        columns
+            That the guarantee is about, of `features`, `labels` and `sensitive`.
+        who
+            Who gives it, for the message.
+
+        Raises
+        ------
+        InputError
+            Says which column it is, and to choose a public cut.
+        """
+        if why := no_guarantee(self.measured_cuts, columns, who):
+            raise InputError(why)
+
     def _with(self, columns: dict[str, Any]) -> Sample:
-        return Sample(self.groups, **columns, domain=self.domain)
+        return Sample(self.groups, **columns, domain=self.domain, measured_cuts=self.measured_cuts)
 
     def _column(self, name: str) -> Any:
         try:

@@ -36,7 +36,8 @@ def in_blocks(
     ------
     tuple
         Numbers (b,) of the groups in a block, by falling size; row numbers (b, n), those of a
-        group filled up with one of its own; and (b, n) whether a row is of the group: 1, or 0 if it fills up.
+        group filled up with one of its own; and (b, n) whether a row is of the group: 1, or 0 if
+        it fills up.
     """
     sizes = np.array([len(rows) for rows in groups], dtype=np.intp)
     power = np.frexp(sizes / _STEPS)[1] - 1  # frexp is exact: 2**power <= size / 8 < 2**(power + 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -60,6 +61,10 @@ class Table:
     """(n,) who is in the test set that the data's authors publish; None if they publish none."""
     domain: Domain = field(default_factory=Domain, repr=False)
     """What is publicly known of the features."""
+    measured_cuts: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Whether `labels` or `sensitive` were cut at a statistic of these people, a median for
+    instance, in words ("column 'age' is cut at its median"): private learners and audits then
+    refuse the table."""
 
     codes: Codes = field(init=False, repr=False)
     """(n,) group codes in 0..K-1."""
@@ -103,6 +108,8 @@ class Table:
             digest.update(np.asarray(self.test, dtype=np.bool_).tobytes())
         if self.domain:
             digest.update(repr(self.domain.said()).encode())
+        if self.measured_cuts:
+            digest.update(repr(sorted(self.measured_cuts.items())).encode())
         for frame in (self.features, self.sensitive):
             digest.update(repr((frame.shape, list(map(str, frame.columns)))).encode())
             for _, column in frame.items():
@@ -113,7 +120,7 @@ class Table:
         """Everything known of everyone."""
         return Sample(
             self.groups, features=self.features, labels=self.labels, sensitive=self.codes,
-            domain=self.domain,
+            domain=self.domain, measured_cuts=self.measured_cuts,
         )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, ValidationInfo, field_validator
 
-from fpbench.attributes import Attribute, column_of, groups_of
+from fpbench.attributes import Attribute, column_of, groups_of, measured_cuts
 from fpbench.columns import Dropped, Sensitive, check_column, check_drop
 from fpbench.components import Dataset
 from fpbench.domains import Declared, Domain, declared
@@ -109,6 +109,11 @@ class TabularDataset(Dataset):
             product *= count
         return product
 
+    @property
+    def measured_cuts(self) -> dict[str, str]:
+        """Groups that are cut at a quantile."""
+        return measured_cuts(self.sensitive)
+
     @abstractmethod
     def read(self, home: DataHome) -> Labelled:
         """Read everyone's columns and labels.
@@ -182,4 +187,7 @@ def tabulate(
         raise DataError(f"{where}: nothing is left to be a feature")
     groups = pd.DataFrame(groups_of(sensitive, people.columns, where))
     known = (domain or Domain()).only(map(str, features.columns))
-    return Table(name, features, people.labels, groups, people.positive, people.test, known)
+    return Table(
+        name, features, people.labels, groups, people.positive, people.test, known,
+        measured_cuts(sensitive),
+    )  # fmt: skip

@@ -160,7 +160,7 @@ def test_data_sets_are_described(command, places):
     own = fine(command("describe", "dataset", "csv", **places))
     assert re.search(r"sensitive +required", own)
     assert "sensitive by default" not in own
-    assert "AGEP: first quartile | others (first: at most the 0.25 quantile of the table)" in (
+    assert "AGEP: AGEP < 25 | AGEP >= 25" in (
         fine(command("describe", "dataset", "acs-public-coverage", **places))
     )
 

@@ -137,11 +137,16 @@ def test_groups_are_those_of_ferry_et_al(home: DataHome) -> None:
     race = ACSIncome().load(home)
     assert race.groups == ("White", "others")
     assert "RAC1P" not in race.features
-    age = ACSPublicCoverage().load(home)
+    quartile = {"column": "AGEP", "quantile": 0.25}  # benchmarks/ferry-*.toml say it
+    age = ACSPublicCoverage(sensitive=quartile).load(home)
     assert age.groups == ("first quartile", "others")
     assert "AGEP" not in age.features
     ages = ACSPublicCoverage(sensitive="SEX").load(home).features["AGEP"]
     assert ((age.codes == 0) == (ages <= np.quantile(ages, 0.25))).all()
+    young = ACSPublicCoverage().load(home)
+    assert young.groups == ("AGEP < 25", "AGEP >= 25")
+    assert ((young.codes == 0) == (ages < 25)).all()
+    assert not young.measured_cuts
 
 
 @pytest.mark.parametrize(

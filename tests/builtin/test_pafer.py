@@ -394,6 +394,12 @@ COVERED = {
         [0.3, 0.2], [1, 1], 3000, 0.02, {"mechanism": "exponential", "mode": "reference"}
     ),
     "Laplace, drowned": ([0.3, 0.2], [1, 1], 3000, 0.01, {}),
+    "a rate of 0": ([0.0, 0.3], [1, 1], 2000, 0.5, {}),
+    "a rate of 0, few people": ([0.0, 0.3], [1, 1], 200, 1.0, {}),
+    "a rate of 0, drowned": ([0.0, 0.3], [1, 1], 2000, 0.05, {}),
+    "a rate of 0 in a small group": ([0.3, 0.0], [98, 2], 2000, 1.0, {}),
+    "a rate of 0, reference": ([0.3, 0.0], [1, 1], 2000, 1.0, {"mode": "reference"}),
+    "a rate of 0, discrete": ([0.3, 0.0], [1, 1], 2000, 0.5, {"mechanism": "discrete-laplace"}),
 }  # fmt: skip
 
 

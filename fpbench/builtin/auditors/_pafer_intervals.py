@@ -2,11 +2,14 @@
 
 What the counts may truly be is a noisy count with noise once more; what the rate of the population
 may be, given counts, is a draw of Jeffreys' beta distribution. Draws of both are draws of the rates
-that a release leaves plausible: generalised pivotal quantities (Weerahandi, 1993).
+that a release leaves plausible: generalised pivotal quantities (Weerahandi, 1993). A draw of a beta
+distribution is never 0, and a rate may be: where it is plausible that nobody of a group is
+accepted, the lower end is 0.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import combinations
 from statistics import NormalDist
 
@@ -18,10 +21,20 @@ from fpbench import project_counts
 Numbers = NDArray[np.float64]
 
 
-def plausible_rates(accepted: Numbers, members: Numbers, rng: np.random.Generator) -> Numbers:
-    """Rates of the population, drawn given numbers of people (..., K) that may be true."""
+@dataclass(frozen=True)
+class Draws:
+    """B draws of what each of r releases leaves plausible."""
+
+    rates: Numbers
+    """(B, r, S, K) of the population, none of them 0."""
+    nobody: NDArray[np.bool_]
+    """(B, r, S, K) whether the number of accepted people, rounded, is 0."""
+
+
+def plausible_rates(accepted: Numbers, members: Numbers, rng: np.random.Generator) -> Draws:
+    """Rates of the population, drawn given numbers of people (B, r, S, K) that may be true."""
     accepted = np.minimum(accepted, members)
-    return rng.beta(accepted + 0.5, members - accepted + 0.5)
+    return Draws(rng.beta(accepted + 0.5, members - accepted + 0.5), accepted < 0.5)
 
 
 def of_margins(counts: Numbers, people: NDArray[np.int64]) -> Numbers:
@@ -29,7 +42,7 @@ def of_margins(counts: Numbers, people: NDArray[np.int64]) -> Numbers:
     return project_counts(counts.sum(axis=-2), people.sum(axis=-1))
 
 
-def interval(rates: Numbers, confidence: float) -> tuple[Numbers, Numbers]:
+def interval(drawn: Draws, confidence: float) -> tuple[Numbers, Numbers]:
     """Ends of intervals for the least ratio of two groups' rates.
 
     The ratio of fairness is the least over all pairs of groups, in both orders, and strata. Its
@@ -39,10 +52,13 @@ def interval(rates: Numbers, confidence: float) -> tuple[Numbers, Numbers]:
     one (Bonferroni, after the selection of Chernozhukov, Lee & Rosen, 2013): the estimate of a
     minimum is too low where several pairs are about as far apart.
 
+    Where a rate is 0, nobody is accepted. A group of which nobody is accepted in (1 - confidence) /
+    2 of the draws or more may have that rate, and the lower end is 0.
+
     Parameters
     ----------
-    rates
-        (B, r, S, K) draws of rates, B of each of r releases.
+    drawn
+        B draws of each of r releases.
     confidence
         Of the intervals.
 
@@ -51,8 +67,8 @@ def interval(rates: Numbers, confidence: float) -> tuple[Numbers, Numbers]:
     tuple of ndarray
         Lower and upper ends (r,), in [0, 1].
     """
-    draws, releases, strata, k = rates.shape
-    logs = np.moveaxis(np.log(np.maximum(rates, np.finfo(float).tiny)), (0, 3), (3, 0))
+    draws, releases, strata, k = drawn.rates.shape
+    logs = np.moveaxis(np.log(np.maximum(drawn.rates, np.finfo(float).tiny)), (0, 3), (3, 0))
     pairs = list(combinations(range(k), 2))
     by_stratum = np.empty((strata, len(pairs), releases, draws))
     for at, (a, b) in enumerate(pairs):
@@ -65,7 +81,9 @@ def interval(rates: Numbers, confidence: float) -> tuple[Numbers, Numbers]:
     candidates = (low <= high.min(axis=0)).sum(axis=0)
     level = tail / np.maximum(candidates, 1)
     safe = np.minimum(_at(differences, 1 - level), -_at(differences, level)).min(axis=0)
-    return np.exp(np.minimum(low.min(axis=0), 0)), np.exp(np.minimum(safe, 0))
+    least = np.exp(np.minimum(low.min(axis=0), 0))
+    least[(drawn.nobody.sum(axis=0) >= tail * (draws + 1)).any(axis=(1, 2))] = 0.0
+    return least, np.exp(np.minimum(safe, 0))
 
 
 _RANK = 5

@@ -21,7 +21,7 @@ from fpbench import (
     component,
     project_counts,
 )
-from fpbench.builtin.auditors._pafer_intervals import of_margins, plausible_rates
+from fpbench.builtin.auditors._pafer_intervals import Draws, of_margins, plausible_rates
 from fpbench.builtin.auditors._pafer_queries import Query, query
 
 Numbers: TypeAlias = NDArray[np.float64]
@@ -76,8 +76,8 @@ class Noisy:
     """Noisy counts of an audit."""
     invalid_ratio: float
     """Share of the noisy counts that are negative or larger than what they are part of."""
-    plausible: Callable[[slice, int, np.random.Generator], Numbers]
-    """Draws (B, r, S, K) of the rates that some of the releases leave plausible."""
+    plausible: Callable[[slice, int, np.random.Generator], Draws]
+    """Draws of the rates that some of the releases leave plausible."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -97,7 +97,7 @@ def by_partition(
     accepted = cells[..., 1, :] if two else cells[..., 1:, :].sum(axis=-2)
     noise = _Simulated(question, mechanism)
 
-    def plausible(part: slice, b: int, rng: np.random.Generator) -> Numbers:
+    def plausible(part: slice, b: int, rng: np.random.Generator) -> Draws:
         may = noise.again(answers[part], people, epsilon, b, rng)
         some = of_margins(may[..., 1:, :], people[:, 1:])
         return plausible_rates(some, some + of_margins(may[..., :1, :], people[:, :1]), rng)
@@ -149,7 +149,7 @@ def by_reference(
     cells = policy.repair(answers, people, within) if people.size else answers
     noise = _Simulated(question, mechanism)
 
-    def plausible(part: slice, b: int, rng: np.random.Generator) -> Numbers:
+    def plausible(part: slice, b: int, rng: np.random.Generator) -> Draws:
         members = of_margins(noise.again(overall[part], n, half, b, rng), n)
         some = noise.again(answers[part], people, half, b, rng)
         return plausible_rates(of_margins(some, people), members, rng)

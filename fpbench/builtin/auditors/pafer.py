@@ -207,8 +207,8 @@ class Pafer(Auditor):
             step = max(_AT_ONCE // width, 1)
             for start in range(0, len(values), step):
                 part = slice(start, start + step)
-                rates = noisy.plausible(part, self.resamples, rng)
-                low[part], high[part] = interval(rates, self.confidence)
+                drawn = noisy.plausible(part, self.resamples, rng)
+                low[part], high[part] = interval(drawn, self.confidence)
             # A policy of one's own may put the estimate anywhere.
             np.minimum(low, values, out=low)
             np.maximum(high, values, out=high)

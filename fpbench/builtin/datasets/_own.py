@@ -19,6 +19,7 @@ from fpbench import (
     Sensitive,
     Table,
     domain_field,
+    measured_cuts,
     sensitive_field,
     table,
 )
@@ -82,6 +83,11 @@ class OwnFile(Dataset):
         if any(isinstance(item, str) for item in self.sensitive):
             return None
         return math.prod(len(item.groups) for item in self.sensitive if not isinstance(item, str))
+
+    @property
+    def measured_cuts(self) -> dict[str, str]:
+        """Groups that are cut at a quantile."""
+        return measured_cuts(self.sensitive)
 
     def absent(self, home: DataHome) -> str | None:
         """Why it cannot be loaded here; None if it can."""

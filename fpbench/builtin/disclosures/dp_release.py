@@ -98,6 +98,11 @@ class DPRelease(Disclosure):
             )
         return auditor
 
+    @property
+    def protects(self) -> frozenset[str]:
+        """What the auditor does."""
+        return self.auditor.protects
+
     def incompatible(self, other: Component) -> str | None:
         """What does not go with the auditor does not go with what it releases."""
         return super().incompatible(other) or self.auditor.incompatible(other)

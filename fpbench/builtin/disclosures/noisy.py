@@ -59,6 +59,11 @@ class Noisy(Disclosure):
         """A claim that costs something."""
         return [{"epsilon": 1.0}]
 
+    @property
+    def protects(self) -> frozenset[str]:
+        """The groups."""
+        return frozenset({"sensitive"})
+
     def forms(self) -> tuple[str, ...]:
         """The form it is told to claim."""
         return (self.form,)

@@ -165,6 +165,11 @@ class TreeLearner(Learner):
         """Always."""
         return True
 
+    @property
+    def protects(self) -> frozenset[str]:
+        """All that it learns from, but without a guarantee."""
+        return self.needs if self.recipe().guarantee else frozenset()
+
     def recipe(self) -> TreeRecipe:
         """Its parameters, as trees are grown by."""
         given = {name: getattr(self, name) for name in type(self).model_fields}
@@ -177,10 +182,12 @@ class TreeLearner(Learner):
         ------
         InputError
             If a feature's bounds or categories are not declared, bounds are beyond single
-            precision, or there are more people than `most_people`.
+            precision, there are more people than `most_people`, or labels are cut at a statistic
+            of everybody.
         DataError
             If a number is missing.
         """
+        sample.check_cuts(self.protects, f"learner {self.name!r}")
         features, recipe = sample.features, self.recipe()
         sample.domain.check(features, f"learner {self.name!r}")
         domain = sample.domain.only(str(name) for name in features.columns)

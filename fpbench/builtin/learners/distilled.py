@@ -113,6 +113,11 @@ class Distilled(Learner):
         """Whether the teacher's do: the tree that imitates the teacher's baseline."""
         return self.teacher.gives_baseline
 
+    @property
+    def protects(self) -> frozenset[str]:
+        """What the teacher does."""
+        return self.teacher.protects
+
     def asked(self) -> RateConstraint | None:
         """What the teacher is trained for."""
         return self.teacher.asked()

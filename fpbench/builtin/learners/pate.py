@@ -34,8 +34,8 @@ _OF_CONFIDENT = ("threshold", "ratio", "answers")
 _OF_MLP = ("hidden", "epochs", "batch", "rate")
 _SIGMA = 50.0
 _TIE = 1e-9
-"""By how much a teacher's probability must be above 1/2 for a vote for label 1: what is 1/2 in exact
-arithmetic is a little more or less in floating point, and not the same on every processor."""
+"""By how much a teacher's probability must be above 1/2 for a vote for label 1: what is 1/2 in
+exact arithmetic is a little more or less in floating point, otherwise on another processor."""
 
 
 class Pate(Learner):
@@ -203,6 +203,11 @@ class Pate(Learner):
         """Always."""
         return True
 
+    @property
+    def protects(self) -> frozenset[str]:
+        """All that it learns from, but without noise."""
+        return self.needs if self.noise() > 0 else frozenset()
+
     def cost(self) -> VoteCost:
         """How far all answers together may move when one teacher changes."""
         if self.voting == "gnmax":
@@ -221,10 +226,12 @@ class Pate(Learner):
         Raises
         ------
         InputError
-            If there are fewer private people than teachers.
+            If there are fewer private people than teachers, or labels are cut at a statistic of
+            everybody.
         DataError
             If a number is missing or not finite.
         """
+        sample.check_cuts(self.protects, f"learner {self.name!r}")
         of_rows, of_parts, of_noise, of_models = rng.spawn(4)
         public, private = self._dealt(len(sample), of_rows)
         matrix = encoded(sample.features, self.name)

@@ -173,6 +173,11 @@ class Pflr(Learner):
         """Always."""
         return True
 
+    @property
+    def protects(self) -> frozenset[str]:
+        """All that it learns from, but without noise."""
+        return self.needs if self.epsilon < math.inf else frozenset()
+
     def budget(self, design: Design, k: int) -> Budget:
         """What is released at which epsilon, of k groups."""
         share = self.fairness_share or _SHARES[self.variant]
@@ -186,10 +191,12 @@ class Pflr(Learner):
         Raises
         ------
         InputError
-            If a feature has no declared bounds or categories.
+            If a feature has no declared bounds or categories, or labels or groups are cut at a
+            statistic of everybody.
         DataError
             If a number is missing.
         """
+        sample.check_cuts(self.protects, f"learner {self.name!r}")
         design = Design.of(sample.features, sample.domain, f"learner {self.name!r}")
         k = len(sample.groups)
         sums = Sums.of(design(sample.features), sample.labels, sample.sensitive, k)
