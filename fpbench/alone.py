@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import uuid
 from collections.abc import Iterable
 from typing import Any
 
@@ -31,8 +32,9 @@ from fpbench.execution import (
     handed,
     measured,
 )
+from fpbench.families import MARK, end_marked
 from fpbench.limits import Limits
-from fpbench.processes import NUMBER, ONE_THREAD, WELL, receive, send
+from fpbench.processes import MEMORY, NUMBER, ONE_THREAD, SIZE, WELL, receive, send
 from fpbench.steps import Failure, Result, Step
 
 POSSIBLE = hasattr(os, "fork") and hasattr(socket, "send_fds")
@@ -64,6 +66,8 @@ class ForkServer:
 
     def __init__(self, modules: tuple[str, ...] = ()) -> None:
         self._modules = modules
+        self.mark = uuid.uuid4().hex
+        """What workers are started with, whose descendants are to end when this closes."""
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
         self._address = ""
@@ -78,7 +82,7 @@ class ForkServer:
         """
         ended = self._process is None or self._process.poll() is not None
         if ended or (sure and not self._answers()):
-            self.close()
+            self._stop()
             self._start()
         return self._address
 
@@ -94,6 +98,11 @@ class ForkServer:
                 return False
 
     def close(self) -> None:
+        """End it, all that it forked, and what workers that have its mark have left behind."""
+        self._stop()
+        end_marked(self.mark)
+
+    def _stop(self) -> None:
         """End it, and all that it forked."""
         if self._process is None or self._control is None:
             return
@@ -122,7 +131,7 @@ class ForkServer:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", _BOOT, *arguments],
                 stdin=subprocess.DEVNULL,
-                env={**public_environment(), **ONE_THREAD, **_NO_RESERVES},
+                env={**public_environment(), **ONE_THREAD, **_NO_RESERVES, MARK: self.mark},
                 pass_fds=ends,
                 start_new_session=True,
             )
@@ -199,7 +208,8 @@ def _ask(step: Step, given: tuple[Any, ...], limits: Limits, address: str) -> by
         with theirs:
             try:
                 channel.connect(address)
-                socket.send_fds(channel, [b"."], [theirs.fileno()])
+                size = SIZE.pack(limits.memory_limit or 0)
+                socket.send_fds(channel, [size], [theirs.fileno()])
             except OSError as error:
                 raise LostError(f"no process could be had: {error}") from error
         _number(status)  # the process is there; before, modules may have had to be imported
@@ -260,6 +270,8 @@ def _number(status: socket.socket) -> int:
 
 def _how_it_ended(status: int, limits: Limits) -> str:
     """What an exit status says."""
+    if status == MEMORY:
+        return limits.on_memory
     code = os.waitstatus_to_exitcode(status)
     if code >= 0:
         return f"its process ended with exit code {code} and without a result"

@@ -17,6 +17,7 @@ from distributed.comm.registry import get_backend
 
 from fpbench.alone import ForkServer
 from fpbench.engines import EngineError
+from fpbench.families import MARK
 from fpbench.fitness import Needs, found, unlike
 from fpbench.processes import ONE_THREAD
 
@@ -168,7 +169,8 @@ def start(jobs: int, modules: tuple[str, ...]) -> Cluster:
         warnings.simplefilter("ignore")  # of ports that are taken
         cluster = LocalCluster(
             n_workers=jobs, threads_per_worker=1, processes=True, dashboard_address=None,
-            memory_limit=0, silence_logs=logging.CRITICAL, env=ONE_THREAD, host="127.0.0.1",
+            memory_limit=0, silence_logs=logging.CRITICAL, host="127.0.0.1",
+            env=ONE_THREAD | {MARK: server.mark},
         )  # fmt: skip
     client = Client(cluster, set_as_default=False)
     client.register_plugin(_OfOurs())

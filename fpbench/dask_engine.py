@@ -12,7 +12,7 @@ import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from itertools import islice, takewhile
 from typing import Any, NamedTuple
@@ -20,18 +20,19 @@ from typing import Any, NamedTuple
 from distributed import Future as Remote
 from distributed import KilledWorker
 
-from fpbench.alone import POSSIBLE, apart, runs_alone
+from fpbench.alone import POSSIBLE, runs_alone
 from fpbench.answers import ROW, opened
-from fpbench.dask_cluster import Cluster, compare, join, start
+from fpbench.dask_cluster import Cluster
+from fpbench.dask_watch import Lookout
 from fpbench.dask_worker import Job, UnfitWorkerError, check, do, note_of, unpack
 from fpbench.engines import Engine, InlineEngine
-from fpbench.execution import LostError
+from fpbench.execution import LostError, SpoiledError
 from fpbench.fitness import Needs
 from fpbench.home import DataHome
 from fpbench.limits import Limits
 from fpbench.placing import Durations, Places
 from fpbench.steps import Failure, Result, Step
-from fpbench.warming import modules_of, warm
+from fpbench.warming import warm
 
 Note = Sequence[bytes | float]
 """What a worker says of the results of a task."""
@@ -101,7 +102,11 @@ class DaskEngine(Engine):
         self._waiting: deque[_Order] = deque()
         self._sent = 0
         self._lock = threading.RLock()
+        self._spoilers: set[str] = set()
+        """Components that have changed a worker; they get no other that is shared."""
         self._client.subscribe_topic(self._token, self._hear)
+        self._lookout = Lookout(cluster, self._leave)
+        self._lookout.start()
 
     @property
     def at_once(self) -> int:
@@ -139,12 +144,14 @@ class DaskEngine(Engine):
         if step.action == "load":
             return self._load(step, alone)
         answer: Future[Result] = Future()
+        alone = alone or (step.spec is not None and step.spec.use in self._spoilers)
         self._waiting.append(_Order(answer, step, parents, final, alone))
         self._send_waiting()
         return answer
 
     def close(self, *, now: bool) -> None:
         """Leave the cluster; end it if it is ours."""
+        self._lookout.end()
         self._loader.close(now=now)
         self._cluster.close(now=now)
 
@@ -247,13 +254,22 @@ class DaskEngine(Engine):
                 order.answer.set_result(result)
         elif isinstance(came, UnfitWorkerError):
             where, message = came.args
-            self._fit[where] = False
-            self._places.drop(where)
+            self._leave(where)
             for order in reversed(orders):
                 self._refused(order, message)
         else:
+            if isinstance(came, SpoiledError):
+                self._spoilers |= {came.component} - {""}
+                self._leave(came.where)
+                self._lookout.replace(came.where)
             for order in orders:
                 order.answer.set_exception(came)
+
+    def _leave(self, worker: str) -> None:
+        """Send a worker nothing more."""
+        with self._lock:
+            self._fit[worker] = False
+            self._places.drop(worker)
 
     def _refused(self, order: _Order, message: str) -> None:
         """Try a step elsewhere, if it has not been tried too often."""
@@ -289,32 +305,4 @@ class DaskEngine(Engine):
         ]
 
 
-def connect(
-    scheduler: str | None,
-    jobs: int,
-    timeout: float,
-    home: DataHome,
-    limits: Limits,
-    needs: Needs | None,
-    steps: Iterable[Step],
-) -> DaskEngine:
-    """An engine on the cluster of a scheduler, or on one that is started here.
-
-    Raises
-    ------
-    EngineError
-        If the scheduler does not answer in time, has no workers, or one that lacks what is needed.
-    """
-    alone, others = apart(steps, limits)
-    cluster = join(scheduler, timeout) if scheduler else start(jobs, modules_of(alone))
-    engine = DaskEngine(cluster, home, limits, needs, modules_of(others))
-    try:
-        if needs is not None:
-            compare(cluster.client, needs)
-    except BaseException:
-        engine.close(now=True)
-        raise
-    return engine
-
-
-__all__ = ["DaskEngine", "connect"]
+__all__ = ["DaskEngine"]

@@ -13,7 +13,7 @@ from dask.sizeof import sizeof
 from distributed import get_worker
 
 from fpbench.alone import POSSIBLE, ForkServer, execute_alone, runs_alone
-from fpbench.execution import execute_in_worker, told
+from fpbench.execution import SpoiledError, execute_in_worker, told
 from fpbench.fitness import Needs, found, unlike
 from fpbench.limits import Limits
 from fpbench.processes import ONE_THREAD
@@ -91,7 +91,10 @@ def do(order: bytes, needs: bytes, *parents: Parcel) -> Parcel:
     """Do steps in a worker, one after another, and tell the coordinator."""
     check(needs)
     jobs, limits, topic, key = pickle.loads(order)
-    made = Parcel(tuple(_one(job, limits, parents) for job in jobs))
+    try:
+        made = Parcel(tuple(_one(job, limits, parents) for job in jobs))
+    except SpoiledError as error:
+        raise SpoiledError(error.component, error.changes, get_worker().address) from None
     get_worker().log_event(topic, (key, note_of(made, [(job.step, job.final) for job in jobs])))
     return made
 

@@ -6,7 +6,9 @@ the steps that need it.
 
 from __future__ import annotations
 
+import logging
 import os
+import time
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
@@ -18,11 +20,13 @@ from fpbench.alone import POSSIBLE, ForkServer, apart, execute_alone, runs_alone
 from fpbench.answers import ROW, opened
 from fpbench.confining import isolated_user
 from fpbench.errors import InputError
-from fpbench.execution import execute
+from fpbench.execution import SpoiledError, execute, watch
+from fpbench.families import MARK
 from fpbench.home import DataHome
 from fpbench.keeping import Lacking, Order, carry_out, tickets
 from fpbench.limits import NO_LIMITS, Limits
 from fpbench.processes import ONE_THREAD, start_worker
+from fpbench.spoiling import Changes, Watch
 from fpbench.steps import Result, Step
 from fpbench.warming import modules_of, warm
 
@@ -34,6 +38,11 @@ ENGINES = {
 _MEMORY = {"LOKY_MAX_MEMORY_LEAK_SIZE": str(2**30)}
 """Bytes by which a worker may grow before loky replaces it: it keeps results on purpose. Loky of
 before 3.7 does not hear it."""
+_SHARE = 0.02
+"""Of the time of steps that run in this process, what is spent on looking at what they change."""
+_OF_THE_USER = ("signal handlers", "standard input and output", "sys.settrace", "threads", "timers")
+"""What others than steps set in the process of a user."""
+_LOG = logging.getLogger("fpbench")
 
 
 class EngineError(InputError):
@@ -97,6 +106,10 @@ class InlineEngine(Engine):
     def __init__(self, home: DataHome, limits: Limits = NO_LIMITS) -> None:
         super().__init__(home, limits)
         self._server = ForkServer()
+        self._watch: Watch | None = None
+        self._seen: dict[str, None] = {}
+        """Steps since this process was looked at."""
+        self._looked = self._due = 0.0
 
     @property
     def at_once(self) -> int:
@@ -114,7 +127,11 @@ class InlineEngine(Engine):
             if alone or runs_alone(step, self._limits, isolated=isolated):
                 result = execute_alone(step, given, self._limits, self._server.address(sure=alone))
             else:
+                self._watch = self._watch or watch()
                 result = execute(step, given)
+                if step.spec is not None:
+                    self._seen[str(step)] = None
+                    self._look()
             future.set_result(result)
         except Exception as error:  # a future carries whatever was raised
             future.set_exception(error)
@@ -123,6 +140,33 @@ class InlineEngine(Engine):
     def close(self, *, now: bool) -> None:
         """End the process that others are forked from."""
         self._server.close()
+        if self._seen and not now:
+            self._look(due=True)
+
+    def _look(self, *, due: bool = False) -> None:
+        """Find out, now and then, if steps have changed this process, which cannot be replaced.
+
+        Raises
+        ------
+        EngineError
+            If functions are others now, so that nothing is worth being run here.
+        """
+        begun = time.perf_counter()
+        if self._watch is None or not (due or begun >= self._due):
+            return
+        changes = self._watch.look()
+        ended = time.perf_counter()
+        self._due, since = ended + (ended - begun) / _SHARE, begun - self._looked
+        self._looked, steps, self._seen = ended, " or ".join(self._seen), {}
+        if changes.replaced:
+            raise EngineError(
+                f"{steps}: changed {Changes(changes.replaced).words} of this process, in which all "
+                f"steps run; what was measured in the last {since:.3f} s may be wrong. Run it anew "
+                "in workers, with --jobs 2 --fresh, or with [limits]"
+            )
+        if settings := [name for name in changes.settings if name not in _OF_THE_USER]:
+            _LOG.warning("%s: changed %s of this process, in which all steps run",
+                         steps, ", ".join(settings))  # fmt: skip
 
 
 class LokyEngine(Engine):
@@ -150,6 +194,11 @@ class LokyEngine(Engine):
         self._jobs = jobs
         alone, others = apart(steps, limits)
         self._modules, self._server = modules_of(others), ForkServer(modules_of(alone))
+        self._spoiled = False
+        """Whether a worker has been changed by a step."""
+        self._spoilers: set[str] = set()
+        """Components that have changed a worker; they get no other that is shared."""
+        self._left: list[Any] = []
         self._pool = self._new()
         if alone:
             self._server.address()
@@ -164,7 +213,10 @@ class LokyEngine(Engine):
     ) -> Future[Result]:
         """Hand it to a worker."""
         given = self._given(step, parents)
+        if self._spoiled:
+            self._leave_pool()
         address = None
+        alone = alone or (step.spec is not None and step.spec.use in self._spoilers)
         if (alone and POSSIBLE) or runs_alone(step, self._limits, isolated=True):
             address = self._server.address(sure=alone)
         answer: Future[Result] = Future()
@@ -191,6 +243,10 @@ class LokyEngine(Engine):
                     answer.set_result(opened(ROW, said))
                 else:
                     answer.set_result(said)
+            except SpoiledError as error:
+                self._spoiled = True
+                self._spoilers |= {error.component} - {""}
+                answer.set_exception(error)
             except Exception as error:  # a future carries whatever was raised
                 answer.set_exception(error)
 
@@ -200,9 +256,20 @@ class LokyEngine(Engine):
     def close(self, *, now: bool) -> None:
         """End the workers; at once if what they do is not wanted any more."""
         try:
+            for pool in self._left:
+                pool.shutdown(wait=True, kill_workers=True)
             self._pool.shutdown(wait=True, kill_workers=now)
         finally:
             self._server.close()
+
+    def _leave_pool(self) -> None:
+        """Take other workers: what is sent to these from now on may meet the one that is spoiled.
+
+        That one does nothing more, whatever it is sent; the others finish what they have.
+        """
+        self._pool.shutdown(wait=False)
+        self._left.append(self._pool)
+        self._pool, self._spoiled = self._new(), False
 
     def _new(self) -> Any:
         from loky import ProcessPoolExecutor
@@ -210,8 +277,8 @@ class LokyEngine(Engine):
         # It restarts such a worker by itself, and nothing is lost by it.
         warnings.filterwarnings("ignore", "A worker was restarted while some jobs", UserWarning)
         return ProcessPoolExecutor(
-            max_workers=self._jobs, env=ONE_THREAD | _MEMORY, initializer=start_worker,
-            initargs=(os.getpid(),),
+            max_workers=self._jobs, env=ONE_THREAD | _MEMORY | {MARK: self._server.mark},
+            initializer=start_worker, initargs=(os.getpid(),),
         )  # fmt: skip
 
 

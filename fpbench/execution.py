@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import time
 import traceback
 from collections.abc import Callable
@@ -11,9 +13,11 @@ from fpbench.actions import ACTIONS, HANDED, MEASURING
 from fpbench.answers import ROW, packed
 from fpbench.components import Component
 from fpbench.errors import FpbenchError, HiddenError, InputError, PluginError
+from fpbench.hookspecs import Lazy
 from fpbench.plugins import Catalog
 from fpbench.sealing import unseal
 from fpbench.specs import build
+from fpbench.spoiling import Watch
 from fpbench.steps import Failure, Result, Step, shortened
 
 
@@ -23,6 +27,33 @@ class StoppedError(FpbenchError):
 
 class LostError(Exception):
     """The process that did a step is gone, and not known to be through the step's fault."""
+
+
+class SpoiledError(LostError):
+    """A process is used no more, because a step has changed it.
+
+    Parameters
+    ----------
+    component
+        Whose step did it; empty if it was one before, and not the one that was to be done.
+    changes
+        What was changed.
+    where
+        Address of the process, if it has one.
+    """
+
+    def __init__(self, component: str, changes: str, where: str = "") -> None:
+        super().__init__(component, changes, where)
+        self.component, self.changes, self.where = component, changes, where
+
+    def __str__(self) -> str:
+        return f"changed {self.changes} of its process, in which others run as well"
+
+
+_WATCHES: list[Watch] = []
+"""The one of this worker, once it has done a step."""
+_SPOILED: list[str] = []
+"""What has been changed in this worker."""
 
 
 def execute(step: Step, parents: tuple[Any, ...], catalog: Catalog | None = None) -> Result:
@@ -49,11 +80,40 @@ def execute(step: Step, parents: tuple[Any, ...], catalog: Catalog | None = None
 
 
 def execute_in_worker(step: Step, parents: tuple[Any, ...]) -> Result:
-    """As `execute`; an interruption is no user's here, who speaks to the coordinator only."""
+    """As `execute`, in a process that does other steps, too.
+
+    An interruption is no user's here, who speaks to the coordinator only.
+
+    Raises
+    ------
+    SpoiledError
+        If the step, or one before it, has changed what others rest on. It has no result then.
+    """
+    if _SPOILED:
+        raise SpoiledError("", _SPOILED[0])
+    if not _WATCHES:
+        _WATCHES.append(watch())
     try:
-        return execute(step, parents)
+        result = execute(step, parents)
     except KeyboardInterrupt as error:
-        return Result(failed(step, error), 0.0)
+        result = Result(failed(step, error), 0.0)
+    if step.spec is not None and (changes := _WATCHES[0].look().words):
+        _SPOILED.append(changes)
+        raise SpoiledError(step.spec.use, changes)
+    return result
+
+
+def watch() -> Watch:
+    """Begin to watch what steps change in this process."""
+    from fpbench.plugins import discover
+
+    modules = {
+        entry.registered.target
+        if isinstance(entry.registered, Lazy)
+        else entry.registered.__module__
+        for entry in discover()
+    }
+    return Watch(frozenset(re.split("[.:]", module)[0] for module in modules) - {"fpbench"})
 
 
 def component_of(step: Step, catalog: Catalog | None = None) -> Component | None:
@@ -88,7 +148,11 @@ def told(step: Step, result: Result) -> bytes:
 
 
 def attempt(step: Step, work: Callable[[], Any]) -> Result:
-    """Do the work of a step, and measure how long it takes."""
+    """Do the work of a step, and measure how long it takes.
+
+    A process that a component has forked ends here if it comes back, too: only one may go on.
+    """
+    process = os.getpid()
     started = time.perf_counter()
     value: Any
     try:
@@ -98,6 +162,9 @@ def attempt(step: Step, work: Callable[[], Any]) -> Result:
     # Whatever else a component raises, and be it the wish to exit, fails its own cells only.
     except BaseException as error:
         value = failed(step, error)
+    finally:
+        if os.getpid() != process:
+            os._exit(0)
     return Result(value, time.perf_counter() - started)
 
 
@@ -112,6 +179,7 @@ def failed(step: Step, error: BaseException) -> Failure:
 
 __all__ = [
     "LostError",
+    "SpoiledError",
     "StoppedError",
     "attempt",
     "component_of",
@@ -121,4 +189,5 @@ __all__ = [
     "handed",
     "measured",
     "told",
+    "watch",
 ]

@@ -17,6 +17,7 @@ import selectors
 import signal
 import socket
 import sys
+import time
 import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple, NoReturn
@@ -24,17 +25,38 @@ from typing import Any, NamedTuple, NoReturn
 from fpbench.actions import ACTIONS, HANDED
 from fpbench.answers import packed
 from fpbench.confining import confine
-from fpbench.execution import StoppedError, attempt, component_of, failed
+from fpbench.errors import PluginError
+from fpbench.execution import StoppedError, attempt, component_of, failed, watch
+from fpbench.families import (
+    MARK,
+    adopt_orphans,
+    descendants,
+    end_children,
+    end_marked,
+    exceeds,
+    own_memory,
+)
 from fpbench.limits import Limits
 from fpbench.plugins import discover
-from fpbench.processes import NUMBER, WELL, die_with_parent, receive, send
+from fpbench.processes import (
+    MEMORY,
+    NUMBER,
+    SIZE,
+    WELL,
+    die_with_parent,
+    receive,
+    send,
+)
 from fpbench.sealing import seal, unseal
+from fpbench.spoiling import Changes, Watch
 from fpbench.steps import Result, Step
 
 _PATIENCE = 10.0
 """Seconds in which a client that has connected must say what it wants."""
 _PIPE = 60_000
 """Bytes that a pipe holds everywhere without anybody reading."""
+_LOOK_AGAIN = 0.05
+"""Seconds after which the memory of steps is looked at again."""
 _SAFE_TO_FORK = ("fairlearn", "fpbench", "joblib", "numpy", "optuna", "pandas", "scipy", "sklearn")
 """Packages whose import starts no threads: imported once here instead of in every child."""
 _NOT_PRELOADED = frozenset({"__main__", "conftest", "tests", "testing", "pytest_plugin", "setup"})
@@ -48,19 +70,25 @@ class _Child(NamedTuple):
     """Who waits for it; it is closed when nobody does any more."""
     told: int
     """A pipe in which it names the modules that it had to import."""
+    most: int | None
+    """Bytes that it may hold, with all that descend from it; None if there is no limit."""
 
 
 class _Server:
     """Accepts, forks, reaps. One thread, so that a fork copies no lock that somebody holds."""
 
     def __init__(self, listener: socket.socket, control: socket.socket) -> None:
+        self._watch = watch()
         self._listener, self._control = listener, control
         self._children: dict[int, _Child] = {}
+        self._too_large: set[int] = set()
+        self._looked = 0.0
         self._ears = selectors.DefaultSelector()
         self._woken, waker = os.pipe()
         self._waker = waker
         for end in (self._woken, waker):
             os.set_blocking(end, False)
+        adopt_orphans()
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
         for ear in (listener, control, self._woken):
@@ -69,7 +97,8 @@ class _Server:
     def serve(self) -> None:
         """Serve until whoever started this is gone."""
         while True:
-            for key, _ in self._ears.select():
+            limited = any(child.most is not None for child in self._children.values())
+            for key, _ in self._ears.select(_LOOK_AGAIN if limited else None):
                 if key.fileobj is self._control:
                     return
                 if key.fileobj is self._listener:
@@ -79,6 +108,8 @@ class _Server:
                 elif key.data in self._children:  # nobody waits for this child any more
                     self._ears.unregister(key.fileobj)
                     _kill(key.data)
+            if limited and time.monotonic() - self._looked >= _LOOK_AGAIN:
+                self._watch_memory()
 
     def end(self) -> None:
         """Kill what still runs."""
@@ -86,12 +117,26 @@ class _Server:
             _kill(pid)
         for pid in self._children:
             os.waitpid(pid, 0)
+        self._children.clear()
+        end_children()
+
+    def _watch_memory(self) -> None:
+        """Kill the steps that hold more than they may, all their processes together.
+
+        The limit that the operating system keeps is one of each process, and counts no memory
+        that processes can share.
+        """
+        for pid, child in self._children.items():
+            if child.most is not None and exceeds([pid, *descendants(pid)], child.most):
+                self._too_large.add(pid)
+                _kill(pid)
+        self._looked = time.monotonic()
 
     def _accept(self) -> None:
         channel, _ = self._listener.accept()
         try:
             channel.settimeout(_PATIENCE)
-            _, ends, _, _ = socket.recv_fds(channel, 1, 1)
+            limit, ends, _, _ = socket.recv_fds(channel, SIZE.size, 1)
             if not ends:
                 channel.sendall(WELL)
         except OSError:  # it died between two words
@@ -101,14 +146,16 @@ class _Server:
             return
         asker = socket.socket(fileno=ends[0])
         told, tell = os.pipe()
+        size = SIZE.unpack(limit)[0]
+        child = _Child(asker, told, size + own_memory() if size else None)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # of threads that only wait
             pid = os.fork()
         if pid == 0:
-            self._become_child(channel, [_Child(asker, told), *self._children.values()], tell)
+            self._become_child(channel, [child, *self._children.values()], tell)
         channel.close()
         os.close(tell)
-        self._children[pid] = _Child(asker, told)
+        self._children[pid] = child
         self._ears.register(asker, selectors.EVENT_READ, pid)
         with contextlib.suppress(OSError):
             asker.sendall(NUMBER.pack(pid))
@@ -120,6 +167,7 @@ class _Server:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             die_with_parent(server)
+            adopt_orphans()  # so that what it leaves behind is known to be its own
             self._ears.close()
             # What connects others to their steps is not for this one.
             for held in (self._listener, self._control, *(child.asker for child in others)):
@@ -128,7 +176,7 @@ class _Server:
                 os.close(end)
             channel.settimeout(None)
             before = set(sys.modules)
-            _answer(channel, server)
+            _answer(channel, server, self._watch)
             os.write(tell, _new_modules(before))
             for stream in (sys.stdout, sys.stderr):
                 with contextlib.suppress(OSError, ValueError):
@@ -139,21 +187,24 @@ class _Server:
     def _reap(self) -> None:
         with contextlib.suppress(BlockingIOError):
             os.read(self._woken, 4096)
-        for pid, (asker, told) in list(self._children.items()):
+        for pid, (asker, told, _) in list(self._children.items()):
             ended, status = os.waitpid(pid, os.WNOHANG)
             if not ended:
                 continue
             del self._children[pid]
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(pid, signal.SIGKILL)  # what it started and left behind
+            end_children(self._children)  # and what of that has detached itself
             with contextlib.suppress(KeyError):
                 self._ears.unregister(asker)
             with contextlib.suppress(OSError):
-                asker.sendall(NUMBER.pack(status))
+                asker.sendall(NUMBER.pack(MEMORY if pid in self._too_large else status))
+            self._too_large.discard(pid)
             asker.close()
             os.set_blocking(told, False)
             with contextlib.suppress(BlockingIOError):
                 _preload(os.read(told, _PIPE).decode(errors="replace").split())
+                self._watch.look()
             os.close(told)
 
 
@@ -194,7 +245,7 @@ def _may_be_preloaded(name: str) -> bool:
     )
 
 
-def _answer(channel: socket.socket, server: int) -> None:
+def _answer(channel: socket.socket, server: int, watched: Watch) -> None:
     """Do one step in this process, which is for nothing else."""
     step, limits, secrets = pickle.loads(receive(channel))
     lift = _limit(limits)
@@ -203,7 +254,7 @@ def _answer(channel: socket.socket, server: int) -> None:
         if step.action in HANDED:  # before it is handed anything
             confine(server)
         os.environ.update(secrets)
-        return _work(step, channel, limits, lift)
+        return _work(step, channel, limits, lift, watched)
 
     try:
         content = packed(step.action, attempt(step, work))
@@ -215,10 +266,16 @@ def _answer(channel: socket.socket, server: int) -> None:
     send(channel, content)
 
 
-def _work(step: Step, channel: socket.socket, limits: Limits, lift: Callable[[], None]) -> Any:
+def _work(
+    step: Step, channel: socket.socket, limits: Limits, lift: Callable[[], None], watched: Watch
+) -> Any:
     try:
         given = tuple(map(unseal, pickle.loads(receive(channel))))
-        return seal(step.action, ACTIONS[step.action](component_of(step), given, step))
+        value = ACTIONS[step.action](component_of(step), given, step)
+        # What else it changes ends with this process.
+        if replaced := watched.look().replaced:
+            raise PluginError(f"changed {Changes(replaced).words} in its process")
+        return seal(step.action, value)
     except MemoryError as error:
         lift()
         if limits.memory_limit is None:
@@ -245,6 +302,7 @@ def _limit(limits: Limits) -> Callable[[], None]:
 
 def main(listener: int, control: int, address: str, modules: list[str]) -> None:
     """Serve on a listening socket until the other end of `control` is closed."""
+    parent = os.getppid()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is the coordinator's
     import cloudpickle  # noqa: F401  (for the children)
     import pandas as pd  # noqa: F401
@@ -257,6 +315,8 @@ def main(listener: int, control: int, address: str, modules: list[str]) -> None:
         server.serve()
     finally:
         server.end()
+        if os.getppid() != parent:  # it was killed, and cannot end what its workers have left
+            end_marked(os.environ[MARK])
         with contextlib.suppress(OSError):
             os.unlink(address)
             os.rmdir(os.path.dirname(address))

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from fpbench.alone import POSSIBLE
+from fpbench.alone import POSSIBLE, apart
 from fpbench.engines import ENGINES, Engine, InlineEngine, LokyEngine
 from fpbench.errors import InputError, nearest
 from fpbench.fitness import Needs
@@ -16,6 +16,7 @@ from fpbench.home import DataHome
 from fpbench.limits import NO_LIMITS, Limits
 from fpbench.processes import ONE_THREAD
 from fpbench.steps import Step
+from fpbench.warming import modules_of
 
 
 @dataclass(frozen=True)
@@ -115,15 +116,28 @@ def _check_limits(limits: Limits) -> None:
 def _dask(
     asked: Asked, home: DataHome, limits: Limits, needs: Needs | None, steps: Iterable[Step]
 ) -> Engine:
+    """An engine on the cluster of a scheduler, or on one that is started here."""
     try:
-        from fpbench.dask_engine import connect
+        from fpbench.dask_cluster import compare, join, start
+        from fpbench.dask_engine import DaskEngine
     except ModuleNotFoundError as error:
         if error.name not in ("dask", "distributed"):
             raise
         raise InputError("engine 'dask' is not installed: pip install 'fpbench[dask]'") from None
-    return connect(
-        asked.scheduler, asked.jobs, asked.connect_timeout, home, limits, needs, steps
-    )  # fmt: skip
+    alone, others = apart(steps, limits)
+    cluster = (
+        join(asked.scheduler, asked.connect_timeout)
+        if asked.scheduler
+        else start(asked.jobs, modules_of(alone))
+    )
+    engine = DaskEngine(cluster, home, limits, needs, modules_of(others))
+    try:
+        if needs is not None:
+            compare(cluster.client, needs)
+    except BaseException:
+        engine.close(now=True)
+        raise
+    return engine
 
 
 @contextmanager

@@ -25,9 +25,12 @@ ONE_THREAD = {
 
 NUMBER = struct.Struct("!i")
 """How process ids and exit statuses are told."""
+MEMORY = -1
+"""What is told instead of an exit status, of a process that held more memory than it may."""
+SIZE = struct.Struct("!Q")
+"""How sizes are told: of messages, and of memory that a process may have."""
 WELL = b"."
 """What a server answers to who asks for nothing."""
-_SIZE = struct.Struct("!Q")
 _PIECE = 1 << 20
 _PR_SET_PDEATHSIG = 1
 
@@ -64,7 +67,7 @@ def start_worker(parent: int) -> None:
 
 def send(channel: socket.socket, content: bytes) -> None:
     """Send a message."""
-    channel.sendall(_SIZE.pack(len(content)))
+    channel.sendall(SIZE.pack(len(content)))
     channel.sendall(content)
 
 
@@ -92,7 +95,7 @@ def receive(channel: Heard, most: int | None = None) -> bytearray:
     PluginError
         If it is longer than it may be.
     """
-    (size,) = _SIZE.unpack(_exactly(channel, _SIZE.size))
+    (size,) = SIZE.unpack(_exactly(channel, SIZE.size))
     if most is not None and size > most:
         raise PluginError(f"its answer is longer than the {most:,} bytes that it may have")
     return _exactly(channel, size)
@@ -109,8 +112,10 @@ def _exactly(channel: Heard, size: int) -> bytearray:
 
 
 __all__ = [
+    "MEMORY",
     "NUMBER",
     "ONE_THREAD",
+    "SIZE",
     "WELL",
     "Heard",
     "die_with_parent",

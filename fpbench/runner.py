@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from fpbench.engines import Engine
 from fpbench.errors import InputError
-from fpbench.execution import LostError
+from fpbench.execution import LostError, SpoiledError
 from fpbench.kinds import Status
 from fpbench.packing import PORTABLE, unfit
 from fpbench.plan import Cell, Plan, needed
@@ -147,7 +147,8 @@ class Runner:
             self._deaths[step.key] += 1
             if self._deaths[step.key] < _MOST_DEATHS:
                 return None
-            reason = f"{step}: the worker process died {_MOST_DEATHS} times{_signals(error)}"
+            died = f"the worker process died {_MOST_DEATHS} times{_signals(error)}"
+            reason = f"{step}: {error if isinstance(error, SpoiledError) else died}"
             return Result(Failure(reason, str(error), False), 0.0)
         except InputError:  # the engine itself is lost
             raise

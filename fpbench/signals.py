@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from fpbench.families import no_survivors
+
 
 class Stop:
     """Whether the user has asked for an end; called, it says so."""
@@ -22,7 +24,7 @@ class Stop:
 
 @contextmanager
 def orderly(on_asked: Callable[[], None]) -> Iterator[Stop]:
-    """While this is open, the first Ctrl-C only asks for an end.
+    """While this is open, the first Ctrl-C only asks for an end; processes end with it.
 
     Parameters
     ----------
@@ -55,7 +57,8 @@ def orderly(on_asked: Callable[[], None]) -> Iterator[Stop]:
     heeded = [kind for kind in kinds if signal.getsignal(kind) is not signal.SIG_IGN]
     before = {kind: signal.signal(kind, handle) for kind in heeded}
     try:
-        yield stop
+        with no_survivors():
+            yield stop
     finally:
         for kind, handler in before.items():
             signal.signal(kind, handler)

@@ -16,7 +16,7 @@ BUILTINS = sorted((PACKAGE / "builtin").rglob("*.py"))
 
 # A module imports only from floors below its own.
 FLOORS = [
-    ["errors", "kinds", "decimals", "rounding", "trust"],
+    ["errors", "families", "kinds", "decimals", "rounding", "trust"],
     ["validation", "epsilons", "files", "letters"],
     [
         "converged",
@@ -137,7 +137,7 @@ FLOORS = [
     ["matrix", "ordering"],
     ["specs", "remote"],
     ["steps", "curator_service"],
-    ["actions"],
+    ["actions", "spoiling"],
     ["sealing", "wire_values", "warming"],
     ["wire_frames"],
     ["answers"],
@@ -146,6 +146,7 @@ FLOORS = [
     ["keeping"],
     ["plan", "engines", "dask_worker"],
     ["dask_cluster"],
+    ["dask_watch"],
     ["dask_engine"],
     ["opening"],
     ["planner", "reading"],
