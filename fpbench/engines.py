@@ -127,7 +127,8 @@ class InlineEngine(Engine):
             if alone or runs_alone(step, self._limits, isolated=isolated):
                 result = execute_alone(step, given, self._limits, self._server.address(sure=alone))
             else:
-                self._watch = self._watch or watch()
+                if self._watch is None:
+                    self._watch, self._looked = watch(), time.perf_counter()
                 result = execute(step, given)
                 if step.spec is not None:
                     self._seen[str(step)] = None

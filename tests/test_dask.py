@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+import signal
 import socket
 import subprocess
 import sys
@@ -360,3 +361,40 @@ def test_who_kills_every_worker_it_meets_fails_alone(tmp_path, toys, install):
         ("parrot", None),
         ("deadly", "adversary 'keen' sees scores, and learner 'deadly' gives none"),
     }
+
+
+def test_silence_is_measured_by_our_own_clock():
+    from fpbench.dask_watch import Silences
+
+    silences = Silences()
+    seen = {"a": 5.0, "b": 9.0}
+    assert [silences.lost(seen | {"b": 9.0 + now}, float(now)) for now in range(21)] == [[]] * 21
+    assert silences.lost(seen, 22.0) == ["a"]
+    # We were not there ourselves: nobody is to blame.
+    assert silences.lost(seen, 100.0) == []
+    # Clocks of schedulers may go backwards.
+    assert silences.lost({"a": 1.0}, 101.0) == []
+
+
+def test_a_worker_that_stops_answering_is_named_and_its_steps_go_elsewhere(
+    tmp_path, toys, cluster, caplog
+):
+    made = cluster(mortal=True)
+    stopped = made.worker("stopped")
+    made.worker("other")
+    matrix = MATRIX | {"corrector": [{"use": "flip", "sleep": 0.1}]}
+    seen = []
+
+    def stop(cell):
+        seen.append(cell)
+        if len(seen) == 4:
+            stopped.send_signal(signal.SIGSTOP)
+        if len(seen) == 15:
+            stopped.send_signal(signal.SIGCONT)
+
+    far = fpbench.run(matrix, out=tmp_path / "far", scheduler=made.address, on_cell=stop)
+    assert len(seen) == len({cell.cell.key for cell in seen}) == 16
+    assert timeless(far) == timeless(fpbench.run(matrix, out=tmp_path / "near"))
+    (said,) = [r.getMessage() for r in caplog.records if r.name == "fpbench.dask.workers"]
+    assert "has not answered for 20 s; others do its steps" in said
+    assert stopped.wait(120) is not None  # it finds that nobody counts on it any more
