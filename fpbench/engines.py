@@ -199,7 +199,6 @@ class LokyEngine(Engine):
         """Whether a worker has been changed by a step."""
         self._spoilers: set[str] = set()
         """Components that have changed a worker; they get no other that is shared."""
-        self._left: list[Any] = []
         self._pool = self._new()
         if alone:
             self._server.address()
@@ -235,9 +234,18 @@ class LokyEngine(Engine):
     def _send(
         self, answer: Future[Result], order: Order, lacking: frozenset[str] = frozenset()
     ) -> None:
+        from loky.process_executor import ShutdownExecutorError
+
+        pool = self._pool
+
         def done(future: Future[bytes | Result | Lacking]) -> None:
             try:
-                said = future.result()
+                try:
+                    said = future.result()
+                except ShutdownExecutorError:
+                    if pool is self._pool:  # this is the end
+                        raise
+                    said = Lacking(frozenset())  # its worker was one of those that were left
                 if isinstance(said, Lacking):
                     self._send(answer, order, lacking | said.keys)
                 elif isinstance(said, bytes):
@@ -245,32 +253,31 @@ class LokyEngine(Engine):
                 else:
                     answer.set_result(said)
             except SpoiledError as error:
-                self._spoiled = True
+                self._spoiled = self._spoiled or pool is self._pool
                 self._spoilers |= {error.component} - {""}
                 answer.set_exception(error)
             except Exception as error:  # a future carries whatever was raised
                 answer.set_exception(error)
 
         sent = order._replace(given=tickets(order.given, lacking))
-        self._pool.submit(carry_out, sent).add_done_callback(done)
+        try:
+            pool.submit(carry_out, sent).add_done_callback(done)
+        except ShutdownExecutorError:
+            if pool is self._pool:
+                raise
+            self._send(answer, order, lacking)
 
     def close(self, *, now: bool) -> None:
         """End the workers; at once if what they do is not wanted any more."""
         try:
-            for pool in self._left:
-                pool.shutdown(wait=True, kill_workers=True)
             self._pool.shutdown(wait=True, kill_workers=now)
         finally:
             self._server.close()
 
     def _leave_pool(self) -> None:
-        """Take other workers: what is sent to these from now on may meet the one that is spoiled.
-
-        That one does nothing more, whatever it is sent; the others finish what they have.
-        """
-        self._pool.shutdown(wait=False)
-        self._left.append(self._pool)
-        self._pool, self._spoiled = self._new(), False
+        """Take other workers; what these have not finished is done again by those."""
+        left, self._pool, self._spoiled = self._pool, self._new(), False
+        left.shutdown(wait=False, kill_workers=True)
 
     def _new(self) -> Any:
         from loky import ProcessPoolExecutor
