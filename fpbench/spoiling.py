@@ -11,7 +11,6 @@ import contextlib
 import decimal
 import gc
 import locale
-import operator
 import os
 import signal
 import sys
@@ -110,8 +109,7 @@ class Watch:
             changed = tuple(
                 name
                 for name in settings
-                if name in before
-                and not _ALIKE.get(name, operator.eq)(before[name], settings[name])
+                if name in before and not _are_alike(name, before[name], settings[name])
             )
         else:
             changed = ()
@@ -319,5 +317,11 @@ _ALIKE: dict[str, Callable[[Any, Any], bool]] = {
     # One that has ended is none that was left.
     "threads": lambda before, now: now <= before,
 }
+
+
+def _are_alike(setting: str, before: Any, now: Any) -> bool:
+    compare = _ALIKE.get(setting)
+    return compare(before, now) if compare else bool(before == now)
+
 
 __all__ = ["Changes", "Watch"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +38,7 @@ def write_table(table: Table) -> tuple[dict[str, Any], Arrays]:
         "sensitive": _write_frame(table.sensitive, arrays),
         "domain": _write_domain(table.domain, arrays),
         "tested": table.test is not None,
+        "cuts": _write_cuts(table.measured_cuts),
     }
     arrays.append(np.asarray(table.labels))
     if table.test is not None:
@@ -60,7 +61,8 @@ def read_table(message: Message) -> Table:
     if message.field("tested", bool):
         test = message.array("the test set", "b", len(features))
     name, positive = message.field("name", str), message.field("positive", str)
-    return Table(name, features, labels, sensitive, positive, test, domain)
+    cuts = _read_cuts(message, "cuts")
+    return Table(name, features, labels, sensitive, positive, test, domain, cuts)
 
 
 def write_split(split: Split) -> tuple[dict[str, Any], Arrays]:
@@ -80,6 +82,7 @@ def read_split(message: Message) -> Split:
 def _write_sample(sample: Sample, part: str, header: dict[str, Any], arrays: Arrays) -> None:
     arrays += _write_texts(sample.groups)
     header[f"{part} domain"] = _write_domain(sample.domain, arrays)
+    header[f"{part} cuts"] = _write_cuts(sample.measured_cuts)
     header[f"{part} seen"] = [name for name in Sample.COLUMNS if name in sample.seen]
     header[part] = _write_frame(sample.features, arrays)
     arrays += [getattr(sample, name) for name in header[f"{part} seen"] if name != "features"]
@@ -88,16 +91,17 @@ def _write_sample(sample: Sample, part: str, header: dict[str, Any], arrays: Arr
 def _read_sample(message: Message, part: str) -> Sample:
     groups = _read_texts(message)
     domain = _read_domain(message, f"{part} domain")
+    cuts = _read_cuts(message, f"{part} cuts")
     seen = message.field(f"{part} seen", list)
     if "features" not in seen or not all(name in Sample.COLUMNS for name in seen):
         raise Unreadable("its answer has people of unknown columns")
     features = _read_frame(message, part, None)
-    columns = {
+    columns: dict[str, Any] = {
         name: message.array(name, "f" if name == "scores" else "iu", len(features))
         for name in seen
         if name != "features"
     }
-    return Sample(tuple(groups), features=features, **columns, domain=domain)
+    return Sample(tuple(groups), features=features, **columns, domain=domain, measured_cuts=cuts)
 
 
 def _write_frame(frame: DataFrame, arrays: Arrays) -> dict[str, Any]:
@@ -183,6 +187,17 @@ def _read_domain(message: Message, name: str) -> Domain:
     words = [tuple(_read_texts(message)) for _ in worded]
     pairs = {each: (low, high) for each, (low, high) in zip(names, bounds, strict=True)}
     return Domain(pairs, dict(zip(worded, words, strict=True)))
+
+
+def _write_cuts(cuts: Mapping[str, str]) -> dict[str, str]:
+    return {str(column): str(words) for column, words in cuts.items()}
+
+
+def _read_cuts(message: Message, name: str) -> dict[str, str]:
+    cuts: dict[str, str] = message.field(name, dict)
+    if not all(type(words) is str for words in cuts.values()):
+        raise Unreadable(f"the field {name!r} of its answer is none of cuts")
+    return cuts
 
 
 def _are_bounds(ends: Any) -> bool:

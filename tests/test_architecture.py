@@ -248,18 +248,6 @@ def test_only_the_console_prints_and_only_the_command_line_exits():
         assert not calls & {"sys.exit", "exit", "quit", "os._exit"} - allowed, path
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_modules_and_functions_stay_small(path):
-    text = path.read_text()
-    assert len(text.splitlines()) <= 320
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.FunctionDef):
-            first = node.body[0]
-            prose = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
-            start = first.end_lineno if prose else node.lineno
-            assert node.end_lineno - start <= 50, f"{path.name}: {node.name}"
-
-
 @pytest.mark.parametrize(
     "arguments", [["--help"], ["plugins"], ["run", "--help"], ["data", "path"], ["--version"]]
 )

@@ -52,6 +52,7 @@ def people(n, seed=0):
         labels=rng.integers(0, 2, n).astype(np.int8),
         sensitive=rng.integers(0, K, n).astype(np.int8),
         domain=Domain({"u": (0, 1.5)}, {"v": ("p", "q")}),
+        measured_cuts={"labels": "column 'z' is cut at its median"},
     )
 
 
@@ -72,7 +73,8 @@ def table():
     sample = SPLIT.train
     sensitive = pd.DataFrame({"s": pd.Categorical.from_codes(sample.sensitive, ["x", "y"])})
     domain, test = sample.domain, np.arange(N) < 9
-    return Table("tiny", sample.features, sample.labels, sensitive, "yes", test, domain)
+    cuts = {"sensitive": "column 's' is cut at its median"}
+    return Table("tiny", sample.features, sample.labels, sensitive, "yes", test, domain, cuts)
 
 
 ASKED = RateConstraint("equalized-odds", 0.1, "ratio")
@@ -118,7 +120,8 @@ def same(one, other):
         return True
     if isinstance(one, Sample):
         return one.seen == other.seen and all(
-            same(getattr(one, name), getattr(other, name)) for name in (*one.seen, "groups")
+            same(getattr(one, name), getattr(other, name))
+            for name in (*one.seen, "groups", "measured_cuts")
         )
     if isinstance(one, dict | tuple):
         assert type(one) is type(other)
