@@ -102,17 +102,11 @@ class Watch:
 
     def look(self) -> Changes:
         """What has changed since the last time."""
-        settings, before = _settings(), self._settings
-        self._settings = settings
+        before, self._settings = self._settings, _settings()
         imported = len(sys.modules) != self._modules
-        if settings != before:
-            changed = tuple(
-                name
-                for name in settings
-                if name in before and not _are_alike(name, before[name], settings[name])
-            )
-        else:
-            changed = ()
+        changed = tuple(
+            name for name, now in self._settings.items() if not _is_alike(name, before[name], now)
+        )
         if not imported and self._is_untouched():
             return Changes((), changed)
         replaced = [*self._replaced(), *self._take_new()]
@@ -309,6 +303,10 @@ def _is_like_options(before: list[Any], now: list[Any]) -> bool:
     return all(options in now for options in before)
 
 
+def _is_alike(name: str, before: Any, now: Any) -> bool:
+    return bool(before == now) or (name in _ALIKE and _ALIKE[name](before, now))
+
+
 _ALIKE: dict[str, Callable[[Any, Any], bool]] = {
     "the environment": _is_like_environment,
     "options of libraries": _is_like_options,
@@ -317,11 +315,5 @@ _ALIKE: dict[str, Callable[[Any, Any], bool]] = {
     # One that has ended is none that was left.
     "threads": lambda before, now: now <= before,
 }
-
-
-def _are_alike(setting: str, before: Any, now: Any) -> bool:
-    compare = _ALIKE.get(setting)
-    return compare(before, now) if compare else bool(before == now)
-
 
 __all__ = ["Changes", "Watch"]

@@ -100,7 +100,7 @@ def cluster(tmp_path, request):
         process.wait()
 
 
-def until(condition, seconds=180.0):
+def until(condition, seconds=300.0):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if found := condition():
