@@ -106,7 +106,6 @@ class DaskEngine(Engine):
         """Components that have changed a worker; they get no other that is shared."""
         self._client.subscribe_topic(self._token, self._hear)
         self._lookout = Lookout(cluster, self._leave)
-        self._lookout.start()
 
     @property
     def at_once(self) -> int:
@@ -141,6 +140,8 @@ class DaskEngine(Engine):
         self, step: Step, parents: tuple[Any, ...], *, final: bool = False, alone: bool = False
     ) -> Future[Result]:
         """Hand it to the cluster; data is loaded here."""
+        if self._lookout.ident is None:  # before, workers are busy with being compared
+            self._lookout.start()
         if step.action == "load":
             return self._load(step, alone)
         answer: Future[Result] = Future()

@@ -131,7 +131,7 @@ class Watch:
             now = dict(names.live)
             for name, old in names.before.items():
                 new = now.get(name, _GONE)
-                if new is not old and not _is_harmless(name, old, new):
+                if new is not old and not _is_harmless(name, old, new, names.label):
                     yield f"{names.label}.{name}"
             for name in now.keys() - names.before.keys():
                 if _shadows(name, now[name], names):
@@ -156,11 +156,11 @@ def _root(value: Any) -> str:
     return module.partition(".")[0] if isinstance(module, str) else ""
 
 
-def _is_harmless(name: str, old: Any, new: Any) -> bool:
+def _is_harmless(name: str, old: Any, new: Any, label: str) -> bool:
     """Whether a library may change a name of its own so: something that it notes down."""
     if callable(old) or isinstance(old, ModuleType):
         return False
-    noted = old is None or not isinstance(old, bool | int | float | str | tuple)
+    noted = label in _STANDARD or not isinstance(old, bool | int | float | str | tuple)
     return (name.startswith("_") or noted) and not callable(new)
 
 

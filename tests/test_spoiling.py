@@ -9,6 +9,7 @@ import resource
 import signal
 import sys
 import threading
+import time
 import warnings
 from pathlib import Path
 
@@ -214,3 +215,9 @@ def test_in_one_process_the_run_ends_when_it_is_spoiled(tmp_path, spoilers, monk
     run = fpbench.run(spoiling("numpy") | {"limits": {"timeout": 600}}, out=tmp_path / "run")
     assert reasons(run) == {"train spoiler: changed numpy.mean in its process"}
     assert innocents(run) == innocents(fpbench.run(spoiling("nothing"), out=tmp_path / "clean"))
+
+
+def test_what_a_standard_module_notes_down_is_no_change():
+    watch = Watch()
+    time.tzset()  # which makes new texts and numbers, here the same
+    assert watch.look().replaced == ()
