@@ -257,16 +257,19 @@ def check_command(words):
 
 OTHERS = {
     ".",
+    "chmod",
     "dask",
     "eval",
     "export",
     "openssl",
     "pip",
+    "podman",
     "pytest",
     "python",
     "python3",
     "tox",
     "umask",
+    "useradd",
 }
 """What pages tell to type besides fpbench."""
 
