@@ -36,6 +36,13 @@ base = "logistic-regression"
 use = "pate"
 teachers = 20
 [[learner]]
+use = "pate"
+label = "pate of networks"
+teachers = 5
+teacher = "mlp"
+student = "mlp"
+epochs = 10
+[[learner]]
 use = "plain"
 label = "network"
 base = "sklearn.neural_network:MLPClassifier"
@@ -51,7 +58,7 @@ use = "exact"
 [[corrector]]
 use = "posterior"
 """
-CELLS, NETWORKS = 20, 4
+CELLS, NETWORKS = 24, 4
 SMALL = """
 seeds = 2
 [[dataset]]

@@ -194,11 +194,6 @@ class Pate(Learner):
                 raise ValueError(f"{name} means something only with {needs}")
 
     @property
-    def portable(self) -> bool:
-        """Of networks it is not: stochastic gradient descent is chaotic."""
-        return "mlp" not in (self.teacher, self.student)
-
-    @property
     def gives_baseline(self) -> bool:
         """Always."""
         return True
