@@ -146,10 +146,10 @@ class Curator:
         BudgetError
             If the answers cost more than is left; nothing is spent then.
         """
+        check_epsilon(epsilon)  # before it is converted: a text would become a number
         parameters = np.asarray(epsilon, dtype=np.float64)
         if not parameters.size:
             raise InputError("epsilon: there is none")
-        check_epsilon(parameters)
         repetitions = _whole_number("repetitions", repetitions)
         counts = self._count(checked_cells(cells, n_cells, self.people), n_cells)
         guarantees = [mechanism.guarantee(e, self.neighbours) for e in parameters.ravel().tolist()]

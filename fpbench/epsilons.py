@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from numbers import Integral, Rational, Real
 from typing import Any
 
 from fpbench.errors import InputError
@@ -41,6 +42,21 @@ def check_epsilon(epsilon: Any, name: str = "epsilon", *, infinite: bool = False
     if values.size:  # a minimum is NaN if any is
         _check(values.min().item(), name, infinite)
         _check(values.max().item(), name, infinite)
+
+
+def plain_number(value: Any, name: str) -> float:
+    """One number, as Python's own: whole numbers stay whole, those of NumPy are not NumPy's.
+
+    Raises
+    ------
+    InputError
+        If it is none, or several.
+    """
+    if isinstance(value, Integral) and not isinstance(value, bool):
+        return int(value)
+    if isinstance(value, Real) and not isinstance(value, Rational):
+        return float(value)
+    raise InputError(f"{name} must be a number, not {value!r:.60}")
 
 
 def _check(epsilon: float, name: str, infinite: bool) -> None:

@@ -10,7 +10,7 @@ from typing import NamedTuple, get_args
 
 from fpbench.conversion import epsilon_to_rho, rho_to_epsilon
 from fpbench.decimals import as_written
-from fpbench.epsilons import check_epsilon
+from fpbench.epsilons import check_epsilon, plain_number
 from fpbench.errors import BudgetError, InputError, nearest
 from fpbench.ledger_books import Accounting, Amount, Book, MemoryBook, Spending, price
 from fpbench.ledger_files import FileBook
@@ -70,6 +70,7 @@ class Ledger:
         accounting: Accounting = "basic",
         path: str | PathLike[str] | None = None,
     ) -> None:
+        epsilon = plain_number(epsilon, "epsilon")
         check_epsilon(epsilon, infinite=True)
         Guarantee(1.0, delta, neighbours)  # checks the rest
         if accounting not in ACCOUNTINGS:
@@ -165,6 +166,10 @@ class Ledger:
         return (as_written(self.epsilon), as_written(self.delta))
 
     def _accept(self, guarantee: Guarantee) -> None:
+        if not isinstance(guarantee, Guarantee):
+            raise InputError(
+                f"what is paid for must be a Guarantee, not {type(guarantee).__name__}"
+            )
         if guarantee.neighbours != self.neighbours:
             raise InputError(
                 f"the budget is for neighbours = {self.neighbours!r}, and this release is private "

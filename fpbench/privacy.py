@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
 from fpbench.decimals import as_written
-from fpbench.epsilons import check_epsilon
+from fpbench.epsilons import check_epsilon, plain_number
 from fpbench.errors import InputError, nearest
 
 Neighbours: TypeAlias = Literal["attribute", "add-remove"]
@@ -47,8 +48,8 @@ class Guarantee:
     Raises
     ------
     InputError
-        If epsilon is not at least 1e-9 and finite, rho is not positive and finite, delta is not in
-        [0, 1), or the relation is unknown.
+        If one of them is not one number, epsilon is not at least 1e-9 and finite, rho is not
+        positive and finite, delta is not in [0, 1), or the relation is unknown.
     """
 
     epsilon: float
@@ -58,10 +59,13 @@ class Guarantee:
     """Of zero-concentrated differential privacy, where the mechanism has it; None if unknown."""
 
     def __post_init__(self) -> None:
+        for name in ("epsilon", "delta", "rho"):
+            if name != "rho" or self.rho is not None:
+                object.__setattr__(self, name, plain_number(getattr(self, name), name))
         check_epsilon(self.epsilon)
         if not 0 <= self.delta < 1:
             raise InputError(f"delta must be at least 0 and below 1, not {self.delta!r}")
-        if self.rho is not None and not 0 < self.rho < math.inf:
+        if self.rho is not None and not 0 < self.rho <= sys.float_info.max:
             raise InputError(f"rho must be above 0 and finite, or None, not {self.rho!r}")
         _known(self.neighbours, get_args(Relation))
 
@@ -79,7 +83,7 @@ def known_neighbours(name: str) -> None:
 
 def _known(name: str, relations: tuple[str, ...]) -> None:
     if name not in relations:
-        raise InputError(f"unknown neighbours {name!r}; {nearest(name, relations)}")
+        raise InputError(f"unknown neighbours {name!r}; {nearest(str(name), relations)}")
 
 
 def compose(guarantees: Iterable[Guarantee]) -> Guarantee:

@@ -160,8 +160,8 @@ class RemoteCurator:
         FpbenchError
             If the curator cannot be reached, or fails.
         """
+        check_epsilon(epsilon)  # before it is converted: a text would become a number
         parameters = np.asarray(epsilon, dtype=np.float64)
-        check_epsilon(parameters)
         for value in set(parameters.ravel().tolist()):
             mechanism.guarantee(value, self.neighbours)  # says what is wrong with it
         query = Query.of(cells, n_cells, parameters, mechanism, repetitions, self.people)

@@ -2,6 +2,9 @@
 
 import inspect
 import math
+from decimal import Decimal
+from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -65,6 +68,62 @@ def test_an_epsilon_may_be_infinite_where_that_means_no_privacy():
             check_epsilon(bad, "budget", infinite=True)
     with pytest.raises(InputError, match="budget must be at least 1e-09"):
         check_epsilon(1e-10, "budget", infinite=True)
+
+
+class Cheap(float):
+    """Compares as an epsilon that may be, and is none."""
+
+    def __le__(self, other):
+        return True
+
+    __lt__ = __ge__ = __gt__ = __le__
+
+
+NO_NUMBERS = ["1", "1e-10", b"1", True, np.True_, None, 1j, [1.0], [], np.array([0.5]), np.array([]),
+              np.array(0.5), Fraction(1, 2), Decimal("0.5"), {}]  # fmt: skip
+
+
+@pytest.mark.parametrize("value", NO_NUMBERS, ids=repr)
+def test_guarantees_and_budgets_are_of_one_number_each(value):
+    makers = [
+        lambda: Guarantee(value), lambda: Guarantee(1.0, value), lambda: Ledger(value),
+        lambda: Ledger(1.0, value), lambda: Ledger(9.0).spend(Guarantee(value)),
+    ]  # fmt: skip
+    if value is not None:
+        makers.append(lambda: Guarantee(1.0, 0.0, "attribute", value))
+    for make in makers:
+        with pytest.raises(InputError, match="must be a number, not"):
+            make()
+
+
+@pytest.mark.parametrize("value", ["1", "1e-10", True, None, Fraction(1, 2), Decimal(1), 10**400])
+def test_nobody_counts_under_what_only_becomes_a_number(value):
+    for asked in (value, [value]):
+        with pytest.raises(InputError, match="epsilon must be"):
+            curator().histogram([0] * 4, 1, epsilon=asked, mechanism=LAPLACE)
+        with pytest.raises(InputError, match="epsilon must be"):
+            remote(asked)
+
+
+def test_numbers_are_pythons_own():
+    made = Guarantee(np.float32(0.5), np.float64(0.25), "attribute", np.float16(2))
+    assert [type(n) for n in (made.epsilon, made.delta, made.rho)] == [float] * 3
+    assert type(Guarantee(np.int8(1)).epsilon) is int
+    with pytest.raises(InputError, match="at least 1e-09"):
+        Guarantee(Cheap(1e-300))
+    with pytest.raises(InputError, match="rho must be above 0 and finite"):
+        Guarantee(1.0, rho=10**400)
+    with pytest.raises(InputError, match="unknown neighbours"):
+        Guarantee(1.0, neighbours=["attribute"])
+
+
+def test_only_guarantees_are_paid_for():
+    ledger = Ledger(1.0)
+    free = SimpleNamespace(epsilon=-5.0, delta=0.0, neighbours="attribute", rho=None)
+    for given in ([free], [Guarantee(0.5), 0.1], [None]):
+        with pytest.raises(InputError, match="what is paid for must be a Guarantee"):
+            ledger.spend(given)
+    assert ledger.remaining.epsilon == 1.0
 
 
 # Every entrance

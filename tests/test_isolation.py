@@ -120,6 +120,37 @@ def test_with_limits_what_any_component_answers_is_read_as_data(tmp_path, monkey
     assert not (tmp_path / "mark").exists()
 
 
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_with_limits_no_component_forges_what_is_measured_of_it(tmp_path, jobs):
+    """Its process has other functions of fpbench than the one in which the truth is."""
+    forges = {"forges": {"sweep": [False, True]}}
+    auditors = [
+        {"use": "forging-auditor", "label": label, "releases": label == "release", **forges}
+        for label in ("release", "measures")
+    ]
+    matrix = MATRIX | {"seeds": 1, "adversary": [{"use": "coin"}], "auditor": auditors,
+                       "corrector": [{"use": "forging-corrector", **forges}],
+                       "limits": {"timeout": 300}}  # fmt: skip
+    rows = fpbench.run(matrix, out=tmp_path / "run", jobs=jobs).rows()
+    assert [row["status"] for row in rows] == ["done"] * 6, [row["reason"] for row in rows]
+    names = {"cell", "auditor", "corrector", "seconds", "correct_seconds"}
+    measured = [
+        {name: value for name, value in row.items() if name not in names and value is not None}
+        for row in rows
+    ]
+    for honest, forging in zip(measured[::2], measured[1::2], strict=True):
+        assert forging == honest
+    audits = [row for row in rows if row.get("audit_metric") is not None]
+    assert [row["epsilon"] for row in audits] == [2.0, 2.0]
+    assert 0.0123 not in {value for row in measured for value in row.values()}
+    assert all(row["error"] > 0 for row in audits)
+    attacks = [row for row in rows if row["corrector"]]
+    assert len(attacks) == 2
+    for row in attacks:
+        assert row["reconsidered_accuracy"] == row["majority_accuracy"]  # everybody is of group 0
+        assert row["correct_seconds"] > 0
+
+
 @pytest.mark.parametrize(("jobs", "limits"), [(1, {"timeout": 300}), (2, {})])
 def test_an_adversary_is_loaded_no_data_set(tmp_path, monkeypatch, jobs, limits):
     monkeypatch.setenv("FPBENCH_DATA", str(tmp_path))

@@ -21,7 +21,19 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from fpbench import Adversary, Correction, Corrector, Guess, Learner, SolverStatus, hookimpl
+from fpbench import (
+    Adversary,
+    Auditor,
+    Correction,
+    Corrector,
+    Guarantee,
+    Guess,
+    Learner,
+    Release,
+    SolverStatus,
+    Weighing,
+    hookimpl,
+)
 
 MIB = 2**20
 MEASURES = {
@@ -443,9 +455,83 @@ class Reader(Corrector):
         return Correction(1 - problem.guess, SolverStatus.FEASIBLE, 1.0, measures=said)
 
 
+def _forged_release(release, people, predictions):
+    return {"audit_metric": release.metric, "true_ratio": 0.0123, "error": 0.0, "epsilon": 1e-9}
+
+
+def _forged_model(split, predictions, claim):
+    return {"train_accuracy": 0.0123, "test_accuracy": 0.0123}
+
+
+def _forged_attack(split, predictions, guess, correction):
+    return {"initial_accuracy": 0.0123, "gain": 0.0123}
+
+
+def _forged_row(measured, words, guarantee):
+    forged = {"true_ratio": 0.0123, "error": 0.0, "epsilon": 1e-9, "test_accuracy": 0.0123}
+    return {**measured, **forged}
+
+
+def _forged_correction(corrected, parents, step):
+    return corrected.correction, {"correct_seconds": 0.0, "reconsidered_accuracy": 0.0123}, {}
+
+
+def _forge_measures():
+    """Have fpbench's own functions give other numbers here, under names that nobody has touched."""
+    from fpbench import actions, rows, scores
+
+    scores.release_measures.__code__ = _forged_release.__code__
+    scores.model_measures.__code__ = _forged_model.__code__
+    scores.attack_measures.__code__ = _forged_attack.__code__
+    rows.make_row.__code__ = _forged_row.__code__
+    actions._measured_correction.__code__ = _forged_correction.__code__
+
+
+class ForgingAuditor(Auditor):
+    """Has what fpbench measures of it forged, in its own process."""
+
+    name = "forging-auditor"
+    summary = "forges what is measured"
+    sees = frozenset({"predictions", "curator"})
+    forges: bool = Field(True, description="whether it does")
+    releases: bool = Field(True, description="whether it gives a release")
+
+    def audit(self, subject, rng):
+        if self.forges:
+            _forge_measures()
+        if not self.releases:
+            return {"counted": len(subject.test)}
+        half = np.array([0.5, 0.75])
+        return Release(
+            "statistical-parity", half, half / 2, half, 0.95, Guarantee(2.0), "simulation",
+            {"counted": len(subject.test)},
+        )  # fmt: skip
+
+
+class ForgingCorrector(Corrector):
+    """So does this one."""
+
+    name = "forging-corrector"
+    summary = "forges what is measured"
+    forges: bool = Field(True, description="whether it does")
+
+    def weigh(self, guess, held_out, truth):
+        return Weighing(None, {"weighed": 1}, np.zeros(len(guess.values), np.int64))
+
+    def correct(self, problem):
+        if self.forges:
+            _forge_measures()
+        return Correction(1 - problem.guess, SolverStatus.FEASIBLE, float(len(problem.guess)))
+
+
+@hookimpl
+def fpbench_auditors():
+    return [ForgingAuditor]
+
+
 @hookimpl
 def fpbench_correctors():
-    return [Trouble, Cheat, Reader]
+    return [Trouble, Cheat, Reader, ForgingCorrector]
 
 
 @hookimpl
