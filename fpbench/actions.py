@@ -41,7 +41,7 @@ from fpbench.records import (
     Split,
     View,
 )
-from fpbench.releases import Release, Subject
+from fpbench.releases import NOISES, Release, Subject
 from fpbench.rows import Words, make_row
 from fpbench.scores import attack_measures, claim_measures, model_measures, release_measures
 from fpbench.steps import Corrected, Sealed, Step
@@ -125,15 +125,19 @@ def _predict(learner: Learner, parents: tuple[Classifier, Split], step: Step) ->
 
 
 def _guarantee(model: Classifier) -> Guarantee | None:
-    """What a model guarantees, checked once more: whose class it is, nobody knows."""
+    """What a model guarantees."""
     given = getattr(model, "guarantee", None)
-    if given is None:
-        return None
+    return (
+        None
+        if given is None
+        else _checked_guarantee(given, "a model", "an fpbench.Guarantee or None")
+    )
+
+
+def _checked_guarantee(given: Any, whose: str, wanted: str) -> Guarantee:
+    """A guarantee, checked once more: whose class it is, nobody knows."""
     if not isinstance(given, Guarantee):
-        raise PluginError(
-            f"the guarantee of a model must be an fpbench.Guarantee or None, not "
-            f"{type(given).__name__}"
-        )
+        raise PluginError(f"the guarantee of {whose} must be {wanted}, not {type(given).__name__}")
     return Guarantee(given.epsilon, given.delta, given.neighbours, given.rho)
 
 
@@ -309,11 +313,34 @@ def _audit(auditor: Auditor, parents: tuple[Any, ...], step: Step) -> Measures |
     return auditor.audit(Subject(train, test, model, curator), rng)
 
 
+def _checked_release(release: Release) -> Release:
+    """A release, after its numbers were checked, which are compared with the truth."""
+    count = np.size(release.values)
+    for what, numbers in (
+        ("estimates", release.values), ("lower ends", release.low), ("upper ends", release.high),
+    ):  # fmt: skip
+        if not isinstance(numbers, np.ndarray) or numbers.dtype.kind not in "biuf":
+            raise PluginError(f"the {what} of a release must be an array of numbers")
+        if numbers.shape != (count,) or not count:
+            raise PluginError(f"the {what} of a release must be (R,) numbers, one or more")
+    if not ((release.values >= 0) & (release.values <= 1)).all():
+        raise PluginError("the estimates of a release must be ratios, in [0, 1]")
+    unknown = np.isnan(release.low) & np.isnan(release.high)
+    ends = np.isfinite(release.low) & np.isfinite(release.high) & (release.low <= release.high)
+    if not (unknown | ends).all():
+        raise PluginError("the intervals of a release must be finite, the lower end first, or NaN")
+    if release.noise not in NOISES:
+        raise PluginError(f"the noise of a release must be one of {', '.join(NOISES)}")
+    guarantee = _checked_guarantee(release.guarantee, "a release", "an fpbench.Guarantee")
+    return replace(release, guarantee=guarantee)
+
+
 def _audit_row(answer: Measures | Release, parents: tuple[Any, ...], step: Step) -> Measures:
     """The row of an audit: a release is measured against the truth that it never saw."""
     split, predictions = parents[:2]
     measured: dict[str, object] = {**model_measures(split, predictions, None)}
     if isinstance(answer, Release):
+        answer = _checked_release(answer)
         measured |= release_measures(answer, split.test, predictions.test)
         answer = answer.measures
     names = dict(step.uses)

@@ -35,7 +35,7 @@ from fpbench.execution import (
 from fpbench.families import MARK, end_marked
 from fpbench.limits import Limits
 from fpbench.processes import MEMORY, NUMBER, ONE_THREAD, SIZE, WELL, receive, send
-from fpbench.steps import Failure, Result, Step
+from fpbench.steps import Corrected, Failure, Result, Step
 
 POSSIBLE = hasattr(os, "fork") and hasattr(socket, "send_fds")
 """Whether this operating system can fork a process and hand it a connection."""
@@ -191,9 +191,12 @@ def execute_alone(step: Step, parents: tuple[Any, ...], limits: Limits, address:
         raise
     except Exception as error:
         return Result(failed(step, error), 0.0)
-    if isinstance(result.value, Failure):
+    value = result.value
+    if isinstance(value, Failure):
         return result._replace(seconds=seconds)
-    return attempt(step, lambda: measured(step, result.value, given))._replace(seconds=seconds)
+    if isinstance(value, Corrected):  # a part of the step cannot have taken longer than the step
+        value = value._replace(seconds=min(value.seconds, seconds))
+    return attempt(step, lambda: measured(step, value, given))._replace(seconds=seconds)
 
 
 def _ask(step: Step, given: tuple[Any, ...], limits: Limits, address: str) -> bytearray:

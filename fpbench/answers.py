@@ -24,7 +24,7 @@ from fpbench.records import (
     Scores,
     SolverStatus,
 )
-from fpbench.releases import Release
+from fpbench.releases import NOISES, Release
 from fpbench.steps import Corrected, Failure, Result, Sealed, SealedClaim, shortened
 from fpbench.wire import Message, Unreadable, most_bytes, pack, unpack
 from fpbench.wire_frames import Arrays, read_split, read_table, write_split, write_table
@@ -45,7 +45,6 @@ _MOST_BYTES = 2**32
 ROW = "score"
 """The action whose answer is a row; an audit's becomes one where the truth is."""
 
-_NOISE = ("simulation", "secure")
 _MOST_AUDITS = 2**20
 """Audits alike of which a release may tell."""
 
@@ -316,7 +315,7 @@ def _read_audit(message: Message, given: tuple[Any, ...]) -> Measures | Release:
     low, high = (message.array("the intervals of a release", "biuf", len(values)) for _ in range(2))
     return Release(
         _read_word(message, "metric", METRICS), values, low, high,
-        message.number("confidence", least=0.0), guarantee, _read_word(message, "noise", _NOISE),
+        message.number("confidence", least=0.0), guarantee, _read_word(message, "noise", NOISES),
         measures,
     )  # fmt: skip
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable
 from functools import lru_cache
+from string import ascii_lowercase
 from typing import Annotated, Required, TypeAlias, TypedDict, TypeVar, get_type_hints
 
 import numpy as np
@@ -213,13 +214,34 @@ RESERVED = {fold_name(name): name for name in sorted(MEASURED | DERIVED | FIXED 
 """Names that no component may give, by how they read."""
 
 
+def reserved_like(read: str) -> str | None:
+    """The name of fpbench's that a folded name is, or is mistaken for; None if it is neither.
+
+    Of letters that no table knows, and of digits, nobody says what they look like: they may stand
+    for any letter, if most letters of the name are known.
+    """
+    if read in RESERVED or (read.isascii() and read.isalpha()):
+        return RESERVED.get(read)
+    known = [(i, letter) for i, letter in enumerate(read) if letter in ascii_lowercase]
+    if 2 * len(known) < len(read):
+        return None
+    return next(
+        (
+            own
+            for other, own in RESERVED.items()
+            if len(other) == len(read) and all(other[i] == letter for i, letter in known)
+        ),
+        None,
+    )
+
+
 def misplaced(names: Iterable[str], audit: bool) -> list[str]:
     """Names that rows of an attack, or of an audit, cannot have: fpbench gives them elsewhere.
 
     So do those that look like one of fpbench's.
     """
     here = IN_AUDITS if audit else IN_ATTACKS
-    return [name for name in names if fold_name(name) in RESERVED and name not in here]
+    return [name for name in names if name not in here and reserved_like(fold_name(name))]
 
 
 __all__ = [
@@ -246,4 +268,5 @@ __all__ = [
     "Said",
     "fold_name",
     "misplaced",
+    "reserved_like",
 ]

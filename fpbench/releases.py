@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
     from fpbench.protocols import HistogramSource
 
+NOISES = ("simulation", "secure")
+"""Where the noise of a release may come from."""
+
 
 @dataclass(frozen=True)
 class Subject:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from fpbench.errors import PluginError
-from fpbench.measures import MEASURED, RESERVED, fold_name
+from fpbench.measures import MEASURED, fold_name, reserved_like
 from fpbench.packing import FIXED, same
 from fpbench.privacy import Guarantee
 from fpbench.records import Measures
@@ -84,7 +84,7 @@ def _check_name(part: Words, name: Any) -> str:
     if not isinstance(name, str):
         raise PluginError(f"{part}: the name of a measure must be a text, not {_shown(name)}")
     read = fold_name(name[:_LONGEST_READ])
-    own = RESERVED.get(read)
+    own = reserved_like(read)
     if own is not None:
         like = "is" if name == own else f"looks like {own!r}, which is"
         whose = "what every row has" if own in FIXED else "what fpbench measures itself"

@@ -117,7 +117,8 @@ def test_all_that_is_measured_is_known():
 @pytest.mark.parametrize(
     "name",
     ["Gain", "GAIN", " gain", "gain ", "gain\u00a0", "ga in", "ga-in", "_gain_", "g\u0430in",
-     "\uff47\uff41\uff49\uff4e", "ga\u00edn", "ga\u200bin", "ga\u0131n", "G\u0391IN", "ga\u03b9n", "\u0261ain"],
+     "\uff47\uff41\uff49\uff4e", "ga\u00edn", "ga\u200bin", "ga\u0131n", "G\u0391IN", "ga\u03b9n", "\u0261ain", "g\u0251in", "\u0262ain",
+     "ga1n", "g4in", "ga\u026an", "ga\u0acdin\u200d", "\u050dain", "ga\u01c0n"],
 )  # fmt: skip
 def test_what_looks_like_a_measure_of_fpbench_is_refused(name):
     message = refusal(said({name: 99.0}))
@@ -128,6 +129,7 @@ def test_what_looks_like_a_measure_of_fpbench_is_refused(name):
 
 def test_other_names_are_a_components_own():
     values = {"gains": 1.0, "my_gain": 2.0, "accuracy_delta": 0.1, "k_neighbours": 3,
+              "\u6e96\u78ba\u7387\u9ad8": 1, "gr\u00f6\u00dfe": 2, "gain_2": 3, "l1_norm": 4, "r2": 5,
               "people_\u043c\u0443\u0436\u0447\u0438\u043d\u044b": 4}  # fmt: skip
     assert make_row({"gain": 0.5}, [said(values)], None) == {"gain": 0.5, **values}
 

@@ -476,15 +476,20 @@ def _forged_correction(corrected, parents, step):
     return corrected.correction, {"correct_seconds": 0.0, "reconsidered_accuracy": 0.0123}, {}
 
 
+def _forged_scalar(value):
+    return value if value is None or value == int(value) else 1e9  # what took how long
+
+
 def _forge_measures():
     """Have fpbench's own functions give other numbers here, under names that nobody has touched."""
-    from fpbench import actions, rows, scores
+    from fpbench import actions, rows, scores, wire_values
 
     scores.release_measures.__code__ = _forged_release.__code__
     scores.model_measures.__code__ = _forged_model.__code__
     scores.attack_measures.__code__ = _forged_attack.__code__
     rows.make_row.__code__ = _forged_row.__code__
     actions._measured_correction.__code__ = _forged_correction.__code__
+    wire_values.write_scalar.__code__ = _forged_scalar.__code__
 
 
 class ForgingAuditor(Auditor):
@@ -503,7 +508,7 @@ class ForgingAuditor(Auditor):
             return {"counted": len(subject.test)}
         half = np.array([0.5, 0.75])
         return Release(
-            "statistical-parity", half, half / 2, half, 0.95, Guarantee(2.0), "simulation",
+            "statistical-parity", half, half / 2, half, 1.0, Guarantee(2.0), "simulation",
             {"counted": len(subject.test)},
         )  # fmt: skip
 
