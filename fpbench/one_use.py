@@ -204,7 +204,7 @@ class _Server:
             os.set_blocking(told, False)
             with contextlib.suppress(BlockingIOError):
                 _preload(os.read(told, _PIPE).decode(errors="replace").split())
-                self._watch.look()
+                self._watch.replaced()
             os.close(told)
 
 
@@ -273,7 +273,7 @@ def _work(
         given = tuple(map(unseal, pickle.loads(receive(channel))))
         value = ACTIONS[step.action](component_of(step), given, step)
         # What else it changes ends with this process.
-        if replaced := watched.look().replaced:
+        if replaced := watched.replaced():
             raise PluginError(f"changed {Changes(replaced).words} in its process")
         return seal(step.action, value)
     except MemoryError as error:

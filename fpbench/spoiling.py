@@ -17,11 +17,13 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from itertools import chain
+from functools import cache
 from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from fpbench.versions import Versions, names_of
 
 _LIBRARIES = ("fpbench", "joblib", "numpy", "pandas", "scipy", "sklearn")
 _WHOLE = ("fpbench", "sklearn")
@@ -75,7 +77,7 @@ class _Names(NamedTuple):
     """A module, a class or a table of names, as it was."""
 
     label: str
-    live: Mapping[str, Any]
+    live: dict[str, Any]
     before: dict[str, Any]
     bases: tuple[type, ...]
     """What a class inherits from: a name that is added may hide one of theirs."""
@@ -92,59 +94,50 @@ class Watch:
 
     def __init__(self, strangers: frozenset[str] = frozenset()) -> None:
         self._strangers = strangers
-        self._names: dict[int, _Names] = {}
-        self._views: list[Any] = []
-        self._before: list[Any] = []
+        self._names: list[_Names] = []
+        self._known: set[int] = set()
+        self._versions = Versions()
         self._modules = 0
         list(self._take_new())
-        self._settle()
         self._settings = _settings()
 
     def look(self) -> Changes:
         """What has changed since the last time."""
         before, self._settings = self._settings, _settings()
-        imported = len(sys.modules) != self._modules
         changed = tuple(
             name for name, now in self._settings.items() if not _is_alike(name, before[name], now)
         )
-        if not imported and self._is_untouched():
-            return Changes((), changed)
-        replaced = [*self._replaced(), *self._take_new()]
-        self._settle()
-        return Changes(tuple(dict.fromkeys(replaced)), changed)
+        return Changes(self.replaced(), changed)
 
-    def _is_untouched(self) -> bool:
-        """Whether all names stand for what they did: decided without a loop of Python."""
-        try:
-            return list(chain.from_iterable(self._views)) == self._before
-        except Exception:  # values that cannot be compared: they are others, then
-            return False
+    def replaced(self) -> tuple[str, ...]:
+        """Names that stand for another thing than the last time."""
+        names = [name for place in self._versions.written() for name in self._changed(place)]
+        if len(sys.modules) != self._modules:
+            names += self._take_new()
+        return tuple(dict.fromkeys(names))
 
-    def _settle(self) -> None:
-        """Take what is there for granted."""
-        self._modules = len(sys.modules)
-        self._views = [names.live.values() for names in self._names.values()]
-        self._before = [value for names in self._names.values() for value in names.before.values()]
-
-    def _replaced(self) -> Iterator[str]:
-        for names in self._names.values():
-            now = dict(names.live)
-            for name, old in names.before.items():
-                new = now.get(name, _GONE)
-                if new is not old and not _is_harmless(name, old, new, names.label):
-                    yield f"{names.label}.{name}"
-            for name in now.keys() - names.before.keys():
-                if _shadows(name, now[name], names):
-                    yield f"{names.label}.{name}"
-            names.before.clear()
-            names.before.update(now)
+    def _changed(self, place: int) -> Iterator[str]:
+        names = self._names[place]
+        now = dict(names.live)
+        for name, old in names.before.items():
+            new = now.get(name, _GONE)
+            if new is not old and not _is_harmless(name, old, new, names.label):
+                yield f"{names.label}.{name}"
+        for name in now.keys() - names.before.keys():
+            if _shadows(name, now[name], names):
+                yield f"{names.label}.{name}"
+        names.before.clear()
+        names.before.update(now)
 
     def _take_new(self) -> Iterator[str]:
         """Begin to watch what has been imported, and name what is a plugin's in it."""
+        self._modules = len(sys.modules)
         for label, owner, bases in _watched():
-            if id(owner) not in self._names:
-                live = owner if isinstance(owner, dict) else vars(owner)
-                self._names[id(owner)] = _Names(label, live, dict(live), bases)
+            live = names_of(owner)
+            if id(live) not in self._known:
+                self._known.add(id(live))
+                self._versions.add(live)
+                self._names.append(_Names(label, live, dict(live), bases))
                 for name, value in list(live.items()):
                     if _root(value) in self._strangers and isinstance(value, FunctionType | type):
                         yield f"{label}.{name}"
@@ -235,8 +228,15 @@ def _resource_limits() -> tuple[Any, ...]:
         return ()
     import resource
 
+    return tuple(map(resource.getrlimit, _kinds_of_limits()))
+
+
+@cache
+def _kinds_of_limits() -> tuple[int, ...]:
+    import resource
+
     kinds = {number for name, number in vars(resource).items() if name.startswith("RLIMIT_")}
-    return tuple(map(resource.getrlimit, sorted(kinds)))
+    return tuple(sorted(kinds))
 
 
 def _options() -> list[Any]:

@@ -136,7 +136,7 @@ FLOORS = [
     ["optimal", "scores", "axes", "plugins", "expectations", "curator_wire", "summaries"],
     ["matrix", "ordering"],
     ["specs", "remote"],
-    ["steps", "curator_service"],
+    ["steps", "curator_service", "versions"],
     ["actions", "spoiling"],
     ["sealing", "wire_values", "warming"],
     ["wire_frames"],
