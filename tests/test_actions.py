@@ -433,3 +433,40 @@ def test_scores_that_are_no_probabilities_are_the_learners_error(split, wrong):
     step = Step("", "", "reveal", None, ())
     with pytest.raises(PluginError, match=r"must be \(23, 2\) values in \[0, 1\]"):
         ACTIONS["reveal"](fpbench.component("learner", "parrot"), (Model(), split), step)
+
+
+def _release(**change):
+    ends = {"values": np.array([0.5, 1.0]), "low": np.array([0.0, np.nan]),
+            "high": np.array([0.5, np.nan]), "noise": "secure", "guarantee": fpbench.Guarantee(1.0)}  # fmt: skip
+    ends |= change
+    return fpbench.Release("statistical-parity", confidence=0.9, **ends)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"values": np.zeros(0), "low": np.zeros(0), "high": np.zeros(0)}, "one or more"),
+        ({"values": np.array([0.5, np.nan])}, "the estimates of a release must be ratios"),
+        ({"values": np.array([-0.5, 1.0])}, "the estimates of a release must be ratios"),
+        ({"values": np.array([np.inf, 1.0])}, "the estimates of a release must be ratios"),
+        ({"values": [0.5, 1.0]}, "the estimates of a release must be an array of numbers"),
+        ({"values": np.array([0.5, 1.0], object)}, "must be an array of numbers"),
+        ({"values": np.array([[0.5, 1.0]])}, r"the estimates of a release must be \(R,\) numbers"),
+        ({"low": np.zeros(1)}, r"the lower ends of a release must be \(R,\) numbers"),
+        ({"high": np.zeros((2, 1))}, r"the upper ends of a release must be \(R,\) numbers"),
+        ({"low": np.full(2, -np.inf), "high": np.full(2, np.inf)}, "must be finite"),
+        ({"low": np.array([0.6, np.nan])}, "the lower end first"),
+        ({"low": np.array([np.nan, np.nan])}, "the lower end first, or NaN"),
+        ({"noise": "s\u0435cure"}, "must be one of simulation, secure"),
+        ({"guarantee": 1.0}, "the guarantee of a release must be an fpbench.Guarantee, not float"),
+    ],
+)
+def test_a_release_is_one_before_it_is_measured(toys, change, words):
+    split = cut(flock(), {"train": 0.5, "test": 0.5, "attack": 0.0})
+    predictions = predictions_of(split)
+    step = Step("k", "s", "audit", None, ())
+    row = MEASURING["audit"](_release(), (split, predictions), step)
+    assert row["repetitions"] == 2
+    assert row["noise"] == "secure"
+    with pytest.raises(fpbench.PluginError, match=words):
+        MEASURING["audit"](_release(**change), (split, predictions), step)
