@@ -239,9 +239,32 @@ def _generation(store: BinaryIO, log: BinaryIO) -> object:
 
 
 def _copy(stream: BinaryIO, target: Path) -> None:
-    stream.seek(0)
+    """Copy a file; its holes, which take no room and may have any size, stay holes."""
     with target.open("wb") as copy:
-        shutil.copyfileobj(stream, copy, _CHUNK)
+        for start, end in _filled(stream):
+            stream.seek(start)
+            copy.seek(start)
+            left = end - start
+            while left and (piece := stream.read(min(_CHUNK, left))):
+                left -= copy.write(piece)
+        copy.truncate(max(stream.seek(0, os.SEEK_END), copy.seek(0, os.SEEK_END)))
+
+
+def _filled(stream: BinaryIO) -> Iterator[tuple[int, int]]:
+    """The parts of a file that are no holes."""
+    if not hasattr(os, "SEEK_DATA"):  # Windows
+        yield 0, stream.seek(0, os.SEEK_END)
+        return
+    end = 0
+    while True:
+        try:
+            start = stream.seek(end, os.SEEK_DATA)
+        except OSError as error:
+            if error.errno == errno.ENXIO:  # there are no more
+                return
+            raise
+        end = stream.seek(start, os.SEEK_HOLE)
+        yield start, end
 
 
 def _check_room(folder: Path, *streams: BinaryIO) -> None:

@@ -60,8 +60,8 @@ OF_MODEL = {"model_epsilon": 0.5, "model_delta": 1e-6, "model_neighbours": "repl
 
 def test_what_every_cell_has_is_there():
     for claim in (None, Claim(None, "x"), Claim(RateConstraint(), "x")):
-        # Times and second thoughts are measured by the step that corrects.
-        elsewhere = {"correct_seconds", "reconsidered_accuracy"}
+        # Times and second thoughts are measured by the step that corrects; the plan knows the rest.
+        elsewhere = {"correct_seconds", "reconsidered_accuracy", "portable"}
         private = {*OF_CLAIM, *OF_MODEL} - {"model_epsilon"}
         assert {*measured(claim), *elsewhere, *private} == IN_ATTACKS
 

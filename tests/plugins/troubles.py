@@ -477,7 +477,7 @@ def _forged_correction(corrected, parents, step):
 
 
 def _forged_scalar(value):
-    return value if value is None or value == int(value) else 1e9  # what took how long
+    return 1e9 if type(value) is float and value % 1 else value  # what took how long
 
 
 def _forge_measures():
