@@ -42,7 +42,7 @@ class Verdict:
     Where all seeds gave the same number there is no interval either: it decides, and the note says
     so. Of statements that are neither true nor false (a gain of 0 "above 0") 5 % are decided at 20
     seeds, 8 % at 5, 25 % at 3 and half at 2, where normal: the bootstrap is too narrow for so few.
-    Of `least` and `most`, whose interval is another, 5 % at most, however few seeds there are.
+    Of `least` and `most`, whose interval is another, 4 % at most, however few seeds there are.
     """
 
     expectation: Expectation
