@@ -259,6 +259,15 @@ def test_a_share_that_is_too_little_is_named():
         budget.guarantee()
 
 
+@pytest.mark.parametrize("epsilon", ["much", True, None, [True, True], ["1"], [[1.0], [1.0, 2.0]]])
+def test_a_curator_refuses_an_epsilon_that_only_looks_like_a_number(epsilon):
+    curator = fpbench.Curator(["a", "b"], ledger=fpbench.Ledger(3.0), rng=0)
+    mechanism = fpbench.component("mechanism", "discrete-laplace")
+    with pytest.raises(fpbench.InputError, match="epsilon must be a number, not "):
+        curator.histogram([0, 1], 2, epsilon=epsilon, mechanism=mechanism)
+    assert curator.remaining.epsilon == 3.0
+
+
 def test_an_epsilon_that_is_split_by_the_caller_is_refused_by_the_curator():
     """Not one of 10,000 answers at 1e-13 each is given, and nothing is spent."""
     asked = curator()
