@@ -266,6 +266,8 @@ def test_a_curator_refuses_an_epsilon_that_only_looks_like_a_number(epsilon):
     with pytest.raises(fpbench.InputError, match="epsilon must be a number, not "):
         curator.histogram([0, 1], 2, epsilon=epsilon, mechanism=mechanism)
     assert curator.remaining.epsilon == 3.0
+    with pytest.raises(fpbench.InputError, match="epsilon must be a number, not "):
+        remote(epsilon)
 
 
 def test_an_epsilon_that_is_split_by_the_caller_is_refused_by_the_curator():
