@@ -55,9 +55,10 @@ def plain_number(value: Any, name: str) -> float:
     InputError
         If it is none, or several.
     """
-    if isinstance(value, Integral) and not isinstance(value, bool):
+    kind = type(value)
+    if issubclass(kind, Integral) and kind is not bool:
         return int(value)
-    if isinstance(value, Real) and not isinstance(value, Rational):
+    if issubclass(kind, Real) and not issubclass(kind, Rational):
         return float(value)
     raise InputError(f"{name} must be a number, not {value!r:.60}")
 
