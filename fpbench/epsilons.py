@@ -36,10 +36,7 @@ def check_epsilon(epsilon: Any, name: str = "epsilon", *, infinite: bool = False
         return
     import numpy as np
 
-    try:
-        values = np.asarray(epsilon)
-    except ValueError:  # lists of different lengths
-        values = np.empty(0, np.object_)
+    values = np.asarray(epsilon)
     if values.dtype.kind not in "iuf":
         raise InputError(f"{name} must be a number, not {epsilon!r:.60}")
     if values.size:  # a minimum is NaN if any is
@@ -55,10 +52,9 @@ def plain_number(value: Any, name: str) -> float:
     InputError
         If it is none, or several.
     """
-    kind = type(value)
-    if issubclass(kind, Integral) and kind is not bool:
+    if isinstance(value, Integral) and type(value) is not bool:
         return int(value)
-    if issubclass(kind, Real) and not issubclass(kind, Rational):
+    if isinstance(value, Real) and not isinstance(value, Rational):
         return float(value)
     raise InputError(f"{name} must be a number, not {value!r:.60}")
 
