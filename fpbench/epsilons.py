@@ -52,7 +52,8 @@ def plain_number(value: Any, name: str) -> float:
     InputError
         If it is none, or several.
     """
-    if isinstance(value, Integral) and type(value) is not bool:
+    kind: type = type(value)
+    if kind is not bool and isinstance(value, Integral):
         return int(value)
     if isinstance(value, Real) and not isinstance(value, Rational):
         return float(value)

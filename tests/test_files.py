@@ -34,7 +34,7 @@ ALLOWED = {
     # SQLite opens by name what has been checked; a copy is in a private folder.
     ("connections.py", "connect_writer"): "sqlite3.connect",
     ("connections.py", "_open"): "sqlite3.connect",
-    ("connections.py", "_copy"): "target.open",
+    ("connections.py", "_copy"): "copy.truncate target.open",
     ("connections.py", "copied"): "sqlite3.connect",
     ("migrations.py", "_expected"): "sqlite3.connect",
     # Renames a run directory as a whole, without a look into it.
