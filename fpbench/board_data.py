@@ -147,10 +147,7 @@ def contrast_sheet(found: Contrast, most: int | None = None) -> Sheet:
     )
 
 
-_TESTED = (
-    "p is of signed ranks: whether seeds rise as they fall, not whether means differ; for more or "
-    "less both must point the same way"
-)
+_TESTED = 'p tests signed ranks, not means; "more" and "less" need both to agree'
 
 
 def contrast_data(found: Contrast) -> dict[str, Any]:

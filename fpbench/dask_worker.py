@@ -13,7 +13,7 @@ from dask.sizeof import sizeof
 from distributed import get_worker
 
 from fpbench.alone import POSSIBLE, ForkServer, execute_alone, runs_alone
-from fpbench.execution import SpoiledError, execute_in_worker, told
+from fpbench.execution import SpoiledError, check_unspoiled, execute_in_worker, told
 from fpbench.fitness import Needs, found, unlike
 from fpbench.limits import Limits
 from fpbench.processes import ONE_THREAD
@@ -102,6 +102,7 @@ def do(order: bytes, needs: bytes, *parents: Parcel) -> Parcel:
 def _one(job: Job, limits: Limits, parents: tuple[Parcel, ...]) -> Result:
     given = tuple(parents[argument].opened()[number].value for argument, number in job.slots)
     if (job.alone and POSSIBLE) or runs_alone(job.step, limits, isolated=True):
+        check_unspoiled()  # what is changed here may keep this worker from asking
         address = job.address or _own_server(job.step, sure=job.alone)
         return execute_alone(job.step, given, limits, address)
     return execute_in_worker(job.step, given)

@@ -89,8 +89,7 @@ def execute_in_worker(step: Step, parents: tuple[Any, ...]) -> Result:
     SpoiledError
         If the step, or one before it, has changed what others rest on. It has no result then.
     """
-    if _SPOILED:
-        raise SpoiledError("", _SPOILED[0])
+    check_unspoiled()
     if not _WATCHES:
         _WATCHES.append(watch())
     try:
@@ -101,6 +100,18 @@ def execute_in_worker(step: Step, parents: tuple[Any, ...]) -> Result:
         _SPOILED.append(changes)
         raise SpoiledError(step.spec.use, changes)
     return result
+
+
+def check_unspoiled() -> None:
+    """See that no step has changed what others rest on in this worker: it does no more then.
+
+    Raises
+    ------
+    SpoiledError
+        If one has.
+    """
+    if _SPOILED:
+        raise SpoiledError("", _SPOILED[0])
 
 
 def watch() -> Watch:
@@ -172,7 +183,8 @@ def failed(step: Step, error: BaseException) -> Failure:
     """The failure that an error makes of a step; called while it is handled."""
     message = " ".join(str(error).split())
     known = isinstance(error, (InputError, HiddenError, PluginError, StoppedError))
-    reason = f"{step}: {message}" if known else f"{step}: {type(error).__name__}: {message}"
+    words = [message] if known else [type(error).__name__, message]
+    reason = ": ".join([str(step), *filter(None, words)])
     trace = shortened(traceback.format_exc())
     return Failure(shortened(reason), trace, isinstance(error, InputError))
 
@@ -182,6 +194,7 @@ __all__ = [
     "SpoiledError",
     "StoppedError",
     "attempt",
+    "check_unspoiled",
     "component_of",
     "execute",
     "execute_in_worker",

@@ -12,7 +12,7 @@ from collections import OrderedDict
 from typing import Any, NamedTuple
 
 from fpbench.alone import execute_alone
-from fpbench.execution import execute_in_worker, told
+from fpbench.execution import check_unspoiled, execute_in_worker, told
 from fpbench.limits import Limits
 from fpbench.steps import Failure, Result, Step
 
@@ -98,6 +98,7 @@ def carry_out(order: Order) -> bytes | Result | Lacking:
     if order.address is None:
         result = execute_in_worker(step, given)
     else:
+        check_unspoiled()  # what is changed here may keep this worker from asking
         result = execute_alone(step, given, order.limits, order.address)
     if order.final or isinstance(result.value, Failure):
         return told(step, result)

@@ -47,7 +47,8 @@ def test_the_corrected_reconstruction_is_clearly_more_accurate(run):
         tight = lines["tolerance=0.0", adversary, "exact"].measures
         loose = lines["tolerance=0.2", adversary, "exact"].measures
         assert tight["gain"].low > 0.02
-        assert tight["gain"].low > loose["gain"].high
+        # So loose a claim changes nothing, at no seed, and then there is no interval.
+        assert tight["gain"].low > (loose["gain"].high or loose["gain"].mean)
         assert tight["corrected_accuracy"].low > tight["initial_accuracy"].high
         untouched = lines["tolerance=0.0", adversary, "none"].measures
         assert untouched["gain"].mean == 0

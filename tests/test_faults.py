@@ -122,7 +122,7 @@ def test_an_interruption_that_is_no_users_fails_alone(tmp_path, engine):
     rows = fpbench.run(matrix, out=tmp_path / "run", engine=engine, jobs=2).rows()
     assert [(row["status"], row["reason"]) for row in rows] == [
         ("done", None),
-        ("failed", "correct trouble: KeyboardInterrupt: "),
+        ("failed", "correct trouble: KeyboardInterrupt"),
     ]
 
 
@@ -130,7 +130,7 @@ def test_an_interruption_that_is_no_users_fails_alone(tmp_path, engine):
 def test_what_is_no_exception_fails_alone(tmp_path, jobs):
     matrix = MATRIX | {"corrector": [trouble("ends")]}
     rows = fpbench.run(matrix, out=tmp_path / "run", jobs=jobs).rows()
-    assert [row["reason"] for row in rows] == [None, "correct trouble: GeneratorExit: "]
+    assert [row["reason"] for row in rows] == [None, "correct trouble: GeneratorExit"]
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -270,7 +270,7 @@ def test_an_interrupted_command_finishes_what_runs(tmp_path, options):
     if "dask" in options:
         pytest.importorskip("distributed")
     command = Command(tmp_path, SLOW, *options)
-    assert eventually(lambda: command.committed() >= 2, 60)
+    assert eventually(lambda: command.committed() >= 2, 300)
     family = command.family()
     command.interrupt()
     code, said = command.ended()
@@ -296,7 +296,7 @@ def test_the_second_interruption_stops_at_once(tmp_path, options, kinds):
     if "dask" in options:
         pytest.importorskip("distributed")
     command = Command(tmp_path, HANGS, *options)
-    assert eventually((tmp_path / "mark").exists, 60)
+    assert eventually((tmp_path / "mark").exists, 300)
     family = command.family() | {int((tmp_path / "mark").read_text() or 0)}
     for kind in kinds:
         time.sleep(0.5)
@@ -316,7 +316,7 @@ def test_nothing_outlives_a_coordinator_that_is_killed(tmp_path, options, limits
     if "dask" in options:
         pytest.importorskip("distributed")
     command = Command(tmp_path, HANGS + limits, *options)
-    assert eventually((tmp_path / "mark").exists, 60)
+    assert eventually((tmp_path / "mark").exists, 300)
     family = command.family() | {int((tmp_path / "mark").read_text() or 0)}
     command.process.kill()
     command.process.communicate(timeout=60)

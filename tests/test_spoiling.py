@@ -212,7 +212,7 @@ def test_in_one_process_the_run_ends_when_it_is_spoiled(tmp_path, spoilers, monk
     ):
         fpbench.run(spoiling("numpy"), out=tmp_path / "run")
     monkeypatch.undo()
-    run = fpbench.run(spoiling("numpy") | {"limits": {"timeout": 600}}, out=tmp_path / "run")
+    run = fpbench.run(spoiling("numpy") | {"limits": {"timeout": 600}}, out=tmp_path / "alone")
     assert reasons(run) == {"train spoiler: changed numpy.mean in its process"}
     assert innocents(run) == innocents(fpbench.run(spoiling("nothing"), out=tmp_path / "clean"))
 

@@ -129,7 +129,7 @@ def test_an_auditor_that_measures_what_is_no_number_fails_alone(tmp_path, toys, 
     assert [(row["status"], row["reason"]) for row in run.rows()] == [
         ("failed", "audit odd: measure 'shares' must be a text, None, or a number of at most "
                    "10000 bits, not list"),
-        ("failed", "audit odd: the name of a measure must be a text, not 7"),
+        ("failed", "audit odd: auditor 'odd': the name of a measure must be a text, not 'int'"),
         ("done", None),
     ]  # fmt: skip
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -123,7 +124,7 @@ class AuditorStage(Stage):
 
     def run(self, component: Auditor, given: Any, seed: int) -> Any:
         """What the auditor gave, and the row that is made of it."""
-        said = step(seed)
+        said = replace(step(seed), uses=(("auditor", component.name),))
         answer = ACTIONS["audit"](component, given, said)
         kind = type(answer).__name__
         assert isinstance(answer, dict | Release), f"audit gave a {kind}, not a dict or a Release"

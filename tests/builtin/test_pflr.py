@@ -488,7 +488,7 @@ def test_much_privacy_is_little_to_go_by_and_little_privacy_is_much(declared, rn
 
 
 @pytest.mark.parametrize("variant", ["pflr", "pflr*"])
-@pytest.mark.parametrize("epsilon", [1e-9, 1.0, 1e300, math.inf])
+@pytest.mark.parametrize("epsilon", [1e-6, 1.0, 1e300, math.inf])
 def test_few_people_one_label_or_one_group_are_no_error(variant, epsilon, declared, rng):
     for n, k in itertools.product((0, 1, 5), (1, 2, 3)):
         sample = declared(5, k).take(np.arange(n))

@@ -176,7 +176,7 @@ ROWS = {
         "subject#,age,sex,test_time,motor_UPDRS,total_UPDRS,Jitter(%),Jitter(Abs),Jitter:RAP,"
         "Jitter:PPQ5,Jitter:DDP,Shimmer,Shimmer(dB),Shimmer:APQ3,Shimmer:APQ5,Shimmer:APQ11,"
         "Shimmer:DDA,NHR,HNR,RPDE,DFA,PPE\n"
-        + "1,72,0,5.6431,28.199,34.398,0.00662,3.38e-005,0.00401,0.00317,0.01204,0.02565,0.23,"
+        + "1,72,0,5.6431,28.199,24.398,0.00662,3.38e-005,0.00401,0.00317,0.01204,0.02565,0.23,"
         "0.01438,0.01309,0.01662,0.04314,0.01429,21.64,0.41888,0.54842,0.16006\n"
         + "2,58,1,12.666,28.447,35.894,0.003,1.68e-005,0.00132,0.0015,0.00395,0.02024,0.179,"
         "0.00994,0.01072,0.01689,0.02982,0.011112,27.183,0.43493,0.56477,0.1081\n",
@@ -219,9 +219,9 @@ def test_two_rows_are_a_table(tmp_path: Path, cls: type[Dataset]) -> None:
         (German, "48 A32", "x A32", "line 2: duration is 'x', not a whole number"),
         (German, " 2\n", " 3\n", "line 2: credit is '3', not '1' or '2'"),
         (German, " 2\n", "\n", "line 2: 20 columns where German credit has 21"),
-        (Parkinsons, "34.398", "", "line 2: total_UPDRS is '', not a number"),
-        (Parkinsons, "34.398", "inf", "total_UPDRS is 'inf', not a number"),
-        (Parkinsons, "34.398", "1e999", "total_UPDRS is '1e999', not a number"),
+        (Parkinsons, "24.398", "", "line 2: total_UPDRS is '', not a number"),
+        (Parkinsons, "24.398", "inf", "total_UPDRS is 'inf', not a number"),
+        (Parkinsons, "24.398", "1e999", "total_UPDRS is '1e999', not a number"),
         (Parkinsons, "2,58,1", "2,58,2", "line 3: sex is '2', not '0' or '1'"),
         (Parkinsons, "PPE", "PPEs", "no column 'PPE'; did you mean 'PPEs'?"),
         (CreditCard, "1,20000,2,", "1,20000,3,", "line 2: SEX is '3', not '1' or '2'"),

@@ -186,7 +186,7 @@ class Odd(Auditor):
     sees = frozenset({"model"})
 
     def audit(self, subject, rng):
-        return {"error": float("nan"), "wide": float("inf"), "big": 2**60, "said": "<b>bold</b>",
+        return {"odd_error": float("nan"), "wide": float("inf"), "big": 2**60, "said": "<b>bold</b>",
                 "none": None, "size": 1e-9}
 
 @hookimpl
@@ -207,7 +207,7 @@ def test_measures_that_are_no_numbers_are_kept(install, toys, tmp_path):
     assert "<b>bold" not in text
     (row,) = rows_of(carried(text))
     assert row["status"] == "done"
-    assert math.isnan(row["error"])
+    assert math.isnan(row["odd_error"])
     assert (row["wide"], row["big"], row["said"]) == (math.inf, 2**60, "<b>bold</b>")
     assert row["none"] is None
     (board,) = carried(text)["boards"]
@@ -275,6 +275,6 @@ def test_an_archived_run_is_told_to_name_another_file(real, monkeypatch):
     def refuse(*_, **__):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "write_text", refuse)
+    monkeypatch.setattr("fpbench.report.writing.write_file", refuse)
     with pytest.raises(InputError, match=r"report.html: cannot be written: .*--output"):
         write_report(real)
