@@ -36,7 +36,10 @@ def check_epsilon(epsilon: Any, name: str = "epsilon", *, infinite: bool = False
         return
     import numpy as np
 
-    values = np.asarray(epsilon)
+    try:
+        values = np.asarray(epsilon)
+    except ValueError:  # lists of different lengths
+        values = np.empty(0, np.object_)
     if values.dtype.kind not in "iuf":
         raise InputError(f"{name} must be a number, not {epsilon!r:.60}")
     if values.size:  # a minimum is NaN if any is

@@ -211,7 +211,7 @@ def test_exponential_neighbours_are_as_likely_as_epsilon_allows(utility, upper, 
     # Rho of a loss within a range of epsilon.
     assert losses.max() - losses.min() <= epsilon + 1e-9
     rho = Exponential(utility=utility).guarantee(epsilon, "add-remove").rho
-    assert rho == epsilon**2 / 8
+    assert rho == pytest.approx(epsilon**2 / 8, rel=1e-14)
     for order in (1.01, 2.0, 10.0):
         renyi = np.log(np.sum(other * np.exp(order * losses))) / (order - 1)
         assert renyi <= order * rho + 1e-9
