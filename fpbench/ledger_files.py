@@ -98,6 +98,17 @@ class FileBook:
             raise InputError(f"the ledger {self.path} cannot be used: {error}") from error
 
     def _open(self) -> sqlite3.Connection:
+        """Open the file; who leaves a write-ahead log must be alone, so others close and return."""
+        end = time.monotonic() + PATIENCE
+        while True:
+            try:
+                return self._open_once()
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error) or time.monotonic() > end:
+                    raise
+            time.sleep(0.01 + 0.001 * secrets.randbelow(200))
+
+    def _open_once(self) -> sqlite3.Connection:
         # Mode rw: a file that is not there any more is an error, not a budget that starts afresh.
         db = _connect(self.path, "rw")
         try:
@@ -192,16 +203,13 @@ def _transaction(db: sqlite3.Connection, kind: str = "IMMEDIATE") -> Iterator[No
 
 
 def _leave_wal(db: sqlite3.Connection) -> None:
-    """Put a write-ahead log into the file, and keep none; SQLite does not wait here by itself."""
-    end = time.monotonic() + PATIENCE
-    while True:
-        try:
-            ((mode,),) = db.execute("PRAGMA journal_mode = DELETE").fetchall()
-        except sqlite3.OperationalError as error:
-            if "locked" not in str(error) or time.monotonic() > end:
-                raise
-            time.sleep(0.01)
-        else:
-            if mode != "delete":
-                raise sqlite3.OperationalError(f"its journal mode stays {mode}")
-            return
+    """Put a write-ahead log into the file, and keep none.
+
+    Raises
+    ------
+    sqlite3.OperationalError
+        If the file is locked: others have it open, too.
+    """
+    ((mode,),) = db.execute("PRAGMA journal_mode = DELETE").fetchall()
+    if mode != "delete":
+        raise sqlite3.OperationalError(f"its journal mode stays {mode}")
