@@ -20,6 +20,8 @@ from fpbench.plan import Cell, Plan, needed
 from fpbench.steps import Failure, Result, Step, shortened
 from fpbench.store import Store
 
+_MOST_TURNS = 50
+"""So many spoiled workers turn a step away before it is held to be the one that spoils them."""
 _MOST_DEATHS = 3
 """After so many workers have died with a step, it is given up; the last died of nothing else."""
 
@@ -74,6 +76,7 @@ class Runner:
         self._rank = {key: i for i, key in enumerate(needed(plan, self._todo))}
         self._results: dict[str, Result] = {}
         self._deaths: Counter[str] = Counter()
+        self._turned_away: Counter[str] = Counter()
         self._failures: Counter[str] = Counter()
         self._uses = Counter(p for key in self._rank for p in set(plan.steps[key].parents))
         self._seconds: dict[str, float] = {}
@@ -144,6 +147,8 @@ class Runner:
         try:
             result = future.result()
         except (BrokenProcessPool, LostError) as error:
+            if self._is_innocent(step, error):
+                return None
             self._deaths[step.key] += 1
             if self._deaths[step.key] < _MOST_DEATHS:
                 return None
@@ -159,6 +164,13 @@ class Runner:
             self._failures[step.key] += 1
             return None
         return result
+
+    def _is_innocent(self, step: Step, error: Exception) -> bool:
+        """Whether its worker was spoiled by another, and it has not been tried endlessly."""
+        if not isinstance(error, SpoiledError) or (step.spec and error.component == step.spec.use):
+            return False
+        self._turned_away[step.key] += 1
+        return self._turned_away[step.key] < _MOST_TURNS
 
     def _is_worth_another(self, step: Step, result: Result) -> bool:
         return (

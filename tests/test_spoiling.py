@@ -206,12 +206,13 @@ def test_a_spoiled_worker_is_used_no_more(tmp_path, spoilers, engine, what, reas
 
 
 def test_in_one_process_the_run_ends_when_it_is_spoiled(tmp_path, spoilers, monkeypatch):
-    monkeypatch.setattr(np, "mean", np.mean)  # put back afterwards
+    mean = np.mean
+    monkeypatch.setattr(np, "mean", mean)  # put back afterwards
     with pytest.raises(
         fpbench.InputError, match=r"^(?s:.*)train spoiler.*: changed numpy\.mean of"
     ):
         fpbench.run(spoiling("numpy"), out=tmp_path / "run")
-    monkeypatch.undo()
+    np.mean = mean
     run = fpbench.run(spoiling("numpy") | {"limits": {"timeout": 600}}, out=tmp_path / "alone")
     assert reasons(run) == {"train spoiler: changed numpy.mean in its process"}
     assert innocents(run) == innocents(fpbench.run(spoiling("nothing"), out=tmp_path / "clean"))
