@@ -79,7 +79,7 @@ def test_a_new_attack_stands_for_the_old_one():
     made = board_data.contrast_sheet(found)
     assert made.about.startswith("adversary old and then new")
     assert made.notes[0] == "1 combination only in the second run"
-    assert "not whether means differ" in made.notes[1]
+    assert "signed ranks, not means" in made.notes[1]
     json.dumps(board_data.contrast_data(found), allow_nan=False)
 
 

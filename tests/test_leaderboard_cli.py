@@ -175,7 +175,7 @@ def test_files_are_written(command, run, tmp_path):
 
 
 def test_compare(command, run, made):
-    same = fine(command("compare", made, run, COLUMNS="80")).stdout
+    same = fine(command("compare", made, run, COLUMNS="140")).stdout
     assert "the same" in same
     told = json.loads(fine(command("compare", made, run, "--json")).stdout)
     assert {move["moved"] for move in told[0]["moves"]} == {"the same"}
