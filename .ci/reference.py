@@ -19,16 +19,16 @@ from pydantic import BaseModel
 from typer.models import ArgumentInfo, OptionInfo
 
 from fpbench import discover
-from fpbench.bases import BASES
-from fpbench.cli import app
-from fpbench.expectations import CHECKS
-from fpbench.facts import Fact
-from fpbench.kinds import ATTACK, AUDIT, KINDS
-from fpbench.limits import Limits
-from fpbench.listings import _demands, _parameter
-from fpbench.matrix import Ranking, Shares, _File
-from fpbench.statements import Expectation
-from fpbench.summaries import Column, Summary
+from fpbench.cli.main import app
+from fpbench.cli.screen.catalog import _demands, _parameter
+from fpbench.components.bases import BASES
+from fpbench.components.claims.facts import Fact
+from fpbench.components.names import ATTACK, AUDIT, KINDS
+from fpbench.matrix.asked_tables import Column, Summary
+from fpbench.matrix.expectations import CHECKS
+from fpbench.matrix.limits import Limits
+from fpbench.matrix.matrix import Ranking, Shares, _File
+from fpbench.matrix.statement import Expectation
 
 DOCS = Path(__file__).parents[1] / "docs"
 MADE = "<!-- Made by .ci/reference.py: change the code, then run it. -->"

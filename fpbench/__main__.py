@@ -12,7 +12,7 @@ gc.disable()
 if __name__ == "__main__" and not sys.flags.safe_path:
     del sys.path[0]
 
-from fpbench.cli import main  # noqa: E402
+from fpbench.cli.main import main  # noqa: E402
 
 gc.freeze()
 gc.enable()

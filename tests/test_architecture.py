@@ -254,7 +254,7 @@ def test_only_the_console_prints_and_only_the_command_line_exits():
 )
 def test_quick_commands_import_nothing_heavy(arguments):
     script = (
-        "import sys\nfrom importlib import metadata\nfrom fpbench.cli import main\n"
+        "import sys\nfrom importlib import metadata\nfrom fpbench.cli.main import main\n"
         # Of the plugins that may be installed here, only ours have to be light.
         "found = metadata.entry_points\n"
         "metadata.entry_points = lambda **k: [p for p in found(**k) if p.dist.name == 'fpbench']\n"
@@ -354,7 +354,7 @@ def test_nothing_is_unpickled_while_a_run_is_made_and_read(tmp_path):
         "import pickle\n"
         "pickle.loads(pickle.dumps(pickle.Pickler))\n"
         "assert told, 'the hook hears nothing'\n"
-        "from fpbench.cli import main\n"
+        "from fpbench.cli.main import main\n"
         "for words in (['run', sys.argv[1], '--out', 'r'], ['leaderboard', 'r'],\n"
         "              ['export', 'r', '-o', 'r.csv'], ['plan', sys.argv[1], '--out', 'r']):\n"
         "    told.clear()\n"

@@ -40,8 +40,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 import fpbench
 from fpbench import Codes, Rules
-from fpbench.boxes import nearest_region
-from fpbench.similarity import nearest_people, place
+from fpbench.auditing.individual_fairness.similarity import nearest_people, place
+from fpbench.auditing.individual_fairness.tree_boxes import nearest_region
 
 FASTER = 20
 """Least number of times that pairs are found faster than scikit-learn finds them."""

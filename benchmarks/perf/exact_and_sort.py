@@ -34,8 +34,8 @@ from rich.table import Table
 
 import fpbench
 from fpbench import Codes, Problem, RateConstraint
-from fpbench.rates import METRICS, Metric
-from fpbench.weights import best_exponent, scale_confidence
+from fpbench.components.claims.rates import METRICS, Metric
+from fpbench.correction.weights import best_exponent, scale_confidence
 
 SORTS = 5
 """Greatest number of sorts that one correction may take."""

@@ -43,8 +43,8 @@ from sklearn.neural_network import MLPClassifier
 
 import fpbench
 from fpbench import DataHome, MLPTraining, Networks, VoteLabels
+from fpbench.auditing.excessive_risk.draws import People, Tally
 from fpbench.builtin.learners._pate_parts import Design, encoded, parts
-from fpbench.risk_draws import People, Tally
 
 LEAST = {"teachers": 12.0, "students": 20.0, "risks": 15.0, "total": 15.0, "MLP teachers": 5.0}
 """How many times faster each part must be."""

@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 
 from fpbench import Status, load
-from fpbench.plan import Cell
+from fpbench.matrix.plan import Cell
 from fpbench.report.writing import write_report
-from fpbench.store import Store
+from fpbench.store.store import Store
 
 SEEDS, RUNS = 10, 5
 LIMIT_MB, LIMIT_SECONDS = 15, 3.0

@@ -25,9 +25,9 @@ import numpy as np
 import pandas as pd
 
 import fpbench
-from fpbench.kinds import ATTACK, Status
-from fpbench.plan import Cell
-from fpbench.store import Record, Store
+from fpbench.components.names import ATTACK, Status
+from fpbench.matrix.plan import Cell
+from fpbench.store.store import Record, Store
 
 ROWS = 1_000_000
 SHAPES = (100, 1_000)

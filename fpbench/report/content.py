@@ -7,15 +7,15 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
-from fpbench.kinds import KINDS
-from fpbench.leaderboard import Leaderboard, Line
-from fpbench.pareto import Front
-from fpbench.plugins import Catalog
+from fpbench.components.catalog import Catalog
+from fpbench.components.names import KINDS
 from fpbench.report import embedding
 from fpbench.report.figures import Figure, Series
 from fpbench.report.gathered import Gathered
 from fpbench.report.ideas import figures
 from fpbench.report.written import Chosen, with_defaults
+from fpbench.results.pareto import Front
+from fpbench.results.ranking import Leaderboard, Line
 
 
 def content(run: Gathered, catalog: Catalog) -> dict[str, Any]:

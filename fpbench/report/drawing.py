@@ -10,7 +10,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-from fpbench.errors import InputError, nearest
+from fpbench.base.errors import InputError, nearest
 from fpbench.report.figures import Axis, Figure, Panel, Point, Series
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from fpbench.kinds import KINDS
+from fpbench.components.names import KINDS
 from fpbench.report.gathered import Combination, Gathered
 
 MOST_SERIES = 7

@@ -7,19 +7,19 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
-from fpbench.api import Run
-from fpbench.errors import StoreError
-from fpbench.files import read_matrix
-from fpbench.intervals import Interval
-from fpbench.kinds import KINDS, Status
-from fpbench.leaderboard import Leaderboard
-from fpbench.ordering import ranked_by
-from fpbench.pareto import Front, pareto
+from fpbench.api.run import Run
+from fpbench.base.errors import StoreError
+from fpbench.base.files import read_matrix
+from fpbench.components.names import KINDS, Status
+from fpbench.matrix.ordering import ranked_by
 from fpbench.report.written import Components, Reading, chosen, read_labels
-from fpbench.results import Results
-from fpbench.store import Session, Store
-from fpbench.tallies import Tallies
-from fpbench.views import VIEWS, view
+from fpbench.results.pareto import Front, pareto
+from fpbench.results.ranking import Leaderboard
+from fpbench.results.rows.lines import Tallies
+from fpbench.results.statistics.intervals import Interval
+from fpbench.results.views import VIEWS, view
+from fpbench.store.results import Results
+from fpbench.store.store import Session, Store
 
 Labels: TypeAlias = tuple[str, ...]
 """A label for every kind, in the order of `KINDS`; empty where the kind is not used."""

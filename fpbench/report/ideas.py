@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from fpbench.errors import InputError, nearest
-from fpbench.kinds import KINDS
+from fpbench.base.errors import InputError, nearest
+from fpbench.components.names import KINDS
 from fpbench.report.figures import Axis, Drawn, Figure, Idea, Place, make, number
 from fpbench.report.gathered import Combination, Gathered
 

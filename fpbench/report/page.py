@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from fpbench.errors import InputError
+from fpbench.base.errors import InputError
 from fpbench.report import embedding
 
 _SCRIPTS = ("data.js", "words.js", "tables.js", "boards.js", "cells.js", "details.js", "charts.js",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fpbench.api import Run
-from fpbench.errors import InputError
-from fpbench.files import write_file
-from fpbench.plugins import discover
+from fpbench.api.run import Run
+from fpbench.base.errors import InputError
+from fpbench.base.files import write_file
+from fpbench.components.catalog import discover
 from fpbench.report.content import content
 from fpbench.report.drawing import check, draw, render
 from fpbench.report.gathered import gather

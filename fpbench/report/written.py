@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from fpbench.errors import FpbenchError
-from fpbench.kinds import KINDS
-from fpbench.plugins import Catalog
-from fpbench.specs import specify
+from fpbench.base.errors import FpbenchError
+from fpbench.components.catalog import Catalog
+from fpbench.components.names import KINDS
+from fpbench.components.spec import specify
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fpbench.components import Component
-from fpbench.home import DataHome
+from fpbench.components.attack_kinds import Component
+from fpbench.data.data_files import DataHome
 from fpbench.testing.audit_stages import STAGES
 from fpbench.testing.watching import Watched, watch
 

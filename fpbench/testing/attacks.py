@@ -14,10 +14,10 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fpbench.auditing import Mechanism, Policy
-from fpbench.errors import InputError
-from fpbench.events import bounds, promise, scores
-from fpbench.privacy import HISTOGRAM, NEIGHBOURS, Guarantee, Neighbours
+from fpbench.base.errors import InputError
+from fpbench.components.audit_kinds import Mechanism, Policy
+from fpbench.components.guarantee import HISTOGRAM, NEIGHBOURS, Guarantee, Neighbours
+from fpbench.testing.events import bounds, promise, scores
 
 __all__ = ["Attack", "ReleaseFunction", "attack_mechanism", "check_mechanism",
            "epsilon_lower_bound"]  # fmt: skip

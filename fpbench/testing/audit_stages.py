@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from fpbench.actions import ACTIONS, MEASURING
-from fpbench.auditing import Auditor, Mechanism, Policy
-from fpbench.epsilons import LEAST_EPSILON
-from fpbench.home import DataHome
-from fpbench.privacy import HISTOGRAM, NEIGHBOURS, Guarantee
-from fpbench.releases import Release, Subject
+from fpbench.components.audit_kinds import Auditor, Mechanism, Policy
+from fpbench.components.auditor import Release, Subject
+from fpbench.components.epsilons import LEAST_EPSILON
+from fpbench.components.guarantee import HISTOGRAM, NEIGHBOURS, Guarantee
+from fpbench.data.data_files import DataHome
+from fpbench.execution.work.actions import ACTIONS, MEASURING
 from fpbench.testing.checking import check_measures
 from fpbench.testing.data_stage import DatasetStage
 from fpbench.testing.stages import (

@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench.conditions import Constraint
-from fpbench.constraints import (
+from fpbench.components.claims.conditions import Constraint
+from fpbench.components.claims.constraints import (
     KnownPeople,
     KnownUnfairness,
     LinearConstraint,
     RateBounds,
     ShareBounds,
 )
-from fpbench.rates import RateConstraint
-from fpbench.records import Problem
+from fpbench.components.claims.rates import RateConstraint
+from fpbench.components.records import Problem
 
 _LABELS: dict[str, tuple[int | None, ...]] = {
     "statistical-parity": (None,),

@@ -7,10 +7,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from fpbench.components import Component, Dataset
-from fpbench.home import DataHome
-from fpbench.plugins import Catalog, Entry
-from fpbench.specs import Spec, build, slot_kinds, specify
+from fpbench.components.attack_kinds import Component, Dataset
+from fpbench.components.catalog import Catalog, Entry
+from fpbench.components.spec import Spec, build, slot_kinds, specify
+from fpbench.data.data_files import DataHome
 from fpbench.testing.acting import act
 from fpbench.testing.audit_stages import STAGES
 from fpbench.testing.elsewhere import Told, Unopened, told

@@ -6,10 +6,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fpbench.actions import ACTIONS
-from fpbench.components import Dataset
-from fpbench.home import DataHome
-from fpbench.tables import Table
+from fpbench.components.attack_kinds import Dataset
+from fpbench.data.data_files import DataHome
+from fpbench.data.table import Table
+from fpbench.execution.work.actions import ACTIONS
 from fpbench.testing.stages import Attempts, Stage
 from fpbench.testing.world import step
 

@@ -16,9 +16,9 @@ from contextlib import suppress
 from functools import cache
 from typing import Any, NamedTuple
 
-from fpbench.components import Component
-from fpbench.home import DataHome
-from fpbench.processes import receive, send
+from fpbench.components.attack_kinds import Component
+from fpbench.data.data_files import DataHome
+from fpbench.execution.isolation.processes import receive, send
 from fpbench.testing.acting import act
 from fpbench.testing.watching import parts
 

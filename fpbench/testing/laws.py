@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from fpbench.auditing import Auditor
-from fpbench.bases import BASES
-from fpbench.components import Adversary, Corrector, Learner
-from fpbench.errors import FpbenchError, HiddenError, InputError, PluginError
-from fpbench.kinds import KINDS
-from fpbench.records import Sample
-from fpbench.rows import Words, make_row
-from fpbench.specs import slot_kinds
+from fpbench.base.errors import FpbenchError, HiddenError, InputError, PluginError
+from fpbench.components.attack_kinds import Adversary, Corrector, Learner
+from fpbench.components.audit_kinds import Auditor
+from fpbench.components.bases import BASES
+from fpbench.components.names import KINDS
+from fpbench.components.records import Sample
+from fpbench.components.spec import slot_kinds
+from fpbench.execution.work.rows import Words, make_row
 from fpbench.testing.cases import Case, Inapplicable
 from fpbench.testing.elsewhere import Unopened
 from fpbench.testing.limits import beyond

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from fpbench.components import Component
-from fpbench.specs import slot_kinds
+from fpbench.components.attack_kinds import Component
+from fpbench.components.spec import slot_kinds
 
 _OF_TYPE: dict[str, Any] = {"string": "1", "number": 1.5, "boolean": True, "object": {}}
 """A value of each type of JSON; a whole number is a number, too."""

@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from fpbench.conditions import Constraint
-from fpbench.constraints import (
+from fpbench.components.claims.conditions import Constraint
+from fpbench.components.claims.constraints import (
     KnownPeople,
     KnownUnfairness,
     LinearConstraint,
     RateBounds,
     ShareBounds,
 )
-from fpbench.rates import FORMS, METRICS, RateConstraint
-from fpbench.records import Correction, Problem, SolverStatus
+from fpbench.components.claims.rates import FORMS, METRICS, RateConstraint
+from fpbench.components.records import Correction, Problem, SolverStatus
 from fpbench.testing.brute_force import least_cost, satisfies
 from fpbench.testing.world import fill
 

@@ -8,12 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fpbench.actions import ACTIONS, HANDED, MEASURING
-from fpbench.components import Adversary, Component, Corrector, Disclosure, Learner
-from fpbench.home import DataHome
-from fpbench.privacy import Guarantee
-from fpbench.rates import FORMS, RateConstraint
-from fpbench.records import (
+from fpbench.components.attack_kinds import Adversary, Component, Corrector, Disclosure, Learner
+from fpbench.components.claims.rates import FORMS, RateConstraint
+from fpbench.components.guarantee import Guarantee
+from fpbench.components.records import (
     Claim,
     Codes,
     Guess,
@@ -23,7 +21,9 @@ from fpbench.records import (
     SolverStatus,
     Split,
 )
-from fpbench.rules import Rules
+from fpbench.data.data_files import DataHome
+from fpbench.execution.work.actions import ACTIONS, HANDED, MEASURING
+from fpbench.models.rules import Rules
 from fpbench.testing.brute_force import satisfies
 from fpbench.testing.checking import check_measures, check_probabilities, check_whole
 from fpbench.testing.problems import unknown_constraint

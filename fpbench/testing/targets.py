@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from fpbench.components import Component
-from fpbench.errors import InputError, PluginError, nearest
-from fpbench.plugins import Catalog, Entry, Source, discover, discover_in
+from fpbench.base.errors import InputError, PluginError, nearest
+from fpbench.base.trust import normal
+from fpbench.components.attack_kinds import Component
+from fpbench.components.catalog import Catalog, Entry, Source, discover, discover_in
 from fpbench.testing.cases import Case
 from fpbench.testing.laws import LAWS, Check, Law, Outcome
-from fpbench.trust import normal
 
 
 def checks(target: str | Path | type[Component]) -> list[Check]:

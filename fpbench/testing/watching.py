@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from fpbench.records import Sample
+from fpbench.components.records import Sample
 
 _PLAIN = (str, bytes, bool, int, float, complex, type(None), Enum, os.PathLike)
 

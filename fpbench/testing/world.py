@@ -11,17 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from fpbench.actions import ACTIONS
-from fpbench.components import Dataset, Disclosure, Learner
-from fpbench.domains import Domain
-from fpbench.encoding import encode
-from fpbench.home import DataHome
-from fpbench.protocols import Context
-from fpbench.rates import RateConstraint
-from fpbench.records import Claim, Codes, Predictions, Sample, Scores, Split
-from fpbench.rules import Rules, encoded_names, tree_rules
-from fpbench.steps import Step
-from fpbench.tables import Table
+from fpbench.components.attack_kinds import Dataset, Disclosure, Learner
+from fpbench.components.claims.rates import RateConstraint
+from fpbench.components.protocols import Context
+from fpbench.components.records import Claim, Codes, Predictions, Sample, Scores, Split
+from fpbench.data.data_files import DataHome
+from fpbench.data.domain import Domain
+from fpbench.data.table import Table
+from fpbench.execution.work.actions import ACTIONS
+from fpbench.matrix.step import Step
+from fpbench.models.encoding import encode
+from fpbench.models.rules import Rules, encoded_names, tree_rules
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from fpbench import Attribute, DataError, DataHome, Table, encode
 from fpbench.builtin.datasets.adult import Adult
-from fpbench.home import sha256
+from fpbench.data.data_files import sha256
 
 ROW = (
     "39, State-gov, 77516, Bachelors, 13, Never-married, Adm-clerical, Not-in-family, White, Male, "

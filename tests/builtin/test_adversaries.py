@@ -302,8 +302,8 @@ class TestParameters:
         assert A1(family=neighbors, class_weight="none").recipe.balanced is False
 
     def test_they_are_data(self):
-        from fpbench.plugins import discover
-        from fpbench.specs import build, specify
+        from fpbench.components.catalog import discover
+        from fpbench.components.spec import build, specify
 
         given = {
             "family": EXTRA,

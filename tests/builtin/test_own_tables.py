@@ -15,7 +15,7 @@ from fpbench import DataError, DataHome, InputError, discover
 from fpbench.builtin.datasets.csv import CSV
 from fpbench.builtin.datasets.parquet import Parquet
 from fpbench.builtin.datasets.table import GivenTable
-from fpbench.specs import build, specify
+from fpbench.components.spec import build, specify
 
 NOWHERE = DataHome((Path("/nowhere"),))
 

@@ -21,7 +21,7 @@ from fpbench.builtin.datasets.compas import Compas
 from fpbench.builtin.datasets.credit_card import CreditCard
 from fpbench.builtin.datasets.german import German
 from fpbench.builtin.datasets.parkinsons import Parkinsons
-from fpbench.home import sha256
+from fpbench.data.data_files import sha256
 
 
 def _classes() -> list[type[Dataset]]:
@@ -330,11 +330,11 @@ def _named() -> bytes:
 
 def test_what_names_people_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     content = _named()
-    monkeypatch.setattr("fpbench.home._get", lambda url: content)
+    monkeypatch.setattr("fpbench.data.data_files._get", lambda url: content)
     (path,) = Compas().fetch(DataHome((tmp_path,)))
     assert "Jane" not in path.read_text()
     assert sha256(path) == Compas().files[0].sha256
-    monkeypatch.setattr("fpbench.home._get", lambda url: pytest.fail("is here already"))
+    monkeypatch.setattr("fpbench.data.data_files._get", lambda url: pytest.fail("is here already"))
     # Other bytes are as good, if they hold what they should.
     path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
     assert Compas().fetch(DataHome((tmp_path,))) == [path]
@@ -355,8 +355,8 @@ def test_what_is_not_propublicas_file_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[bytes], bytes], says: str
 ) -> None:
     content = change(_named())
-    monkeypatch.setattr("fpbench.home._get", lambda url: content)
-    monkeypatch.setattr("fpbench.home._PAUSE", 0)
+    monkeypatch.setattr("fpbench.data.data_files._get", lambda url: content)
+    monkeypatch.setattr("fpbench.data.data_files._PAUSE", 0)
     with pytest.raises(DataError, match=says):
         Compas().fetch(DataHome((tmp_path,)))
     assert list(tmp_path.iterdir()) == []

@@ -303,7 +303,8 @@ FORGED = {
 
 def forge(what, n):
     """Have this process answer with something else than its result."""
-    from fpbench import one_use, processes
+    from fpbench.execution.isolation import one_use_server as one_use
+    from fpbench.execution.isolation import processes
 
     def send(channel, content):
         if what == "flood":  # of a size that no answer has, and without end
@@ -352,10 +353,10 @@ class Cheat(Corrector):
 def _ways():
     """Every way in which fpbench loads a data set, by name."""
     import fpbench
-    from fpbench.actions import ACTIONS
     from fpbench.builtin.datasets.adult import Adult
     from fpbench.builtin.datasets.census_synthetic import CensusSynthetic
-    from fpbench.plugins import discover
+    from fpbench.components.catalog import discover
+    from fpbench.execution.work.actions import ACTIONS
 
     home = fpbench.DataHome.default()
     flock = discover().component("dataset", "flock")
@@ -482,7 +483,8 @@ def _forged_scalar(value):
 
 def _forge_measures():
     """Have fpbench's own functions give other numbers here, under names that nobody has touched."""
-    from fpbench import actions, rows, scores, wire_values
+    from fpbench.execution.wire import values as wire_values
+    from fpbench.execution.work import actions, rows, scores
 
     scores.release_measures.__code__ = _forged_release.__code__
     scores.model_measures.__code__ = _forged_model.__code__

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fpbench.packing import same
 from fpbench.report import embedding
+from fpbench.store.packing import same
 
 VALUES = st.one_of(
     st.none(), st.booleans(), st.floats(), st.integers(), st.text(), st.sampled_from([1, 1.0, True])

@@ -9,7 +9,7 @@ import pytest
 from runs import HOSTILE
 
 import fpbench
-from fpbench.errors import InputError, StoreError
+from fpbench.base.errors import InputError, StoreError
 from fpbench.report import figures as making
 from fpbench.report.drawing import draw
 from fpbench.report.figures import MOST_SERIES

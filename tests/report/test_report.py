@@ -13,14 +13,14 @@ import pytest
 from runs import HOSTILE, REAL
 
 import fpbench
-from fpbench.errors import InputError, StoreError
-from fpbench.kinds import KINDS
-from fpbench.packing import same
+from fpbench.base.errors import InputError, StoreError
+from fpbench.components.names import KINDS
 from fpbench.report import embedding
 from fpbench.report.content import content
 from fpbench.report.gathered import gather
 from fpbench.report.page import page
 from fpbench.report.writing import write_report
+from fpbench.store.packing import same
 
 
 def carried(text):

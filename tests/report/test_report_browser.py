@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from runs import HOSTILE
 
-from fpbench.pareto import pareto
 from fpbench.report.writing import write_report
+from fpbench.results.pareto import pareto
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 DRIVER = shutil.which("chromedriver")

@@ -1,0 +1,4 @@
+"""What a script or notebook calls.
+
+Imports all rooms but `testing`, `report`, `cli`, `builtin`.
+"""

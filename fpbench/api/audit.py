@@ -1,0 +1,173 @@
+"""One private audit of anybody's model, for people without a matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from inspect import signature
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fpbench.api.run import given_component
+from fpbench.base.errors import InputError
+from fpbench.base.validation import validated
+from fpbench.components.audit_kinds import Auditor, Mechanism, Policy
+from fpbench.components.auditor import Release, Subject
+from fpbench.components.catalog import discover
+from fpbench.components.claims.rates import Metric, RateConstraint
+from fpbench.components.guarantee import Neighbours
+from fpbench.components.protocols import HistogramSource
+from fpbench.components.records import Codes, Sample
+from fpbench.models.anybodys_model import is_bare_tree, rules_of, zero_one
+from fpbench.models.rules import Rules, tree_rules
+from fpbench.privacy.curator.curator import Curator
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+@dataclass(frozen=True)
+class _Audited:
+    """The model, as the auditor is shown it."""
+
+    rules: Rules | None
+
+
+def audit(
+    model: Any,
+    X: Any,
+    sensitive: ArrayLike | DataFrame | HistogramSource,
+    *,
+    labels: ArrayLike | None = None,
+    epsilon: float,
+    mechanism: str | Mapping[str, Any] | Mechanism = "laplace",
+    policy: str | Mapping[str, Any] | Policy | None = None,
+    mode: Literal["partition", "reference"] = "partition",
+    metric: Metric = "statistical-parity",
+    per_rule: bool = False,
+    repetitions: int = 1,
+    confidence: float = 0.95,
+    resamples: int = 400,
+    neighbours: Neighbours | None = None,
+    rng: np.random.Generator | int | None = None,
+) -> Release:
+    """Estimate a model's group fairness under differential privacy, with the auditor `pafer`.
+
+    Parameters
+    ----------
+    model
+        A fitted scikit-learn classifier of labels 0 and 1; anything else with `predict`, and
+        `rules` (`fpbench.Rules`) if they are asked about; or its predictions (n,).
+    X
+        Features of the n people, as the model takes them; not looked at if predictions are given.
+    sensitive
+        (n,) the group of each person, a data frame of several attributes, which are crossed, or a
+        curator who owns them: a `Curator`, or a `RemoteCurator` on another machine.
+    labels
+        (n,) true labels in {0, 1}; every metric but statistical parity needs them.
+    epsilon
+        Privacy of one audit.
+    mechanism, policy
+        What adds the noise, and what makes noisy counts valid: a name, a table with `use` and
+        parameters, or a component.
+    mode, metric, per_rule, confidence, resamples
+        See the auditor: `fpbench describe auditor pafer`.
+    repetitions
+        Number R of audits alike, each of fresh noise. Each is paid for: of real people there is
+        one.
+    neighbours
+        The relation that epsilon is measured by, `attribute` by default; a curator says it itself.
+    rng
+        For simulated noise and for intervals: a generator, or a seed.
+
+    Returns
+    -------
+    Release
+        Estimates (R,) of the ratio of the least to the greatest group rate, their intervals, and
+        the guarantee.
+
+    Raises
+    ------
+    InputError
+        If an argument is not as described, or the model has no rules and they are asked about.
+    BudgetError
+        If a curator has less left than it costs.
+
+    Examples
+    --------
+    >>> import fpbench, numpy as np
+    >>> hired, group = np.array([1, 0, 1, 1] * 500), np.array(["b", "a", "a", "b"] * 500)
+    >>> release = fpbench.audit(hired, None, group, epsilon=1.0, rng=0)
+    >>> bool(release.low[0] <= 0.5 <= release.high[0]), release.guarantee.neighbours
+    (True, 'attribute')
+    """
+    generator = np.random.default_rng(rng)
+    cls = discover().component("auditor", "pafer")
+    given = {
+        "epsilon": epsilon, "mode": mode, "metric": metric, "per_rule": per_rule,
+        "repetitions": repetitions, "confidence": confidence, "resamples": resamples,
+        "mechanism": given_component("mechanism", mechanism),
+        "policy": None if policy is None else given_component("policy", policy),
+    }  # fmt: skip
+    auditor: Auditor = validated(cls, {name: _plain(v) for name, v in given.items()}, "audit")
+    predictions, shown, features = _predicted(model, X, auditor.needs_rules, generator)
+    curator = _curator(sensitive, neighbours, generator)
+    n = len(predictions)
+    if curator.people != n:
+        raise InputError(f"sensitive: has {curator.people} people, and the model predicts for {n}")
+    columns: dict[str, Any] = {"features": features, "predictions": predictions}
+    if RateConstraint(metric).labels != (None,):
+        if labels is None:
+            raise InputError(f"labels: metric {metric!r} needs them")
+        columns["labels"] = zero_one("labels", labels)
+        if len(columns["labels"]) != n:
+            raise InputError(f"labels: has {len(columns['labels'])} values, and X has {n} rows")
+    people = Sample(curator.groups, **columns)
+    subject = Subject(Sample(curator.groups), people.only(auditor.sees), shown, curator)
+    found = auditor.audit(subject, generator)
+    assert isinstance(found, Release)
+    return found
+
+
+def _plain(value: Any) -> Any:
+    """Numbers of NumPy as Python's own."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _curator(
+    sensitive: Any, neighbours: Neighbours | None, rng: np.random.Generator
+) -> HistogramSource:
+    if not hasattr(sensitive, "histogram"):
+        return Curator(sensitive, neighbours=neighbours, rng=rng)
+    source = cast("HistogramSource", sensitive)
+    if neighbours not in (None, source.neighbours):
+        raise InputError(f"neighbours: the curator's are {source.neighbours!r}, not {neighbours!r}")
+    return source
+
+
+def _predicted(
+    model: Any, X: Any, needs_rules: bool, rng: np.random.Generator
+) -> tuple[Codes, _Audited, Any]:
+    """Predictions, the model as the auditor sees it, and features if it reads them."""
+    if not hasattr(model, "predict"):
+        predictions = zero_one("model (predictions, as it has no predict)", model)
+        if X is not None and len(X) != len(predictions):
+            raise InputError(f"X: has {len(X)} rows, and there are {len(predictions)} predictions")
+        return predictions, _Audited(None), None
+    if X is None:
+        raise InputError("X: is missing, and the model needs it to predict")
+    if is_bare_tree(model):
+        # Its rules predict what it predicts, so that people fall through it once only.
+        rules = tree_rules(model)
+        if not needs_rules:
+            return rules.predict(X), _Audited(None), None
+        codes = rules.apply(X)
+        known = replace(rules, find=lambda _: codes)
+        return rules.labels.take(codes), _Audited(known), X
+    more = {"rng": rng} if "rng" in signature(model.predict).parameters else {}
+    predictions = zero_one("predictions of the model", model.predict(X, **more))
+    if len(predictions) != len(X):
+        raise InputError(f"X: has {len(X)} rows, and the model predicts for {len(predictions)}")
+    return predictions, _Audited(rules_of(model) if needs_rules else None), X

@@ -1,0 +1,139 @@
+"""Runs a matrix that states what is expected of it, and compares."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from fpbench.api.run import Run, default_directory, run
+from fpbench.base.errors import InputError, nearest
+from fpbench.base.toml_files import parsed
+from fpbench.execution.runner import Finished
+from fpbench.matrix.asked_tables import Summary
+from fpbench.matrix.matrix import Matrix, read
+from fpbench.matrix.plan import Plan
+from fpbench.matrix.sweeps import MAX_CELLS
+from fpbench.results.verdicts.paper_tables import (
+    AuditLine,
+    SummaryLine,
+    SummaryRow,
+    audit_summary,
+    summarise,
+    summary,
+)
+from fpbench.results.verdicts.verdicts import Verdict, evaluate, evaluate_strongest, strongest
+
+FULL = "full"
+"""The profile that is no profile: the matrix as it stands."""
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """A run beside what was stated of it."""
+
+    run: Run
+    summaries: list[tuple[Summary, list[SummaryRow]]]
+    """The tables that the matrix asks for."""
+    table: list[SummaryLine]
+    """The paper's table of attacks, from our rows; empty if the matrix has none."""
+    audits: list[AuditLine]
+    """The same of audits."""
+    verdicts: list[Verdict]
+    """What is stated, one by one."""
+    table_of_strongest: list[SummaryLine]
+    """What the paper does not show: the same table, of the strongest adversaries of the run."""
+    verdicts_on_strongest: list[Verdict]
+
+
+def known() -> dict[str, str]:
+    """Titles of the matrices that state what is expected of them, by name."""
+    found = {}
+    for path in sorted(_folder().glob("*.toml")):
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        if "expect" in data:
+            found[path.stem] = str(data.get("title", ""))
+    return found
+
+
+def find(
+    name: str,
+    profile: str | None = None,
+    seeds: int | None = None,
+    max_cells: int = MAX_CELLS,
+) -> Matrix:
+    """The matrix of that name, or in a file.
+
+    Parameters
+    ----------
+    name
+        A key of `known()`, or the path of a matrix file.
+    profile
+        A profile of the matrix; `full` for the matrix as it stands; by default `quick`, if it has
+        that.
+    seeds
+        How many seeds, instead of what the matrix says.
+    max_cells
+        How many cells it may make.
+
+    Raises
+    ------
+    InputError
+        If there is no such matrix or profile, or nothing is expected of it.
+    """
+    path = Path(name)
+    if path.suffix != ".toml":
+        names = known()
+        if name not in names:
+            raise InputError(f"nothing to reproduce named {name!r}; {nearest(name, names)}")
+        path = _folder() / f"{name}.toml"
+    chosen = profile or ("quick" if _has_quick(path) else FULL)
+    matrix = read(path, None if chosen == FULL else chosen, seeds, max_cells)
+    if not matrix.expect:
+        raise InputError(f"{path}: states nothing to compare with: it has no [[expect]]")
+    return matrix
+
+
+def _has_quick(path: Path) -> bool:
+    """Whether it has that profile; nothing is expanded to find out, for the whole may be large."""
+    profiles = parsed(path)[1].get("profile")
+    return isinstance(profiles, dict) and "quick" in profiles
+
+
+def reproduce(
+    matrix: Matrix,
+    *,
+    out: Path | None = None,
+    jobs: int = 1,
+    on_plan: Callable[[Plan, set[str]], None] | None = None,
+    on_cell: Callable[[Finished], None] | None = None,
+    stop: Callable[[], bool] = lambda: False,
+) -> Reproduction:
+    """Run what is not yet done of a matrix, and compare the rows with what it states.
+
+    Parameters are those of `fpbench.run`.
+    """
+    made = run(
+        matrix, out=out or default_directory(matrix), jobs=jobs, skip_all=True, on_plan=on_plan,
+        on_cell=on_cell, stop=stop,
+    )  # fmt: skip
+    rows = made.rows()
+    return Reproduction(
+        made,
+        [(asked, summarise(asked, rows)) for asked in matrix.summaries],
+        summary(rows),
+        audit_summary(rows),
+        evaluate(matrix.expect, rows),
+        summary(strongest(rows)),
+        evaluate_strongest(matrix.expect, rows),
+    )
+
+
+def _folder() -> Path:
+    """Where the matrices are: in the package, or beside it in a checkout."""
+    inside = Path(__file__).parents[1] / "benchmarks"
+    return inside if inside.is_dir() else Path(__file__).parents[2] / "benchmarks"
+
+
+__all__ = ["FULL", "Reproduction", "find", "known", "reproduce"]

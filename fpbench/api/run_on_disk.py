@@ -1,0 +1,169 @@
+"""A run on disk, as scripts and notebooks use it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fpbench.base.errors import StoreError
+from fpbench.components.names import KINDS, Status
+from fpbench.execution.runner import Finished
+from fpbench.results import views
+from fpbench.results.leaderboard import sheet
+from fpbench.results.pareto import Front, pareto
+from fpbench.results.ranking import Leaderboard
+from fpbench.results.rows.beside_others import compared
+from fpbench.results.rows.selection import chosen, meant, read_filter
+from fpbench.results.sheet import html
+from fpbench.store.results import Results
+from fpbench.store.store import Store
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run on disk."""
+
+    path: Path
+    finished: tuple[Finished, ...] = ()
+    """The cells that this session ran; empty for a run that was only loaded."""
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The rows, one dictionary a cell, each beside the strongest adversary of the run."""
+        return self.results().rows()
+
+    def results(self, where: Iterable[str] | None = None, *, keys: bool = True) -> Results:
+        """The same as columns, which is how a million of them are read.
+
+        Parameters
+        ----------
+        where
+            Filters that rows must pass, such as `learner=pate*`; all rows if None.
+        keys
+            Whether the keys of cells are wanted; they are empty, and all is read sooner, if not.
+        """
+        with Store(self.path) as store:
+            beside = compared(store.results(keys=keys))
+        return chosen(beside, meant(beside, [read_filter(text) for text in where or ()]))
+
+    @property
+    def rank_by(self) -> str:
+        """The measure that the matrix ranks by."""
+        with Store(self.path) as store:
+            return store.rank_by
+
+    def frame(self) -> DataFrame:
+        """The rows: labels, seed, status, reason, seconds, and one column a measure."""
+        return self.results().frame()
+
+    def leaderboard(self, rank_by: str | None = None, **options: Any) -> Leaderboard:
+        """The first of `leaderboards`: of the attacks, or of the audits if there are none.
+
+        Raises
+        ------
+        StoreError
+            If no cell has been run.
+        """
+        boards = self.leaderboards(rank_by, **options)
+        if not boards:
+            raise StoreError(f"{self.path}: {self._nothing(options.get('view', 'combinations'))}")
+        return boards[0]
+
+    def _nothing(self, view: str) -> str:
+        """Why there is nothing to rank."""
+        done, failed = self.results().finished()
+        if not (done | failed).any():
+            return "no cell has been run yet"
+        return f"has nothing that the view {view!r} ranks"
+
+    def leaderboards(
+        self,
+        rank_by: str | None = None,
+        *,
+        view: str = "combinations",
+        where: Iterable[str] = (),
+        together: bool = False,
+    ) -> list[Leaderboard]:
+        """The rankings of a view, as far as there are any.
+
+        Parameters
+        ----------
+        rank_by
+            The measure to rank by; by default what the matrix says, and `leak` for defences.
+        view
+            `combinations` (of attacks and of audits), `attacks`, `correctors`, `defences` or
+            `mechanisms`.
+        where
+            Filters that rows must pass, such as `learner=pate*` or `epsilon<=1`.
+        together
+            Whether to rank together what is not comparable; each leaderboard notes it then.
+
+        Raises
+        ------
+        InputError
+            If the view, the measure or a filter makes no sense; names the nearest.
+        """
+        by = rank_by or ("leak" if view == "defences" else self.rank_by)
+        results = self.results(where, keys=False)
+        boards = views.view(results, view, by, self._title, together=together)
+        if boards and (missing := _missing(results)):
+            boards[0] = replace(boards[0], notes=(*boards[0].notes, missing))
+        return boards
+
+    @property
+    def _title(self) -> str:
+        with Store(self.path) as store:
+            return store.title
+
+    def labels(self, kind: str, where: Iterable[str] = ()) -> list[str]:
+        """The labels of a kind in rows that pass filters, in the order of the plan."""
+        place = list(KINDS).index(kind)
+        found = self.results(where)
+        used = dict.fromkeys(found.combination.tolist())
+        return list(dict.fromkeys(found.combinations[i][place] for i in used)) if used else []
+
+    def pareto(self, where: Iterable[str] = ()) -> list[Front]:
+        """Of each data set the learners that no other beats at once in accuracy, unfairness, leak
+        and epsilon, and those that are beaten.
+        """  # noqa: D205
+        return pareto(self.results(where), self._title)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the leaderboards, and what failed."""
+        boards = self.leaderboards()
+        if not boards:
+            return f"<p>{escape(str(self.path))}: no cell has been run yet</p>"
+        return html([sheet(board) for board in boards])
+
+
+def _missing(results: Results) -> str:
+    """How many cells have no result, so that nobody takes the others for all."""
+    done, failed = results.finished()
+    if (done | failed).all():
+        return ""
+    counts = Counter(results.statuses)
+    skipped, waiting = counts[Status.SKIPPED], counts[""]
+    said = [f"{skipped:,} of {len(results):,} cells skipped"] if skipped else []
+    said += [f"{waiting:,} of {len(results):,} cells not run yet"] if waiting else []
+    return ", ".join(said)
+
+
+def load(run_dir: str | Path) -> Run:
+    """A run that was made before.
+
+    Raises
+    ------
+    StoreError
+        If the directory holds no run.
+    """
+    Store(Path(run_dir)).close()
+    return Run(Path(run_dir))
+
+
+__all__ = ["Run", "load"]

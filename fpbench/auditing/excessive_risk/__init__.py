@@ -1,0 +1,1 @@
+"""What privacy costs whom: draws, closed form, bounds."""

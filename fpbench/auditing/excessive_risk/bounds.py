@@ -1,0 +1,95 @@
+"""Bounds on what noisy labels do to a logistic student, and to people's risks (Tran et al.).
+
+theta* is learnt from clean labels and theta~ from noisy ones, both with the mean objective
+(1/m) sum of losses + lambda ||theta||^2, which is 2 lambda-strongly convex, and in which the
+intercept is a component of theta. With delta_x the label less the clean one,
+||theta~ - theta*|| <= ||sum delta_x x|| / (2 m lambda), whatever the noise: all bounds follow.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fpbench.auditing.excessive_risk.label_moments import LabelMoments
+
+_Floats = NDArray[np.float64]
+
+
+def first_moment_bounds(design: _Floats, moments: LabelMoments, penalty: float) -> dict[str, float]:
+    """Bounds on E||theta~ - theta*||, the model sensitivity.
+
+    Parameters
+    ----------
+    design
+        (m, d) what the student learns from.
+    moments
+        Of the m labels.
+    penalty
+        Lambda of the mean objective, above 0.
+
+    Returns
+    -------
+    dict
+        `corollary1`: sum E|delta_x| ||x|| / (2 m lambda); of hard labels E|delta_x| is the flip
+        probability. `corollary1_paper`: the paper's 1 / (m lambda), true and twice too loose.
+        `corollary1_literal`: the same with the lambda of its equation (1), m times ours, for which
+        it is false.
+    """
+    m = len(design)
+    moved = float(moments.distance @ np.linalg.norm(design, axis=1))
+    return {
+        "corollary1": moved / (2 * m * penalty),
+        "corollary1_paper": moved / (m * penalty),
+        "corollary1_literal": moved / (m * m * penalty),
+    }
+
+
+def second_moment_bounds(
+    design: _Floats, moments: LabelMoments, penalty: float
+) -> dict[str, float]:
+    """Bounds on E||theta~ - theta*||^2.
+
+    Parameters
+    ----------
+    design, moments, penalty
+        As of `first_moment_bounds`.
+
+    Returns
+    -------
+    dict
+        `corollary2`: sum E[delta_x^2] ||x||^2 / (4 m lambda^2). `corollary2_paper`: as printed,
+        sum E|delta_x|^2 ||x||^2 / (m lambda^2), and `corollary2_literal`, the same with m lambda
+        for lambda; both are false in general. `second_moment`: E||sum delta_x x||^2 / (2 m
+        lambda)^2, the best of them, where E||sum delta_x x||^2 = ||sum E[delta_x] x||^2 + sum
+        Var[delta_x] ||x||^2, as noises of different people are independent.
+    """
+    m = len(design)
+    lengths = (design**2).sum(axis=1)
+    printed = float(moments.distance**2 @ lengths) / m
+    drift = moments.mean @ design
+    return {
+        "corollary2": float(moments.square @ lengths) / (4 * m * penalty**2),
+        "corollary2_paper": printed / penalty**2,
+        "corollary2_literal": printed / (m * penalty) ** 2,
+        "second_moment": float(drift @ drift + moments.variance @ lengths) / (2 * m * penalty) ** 2,
+    }
+
+
+def risk_bounds(
+    gradients: _Floats, lengths: _Floats, sensitivity: float, sensitivity_squared: float
+) -> _Floats:
+    """Theorem 3: bounds (n,) on the excessive risks of people, under the logistic loss.
+
+    ||gradient|| E||theta~ - theta*|| + beta / 2 E||theta~ - theta*||^2, with beta = ||x||^2 / 4.
+
+    Parameters
+    ----------
+    gradients
+        (n,) norms of the gradient of each person's loss at theta*.
+    lengths
+        (n,) norms of x.
+    sensitivity, sensitivity_squared
+        E||theta~ - theta*|| and its square's.
+    """
+    return gradients * sensitivity + lengths**2 / 8 * sensitivity_squared

@@ -1,0 +1,161 @@
+"""The excessive risk of private models: what privacy costs whom, in expected loss."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fpbench.auditing.excessive_risk.draws import People, Tally, chances, loss, other_batch
+from fpbench.auditing.excessive_risk.report import Found, RiskReport, make_report
+from fpbench.auditing.excessive_risk.votes import closed_form, drawn
+from fpbench.base.errors import InputError, nearest
+from fpbench.components.protocols import PrivateModel, VotedModel
+from fpbench.components.records import Measures, Sample
+
+RiskMethod: TypeAlias = Literal["monte-carlo", "closed-form"]
+"""Train many models, or approximate their distribution by a normal one."""
+
+
+def excessive_risk(
+    model: Any,
+    train: Sample,
+    test: Sample,
+    *,
+    repetitions: int = 100,
+    method: RiskMethod = "monte-carlo",
+    antithetic: bool = True,
+    rng: np.random.Generator | int | None = None,
+) -> RiskReport:
+    """Measure how much more a private model is expected to lose than its baseline, on whom.
+
+    The risk of a person is E[loss(private model)] - loss(baseline), the mean over the randomness of
+    the private training, of the cross entropy without any penalty; that of a group the mean of its
+    members. NOT PRIVATE: see `RiskReport`.
+
+    Parameters
+    ----------
+    model
+        Has `predict_proba(features, rng, sensitive)` and a `baseline` that has it too
+        (`fpbench.PrivateModel`). Of a student that learnt from noisy votes (`fpbench.VotedModel`)
+        all repetitions are trained at once; one with `redraw` is redrawn; of any other there is one
+        draw, and no standard error.
+    train
+        The people it was trained on, in the order it was given: features, labels, groups.
+    test
+        Other people.
+    repetitions
+        Number R of private models.
+    method
+        `monte-carlo`; or `closed-form`, for logistic students of votes, without weights: their
+        parameters are taken for normal, and errors are differences from the delta method: what such
+        an approximation may leave out. Where it cannot be trusted it is refused.
+    antithetic
+        Draw noise in pairs, Z and -Z: less error of what is nearly linear in it. For votes only.
+    rng
+        A generator, or a seed.
+
+    Returns
+    -------
+    RiskReport
+        Tables of groups and people, bounds, and measures of the model.
+
+    Raises
+    ------
+    InputError
+        If the model has no baseline or not what the method needs; a group has no member among those
+        that the model learnt from or in the test part; a number is out of range.
+
+    References
+    ----------
+    Tran, Dinh, Beiter, Fioretto: A Fairness Analysis on Private Aggregation of Teacher Ensembles.
+    2021, equation (3). See docs/excessive-risk.md for formulas, and departures from the paper.
+    """
+    if method not in get_args(RiskMethod):
+        raise InputError(f"unknown method {method!r}; {nearest(method, get_args(RiskMethod))}")
+    voted = is_voted(model)
+    if getattr(model, "baseline", None) is None:
+        raise InputError(
+            f"excessive risk is measured against a baseline without privacy, and this "
+            f"{type(model).__name__} has none"
+        )
+    if not isinstance(repetitions, int | np.integer) or isinstance(repetitions, bool):
+        raise InputError(f"repetitions must be a whole number, not {repetitions!r}")
+    if repetitions < 1 or (voted and antithetic and method == "monte-carlo" and repetitions % 2):
+        even = ", and even for antithetic noise" if antithetic else ""
+        raise InputError(f"repetitions must be at least 1{even}, not {repetitions}")
+    generator = np.random.default_rng(rng)
+    if voted:
+        return _of_votes(
+            model, train, test, method, 0 if method == "closed-form" else repetitions, antithetic,
+            generator,
+        )  # fmt: skip
+    if method == "closed-form":
+        raise InputError('method closed-form needs a student of votes; use method = "monte-carlo"')
+    return _of_any(model, train, test, repetitions, generator)
+
+
+def is_voted(model: Any) -> bool:
+    """Whether a model is a student of votes: `fpbench.VotedModel`."""
+    return all(hasattr(model, name) for name in ("votes", "draw_noise", "fit_students"))
+
+
+def _of_any(
+    model: PrivateModel, train: Sample, test: Sample, repetitions: int, rng: np.random.Generator
+) -> RiskReport:
+    parts = [_people("train", train), _people("test", test)]
+    base = [chances(model.baseline, people, rng) for people in parts]
+    batch = other_batch(model, parts, repetitions, rng)
+    found = []
+    for people, chance, scores in zip(parts, base, batch.scores, strict=True):
+        tally = Tally.of(people, loss(chance, people.labels, logits=False))
+        tally.add(scores, logits=False, paired=False)
+        found.append(Found.of_draws(tally, chance))
+    count = len(batch.scores[0])
+    about: Measures = {"method": "monte-carlo", "repetitions": count, "antithetic": 0}
+    return make_report(found, train.groups, [], about)
+
+
+def _of_votes(
+    model: VotedModel, train: Sample, test: Sample, method: RiskMethod, repetitions: int,
+    antithetic: bool, rng: np.random.Generator,
+) -> RiskReport:  # fmt: skip
+    clean = (model.votes[:, 1] > model.votes[:, 0]).astype(np.int8)
+    rows = np.asarray(model.public_rows, np.intp)
+    if len(rows) and rows.max() >= len(train):
+        raise InputError(
+            f"train has {len(train)} people, and the model learnt from its row {rows.max()}; give "
+            "the sample that it was trained on"
+        )
+    public = train.only(frozenset({"features", "sensitive"})).take(rows).having(labels=clean)
+    parts = [_people("train", public, model, rows), _people("test", test, model)]
+    if method == "closed-form":
+        found, bounds, about = closed_form(model, parts, rng)
+    else:
+        found, bounds, about = drawn(model, parts, repetitions, antithetic, rng)
+    return make_report(found, train.groups, bounds, about)
+
+
+def _people(
+    name: str, sample: Sample, model: VotedModel | None = None,
+    rows: NDArray[np.intp] | None = None,
+) -> People:  # fmt: skip
+    members = np.bincount(sample.sensitive, minlength=len(sample.groups))
+    for code in np.flatnonzero(members == 0):
+        who, mend = f"the {len(sample)} {name} people", "choose other parts, or fewer groups"
+        if rows is not None:
+            who = f"the {len(sample)} public people that the student learnt from"
+            mend = "choose more public people, or fewer groups"
+        raise InputError(
+            f"nobody of group {sample.groups[code]!r} is among {who}, so that it has no risk "
+            f"there; {mend}"
+        )
+    return People(
+        name,
+        sample.features,
+        sample.labels.astype(np.float64),
+        sample.sensitive.astype(np.intp),
+        np.arange(len(sample)) if rows is None else rows,
+        None if model is None else model.design(sample.features),
+    )

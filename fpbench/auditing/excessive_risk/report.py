@@ -1,0 +1,221 @@
+"""What an audit of excessive risk found, as tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fpbench.auditing.excessive_risk.draws import People, Tally, standard_error
+from fpbench.components.records import Measures
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+_Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class RiskReport:
+    """Excessive risks of groups and of people. Not private: for research, not for release.
+
+    The baseline, votes, flip probabilities and risks are functions of the private data without any
+    noise. Only the model itself has a guarantee, and this report is no part of it.
+
+    Risk is expected loss less the loss by the baseline. Errors are standard errors; in closed form,
+    how far the answer is from the delta method's. What is unknown is NaN: a norm where the learner
+    does not say what its students take, the error of a single draw. `on` is `train` (what the
+    model learnt from: for votes the public people and their clean majority votes, which are the
+    labels of the private objective without noise; else the training people and their labels) or
+    `test` (the test people and their labels).
+    """
+
+    private: ClassVar[bool] = False
+
+    overall: DataFrame
+    """A row for each `on`: `people`, `risk` and its standard error `risk_error`, `risk_gap`
+    (greatest less least group risk) and `risk_gap_error`, `loss` and `baseline_loss`,
+    `accuracy` (expected) and `baseline_accuracy`, `risk_bound` (Theorem 3, mean) and
+    `risk_bound_holds` (for everybody: 1 or 0), and Spearman's `rank_...` correlations of people's
+    input norm, gradient norm, closeness to the boundary, flip probability and risk."""
+    groups: DataFrame
+    """A row for each `on` and `group`: `people`, and means of what people have."""
+    people: DataFrame
+    """A row for each `on` and person: `row` in the sample, `group`, `label`, `risk`, `risk_error`,
+    `loss`, `baseline_loss`, `risk_bound`, `closeness` (1 - f^2 - (1 - f)^2, f by the baseline),
+    `input_norm` and `gradient_norm` (intercept included), `flip_probability` and `flip_drawn`."""
+    bounds: DataFrame
+    """A row for each bound on the model sensitivity: `bound`, what it is `of`, `measured` with its
+    `error`, `value`, and whether it `holds`: 1 or 0, three standard errors allowed for; None if
+    there is no such error and the measured value is above it."""
+    model: Measures
+    """`method`, `repetitions`, `antithetic`, `sensitivity` (expected distance of parameters to the
+    baseline's) and `sensitivity_squared`, with their `..._error`, `flip_probability` and
+    `flip_drawn` (means), `flip_deviation` (greatest difference of the two in standard errors, by
+    binomial tails)."""
+
+    def __str__(self) -> str:
+        lines = []
+        for row in self.overall.itertuples():
+            mine = self.groups[self.groups["on"] == row.on]
+            parts = ", ".join(
+                f"{group} {risk:.4f}" for group, risk in zip(mine.group, mine.risk, strict=True)
+            )
+            lines.append(f"excessive risk on {row.on}: {parts}; gap {row.risk_gap:.4f}")
+        return "; ".join(lines) + " (not private)"
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What was measured on one evaluation of n people; NaN where unknown."""
+
+    people: People
+    base: _Floats
+    """(n,) losses by the baseline."""
+    chance: _Floats
+    """(n,) probabilities of label 1 by the baseline."""
+    risk: _Floats
+    """(n,) excess losses."""
+    risk_error: _Floats
+    """(n,) their standard errors."""
+    accuracy: float
+    units: _Floats
+    """(units, K) group risks of independent units; (0, K) if none was drawn."""
+    lengths: _Floats
+    """(n,) norms of what students take."""
+    gradients: _Floats
+    """(n,) norms of gradients at theta*."""
+    bound: _Floats
+    """(n,) Theorem 3's."""
+    flips: _Floats
+    flips_drawn: _Floats
+
+    @classmethod
+    def of_draws(cls, tally: Tally, chance: _Floats) -> Found:
+        """From many models."""
+        found = cls.exact(tally.people, tally.base, chance, tally.risk, tally.accuracy)
+        return found.having(risk_error=tally.risk_error, units=tally.group_risks)
+
+    @classmethod
+    def exact(
+        cls, people: People, base: _Floats, chance: _Floats, risk: _Floats, accuracy: float
+    ) -> Found:
+        """Without error, and without what only some models have."""
+        unknown, k = np.full(len(base), np.nan), int(people.sensitive.max()) + 1
+        lengths = unknown if people.design is None else np.linalg.norm(people.design, axis=1)
+        return cls(people, base, chance, risk, unknown, accuracy, np.zeros((0, k)), lengths,
+                   unknown, unknown, unknown, unknown)  # fmt: skip
+
+    def doubted(self, doubt: _Floats) -> Found:
+        """The same with how far off people's risks (n,) may be, all of them together."""
+        risks = np.bincount(self.people.sensitive, weights=doubt) / self.members
+        # Two units, this much above and below the mean, have it as their standard error.
+        return self.having(risk_error=np.abs(doubt), units=np.stack([risks, -risks]))
+
+    def having(self, **values: _Floats) -> Found:
+        """The same with these values."""
+        return replace(self, **values)  # type: ignore[arg-type]
+
+    @property
+    def members(self) -> NDArray[np.intp]:
+        """(K,) of the groups."""
+        return np.bincount(self.people.sensitive)
+
+    def table(self, groups: tuple[str, ...]) -> DataFrame:
+        """Its part of `RiskReport.people`."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            {
+                "on": self.people.name,
+                "row": self.people.rows,
+                "group": pd.Categorical.from_codes(self.people.sensitive, pd.Index(groups)),
+                "label": self.people.labels.astype(np.int8),
+                "risk": self.risk,
+                "risk_error": self.risk_error,
+                "loss": self.base + self.risk,
+                "baseline_loss": self.base,
+                "risk_bound": self.bound,
+                "closeness": 2 * self.chance * (1 - self.chance),
+                "input_norm": self.lengths,
+                "gradient_norm": self.gradients,
+                "flip_probability": self.flips,
+                "flip_drawn": self.flips_drawn,
+            }
+        )
+
+
+_MEANS = ("risk", "loss", "baseline_loss", "risk_bound", "closeness", "input_norm",
+          "gradient_norm", "flip_probability", "flip_drawn")  # fmt: skip
+_PAIRS = {
+    "rank_norm_gradient": ("input_norm", "gradient_norm"),
+    "rank_norm_risk": ("input_norm", "risk"),
+    "rank_gradient_risk": ("gradient_norm", "risk"),
+    "rank_closeness_risk": ("closeness", "risk"),
+    "rank_closeness_flip": ("closeness", "flip_probability"),
+    "rank_flip_risk": ("flip_probability", "risk"),
+}
+
+
+def make_report(
+    found: list[Found], groups: tuple[str, ...], bounds: list[dict[str, Any]], model: Measures
+) -> RiskReport:
+    """The tables, from what was measured."""
+    import pandas as pd
+
+    people = [one.table(groups) for one in found]
+    by_group, overall = [], []
+    for one, table in zip(found, people, strict=True):
+        means = table.groupby("group", observed=False)[list(_MEANS)].mean()
+        by_group.append(
+            pd.DataFrame(
+                {
+                    "on": one.people.name,
+                    "group": list(groups),
+                    "people": one.members,
+                    "risk_error": standard_error(one.units),
+                }
+            ).join(means.reset_index(drop=True))
+        )
+        overall.append(_summary(one, table, means["risk"].to_numpy()))
+    return RiskReport(
+        pd.DataFrame(overall),
+        pd.concat(by_group, ignore_index=True),
+        pd.concat(people, ignore_index=True),
+        pd.DataFrame(bounds, columns=["bound", "of", "measured", "error", "value", "holds"]),
+        model,
+    )
+
+
+def _summary(one: Found, table: DataFrame, risks: _Floats) -> dict[str, Any]:
+    bounded = not np.isnan(one.bound).any()
+    fine = one.risk <= one.bound + 1e-9 * (1 + np.abs(one.bound))
+    right = (one.chance > 0.5) == (one.people.labels == 1)
+    most, least = int(risks.argmax()), int(risks.argmin())
+    return {
+        "on": one.people.name,
+        "people": len(table),
+        "risk": float(one.risk.mean()),
+        "risk_error": float(standard_error(one.units @ one.members / one.members.sum())),
+        "risk_gap": float(risks[most] - risks[least]),
+        "risk_gap_error": float(standard_error(one.units[:, most] - one.units[:, least])),
+        "loss": float(table["loss"].mean()),
+        "baseline_loss": float(one.base.mean()),
+        "accuracy": one.accuracy,
+        "baseline_accuracy": float(right.mean()),
+        "risk_bound": float(one.bound.mean()),
+        "risk_bound_holds": float(fine.all()) if bounded else np.nan,
+        **{name: rank_correlation(table[a], table[b]) for name, (a, b) in _PAIRS.items()},
+    }
+
+
+def rank_correlation(one: Any, other: Any) -> float:
+    """Spearman's: of ranks, ties sharing theirs; NaN if a value is unknown or all are the same."""
+    from scipy.stats import rankdata
+
+    values = np.asarray(one, np.float64), np.asarray(other, np.float64)
+    if any(np.isnan(v).any() or np.ptp(v) == 0 for v in values):
+        return float("nan")
+    return float(np.corrcoef(rankdata(values[0]), rankdata(values[1]))[0, 1])

@@ -1,0 +1,1 @@
+"""Whether similar people are treated alike."""

@@ -1,0 +1,241 @@
+"""Individual fairness: whether similar people get the same label, and whether they must."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fpbench.auditing.individual_fairness.similarity import (
+    Placed,
+    frame_or_matrix,
+    nearest_people,
+    place,
+)
+from fpbench.auditing.individual_fairness.tree_boxes import nearest_region
+from fpbench.base.errors import InputError
+from fpbench.components.records import Codes
+from fpbench.data.domain import Domain
+from fpbench.models.anybodys_model import predicted, rules_of, zero_one
+from fpbench.models.rules import Rules
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+@dataclass(frozen=True, eq=False)
+class SimilarityReport:
+    """How consistent the labels of n similar people are, for every tau at once.
+
+    Distances above the greatest tau are infinite.
+    """
+
+    taus: NDArray[np.float64]
+    """(T,) how far similar people are apart at most."""
+    predictions: Codes
+    """(n,) in {0, 1}."""
+    other: NDArray[np.float64] = field(repr=False)
+    """(n,) distance to the nearest person of the other label."""
+    anybody: NDArray[np.float64] = field(repr=False)
+    """(n,) distance to the nearest other person."""
+    region: NDArray[np.float64] | None = field(repr=False)
+    """(n,) distance to the nearest input of the other label; None if it is not known."""
+    note: str | None
+    """Why it is not."""
+    free: tuple[str, ...]
+    """Features that may have any value."""
+    ranged: tuple[str, ...]
+    """Numbers whose scale is not declared, but the range of people's values."""
+
+    @property
+    def pair_consistency(self) -> NDArray[np.float64]:
+        """(T,) share of people all of whose similar people have their label."""
+        return _share_above(self.other, self.taus)
+
+    @property
+    def certified_consistency(self) -> NDArray[np.float64] | None:
+        """(T,) share of people for whom every similar input has their label; None if unknown."""
+        return None if self.region is None else _share_above(self.region, self.taus)
+
+    @property
+    def isolated(self) -> NDArray[np.float64]:
+        """(T,) share of people to whom nobody is similar, and who are consistent for that alone."""
+        return _share_above(self.anybody, self.taus)
+
+    @property
+    def pair_consistency_of_others(self) -> NDArray[np.float64]:
+        """(T,) pair consistency of those to whom somebody is similar; NaN if there are none."""
+        met = self.anybody[:, None] <= self.taus
+        fine = (self.other[:, None] > self.taus) & met
+        share = np.full(len(self.taus), np.nan)
+        np.divide(fine.sum(axis=0), met.sum(axis=0), out=share, where=met.any(axis=0))
+        return share
+
+    def table(self) -> DataFrame:
+        """A row for each tau; `certified_consistency` is missing where it is unknown."""
+        import pandas as pd
+
+        certified = self.certified_consistency
+        return pd.DataFrame(
+            {
+                "tau": self.taus,
+                "pair_consistency": self.pair_consistency,
+                "pair_consistency_of_others": self.pair_consistency_of_others,
+                "certified_consistency": np.nan if certified is None else certified,
+                "isolated": self.isolated,
+            }
+        )
+
+    def __str__(self) -> str:
+        lines = []
+        certified = self.certified_consistency
+        for i, tau in enumerate(self.taus):
+            known = "unknown" if certified is None else f"{certified[i]:.4f}"
+            lines.append(
+                f"tau {tau:g}: pairs {self.pair_consistency[i]:.4f}, certified {known}, "
+                f"isolated {self.isolated[i]:.4f}"
+            )
+        return "\n".join(lines)
+
+
+def individual_fairness(
+    model: Any,
+    X: DataFrame | ArrayLike,
+    *,
+    tau: float | Sequence[float],
+    free: Collection[str] = (),
+    domain: Domain | Mapping[str, Any] | None = None,
+    reference: DataFrame | ArrayLike | None = None,
+    predictions: ArrayLike | None = None,
+    rng: np.random.Generator | int | None = None,
+) -> SimilarityReport:
+    """Measure whether people who are similar get the same label, and whether they must.
+
+    People are similar if they have the same categories and no number differs by more than tau,
+    scaled to [0, 1] by its bounds. That is the l-infinity distance of scaled numbers and one-hot
+    categories. Pairs: a person is consistent if all similar people here have the same label.
+    Certified: if every input there may be within tau has it; that needs a model whose rules come
+    from a tree. Who is certified is consistent, always. One computation answers every tau, exactly.
+
+    Parameters
+    ----------
+    model
+        Anything with `predict`, and `rules` if it has some; a decision tree of scikit-learn's; or
+        predictions (n,) in {0, 1}, of which nothing is certified.
+    X
+        n people: a data frame of numbers and pandas categoricals, or a matrix, as the model takes
+        them. Numbers are compared as models see them, in single precision.
+    tau
+        One or several, in [0, 1).
+    free
+        Features that may have any value: people who differ in them are similar all the same.
+    domain
+        Public bounds of numbers: lists by feature, as a data set declares them; or a `Domain`,
+        which may know of more features than these.
+    reference
+        People whose least and greatest values scale numbers without bounds; X by default.
+    predictions
+        (n,) what the model said of these people, if it has been asked before.
+    rng
+        For a model that draws: a generator, or a seed.
+
+    Returns
+    -------
+    SimilarityReport
+        Distances of everybody, and the shares for every tau.
+
+    Raises
+    ------
+    InputError
+        If a tau, a free or a declared feature is none, a number is the same for everybody and
+        without bounds, a value is missing, or the rules do not predict what the model predicts.
+
+    Notes
+    -----
+    A sensitive attribute that is no feature is free: people who differ in nothing else are similar.
+    A model that is told it to predict treats them differently in pairs.
+
+    References
+    ----------
+    Dwork, Hardt, Pitassi, Reingold, Zemel: Fairness through Awareness. ITCS 2012. Ranzato, Urban,
+    Zanella: Fairness-Aware Training of Decision Trees by Abstract Interpretation. CIKM 2021. See
+    docs/individual-fairness.md.
+
+    Examples
+    --------
+    >>> import fpbench, numpy as np
+    >>> ages, hired = np.array([[20.0], [21.0], [40.0], [60.0]]), [0, 1, 1, 1]
+    >>> report = fpbench.individual_fairness(hired, ages, tau=[0.01, 0.1])
+    >>> report.pair_consistency.tolist(), report.isolated.tolist()
+    ([1.0, 0.5], [1.0, 0.5])
+    """
+    taus = _taus(tau)
+    if isinstance(free, str) or not isinstance(free, Collection):
+        raise InputError(f"free: must be a list of features, not {free!r}")
+    features = frame_or_matrix(X)
+    generator = np.random.default_rng(rng)
+    if predictions is None:
+        labels, rules = predicted(model, features, generator)
+    else:
+        labels, rules = zero_one("predictions", predictions), rules_of(model)
+        if len(labels) != len(features):
+            raise InputError(f"predictions: has {len(labels)} values, and X {len(features)} rows")
+    public = domain if isinstance(domain, Domain) or domain is None else Domain.of(domain)
+    names = _names(rules, features)
+    placed = place(features, domain=public, reference=reference, free=free, names=names)
+    if public is not None and public is not domain:  # written for these people: a typo is silent
+        public.check_names(placed.names)
+    most = float(taus.max())
+    other, anybody = nearest_people(placed, labels, most)
+    region, note = _certified(rules, features, placed, labels, most)
+    ranged = tuple(n for n, s in zip(placed.numbers, placed.scales, strict=True) if s == "range")
+    return SimilarityReport(
+        taus, labels, other, anybody, region, note, tuple(str(name) for name in free), ranged
+    )
+
+
+def _taus(given: float | Sequence[float]) -> NDArray[np.float64]:
+    """One or several tau (T,)."""
+    values: list[Any] = [given] if np.ndim(given) == 0 else list(given)  # type: ignore[arg-type]
+    if not values:
+        raise InputError("tau: is empty")
+    for value in values:
+        number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+        if not number or not 0 <= value < 1:
+            raise InputError(
+                f"tau: must be at least 0 and below 1, where people of different categories would "
+                f"be similar, not {value!r}"
+            )
+    return np.array(values, dtype=np.float64)
+
+
+def _names(rules: Rules | None, features: Any) -> tuple[str, ...]:
+    """Names of the columns of a matrix, if a tree knows them."""
+    if hasattr(features, "columns") or rules is None or rules.branches is None:
+        return ()
+    return tuple(column.feature for column in rules.branches.columns)
+
+
+def _certified(
+    rules: Rules | None, features: Any, placed: Placed, labels: Codes, most: float
+) -> tuple[NDArray[np.float64] | None, str | None]:
+    """Distances to the nearest input of another label, or why they are not known."""
+    if rules is None:
+        return None, "the model has no rules"
+    if not np.array_equal(rules.predict(features), labels):
+        raise InputError("the rules of the model do not predict what it predicts")
+    if rules.branches is None:
+        return None, "the rules of the model do not come from a tree"
+    region = nearest_region(rules.branches, placed, labels, most)
+    if region is None:
+        return None, "the tree takes other features than these"
+    return region, None
+
+
+def _share_above(distances: NDArray[np.float64], taus: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Shares (T,) of distances (n,) that are greater than each tau."""
+    shares: NDArray[np.float64] = (distances[:, None] > taus).mean(axis=0)
+    return shares

@@ -1,0 +1,288 @@
+"""Who is similar to whom: people on a common scale, and how far the nearest ones are."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fpbench.base.errors import DataError, InputError, nearest
+from fpbench.components.records import Codes
+from fpbench.data.domain import Domain
+from fpbench.models.encoding import encode
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+_Floats: TypeAlias = NDArray[np.float64]
+
+Scale: TypeAlias = Literal["declared", "range"]
+"""Where the ends of a number's scale come from: declared publicly, or read off people."""
+
+_APART = 4.0
+"""Between people of different categories, who are never similar: more than any tau."""
+
+
+@dataclass(frozen=True, eq=False)
+class Placed:
+    """Where n people are: numbers on a scale from 0 to 1, and categories.
+
+    The distance of two people of equal categories is the greatest difference of their numbers. Of
+    different categories it would be 1 or more, one-hot, and no tau is.
+    """
+
+    names: tuple[str, ...]
+    """All features."""
+    numbers: tuple[str, ...]
+    """Those that are numbers."""
+    at: _Floats
+    """(n, numbers) scaled values, column after column in memory; anything for a free number."""
+    low: _Floats
+    width: _Floats
+    """(numbers,) what is subtracted from a number, and what that is divided by."""
+    scales: tuple[Scale | None, ...]
+    """(numbers,) where these come from; None for a free number, which has no scale."""
+    words: dict[str, tuple[str, ...]]
+    """The categories of each other feature."""
+    codes: dict[str, Codes]
+    """(n,) which of them each person has; -1 for a missing one."""
+    free: frozenset[str]
+    """Features that may have any value: they tell nobody apart."""
+
+    def __len__(self) -> int:
+        return len(self.at)
+
+    def scaled(self, number: NDArray[np.intp], values: NDArray[np.float32]) -> _Floats:
+        """Values (m,) of numbers (m,) on the same scale, by the same operations as people's.
+
+        They are rounded as people's are, so that a value between two others stays there.
+        """
+        found: _Floats = (values.astype(np.float64) - self.low[number]) / self.width[number]
+        return found
+
+    def profiles(self) -> NDArray[np.intp]:
+        """A code (n,) of the categories of each person, the free ones apart, in 0..P-1."""
+        found = np.zeros(len(self), dtype=np.int64)
+        most = 1
+        for name, words in self.words.items():
+            if name in self.free:
+                continue
+            base = len(words) + 1
+            if most > np.iinfo(np.int64).max // base:  # more combinations than there are numbers
+                found = np.unique(found, return_inverse=True)[1].astype(np.int64)
+                most = len(self)
+            found = found * base + (self.codes[name] + 1)
+            most *= base
+        return np.unique(found, return_inverse=True)[1].astype(np.intp)
+
+
+def place(
+    features: DataFrame | ArrayLike,
+    *,
+    domain: Domain | None = None,
+    reference: DataFrame | ArrayLike | None = None,
+    free: Collection[str] = (),
+    names: Collection[str] = (),
+) -> Placed:
+    """Put people on a common scale.
+
+    Parameters
+    ----------
+    features
+        n rows: a data frame of numbers and pandas categoricals, or a matrix of numbers.
+    domain
+        Declared bounds, between which a number lies in [0, 1].
+    reference
+        People whose least and greatest value are the ends of a number without bounds; those who
+        are placed, by default.
+    free
+        Features that may have any value.
+    names
+        Names of the columns of a matrix; x0, x1, ... by default.
+
+    Raises
+    ------
+    InputError
+        If there is nobody or no such free feature, or a number has no scale: it is without bounds,
+        and the reference has one value only.
+    DataError
+        If a feature is neither a number nor a categorical, or a number is missing or infinite.
+    """
+    features = frame_or_matrix(features)
+    numbers, values, words, codes = _read(features, names)
+    known = _named(features) if hasattr(features, "columns") else numbers
+    for name in known:
+        if known.count(name) > 1:
+            raise InputError(f"X: two features are called {name!r}")
+    if not len(values):
+        raise InputError("X: is empty")
+    for name in free:
+        if name not in known:
+            raise InputError(
+                f"free: no feature {name!r}; {nearest(str(name), known)} A sensitive attribute "
+                "that is no feature is free already"
+            )
+    domain = domain or Domain()
+    for name, found in words.items():  # a category that nobody has is one all the same
+        words[name] = (*found, *(w for w in domain.categories.get(name, ()) if w not in found))
+    ends = values
+    if reference is not None:
+        others, ends, *_ = _read(frame_or_matrix(reference), names)
+        if others != numbers:
+            raise InputError("reference: has other numeric features than X")
+    low, width, scales = _scales(numbers, ends, domain, frozenset(free))
+    at = np.empty(values.shape, dtype=np.float64, order="F")
+    np.subtract(values, low, out=at, dtype=np.float64)
+    at /= width
+    return Placed(known, numbers, at, low, width, scales, words, codes, frozenset(free))
+
+
+def frame_or_matrix(given: Any) -> Any:
+    """A data frame of pandas as it is, and anything else as a matrix.
+
+    Raises
+    ------
+    DataError
+        If it is no matrix.
+    """
+    if hasattr(given, "columns") and hasattr(given, "iloc"):
+        return given
+    try:
+        matrix = np.asarray(given)
+    except ValueError:  # rows of different lengths
+        raise DataError("X: must be a data frame, or a matrix of numbers") from None
+    if matrix.ndim != 2:
+        raise DataError(
+            f"X: must be a data frame, or a matrix of numbers; it has {matrix.ndim} dimensions"
+        )
+    return matrix
+
+
+def nearest_people(placed: Placed, labels: Codes, most: float) -> tuple[_Floats, _Floats]:
+    """How far away the nearest person of the other label, and anybody else, is.
+
+    Exact, and without looking at every pair: people of one place are one, and places are found in
+    a k-d tree, in which combinations of categories lie far apart. Its distances are greatest
+    differences, and it compares them as they are, so that no rounding decides.
+
+    Parameters
+    ----------
+    placed
+        Where n people are.
+    labels
+        (n,) what is predicted of them, in {0, 1}.
+    most
+        How far to look.
+
+    Returns
+    -------
+    other, anybody
+        (n,) distances; infinite where they are greater than `most`.
+    """
+    spots, spot, people, has = _spots(placed, labels)
+    beyond = float(np.nextafter(most, np.inf))  # the tree takes what is less than this
+    both = has[0] & has[1]
+    other = np.where(both, 0.0, np.inf)
+    profile = spots[:, -1]
+    for label in (0, 1):
+        asks = has[label] & ~both
+        asks &= np.isin(profile, profile[has[1 - label]])
+        other[asks] = _nearest(spots[has[1 - label]], spots[asks], 1, beyond)
+    anybody = np.where(people > 1, 0.0, np.inf)
+    alone = people == 1
+    anybody[alone] = _nearest(spots, spots[alone], 2, beyond)
+    return other[spot], anybody[spot]
+
+
+def _nearest(among: _Floats, of: _Floats, which: int, beyond: float) -> _Floats:
+    """Distances to the nearest (1) or second nearest (2) of some spots, if less than `beyond`."""
+    from scipy.spatial import cKDTree
+
+    if not len(of) or not len(among):
+        return np.full(len(of), np.inf)
+    tree = cKDTree(among)
+    found: _Floats = tree.query(of, k=[which], p=np.inf, distance_upper_bound=beyond)[0][:, 0]
+    return found
+
+
+def _spots(
+    placed: Placed, labels: Codes
+) -> tuple[_Floats, NDArray[np.intp], NDArray[np.intp], NDArray[np.bool_]]:
+    """Places of people (m, coordinates), whose is which (n,), how many, and of which label."""
+    fixed = [i for i, name in enumerate(placed.numbers) if name not in placed.free]
+    columns = [placed.at[:, i] for i in fixed]
+    profile = placed.profiles()
+    order = np.lexsort([*columns, profile])
+    coordinates = np.column_stack([*columns, _APART * profile])[order]
+    first = np.ones(len(order), dtype=np.bool_)
+    first[1:] = (coordinates[1:] != coordinates[:-1]).any(axis=1)
+    spot = np.empty(len(order), dtype=np.intp)
+    spot[order] = np.cumsum(first) - 1
+    counts = np.bincount(2 * spot + labels, minlength=2 * int(first.sum())).reshape(-1, 2)
+    return coordinates[first], spot, counts.sum(axis=1), counts.T > 0
+
+
+def _named(features: Any) -> tuple[str, ...]:
+    return tuple(str(name) for name in features.columns)
+
+
+def _read(
+    features: Any, names: Collection[str]
+) -> tuple[tuple[str, ...], NDArray[np.float32], dict[str, tuple[str, ...]], dict[str, Codes]]:
+    """Numbers as models see them, categories, and who has which."""
+    words: dict[str, tuple[str, ...]] = {}
+    codes: dict[str, Codes] = {}
+    if hasattr(features, "columns"):
+        for name, column in features.select_dtypes("category").items():
+            words[str(name)] = tuple(str(category) for category in column.cat.categories)
+            codes[str(name)] = column.cat.codes.to_numpy().astype(np.intp)
+        plain = features.select_dtypes(exclude="category")
+        numbers, values = _named(plain), _single(plain)
+    else:
+        values = _single(features)
+        numbers = tuple(names) or tuple(f"x{i}" for i in range(values.shape[1]))
+        if len(numbers) != values.shape[1]:
+            raise InputError(f"X: has {values.shape[1]} columns, not {len(numbers)}")
+    for i in np.flatnonzero(~np.isfinite(values).all(axis=0)):
+        raise DataError(f"the feature {numbers[i]!r} has missing or infinite values")
+    return numbers, values, words, codes
+
+
+def _single(given: Any) -> NDArray[np.float32]:
+    """Numbers (n, numbers) of single precision, as models see them."""
+    with np.errstate(over="ignore"):  # what becomes infinite is refused
+        if hasattr(given, "columns"):
+            return encode(given)
+        try:
+            return np.asarray(given, dtype=np.float32)
+        except (TypeError, ValueError):
+            raise DataError("X: must be a data frame, or a matrix of numbers") from None
+
+
+def _scales(
+    numbers: tuple[str, ...], ends: NDArray[np.float32], domain: Domain, free: frozenset[str]
+) -> tuple[_Floats, _Floats, tuple[Scale | None, ...]]:
+    """What to subtract and to divide by, and where it comes from."""
+    low, width = np.zeros(len(numbers)), np.ones(len(numbers))
+    scales: list[Scale | None] = []
+    for i, name in enumerate(numbers):
+        if name in free:
+            scales.append(None)
+            continue
+        if name in domain.bounds:
+            low[i], high = domain.bounds[name]
+            scales.append("declared")
+        else:
+            low[i], high = float(ends[:, i].min()), float(ends[:, i].max())
+            scales.append("range")
+        width[i] = high - low[i]
+        if not width[i] > 0:
+            raise InputError(
+                f"the feature {name!r} is {low[i]:g} for everybody, and so has no scale that says "
+                f"how similar two values are; declare its bounds, domain = {{ {name!r} = "
+                "[low, high] }, or drop it, or let it be free"
+            )
+    return low, width, tuple(scales)

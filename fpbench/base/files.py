@@ -1,0 +1,152 @@
+"""The one way to open a file that a stranger may have made, and to write one beside it.
+
+A run directory may come from anybody. Its files are regular files of its own: a link may lead to
+any file of this user, a pipe makes whoever opens it wait, a device may do anything once it is
+opened. Nothing else in fpbench opens a file of a run directory by itself (`tests/test_files.py`).
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import tempfile
+from pathlib import Path
+
+from fpbench.base.errors import StoreError
+
+MATRIX_BYTES = 2**24
+"""Bytes of a matrix: one that lists a million seeds has fewer."""
+STORE_BYTES = 2**34
+"""Bytes of a store or of its log: a million cells of 24 measures take a fortieth."""
+MATRIX_NAMES = ("matrix.toml", "matrix.json")
+"""What a run directory calls its copy of the matrix."""
+
+# Not to follow a link, not to wait for a pipe, and bytes as they are (Windows).
+_GUARDED = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+_KINDS = (
+    (stat.S_ISLNK, "it is a link; a run directory holds its own files"),
+    (stat.S_ISDIR, "it is a directory, not a file"),
+    (stat.S_ISFIFO, "it is a pipe, not a file"),
+    (stat.S_ISSOCK, "it is a socket, not a file"),
+    (stat.S_ISREG, ""),
+)
+
+
+def open_file(file: Path, *, most: int, flags: int = os.O_RDONLY, named: bool = False) -> int:
+    """Open a regular file that has no other name; gives its descriptor.
+
+    Parameters
+    ----------
+    file
+        The file.
+    most
+        How many bytes it may have.
+    flags
+        To read, to write, and whether to create it, as `os.open` takes them.
+    named
+        Whether the user named this very file: a link is followed then, and hard links do not
+        matter.
+
+    Raises
+    ------
+    OSError
+        If it cannot be opened, is of another kind, has another name, or is larger.
+    """
+    if os.path.lexists(file):  # before it is opened, which some devices notice
+        check_file(file, most=most, named=named)
+    elif not flags & os.O_CREAT:
+        raise OSError(errno.ENOENT, os.strerror(errno.ENOENT), str(file))
+    links = getattr(os, "O_NOFOLLOW", 0) if named else 0
+    descriptor = os.open(file, flags | _GUARDED & ~links, 0o644)
+    try:  # once more: it may have been replaced in between
+        _check(os.fstat(descriptor), file, most, named)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def check_file(file: Path, *, most: int, named: bool = False) -> None:
+    """Refuse what `open_file` refuses, without opening it.
+
+    Raises
+    ------
+    OSError
+        If it is not there, is no regular file, has another name, or is larger.
+    """
+    _check(os.stat(file, follow_symlinks=named), file, most, named)
+
+
+def _check(status: os.stat_result, file: Path, most: int, named: bool) -> None:
+    why = next(
+        (why for holds, why in _KINDS if holds(status.st_mode)), "it is a device, not a file"
+    )
+    if not why and status.st_nlink > 1 and not named:
+        why = "it has another name (a hard link); copy the directory, and use the copy"
+    if not why and status.st_size > most:
+        why = f"it is larger than {most // 2**20:,} MiB"
+    if why:
+        raise OSError(errno.EINVAL, why, str(file))
+
+
+def read_file(file: Path, *, most: int, named: bool = False) -> bytes:
+    """The content of a file; see `open_file`.
+
+    Raises
+    ------
+    OSError
+        If it cannot be opened or read, or is larger than `most`.
+    """
+    with os.fdopen(open_file(file, most=most, named=named), "rb") as stream:
+        content = stream.read(most + 1)
+    if len(content) > most:  # it has grown, or does not say how long it is
+        raise OSError(errno.EFBIG, f"it is larger than {most // 2**20:,} MiB", str(file))
+    return content
+
+
+def read_matrix(directory: Path) -> tuple[Path, bytes] | None:
+    """The matrix file of a run directory, and its content; None if there is none.
+
+    Raises
+    ------
+    StoreError
+        If it is there, and cannot be read or is refused.
+    """
+    for name in MATRIX_NAMES:
+        if os.path.lexists(file := directory / name):
+            try:
+                return file, read_file(file, most=MATRIX_BYTES)
+            except OSError as error:
+                why = error.strerror or error
+                raise StoreError(f"{file}: cannot be read: {why}") from error
+    return None
+
+
+def write_file(file: Path, content: str | bytes) -> None:
+    """Write a file whole or not at all; a link is replaced, not followed."""
+    descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
+    part = Path(name)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(content.encode() if isinstance(content, str) else content)
+        part.chmod(0o644)
+        part.replace(file)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def identify(file: Path) -> tuple[int, int] | None:
+    """What tells a file from another that takes its name later; None if it is not there."""
+    try:
+        status = os.stat(file, follow_symlinks=False)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+__all__ = [
+    "MATRIX_BYTES", "MATRIX_NAMES", "STORE_BYTES", "check_file", "identify", "open_file",
+    "read_file", "read_matrix", "write_file",
+]  # fmt: skip

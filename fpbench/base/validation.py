@@ -1,0 +1,93 @@
+"""Data checked against a pydantic model, with one clear error about the first thing wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from fpbench.base.errors import MatrixError, nearest
+
+
+def validated(
+    model: type[BaseModel], data: dict[str, Any], where: str, also: Iterable[str] = ()
+) -> Any:
+    """An instance of a pydantic model, or one clear error about the first thing wrong.
+
+    Parameters
+    ----------
+    model
+        What the data must be.
+    data
+        Keys and values, as a user wrote them.
+    where
+        Where they stand, for the message.
+    also
+        Keys that are valid beside those of the model, for the message.
+
+    Raises
+    ------
+    MatrixError
+        Says where, which key, which value, and the nearest valid name.
+    """
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+    key, tags = _key(first["loc"], data, missing=first["type"] == "missing")
+    said, message, hint = first["input"], first["msg"].removeprefix("Value error, "), ""
+    match first["type"]:
+        case "extra_forbidden":
+            valid = nearest(key.rpartition(".")[2], _keys(model, key, tags, also))
+            raise MatrixError(f"{where}: unknown key {key!r}; {valid}")
+        case "missing":
+            raise MatrixError(f"{where}: needs a value for {key!r}")
+        case "union_tag_not_found":
+            raise MatrixError(f'{where}: {key}: needs use = "NAME"')
+        case "union_tag_invalid":
+            use, uses = first["ctx"]["tag"], _literals(first["ctx"]["expected_tags"])
+            raise MatrixError(f"{where}: {key}: unknown use {use!r}; {nearest(use, uses)}")
+        case "model_attributes_type":
+            message = "must be a table"
+        case "literal_error" if isinstance(said, str):
+            hint = "; " + nearest(said, _literals(first["ctx"]["expected"]))
+    unlike = "" if isinstance(said, dict | BaseModel) else f", not {said!r}"
+    # A default that was not written, or the whole, may be what is wrong.
+    place = ": ".join(filter(None, (where, key or ".".join(tags))))
+    raise MatrixError(f"{place}: {message[:1].lower()}{message[1:]}{unlike}{hint}")
+
+
+def _key(path: tuple[int | str, ...], data: Any, *, missing: bool) -> tuple[str, list[str]]:
+    """The key that a path of pydantic's leads to, and the types of unions that it names."""
+    key, tags = [], []
+    for part in path:
+        place = isinstance(part, int) and isinstance(data, list | tuple) and part < len(data)
+        if place or (isinstance(data, dict) and part in data):
+            data = data[part]
+            key.append(str(part))
+        else:
+            tags.append(str(part))
+    return ".".join([*key, tags.pop()] if missing else key), tags
+
+
+def _keys(model: type[BaseModel], key: str, tags: list[str], also: Iterable[str]) -> list[str]:
+    """The keys that are valid where an unknown one stands."""
+    outer, _, inner = key.partition(".")
+    if not (inner and outer in model.model_fields):
+        return [*model.model_fields, *also]
+    models = {m: m.model_fields.get("use") for m in _models(model.model_fields[outer].annotation)}
+    told = (m for m, use in models.items() if use is None or {*get_args(use.annotation)} & {*tags})
+    return [name for m in told for name in m.model_fields]
+
+
+def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+    """The models that a value may be, or hold."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from _models(inner)
+
+
+def _literals(expected: str) -> list[str]:
+    return [name.strip(" '") for name in expected.replace(" or ", ", ").split(", ")]

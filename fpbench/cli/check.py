@@ -1,0 +1,68 @@
+"""The `check` and `new` commands, for authors of plugins."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fpbench.cli.screen import console
+from fpbench.components.names import KINDS
+
+
+def check(
+    package: Annotated[
+        str,
+        typer.Argument(
+            help="Name of an installed distribution, or path of a package's folder or a module.",
+            metavar="PACKAGE_OR_PATH",
+        ),
+    ],
+    broken: Annotated[
+        bool, typer.Option("--broken", help="Show only laws that are broken.")
+    ] = False,
+) -> None:
+    """Test that the components of a plugin keep the laws of their kinds.
+
+    Exit code 0: all laws kept or skipped; 1: some broken; 2: bad input, or nothing to test.
+    """
+    from fpbench.testing import Outcome, checks
+
+    counts = dict.fromkeys(Outcome, 0)
+    last = ""
+    for one in checks(package):
+        verdict = one()
+        counts[verdict.outcome] += 1
+        if broken and verdict.outcome is not Outcome.BROKEN:
+            continue
+        if last != str(one.case):
+            last = str(one.case)
+            console.heading(f"{last}  ({one.case.entry.source})")
+        console.listing([(verdict.line(one.law.words),)])
+    typer.echo(", ".join(f"{count} {outcome}" for outcome, count in counts.items()))
+    if counts[Outcome.BROKEN]:
+        raise typer.Exit(1)
+
+
+def new(
+    kind: Annotated[str, typer.Argument(help=f"One of {', '.join(KINDS)}.", metavar="KIND")],
+    name: Annotated[
+        str,
+        typer.Argument(help="Name of the component: lower case, words joined by hyphens."),
+    ],
+    directory: Annotated[
+        Path, typer.Option(help="Where the folder of the package is made.")
+    ] = Path(),
+) -> None:
+    """Write a small, complete package with a component, that passes its own tests."""
+    from fpbench.testing.scaffold import write_package
+
+    made = write_package(kind, name, directory)
+    typer.echo(f"package: {made}")
+    console.listing(
+        [
+            (f"pip install -e {made}", "# make it known to fpbench"),
+            (f"fpbench check {made}", "# the laws of its kind"),
+            (f"pytest {made}", "# its own tests"),
+            (f"fpbench run {made / 'example.toml'}", "# a matrix that uses it"),
+        ]
+    )

@@ -1,0 +1,58 @@
+"""The `data` commands."""
+
+from typing import Annotated
+
+import typer
+
+from fpbench.cli.groups import Command, NoThirdParty, group
+
+app = group("data", "Data files: where they are looked for, fetched, verified.")
+
+Names = Annotated[list[str] | None, typer.Argument(help="Datasets; all if not given.")]
+Set = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", help="A parameter of the dataset; may be given often.", metavar="KEY=VALUE"
+    ),
+]
+
+
+@app.command("list", cls=Command)
+def data_list(no_third_party: NoThirdParty = False) -> None:
+    """List every dataset, what is known of it, and where its files are."""
+    from fpbench.cli.screen import data_sets as data_listings
+    from fpbench.components.catalog import discover
+
+    data_listings.show_data(discover())
+
+
+@app.command(cls=Command)
+def fetch(
+    names: Annotated[list[str], typer.Argument(help="Datasets.", metavar="NAME...")],
+    settings: Set = None,
+    no_third_party: NoThirdParty = False,
+) -> None:
+    """Download what is missing of datasets, or is not the known original."""
+    from fpbench.cli.screen import data_sets as data_listings
+    from fpbench.components.catalog import discover
+
+    data_listings.fetch(discover(), names, data_listings.parsed(settings or []))
+
+
+@app.command(cls=Command)
+def verify(names: Names = None, no_third_party: NoThirdParty = False) -> None:
+    """Compare files with the known originals; exit code 1 if one differs."""
+    from fpbench.cli.screen import data_sets as data_listings
+    from fpbench.components.catalog import discover
+
+    if not data_listings.verify(discover(), names or []):
+        raise typer.Exit(1)
+
+
+@app.command(cls=Command)
+def path() -> None:
+    """Show the directories in which data is looked for, first match wins."""
+    from fpbench.data.data_files import DataHome
+
+    for directory in DataHome.default().directories:
+        typer.echo(str(directory))

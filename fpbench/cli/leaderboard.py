@@ -1,0 +1,291 @@
+"""The commands that rank a run and compare two: `leaderboard` and `compare`."""
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fpbench.base.errors import InputError, nearest
+from fpbench.cli.groups import Output
+from fpbench.cli.screen import console
+from fpbench.components.names import KINDS
+
+if TYPE_CHECKING:
+    from fpbench.api.run_on_disk import Run
+    from fpbench.results.ranking import Leaderboard, Line
+    from fpbench.results.sheet import Sheet
+
+
+class Form(StrEnum):
+    """How tables are written."""
+
+    TABLE = "table"
+    MARKDOWN = "markdown"
+    LATEX = "latex"
+    HTML = "html"
+    JSON = "json"
+
+
+RunDirectory = Annotated[Path, typer.Argument(help="Run directory.", metavar="RUN")]
+Where = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Only rows with this; may be given often. learner=pate*, epsilon<=1, seed<5.",
+        metavar="FILTER",
+    ),
+]
+Top = Annotated[int | None, typer.Option(min=1, help="Show so many lines.")]
+Every = Annotated[
+    bool, typer.Option("--all", help="Show all lines; a terminal shows 100 of a table otherwise.")
+]
+Json = Annotated[bool, typer.Option("--json", help="The same as --format json.")]
+Asked = Annotated[Form, typer.Option("--format", help="How tables are written.")]
+
+
+def leaderboard(
+    run: RunDirectory,
+    by: Annotated[str | None, typer.Option(help="Measure to rank by.")] = None,
+    view: Annotated[
+        str,
+        typer.Option(
+            help="combinations, attacks, correctors, defences, mechanisms or pareto.",
+            metavar="VIEW",
+        ),
+    ] = "combinations",
+    where: Where = None,
+    group: Annotated[
+        str | None, typer.Option(help="A leaderboard for each label of a kind.", metavar="KIND")
+    ] = None,
+    sort: Annotated[
+        str | None,
+        typer.Option(help="Show lines in the order of this column; ranks stay.", metavar="COLUMN"),
+    ] = None,
+    columns: Annotated[
+        str | None, typer.Option(help="Measures to show, with commas between.", metavar="NAMES")
+    ] = None,
+    top: Top = None,
+    every: Every = False,
+    together: Annotated[
+        bool, typer.Option("--together", help="Rank together what is not comparable.")
+    ] = False,
+    form: Asked = Form.TABLE,
+    as_json: Json = False,
+    output: Output = None,
+) -> None:
+    """Rank the combinations of a run, or its attacks, correctors, defences, mechanisms.
+
+    Neighbours that seeds do not tell apart share a rank (=1).
+    """
+    from fpbench.api.run_on_disk import load
+    from fpbench.results.views import check_view
+
+    made, asked, lines = load(run), Form.JSON if as_json else form, _lines(top, every)
+    check_view(view)
+    if view == "pareto":
+        if by or group or sort or columns or together:
+            raise InputError("the view 'pareto' takes no --by, --group, --sort, --columns, "
+                             "--together: it ranks nothing")  # fmt: skip
+        _fronts(made, where or [], asked, output, lines)
+        return
+    boards = [
+        _ordered(board, sort) for board in _boards(made, by, view, where or [], group, together)
+    ]
+    if not boards:
+        made.leaderboard(by, view=view, where=where or [])  # says why there is none
+    measures = [name.strip() for name in (columns or "").split(",") if name.strip()]
+    _check_columns(boards, measures)
+    if asked is Form.TABLE and output is None:
+        from fpbench.cli.screen.results import show_leaderboards
+
+        show_leaderboards(boards, measures, lines)
+        return
+    _write(_text(boards, asked, measures, top), output)
+
+
+def _lines(top: int | None, every: bool) -> int | None:
+    """How many lines of a table to show; None if nobody said."""
+    if top and every:
+        raise InputError("--top and --all contradict each other")
+    return sys.maxsize if every else top
+
+
+def _show(sheets: "Sequence[Sheet]") -> None:
+    from fpbench.cli.screen import results as boards
+
+    for sheet in sheets:
+        boards.show_sheet(sheet)
+
+
+def _boards(
+    made: "Run", by: str | None, view: str, where: Sequence[str], group: str | None, together: bool
+) -> "Iterator[Leaderboard]":
+    """The leaderboards of a view; for each label of a kind if asked for."""
+    if group is None:
+        yield from made.leaderboards(by, view=view, where=where, together=together)
+        return
+    if group not in KINDS:
+        raise InputError(f"unknown kind to group by: {group!r}; {nearest(group, KINDS)}")
+    for label in made.labels(group, where):
+        mine = [*where, f"{group}={label}"]
+        for board in made.leaderboards(by, view=view, where=mine, together=together):
+            if group in board.kinds:
+                yield board
+            else:
+                scope = ", ".join(filter(None, (f"{group} {label}", board.scope)))
+                yield replace(board, scope=scope)
+
+
+def _ordered(board: "Leaderboard", column: str | None) -> "Leaderboard":
+    """The lines in the order of a label or a measure, its best first."""
+    from fpbench.matrix.ordering import least_first
+
+    if column is None:
+        return board
+    if column in board.kinds:
+        return _in_order(board, sorted(board.lines, key=lambda x: x.labels[column]))
+    measured = {name for line in board.lines for name in line.measures}
+    if column not in measured:
+        known = [*board.kinds, *measured]
+        raise InputError(f"unknown column {column!r} to sort by; {nearest(column, known)}")
+    sign = 1 if least_first(column) else -1
+    lines = sorted(
+        board.lines,
+        key=lambda x: (False, sign * x.measures[column].mean)
+        if column in x.measures else (True, 0.0),
+    )  # fmt: skip
+    return _in_order(board, lines)
+
+
+def _in_order(board: "Leaderboard", lines: "Sequence[Line]") -> "Leaderboard":
+    """Other lines stand above each than those it was compared with, so that p-values go."""
+    return replace(board, lines=tuple(replace(line, p_above=None) for line in lines))
+
+
+def _check_columns(boards: "Sequence[Leaderboard]", measures: Sequence[str]) -> None:
+    measured = {name for board in boards for line in board.lines for name in line.measures}
+    for name in measures:
+        if name not in measured:
+            raise InputError(f"unknown measure {name!r} to show; {nearest(name, measured)}")
+
+
+def _text(
+    boards: "Sequence[Leaderboard]", form: Form, measures: Sequence[str], top: int | None
+) -> str:
+    from fpbench.results import leaderboard as board_columns
+    from fpbench.results import other_sheets as board_data
+
+    if form is Form.JSON:
+        return _json([board_data.data(replace(each, lines=each.lines[:top])) for each in boards])
+    return _written([board_columns.sheet(board, None, measures, top) for board in boards], form)
+
+
+def _json(data: object) -> str:
+    text = json.dumps(data, indent=2, allow_nan=False)
+    return text.replace("\x7f", r"\u007f")  # the one control letter that JSON leaves as it is
+
+
+def _written(sheets: "Sequence[Sheet]", form: Form) -> str:
+    from fpbench.results import sheet as writing
+
+    made = {Form.LATEX: writing.latex, Form.HTML: writing.html}.get(form, writing.markdown)
+    return made(sheets)
+
+
+def _write(text: str, output: Path | None) -> None:
+    if output is None:
+        console.show_text(text)
+    else:
+        output.write_text(text + "\n", encoding="utf-8")
+
+
+def _fronts(
+    made: "Run", where: Sequence[str], form: Form, output: Path | None, most: int | None
+) -> None:
+    from fpbench.results import other_sheets as board_data
+    from fpbench.results import pareto
+
+    fronts = made.pareto(where)
+    if not fronts:
+        raise InputError(f"{made.path}: has no attack on a learner, so no leak and no front")
+    if form is Form.JSON:
+        _write(_json(pareto.as_data(fronts)), output)
+        return
+    sheets = [board_data.front_sheet(front, most) for front in fronts]
+    if form is Form.TABLE and output is None:
+        _show(sheets)
+    else:
+        _write(_written(sheets, form), output)
+
+
+def compare(
+    old: Annotated[Path, typer.Argument(help="Run directory.", metavar="RUN")],
+    new: Annotated[Path, typer.Argument(help="The run to compare it with.", metavar="RUN")],
+    by: Annotated[str | None, typer.Option(help="Measure to compare; may be any.")] = None,
+    pair: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A label of the first run that another one of the second stands for.",
+            metavar="OLD=NEW",
+        ),
+    ] = None,
+    where: Where = None,
+    top: Top = None,
+    every: Every = False,
+    form: Asked = Form.TABLE,
+    as_json: Json = False,
+    output: Output = None,
+) -> None:
+    """Show two runs side by side: what moved, and whether their seeds tell it.
+
+    Combinations of the same labels are compared at the seeds that both have. Where all labels of a
+    kind differ and each run has one, a new adversary for instance, one stands for the other.
+    """
+    from fpbench.api.run_on_disk import load
+    from fpbench.cli.screen.results import MOST
+    from fpbench.results import contrast
+    from fpbench.results import other_sheets as board_data
+
+    asked, lines = Form.JSON if as_json else form, _lines(top, every)
+    first, second = load(old), load(new)
+    found = contrast.compare(
+        first.results(where), second.results(where), by or second.rank_by,
+        contrast.read_pairs(pair or []),
+    )  # fmt: skip
+    if asked is Form.JSON:
+        _write(_json([board_data.contrast_data(each) for each in found]), output)
+        return
+    on_screen = asked is Form.TABLE and output is None
+    most = MOST if on_screen and lines is None else lines
+    sheets = [board_data.contrast_sheet(each, most) for each in found]
+    if on_screen:
+        _show(sheets)
+    else:
+        _write(_written(sheets, asked), output)
+
+
+def completion(
+    context: typer.Context,
+    shell: Annotated[str, typer.Argument(help="bash, zsh or fish.", metavar="SHELL")],
+) -> None:
+    """Print the script with which a shell completes these commands.
+
+    bash, zsh: eval "$(fpbench completion bash)" in what your shell reads at its start.
+    fish: fpbench completion fish > ~/.config/fish/completions/fpbench.fish
+    """
+    from fpbench.cli.completion import SHELLS, script
+    from fpbench.results.views import VIEWS
+
+    if shell not in SHELLS:
+        raise InputError(f"unknown shell {shell!r}; {nearest(shell, SHELLS)}")
+    forms = [form.value for form in Form]
+    known = {
+        "KIND": list(KINDS), "SHELL": list(SHELLS), "--view": list(VIEWS), "--group": list(KINDS),
+        "--engine": ["inline", "loky", "dask"], "leaderboard --format": forms,
+        "compare --format": forms, "export --format": ["csv", "parquet", "jsonl"],
+    }  # fmt: skip
+    typer.echo(script(shell, context.find_root().command, known))

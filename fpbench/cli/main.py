@@ -1,0 +1,318 @@
+"""The command line. The only module that ends the process.
+
+Commands import what they need when they are called, so that `--help` shows at once.
+"""
+
+import io
+import shlex
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fpbench.base.errors import DataError, FpbenchError, RunLostError
+from fpbench.cli import check as check_cli
+from fpbench.cli import curator as curator_cli
+from fpbench.cli import data as data_cli
+from fpbench.cli import leaderboard as leaderboard_cli
+from fpbench.cli import report as report_cli
+from fpbench.cli import runs as runs_cli
+from fpbench.cli.groups import Command, NoThirdParty, Output, group
+from fpbench.cli.screen import console
+from fpbench.components.names import KINDS, Status
+from fpbench.matrix.sweeps import MAX_CELLS
+
+if TYPE_CHECKING:
+    from fpbench.api.run import Run
+    from fpbench.cli.signals import Stop
+
+
+app = group("fpbench", "Measure what fair machine-learning models give away about people.")
+app.add_typer(data_cli.app)
+app.add_typer(curator_cli.app)
+app.command(cls=Command)(leaderboard_cli.leaderboard)
+app.command(cls=Command)(leaderboard_cli.compare)
+app.command(cls=Command)(leaderboard_cli.completion)
+
+MatrixFile = Annotated[Path, typer.Argument(help="Matrix file (TOML).", metavar="MATRIX")]
+RunDirectory = Annotated[Path, typer.Argument(help="Run directory.", metavar="RUN")]
+Out = Annotated[Path | None, typer.Option(help="Run directory; runs/NAME if not given.")]
+Profile = Annotated[str | None, typer.Option(help="Profile of the matrix, `quick` for instance.")]
+Seeds = Annotated[int | None, typer.Option(help="How many seeds, instead of the matrix's.")]
+Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Worker processes.")]
+MaxCells = Annotated[int, typer.Option(min=1, help="Refuse a matrix that makes more cells.")]
+
+
+class Format(StrEnum):
+    """File formats of an export."""
+
+    CSV = "csv"
+    PARQUET = "parquet"
+    JSONL = "jsonl"
+
+
+def main() -> None:
+    """Run the command line; bad input is one clear message and exit code 2."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # who lacks a letter still shows the rest
+            stream.reconfigure(errors="replace")
+    try:
+        app()
+    except FpbenchError as error:
+        console.error(str(error))
+        sys.exit(1 if isinstance(error, RunLostError) else 2)
+    except BrokenPipeError:  # the reader of our output, `head` for instance, has seen enough
+        sys.stderr.close()
+        sys.exit(141)
+    except OSError as error:  # a place that cannot be read or written, wherever it was touched
+        where = f"{error.filename}: " if error.filename else ""
+        console.error(f"{where}{error.strerror or error}")
+        sys.exit(2)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from fpbench import __version__
+
+        typer.echo(f"fpbench {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="No progress, no leaderboard after a run.")
+    ] = False,
+    plain: Annotated[
+        bool, typer.Option("--plain", help="No colours, frames or drawings, for screen readers.")
+    ] = False,
+) -> None:
+    console.MODE.quiet, console.MODE.plain = quiet, plain
+
+
+@app.command(cls=Command)
+def run(
+    matrix: MatrixFile,
+    profile: Profile = None,
+    seeds: Seeds = None,
+    out: Out = None,
+    jobs: Jobs = 1,
+    engine: Annotated[
+        str | None, typer.Option(help="inline, loky or dask; by default as the jobs need.")
+    ] = None,
+    scheduler: Annotated[
+        str | None, typer.Option(help="Scheduler of a dask cluster: tcp://HOST:PORT.")
+    ] = None,
+    connect_timeout: Annotated[
+        float, typer.Option(help="Seconds in which the scheduler must answer.")
+    ] = 30.0,
+    allow_mismatch: Annotated[
+        bool, typer.Option("--allow-mismatch", help="Workers may have other versions and code.")
+    ] = False,
+    retries: Annotated[
+        int, typer.Option(min=0, help="How often a step that failed is tried again.")
+    ] = 0,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Start anew; an earlier run is moved aside.")
+    ] = False,
+    max_cells: MaxCells = MAX_CELLS,
+    no_third_party: NoThirdParty = False,
+) -> None:
+    """Run what is not yet done of a matrix, then show the leaderboard.
+
+    Exit code 0: all cells done or skipped; 1: some failed, or the run directory was taken away;
+    2: bad input; 130: interrupted.
+    """
+    from fpbench.api import run as api
+    from fpbench.matrix.matrix import read
+
+    checked = read(matrix, profile, seeds, max_cells)
+    said = {"--profile": profile, "--seeds": seeds, "--out": out, "--engine": engine,
+            "--scheduler": scheduler, "--jobs": jobs if jobs > 1 else None,
+            "--retries": retries,
+            "--max-cells": max_cells if max_cells != MAX_CELLS else None,
+            "--allow-mismatch": allow_mismatch, "--no-third-party": no_third_party}  # fmt: skip
+    with _resumable("run", str(matrix), said) as stop, console.RunProgress() as progress:
+        made = api.run(
+            checked, out=out, jobs=jobs, engine=engine, scheduler=scheduler,
+            connect_timeout=connect_timeout, allow_mismatch=allow_mismatch, retries=retries,
+            fresh=fresh, on_plan=progress.planned, on_cell=progress.finished, stop=stop,
+        )  # fmt: skip
+    _show(made)
+    _end(made, progress)
+
+
+@contextmanager
+def _resumable(command: str, name: str, said: Mapping[str, object]) -> Iterator["Stop"]:
+    """End in good order when the user wants it, and say how an interrupted run goes on."""
+    from fpbench.cli.signals import orderly
+
+    try:
+        with orderly(console.stopping) as stop:
+            yield stop
+    except KeyboardInterrupt:
+        options = [w for k, v in said.items() if v for w in ([k] if v is True else [k, str(v)])]
+        again = shlex.join(["fpbench", command, name, *options])
+        console.error(f"interrupted; what is done is kept, and this goes on: {again}")
+        sys.exit(130)
+
+
+def _end(made: "Run", progress: console.RunProgress) -> None:
+    """Say what was skipped and where the rows are, and end with the exit code of a run."""
+    console.show_skipped(progress.skipped)
+    console.show_text(f"run directory: {made.path}")
+    failed = [cell for cell in made.finished if cell.status is Status.FAILED]
+    if failed:
+        console.error(f"{len(failed)} of {len(made.finished)} cells failed")
+        raise typer.Exit(2 if any(cell.bad_input for cell in failed) else 1)
+
+
+def _show(made: "Run") -> None:
+    from fpbench.cli.screen import results as boards
+
+    if not console.MODE.quiet:
+        boards.show_leaderboards(made.leaderboards())
+
+
+@app.command(cls=Command)
+def plan(
+    matrix: MatrixFile,
+    profile: Profile = None,
+    seeds: Seeds = None,
+    out: Out = None,
+    max_cells: MaxCells = MAX_CELLS,
+    no_third_party: NoThirdParty = False,
+) -> None:
+    """Show what would run: cells, unique steps, skips with reasons, rough time."""
+    from fpbench.api import run as api
+    from fpbench.components.catalog import discover
+    from fpbench.data.data_files import DataHome
+    from fpbench.execution.runner import remaining
+    from fpbench.matrix.matrix import read
+    from fpbench.matrix.planner import make_plan
+    from fpbench.store.store import Store
+
+    checked = read(matrix, profile, seeds, max_cells)
+    planned = make_plan(checked, discover(), DataHome.default())
+    if planned.lacking:
+        raise DataError(planned.lacking)
+    directory = out or api.default_directory(checked)
+    done: set[str] = set()
+    seconds = None
+    if (directory / "store.sqlite").exists():
+        with Store(directory) as store:
+            done = store.done() & {cell.key for cell in planned.runnable}
+            means = store.timings()
+        names = [step.name for step in remaining(planned, done)]
+        if all(name in means for name in names):
+            seconds = sum(means[name] for name in names)
+    console.show_plan(planned, seconds, len(done))
+
+
+@app.command(cls=Command)
+def reproduce(
+    name: Annotated[
+        str | None, typer.Argument(help="What to reproduce; a list if not given.", metavar="NAME")
+    ] = None,
+    profile: Annotated[
+        str | None, typer.Option(help="`full`, or a profile of the matrix; quick by default.")
+    ] = None,
+    seeds: Seeds = None,
+    out: Out = None,
+    jobs: Jobs = 1,
+    max_cells: MaxCells = MAX_CELLS,
+    no_third_party: NoThirdParty = False,
+) -> None:
+    """Run a paper's matrix, and print its statements beside our numbers.
+
+    NAME may also be a matrix file that says what it expects. Exit codes as of `run`.
+    """
+    from fpbench.api import reproduce
+    from fpbench.cli.screen import results as boards
+
+    if name is None:
+        console.listing(reproduce.known().items())
+        return
+    matrix = reproduce.find(name, profile, seeds, max_cells)
+    said = {"--profile": profile, "--seeds": seeds, "--out": out,
+            "--jobs": jobs if jobs > 1 else None, "--no-third-party": no_third_party,
+            "--max-cells": max_cells if max_cells != MAX_CELLS else None}  # fmt: skip
+    with _resumable("reproduce", name, said) as stop, console.RunProgress() as progress:
+        made = reproduce.reproduce(
+            matrix, out=out, jobs=jobs, on_plan=progress.planned, on_cell=progress.finished,
+            stop=stop,
+        )  # fmt: skip
+    boards.show_reproduction(made, matrix.title)
+    _end(made.run, progress)
+
+
+@app.command(cls=Command)
+def export(
+    run: RunDirectory,
+    format: Annotated[Format, typer.Option(help="File format.")] = Format.CSV,
+    long: Annotated[bool, typer.Option("--long", help="One row a measure, not a cell.")] = False,
+    output: Output = None,
+) -> None:
+    """Write the rows of a run, tidy."""
+    from fpbench.api import run as api
+    from fpbench.store.export import write
+
+    write(api.load(run).results(), format.value, output, long=long)
+
+
+app.command(cls=Command)(report_cli.report)
+app.command(cls=Command)(report_cli.figure)
+
+
+@app.command(cls=Command)
+def plugins(
+    long: Annotated[
+        bool, typer.Option("--long", help="Import every component and show its summary.")
+    ] = False,
+    trace: Annotated[
+        bool, typer.Option("--trace", help="Show the tracebacks of broken plugins.")
+    ] = False,
+    no_third_party: NoThirdParty = False,
+) -> None:
+    """List what is installed, from which distribution, and what is broken."""
+    from fpbench.cli.screen import catalog as listings
+    from fpbench.components.catalog import discover
+
+    catalog = discover()
+    listings.show_catalog(catalog, long=long)
+    listings.show_broken(catalog, trace=trace)
+
+
+@app.command(cls=Command)
+def describe(
+    kind: Annotated[str, typer.Argument(help=f"One of {', '.join(KINDS)}.", metavar="KIND")],
+    name: Annotated[str, typer.Argument(metavar="NAME")],
+    no_third_party: NoThirdParty = False,
+) -> None:
+    """Show a component: what it does, its parameters, its source."""
+    from fpbench.cli.screen import catalog as listings
+    from fpbench.components.catalog import discover
+
+    listings.show_component(discover(), kind, name)
+
+
+@app.command(cls=Command)
+def doctor(no_third_party: NoThirdParty = False) -> None:
+    """Show what works here, and how to get what does not."""
+    from fpbench.cli.screen import catalog as listings
+    from fpbench.components.catalog import discover
+
+    listings.show_health(discover())
+
+
+app.command(cls=Command)(check_cli.check)
+app.command(cls=Command)(check_cli.new)
+# Commands of their own, not of a group: the lowest typer adds groups with names only.
+app.registered_commands += runs_cli.app.registered_commands

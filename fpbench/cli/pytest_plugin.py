@@ -1,0 +1,110 @@
+"""`pytest --fpbench`: the laws of a plugin's components as tests, one line each.
+
+Without the flag it costs nothing: nothing of fpbench is imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from fpbench.testing import Check
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the flag, and what is to be tested."""
+    group = parser.getgroup("fpbench", "plugins of fpbench")
+    group.addoption(
+        "--fpbench", action="store_true", help="test that plugins keep the laws of fpbench"
+    )
+    group.addoption(
+        "--fpbench-target",
+        metavar="PACKAGE_OR_PATH",
+        help="what --fpbench tests: a distribution or path, not the project that pytest runs in",
+    )
+
+
+def _asked(config: pytest.Config) -> bool:
+    return bool(config.getoption("fpbench") or config.getoption("fpbench_target"))
+
+
+_LINE = "fpbench"
+"""The property of a report that says what became of a law."""
+
+
+class LawBrokenError(Exception):
+    """A broken law; its text is all there is to show."""
+
+
+class LawItem(pytest.Item):
+    """One law, of one component."""
+
+    def __init__(self, *, check: Check, **more: Any) -> None:
+        super().__init__(**more)
+        self.check = check
+
+    def runtest(self) -> None:
+        """Test it."""
+        verdict = self.check()
+        self.user_properties.append((_LINE, verdict.line(str(self.check))))
+        if verdict.outcome == "skipped":
+            pytest.skip(verdict.reason)
+        if verdict.outcome == "broken":
+            raise LawBrokenError(f"{self.check}: {verdict.reason}")
+
+    def repr_failure(self, excinfo: Any, style: Any = None) -> Any:
+        """One line, not a traceback through the kit."""
+        if isinstance(excinfo.value, LawBrokenError):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Any, int | None, str]:
+        """Where it is from, and what it says."""
+        return self.path, None, str(self.check)
+
+
+class Laws(pytest.Collector):
+    """The laws of everything that is tested."""
+
+    def collect(self) -> Iterator[pytest.Item]:
+        """All of them; a usage error if there is nothing to test."""
+        from fpbench.base.errors import FpbenchError
+        from fpbench.testing import checks
+
+        target = self.config.getoption("fpbench_target") or self.config.rootpath
+        try:
+            found = checks(target)
+        except FpbenchError as error:
+            raise pytest.UsageError(f"--fpbench: {error}") from None
+        for check in found:
+            yield LawItem.from_parent(self, name=str(check), check=check)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(
+    session: pytest.Session, config: pytest.Config, items: list[pytest.Item]
+) -> None:
+    """Add the laws to the tests, before any are deselected."""
+    if _asked(config):
+        laws = Laws.from_parent(session, name="fpbench", nodeid="fpbench")
+        items += laws.collect()
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """One readable line a law."""
+    if not _asked(config):
+        return
+    lines = [
+        value
+        for outcome in ("passed", "failed", "skipped")
+        for report in terminalreporter.stats.get(outcome, [])
+        for name, value in report.user_properties
+        if name == _LINE and report.when == "call"
+    ]
+    if lines:
+        terminalreporter.section("laws of fpbench")
+    for line in lines:
+        terminalreporter.write_line(line)

@@ -1,0 +1,69 @@
+"""The `report` and `figure` commands."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fpbench.base.errors import InputError
+from fpbench.cli.groups import STANDARD
+from fpbench.cli.screen import console
+
+RunDirectory = Annotated[Path, typer.Argument(help="Run directory.", metavar="RUN")]
+By = Annotated[str | None, typer.Option(help="Measure to rank by.")]
+
+
+def report(
+    run: RunDirectory,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="The HTML file, - for standard output; RUN/report.html if not given.",
+        ),
+    ] = None,
+    by: By = None,
+) -> None:
+    """Write a run as one HTML file: leaderboards, figures, and where every number comes from."""
+    from fpbench.api import run as api
+    from fpbench.report.writing import render_report, write_report
+
+    if output == STANDARD:
+        console.show_text(render_report(api.load(run), by))
+    else:
+        console.show_text(f"report: {write_report(api.load(run), output, by)}")
+
+
+def figure(
+    run: RunDirectory,
+    name: Annotated[
+        str | None, typer.Argument(help="Which figure; a list if not given.", metavar="NAME")
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="A .pdf, .svg or .png file, - for PDF on standard output; NAME.pdf if not given.",
+        ),
+    ] = None,
+    width: Annotated[
+        float | None, typer.Option(help="Inches; as its panels need if not given.")
+    ] = None,
+    by: By = None,
+) -> None:
+    """Draw a figure of a run for a paper; list those that it has."""
+    from fpbench.api import run as api
+    from fpbench.report.writing import list_figures, render_figure, write_figure
+
+    made = api.load(run)
+    if name is None:
+        console.listing(list_figures(made, by), indent=0)
+    elif output == STANDARD:
+        if sys.stdout.isatty():
+            raise InputError("PDF is binary: name a file with --output")
+        typer.echo(render_figure(made, name, width, by), nl=False)
+    else:
+        console.show_text(f"figure: {write_figure(made, name, output, width, by)}")

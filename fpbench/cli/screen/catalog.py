@@ -1,0 +1,153 @@
+"""What is installed, described and looked after: the answers of the quick commands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from fpbench.base.errors import PluginError
+from fpbench.cli.screen import console
+from fpbench.components.catalog import Catalog, Entry
+from fpbench.components.names import KINDS
+
+if TYPE_CHECKING:
+    from fpbench.components.attack_kinds import Component
+
+
+def show_catalog(catalog: Catalog, *, long: bool) -> None:
+    """Names of every kind with their distribution; `long` imports them for their summaries."""
+    rows = []
+    for kind in KINDS:
+        for number, entry in enumerate(catalog.of_kind(kind)):
+            summary = _state(catalog, entry) if long else _owners(entry)
+            rows.append((kind if number == 0 else "", entry.name, str(entry.source), summary))
+    console.listing(rows, indent=0)
+
+
+def _owners(entry: Entry) -> str:
+    return f"also claimed by {' and '.join(map(str, entry.rivals))}" if entry.rivals else ""
+
+
+def show_broken(catalog: Catalog, *, trace: bool) -> None:
+    """Plugins that could not be registered, or were not to be."""
+    for source in catalog.left_out:
+        console.listing([(f"left out: {source} (--no-third-party)",)], indent=0)
+    for broken in catalog.broken:
+        console.listing([(f"broken: {broken.plugin} of {broken.source}: {broken.reason}",)], 0)
+        if trace:
+            console.listing(((line,) for line in broken.trace.splitlines()), indent=4)
+    if catalog.broken and not trace:
+        console.listing([("--trace shows the tracebacks",)], indent=0)
+
+
+def _state(catalog: Catalog, entry: Entry) -> str:
+    """The summary of a component, or what is wrong with it."""
+    try:
+        cls = catalog.component(entry.kind, entry.name)
+    except PluginError as error:
+        return f"broken: {error}"
+    missing = cls.unavailable()
+    return f"unavailable: {missing}" if missing else cls.summary
+
+
+def _program(catalog: Catalog, entry: Entry) -> str | None:
+    """What a component needs besides Python packages; None too if the component is broken."""
+    try:
+        return catalog.component(entry.kind, entry.name).runs_on()
+    except PluginError:
+        return None
+
+
+def show_component(catalog: Catalog, kind: str, name: str) -> None:
+    """Summary, documentation, source and parameters of one component."""
+    import inspect
+
+    from fpbench.cli.screen.data_sets import show_about
+
+    cls = catalog.component(kind, name)
+    console.heading(f"{kind} {name}  ({catalog.entry(kind, name).source})")
+    console.listing([(line,) for line in (inspect.getdoc(cls) or cls.summary).splitlines()])
+    if cls.reference:
+        console.heading("reference")
+        console.listing([(cls.reference,)])
+    if missing := cls.unavailable():
+        console.heading("unavailable here")
+        console.listing([(missing,)])
+    for what, words in _demands(cls):
+        console.heading(what)
+        console.listing([(words,)])
+    show_about(cls)
+    console.heading("parameters")
+    schema = cls.model_json_schema()
+    rows = [_parameter(n, p, n in schema.get("required", ())) for n, p in
+            schema.get("properties", {}).items()]  # fmt: skip
+    console.listing(rows or [("none",)])
+
+
+def _demands(cls: type[Component]) -> Iterator[tuple[str, str]]:
+    """What a component asks for, or can do, besides its parameters."""
+    for attribute, what in (
+        ("needs", "needs, to train"),
+        ("sees", "sees"),
+        ("expresses", "constraints it can express"),
+    ):
+        if words := getattr(cls, attribute, None):
+            yield what, ", ".join(sorted(words))
+    if getattr(cls, "predicts_with_sensitive", None) is not None:
+        closed = cls.predicts_with_sensitive  # type: ignore[attr-defined]
+        told = "people's groups too: nobody can query it who does not know them"
+        yield "needs, to predict", f"features{f', and {told}' if closed else ''}"
+
+
+def _parameter(name: str, said: dict[str, Any], required: bool) -> tuple[str, str, str]:
+    options = said.get("anyOf", [said])
+    kinds = " or ".join(dict.fromkeys(_type(option) for option in options))
+    default = "required" if required else f"= {_written(said.get('default'))}"
+    return name, default, f"{kinds}. {said.get('description', '')}".strip()
+
+
+def _written(value: Any) -> str:
+    """A default; tables and lists as a matrix has them."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {_written(v)}" for key, v in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_written, value)) + "]"
+    return repr(value)
+
+
+_LIMITS = {"minimum": ">=", "exclusiveMinimum": ">", "maximum": "<=", "exclusiveMaximum": "<"}
+
+
+def _type(option: dict[str, Any]) -> str:
+    if "enum" in option:
+        return " | ".join(map(str, option["enum"]))
+    if "const" in option:
+        return str(option["const"])
+    if "$ref" in option:
+        return "table"
+    limits = [f"{sign} {option[key]:g}" for key, sign in _LIMITS.items() if key in option]
+    return " ".join([str(option.get("type", "any")), ", ".join(limits)]).strip()
+
+
+def show_health(catalog: Catalog) -> None:
+    """What works here: components, engines, extras, data."""
+    from fpbench.cli.screen.data_sets import show_data
+    from fpbench.execution.engines.local import ENGINES
+    from fpbench.store.environment import extras
+
+    console.heading("components")
+    states = [(e.kind, e.name, _state(catalog, e)) for e in catalog]
+    wrong = [row for row in states if row[2].startswith(("broken", "unavailable"))]
+    console.listing([(f"{len(states) - len(wrong)} of {len(states)} can be used",)])
+    if wrong:
+        console.listing(wrong)
+    show_broken(catalog, trace=False)
+    console.heading("engines")
+    console.listing(ENGINES.items())
+    if programs := [(e.kind, e.name, said) for e in catalog if (said := _program(catalog, e))]:
+        console.heading("programs")
+        console.listing(programs)
+    console.heading("extras")
+    console.listing(extras())
+    console.heading("data")
+    show_data(catalog)

@@ -1,0 +1,233 @@
+"""Everything that is printed. Tables and progress are rich's; listings are plain columns.
+
+Listings must appear at once, and rich's tables cost more to import than all that they list.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from fpbench.base.letters import plain
+from fpbench.components.names import Status
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from fpbench.execution.runner import Finished
+    from fpbench.matrix.plan import Plan
+
+_PIPED_WIDTH = 140
+"""Columns where there is no terminal to ask: wide enough that nothing is folded away."""
+
+_LONG = 2000
+"""Letters of an error that a person may still read."""
+
+
+@dataclass
+class Mode:
+    """How much is shown, and how; set once, by the command line."""
+
+    plain: bool = False
+    """No colours, frames, bars or drawings: for screen readers and logs."""
+    quiet: bool = False
+    """Only what was asked for, and errors."""
+
+
+MODE = Mode()
+
+COLOURS = {Status.DONE: "green", Status.FAILED: "red", Status.SKIPPED: "yellow"}
+
+
+def error(message: str) -> None:
+    """One error, on standard error."""
+    if len(message) > _LONG:
+        message = f"{message[: _LONG // 2]} [...] {message[-_LONG // 2 :]}"
+    if sys.stderr.isatty() and not MODE.plain:
+        _panel(plain(message))
+        return
+    _start("error: ", "red")
+    typer.echo(plain(message), err=True)
+
+
+def _panel(message: str) -> None:
+    """An error in a frame; what may be done about it on lines of their own."""
+    from rich.panel import Panel
+    from rich.text import Text
+
+    said, *fixes = message.split("; ")
+    text = Text(said)
+    for fix in fixes:
+        text.append(f"\n→ {fix}", style="bold")
+    frame = Panel(text, title="error", title_align="left", border_style="red", expand=False)
+    terminal(stderr=True).print(frame)
+
+
+def _start(word: str, colour: str) -> None:
+    """The word that a message on standard error starts with."""
+    if MODE.plain:
+        typer.echo(word, err=True, nl=False)
+        return
+    fg = None if os.environ.get("NO_COLOR") else colour
+    typer.secho(word, fg=fg, bold=colour == "red", err=True, nl=False)
+
+
+def stopping() -> None:
+    """The first Ctrl-C was heard. Written at once: a signal handler must not use buffers."""
+    os.write(2, b"finishing what runs; Ctrl-C once more to stop now\n")
+
+
+def warn(messages: Iterable[str]) -> None:
+    """Warnings, on standard error."""
+    for message in messages:
+        _start("warning: ", "yellow")
+        typer.echo(plain(message), err=True)
+
+
+def show_text(text: str) -> None:
+    """Text for other programs; a terminal shows what it would obey of it."""
+    typer.echo(plain(text, but="\n") if sys.stdout.isatty() else text)
+
+
+def heading(text: str) -> None:
+    """A heading of a listing."""
+    if MODE.plain:
+        typer.echo(plain(text))
+    else:
+        typer.secho(plain(text), bold=True)
+
+
+def listing(rows: Iterable[Sequence[str]], indent: int = 2) -> None:
+    """Rows in aligned columns; the last one may be of any length."""
+    rows = [[plain(str(value)) for value in row] for row in rows]
+    widths = [max(map(len, column)) for column in list(zip(*rows, strict=True))[:-1]]
+    for row in rows:
+        start = "".join(
+            value.ljust(width + 2) for value, width in zip(row[:-1], widths, strict=True)
+        )
+        typer.echo(" " * indent + (start + row[-1]).rstrip())
+
+
+def terminal(*, stderr: bool = False) -> Console:
+    """Where tables go: the terminal, or as wide as they need to be."""
+    from rich.console import Console
+
+    unstyled: dict[str, Any] = {"color_system": None} if MODE.plain else {}
+    console = _shielded(Console)(stderr=stderr, highlight=False, **unstyled)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = _PIPED_WIDTH
+    return console
+
+
+@cache
+def _shielded(console: type[Console]) -> type[Console]:
+    """A console that shows text, whoever wrote it, and obeys only what rich itself says."""
+    from rich.segment import Segment
+
+    class Shielded(console):  # type: ignore[misc,valid-type]
+        def render(self, *arguments: Any, **options: Any) -> Iterable[Segment]:
+            for said in super().render(*arguments, **options):
+                yield said if said.control else said._replace(text=plain(said.text, but="\n"))
+
+    return Shielded
+
+
+def show_plan(plan: Plan, seconds: float | None, done: int) -> None:
+    """What would run: cells, unique steps beside what each cell alone would cost, skips."""
+    from rich.table import Table
+
+    warn(plan.warnings)
+    console = terminal()
+    runnable, skipped = len(plan.runnable), plan.count_skipped()
+    console.print(
+        f"[bold]{runnable}[/] cells to run, {sum(skipped.values())} skipped"
+        + (f", {done} of them done already" if done else "")
+    )
+    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+    for name in ("step", "unique", "if each cell ran alone"):
+        table.add_column(name, justify="left" if name == "step" else "right")
+    alone = plan.count_alone()
+    unique = plan.count_steps()
+    for step, count in unique.items():
+        table.add_row(" ".join(step), f"{count:,}", f"{alone[step]:,}")
+    table.add_row("all", f"{sum(unique.values()):,}", f"{sum(alone.values()):,}", style="bold")
+    console.print(table)
+    show_skipped(skipped)
+    for remark in plan.remarks:
+        console.print(f"note: {remark}", markup=False, soft_wrap=True)
+    if seconds is not None:
+        console.print(f"about {duration(seconds)} of work left, from the times of earlier steps")
+    elif runnable > done:
+        console.print("rough time: not known before some of it has run")
+
+
+def show_skipped(skipped: dict[str, int]) -> None:
+    """Reasons why cells are skipped, and how many are."""
+    for reason, count in skipped.items():
+        text = f"skipped {count}: {reason}"
+        terminal().print(text, style=COLOURS[Status.SKIPPED], markup=False, soft_wrap=True)
+
+
+def duration(seconds: float) -> str:
+    """A length of time as people say it."""
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    minutes = seconds / 60
+    return f"{minutes:.0f} min" if minutes < 90 else f"{minutes / 60:.1f} h"
+
+
+class RunProgress(AbstractContextManager["RunProgress"]):
+    """A bar with counts, rate and remaining time; failures are counted as they happen."""
+
+    def __init__(self) -> None:
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+        from rich.progress import TimeRemainingColumn as Remaining
+
+        console = terminal(stderr=True)
+        self._progress: Progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=None),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[rate]}"),
+            Remaining(),
+            TextColumn("{task.fields[failures]}"),
+            console=console,
+            transient=True,
+        )
+        self._task = self._progress.add_task("cells", total=None, rate="", failures="")
+        self._shown = console.is_terminal and not (MODE.quiet or MODE.plain)
+        self._failed = 0
+        self.skipped: dict[str, int] = {}
+
+    def planned(self, plan: Plan, done: set[str]) -> None:
+        """The plan is known."""
+        self.skipped = plan.count_skipped()
+        warn(plan.warnings)
+        runnable = {cell.key for cell in plan.runnable}
+        self._progress.reset(self._task, total=len(runnable - done))
+
+    def finished(self, cell: Finished) -> None:
+        """A cell has been committed."""
+        if cell.status is Status.FAILED:
+            self._failed += 1
+        task = self._progress.tasks[0]
+        rate = f"{task.speed:.1f}/s" if task.speed else ""
+        failures = f"[red]{self._failed} failed[/]" if self._failed else ""
+        self._progress.update(self._task, advance=1, rate=rate, failures=failures)
+
+    def __enter__(self) -> RunProgress:
+        if self._shown:
+            self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._shown:
+            self._progress.stop()

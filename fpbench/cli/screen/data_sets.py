@@ -1,0 +1,155 @@
+"""Data sets, what is known of them and where their files are: the answers of the data commands."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable
+from typing import Any
+
+from fpbench.base.errors import InputError, PluginError
+from fpbench.cli.screen import console
+from fpbench.components.attack_kinds import Component, Dataset
+from fpbench.components.catalog import Catalog
+from fpbench.components.spec import specify
+from fpbench.data.attributes import in_words
+from fpbench.data.data_files import DataHome, sha256
+
+_UNKNOWN = ("-", "-")
+_OF_MATRICES = ("use", "label")
+"""Keys of a matrix's tables that are no parameters."""
+
+
+def show_data(catalog: Catalog) -> None:
+    """Every dataset: people and features, share of label 1, and where its files are."""
+    home = DataHome.default()
+    rows = [("dataset", "rows x features", "label 1", "data")]
+    for entry in catalog.of_kind("dataset"):
+        try:
+            cls = catalog.component("dataset", entry.name)
+        except PluginError as error:
+            rows.append((entry.name, *_UNKNOWN, f"broken: {error}"))
+            continue
+        about = getattr(cls, "about", None)
+        known = _UNKNOWN
+        if about is not None:
+            known = (f"{about.rows:,} x {about.features}", f"{100 * about.label_rate:.1f} %")
+        for number, place in enumerate(_places(catalog, cls, home)):
+            rows.append((entry.name, *(known if number == 0 else ("", "")), place))
+    console.listing(rows)
+
+
+def _places(catalog: Catalog, cls: type[Component], home: DataHome) -> list[str]:
+    """Where the files of a data set with its default parameters are, or what brings them here."""
+    if required := _required(cls):
+        return [f"yours: parameters {', '.join(required)}"]
+    dataset = _dataset(catalog, cls.name)
+    if not dataset.files:
+        return ["needs no files"]
+    places = []
+    for file in dataset.files:
+        if not home.missing([file]):
+            places.append(str(home.find(file)))
+        elif file.url or type(dataset).fetch is not Dataset.fetch:
+            places.append(f"{file.name} missing: fpbench data fetch {dataset.name}")
+        else:
+            places.append(f"{file.name} missing: put it where FPBENCH_DATA points")
+    return places
+
+
+def parsed(settings: Iterable[str]) -> dict[str, Any]:
+    """Parameters from `KEY=VALUE`: a value as in a matrix; a bare word is a string.
+
+    Raises
+    ------
+    InputError
+        If there is no key, or it is none of a parameter.
+    """
+    found: dict[str, Any] = {}
+    for setting in settings:
+        key, equals, text = setting.partition("=")
+        if not (key.strip() and equals):
+            raise InputError(f"--set {setting!r}: must be KEY=VALUE")
+        if key.strip() in _OF_MATRICES:
+            raise InputError(f"--set {setting!r}: {key.strip()!r} is no parameter of a dataset")
+        try:
+            value = tomllib.loads(f"value = {text}")["value"]
+        except tomllib.TOMLDecodeError:
+            value = text
+        found[key.strip()] = value
+    return found
+
+
+def fetch(catalog: Catalog, names: list[str], parameters: dict[str, Any]) -> None:
+    """Download what is missing of datasets, or is not the known original."""
+    home = DataHome.default()
+    for dataset in [_dataset(catalog, name, parameters) for name in names]:
+        places = dataset.fetch(home)
+        rows = [(place.name, str(place)) for place in places]
+        console.listing(rows or [(dataset.name, "needs no files")])
+
+
+def verify(catalog: Catalog, names: list[str]) -> bool:
+    """Compare the files that are here with the known originals; whether none differs."""
+    home, rows, good = DataHome.default(), [], True
+    for dataset in _datasets(catalog, names):
+        for file in dataset.files:
+            if home.missing([file]):
+                rows.append((dataset.name, file.name, "missing"))
+                good = good and not names
+                continue
+            found = home.find(file)
+            if not file.sha256:
+                verdict = f"no checksum of an original is known: {found}"
+            elif (actual := sha256(found)) == file.sha256:
+                verdict = "as published"
+            else:
+                sums = f"its sha256 is {actual}, that of the original {file.sha256}"
+                verdict, good = f"DIFFERS from the known original: {found}; {sums}", False
+            rows.append((dataset.name, file.name, verdict))
+    console.listing(rows or [("these datasets need no files",)])
+    return good
+
+
+def show_about(cls: type[Component]) -> None:
+    """What is known of a data set's original, and how its groups are made by default."""
+    if not issubclass(cls, Dataset):
+        return
+    if (about := cls.about) is not None:
+        console.heading("with its default parameters")
+        console.listing([
+            ("rows", f"{about.rows:,}"),
+            ("features", str(about.features)),
+            ("label 1", f"{about.label} ({100 * about.label_rate:.1f} %)"),
+            ("groups", " | ".join(about.groups)),
+            ("source", about.source),
+            ("licence", about.licence),
+            ("dropped", about.dropped),
+        ])  # fmt: skip
+    field = cls.model_fields.get("sensitive")
+    if field is not None and isinstance(field.default, tuple):
+        console.heading("sensitive by default")
+        console.listing([(in_words(item),) for item in field.default])
+
+
+def _required(cls: type[Component]) -> list[str]:
+    return [name for name, field in cls.model_fields.items() if field.is_required()]
+
+
+def _dataset(catalog: Catalog, name: str, parameters: dict[str, Any] | None = None) -> Dataset:
+    made, _ = specify(catalog, "dataset", name, parameters or {}, f"dataset {name!r}")
+    assert isinstance(made, Dataset)
+    return made
+
+
+def _datasets(catalog: Catalog, names: list[str]) -> list[Dataset]:
+    """Those that are named; all that work and need no parameters, if none is."""
+    if names:
+        return [_dataset(catalog, name) for name in names]
+    found = []
+    for entry in catalog.of_kind("dataset"):
+        try:
+            if not _required(catalog.component("dataset", entry.name)):
+                found.append(_dataset(catalog, entry.name))
+        except PluginError:  # a row of `fpbench plugins`
+            continue
+    return found

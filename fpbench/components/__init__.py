@@ -1,0 +1,4 @@
+"""The contract: base classes of the eight kinds, records that flow between them, the catalog.
+
+Imports `base`, `data`.
+"""

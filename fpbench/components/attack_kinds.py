@@ -1,0 +1,346 @@
+"""The base classes of components, those of attacks among them: what a plugin author subclasses.
+
+A component is a frozen set of validated parameters and one method. Its fields are its parameters
+in a matrix; everything else about it is class attributes. Randomness comes only from the generator
+it is handed, and heavy libraries are imported inside the method that needs them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial, wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from fpbench.base.errors import InputError
+from fpbench.components.claims.facts import Fact
+from fpbench.components.claims.rates import FORMS, RateConstraint
+from fpbench.components.protocols import Classifier, Context
+from fpbench.components.records import (
+    Claim,
+    Codes,
+    Correction,
+    Guess,
+    Problem,
+    Sample,
+    View,
+    Weighing,
+)
+from fpbench.data.attributes import no_guarantee
+from fpbench.data.data_files import check_leave, sha256
+from fpbench.data.table import About, Table
+
+if TYPE_CHECKING:
+    from fpbench.data.data_files import DataFile, DataHome
+
+
+class Component(BaseModel, ABC):
+    """Parameters and one method; the base of every kind.
+
+    Fields are keyword-only, validated strictly and frozen. Unknown names are refused.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, protected_namespaces=())
+
+    kind: ClassVar[str]
+    """Set by the base class of each kind."""
+    name: ClassVar[str]
+    """Its name in a matrix: lower case, words joined by hyphens."""
+    summary: ClassVar[str]
+    """One line for listings."""
+    reference: ClassVar[str] = ""
+    """Citation of its source, if it has one."""
+
+    @classmethod
+    def unavailable(cls) -> str | None:
+        """Why it cannot run here, with the command that mends it; None if it can."""
+        return None
+
+    @classmethod
+    def runs_on(cls) -> str | None:
+        """What it needs besides Python packages: what was found here, or the command that mends it.
+
+        None if it needs nothing else. `fpbench doctor` shows it.
+        """
+        return None
+
+    @classmethod
+    def examples(cls, directory: Path) -> list[dict[str, Any]]:
+        """Parameters with which it can be tested, as a matrix has them; none, by default.
+
+        `fpbench check` tests a component with each of them. Components that it holds are tables
+        with `use`; those that it needs and that are left out are chosen for it.
+
+        Parameters
+        ----------
+        directory
+            Is empty; what it reads may be written there.
+        """
+        return [{}]
+
+    @property
+    def portable(self) -> bool:
+        """Whether it computes the same on every processor, within 1e-6.
+
+        Sums of products differ in their last bits between processors, and an algorithm that breaks
+        ties or stops early makes more of that. Rows that rest on a component that says no say
+        `portable = false`, and are compared only where the same kernels computed them.
+        """
+        return True
+
+    def portable_throughout(self) -> bool:
+        """Whether it is portable, and so are all components that it holds."""
+        held = (value for value in self.__dict__.values() if isinstance(value, Component))
+        return self.portable and all(component.portable_throughout() for component in held)
+
+    @property
+    def protects(self) -> frozenset[str]:
+        """Columns of people that it guarantees privacy of; see `Sample.check_cuts`."""
+        return frozenset()
+
+    def incompatible(self, other: Component) -> str | None:
+        """Why a cell that combines it with `other` makes no sense; None if it does."""
+        return None
+
+
+class Dataset(Component):
+    """People with features, a label and a sensitive attribute."""
+
+    kind = "dataset"
+    about: ClassVar[About | None] = None
+    """What is known of its original; None if that depends on the parameters."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Have its `load` refuse where an adversary runs: a generated table needs no file."""
+        super().__init_subclass__(**options)
+        if "load" in vars(cls):
+            cls.load = _with_leave(cls.load)  # type: ignore[method-assign]
+
+    @property
+    def files(self) -> tuple[DataFile, ...]:
+        """Files it reads from the data directories, and where they come from."""
+        return ()
+
+    @property
+    def n_groups(self) -> int | None:
+        """Number of groups K, if it is known before loading."""
+        return None
+
+    @property
+    def measured_cuts(self) -> dict[str, str]:
+        """What of its tables, as far as it is known, is cut at a statistic of everybody."""
+        return {}
+
+    def incompatible(self, other: Component) -> str | None:
+        """Cuts must be public for whoever guarantees differential privacy."""
+        return no_guarantee(self.measured_cuts, other.protects, f"{other.kind} {other.name!r}")
+
+    def absent(self, home: DataHome) -> str | None:
+        """Why it cannot be loaded here, with what mends it; None if it can."""
+        missing = home.missing(self.files)
+        if not missing:
+            return None
+        names = " and ".join(file.name for file in missing)
+        return f"data of {self.name!r} not found ({names}): fpbench data fetch {self.name}"
+
+    def checksums(self, home: DataHome) -> dict[str, Callable[[], str]]:
+        """How to compute the checksum of everything that it reads, by name."""
+        return {file.name: partial(sha256, home.find(file)) for file in self.files}
+
+    def unlike(self, home: DataHome, sums: Mapping[str, str]) -> list[str]:
+        """What to say of files that are not the known originals, from their checksums by name."""
+        return [
+            f"{home.find(file)} is not the known original: its sha256 is {sums[file.name]}, that "
+            f"of the original {file.sha256}; `fpbench data fetch {self.name}` gets it"
+            for file in self.files
+            if file.sha256 and sums[file.name] != file.sha256
+        ]
+
+    def fetch(self, home: DataHome) -> list[Path]:
+        """Download the files that are missing, or are not the known originals.
+
+        Raises
+        ------
+        DataError
+            If a file cannot be downloaded, or what comes is not the known original.
+        """
+        return [home.fetch(file) for file in self.files]
+
+    @abstractmethod
+    def load(self, home: DataHome) -> Table:
+        """Read or generate the table.
+
+        Parameters
+        ----------
+        home
+            Finds files by name in the data directories.
+
+        Raises
+        ------
+        DataError
+            If a file is missing, or does not hold what is expected.
+        """
+
+
+def _with_leave(load: Callable[..., Table]) -> Callable[..., Table]:
+    @wraps(load)
+    def checked(*given: Any, **options: Any) -> Table:
+        check_leave()
+        return load(*given, **options)
+
+    return checked
+
+
+class Learner(Component):
+    """Trains the model that is attacked or audited."""
+
+    kind = "learner"
+    needs: ClassVar[frozenset[str]] = frozenset({"features", "labels", "sensitive"})
+    """Columns of the training people that it is shown to train."""
+    predicts_with_sensitive: ClassVar[bool] = False
+    """Whether the model must be told people's groups to predict, and so cannot be queried."""
+    gives_scores: ClassVar[bool] = False
+    """Whether its models have `predict_proba`."""
+
+    @property
+    def gives_rules(self) -> bool:
+        """Whether its models have `rules`, see `fpbench.Rules`."""
+        return False
+
+    @property
+    def gives_baseline(self) -> bool:
+        """Whether its models have a `baseline` without privacy, see `fpbench.PrivateModel`."""
+        return False
+
+    def asked(self) -> RateConstraint | None:
+        """The fairness it is trained for; None if it aims at none in particular."""
+        return None
+
+    @abstractmethod
+    def fit(self, sample: Sample, rng: np.random.Generator) -> Classifier:
+        """Train on a sample that has the columns it `needs`.
+
+        A model may have a `notes` dictionary of measures about its training; a row shows them. What
+        it guarantees, if it is private, is its `guarantee`, a `Guarantee`; notes name no other.
+        """
+
+
+class Disclosure(Component):
+    """What the world is told about the target's fairness."""
+
+    kind = "disclosure"
+
+    also: list[Fact] = Field(
+        [], description="what else is known: tables with use = share, positive-rate, unfairness, "
+        "known or linear"
+    )  # fmt: skip
+
+    def forms(self) -> tuple[str, ...]:
+        """Forms that its claims about rates may have; none if it never makes any."""
+        return ("to-overall",)
+
+    def words(self) -> list[str]:
+        """Words of all the constraints it may disclose."""
+        return [*self.forms(), *(fact.word for fact in self.also)]
+
+    @abstractmethod
+    def claim(self, context: Context, rng: np.random.Generator) -> Claim | None:
+        """Say what is disclosed; None if nothing is."""
+
+
+class Adversary(Component):
+    """Guesses the group of each person the target was trained on."""
+
+    kind = "adversary"
+    sees: ClassVar[frozenset[str]]
+    """Columns of the target's training people it is shown: of `features`, `labels`,
+    `predictions`, `scores`. Of the attack set it is shown the same, and the sensitive attribute."""
+
+    @property
+    def tunes_once(self) -> bool:
+        """Whether it is tuned once for a dataset, in a step that all learners and seeds share."""
+        return False
+
+    def incompatible(self, other: Component) -> str | None:
+        """Scores must be given by the learner."""
+        if isinstance(other, Learner) and "scores" in self.sees and not other.gives_scores:
+            return f"adversary {self.name!r} sees scores, and learner {other.name!r} gives none"
+        return None
+
+    def tune(self, known: Sample, rng: np.random.Generator) -> Adversary:
+        """The adversary that guesses in its place, tuned on people whose groups are known.
+
+        `known` is an attack set with the sensitive attribute, and what is seen without a model.
+        """
+        return self
+
+    @abstractmethod
+    def guess(self, view: View, rng: np.random.Generator) -> Guess:
+        """Guess everyone's group, and a held-out part of the attack set's."""
+
+
+class Corrector(Component):
+    """Changes a guess as little as possible so that it satisfies a claim."""
+
+    kind = "corrector"
+    expresses: ClassVar[frozenset[str]] = frozenset(FORMS)
+    """Words of the constraints it can be handed (`Constraint.word`)."""
+
+    def incompatible(self, other: Component) -> str | None:
+        """A corrector needs a claim, and one that it can express."""
+        if not isinstance(other, Disclosure):
+            return None
+        words = other.words()
+        if not words:
+            return f"disclosure {other.name!r} makes no claim, so there is nothing to correct with"
+        return self._cannot(words)
+
+    def check(self, problem: Problem) -> None:
+        """Refuse what it cannot express.
+
+        Raises
+        ------
+        InputError
+            If nothing is known, or something that this corrector cannot express.
+        """
+        words = [constraint.word for constraint in problem.constraints]
+        reason = self._cannot(words) if words else "needs a claim, and nothing was claimed"
+        if reason:
+            raise InputError(f"corrector {self.name!r} {reason}" if not words else reason)
+
+    def _cannot(self, words: Iterable[str]) -> str | None:
+        for word in words:
+            if word not in self.expresses:
+                able = ", ".join(sorted(self.expresses))
+                return (
+                    f"corrector {self.name!r} cannot express the constraint {word!r}; it can "
+                    f"express: {able}"
+                )
+        return None
+
+    def weigh(self, guess: Guess, held_out: Problem, truth: Codes) -> Weighing:
+        """Costs of changing each guess, from the adversary's confidence.
+
+        Parameters
+        ----------
+        guess
+            The guess, n people.
+        held_out, truth
+            The same problem on the m held-out people of the attack set, without weights, and
+            their groups, which the adversary knows. Of what is known, it has the claim about rates.
+
+        Returns
+        -------
+        Weighing
+            (n,) positive costs, or None if every change costs the same; what a row should say
+            of how they were made; and groups that are to be corrected instead of the guess.
+        """
+        return Weighing(None)
+
+    @abstractmethod
+    def correct(self, problem: Problem) -> Correction:
+        """Solve the problem; an impossible one is a result with a status, not an error."""

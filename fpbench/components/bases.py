@@ -1,0 +1,16 @@
+"""The base class of each kind of component, by the kind's name."""
+
+from fpbench.components.attack_kinds import (
+    Adversary,
+    Component,
+    Corrector,
+    Dataset,
+    Disclosure,
+    Learner,
+)
+from fpbench.components.audit_kinds import Auditor, Mechanism, Policy
+
+_BASES = (Dataset, Learner, Disclosure, Adversary, Corrector, Mechanism, Policy, Auditor)
+
+BASES: dict[str, type[Component]] = {base.kind: base for base in _BASES}
+"""Base class of each kind."""

@@ -1,0 +1,290 @@
+"""What is installed: plugins are discovered, components are imported when they are used.
+
+A plugin that fails is a row in the listing, never the end of the command.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pluggy
+
+from fpbench.base.errors import InputError, NameUnknownError, PluginError, nearest
+from fpbench.base.trust import installed_entry_points, normal, third_party_allowed
+from fpbench.components import hooks as hookspecs
+from fpbench.components.hooks import Lazy, Registered
+from fpbench.components.names import KINDS
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+    from fpbench.components.attack_kinds import Component
+
+GROUP = "fpbench"
+"""The entry-point group of plugins."""
+_OURS = __name__.partition(".")[0]
+"""The package that built-ins are in."""
+
+
+class Source(NamedTuple):
+    """Which distribution a component comes from."""
+
+    distribution: str
+    version: str
+
+    def __str__(self) -> str:
+        return f"{self.distribution} {self.version}".strip()
+
+
+class Entry(NamedTuple):
+    """A registered component."""
+
+    kind: str
+    name: str
+    source: Source
+    registered: Registered
+    rivals: tuple[Source, ...] = ()
+    """Distributions that claim the same name; a component with rivals cannot be used."""
+
+
+class Broken(NamedTuple):
+    """A plugin that could not be registered."""
+
+    plugin: str
+    source: Source
+    reason: str
+    trace: str
+
+
+class Catalog:
+    """The components that are installed, and the plugins that are broken."""
+
+    def __init__(self) -> None:
+        self.entries: dict[tuple[str, str], Entry] = {}
+        self.broken: list[Broken] = []
+        self.left_out: list[Source] = []
+        """Distributions whose plugins the user forbids."""
+
+    def of_kind(self, kind: str) -> list[Entry]:
+        """Entries of a kind, by name."""
+        return sorted((e for e in self.entries.values() if e.kind == kind), key=lambda e: e.name)
+
+    def entry(self, kind: str, name: str) -> Entry:
+        """The entry of a name.
+
+        Raises
+        ------
+        NameUnknownError
+            If the kind or the name is unknown.
+        PluginError
+            If two distributions claim the name.
+        """
+        if kind not in KINDS:
+            raise NameUnknownError(f"unknown kind {kind!r}; {nearest(kind, KINDS)}")
+        try:
+            entry = self.entries[kind, name]
+        except KeyError:
+            known = [other.name for other in self.of_kind(kind)]
+            left = ", ".join(map(str, self.left_out))
+            hint = nearest(name, known) + (f" ({left} left out: --no-third-party)" if left else "")
+            raise NameUnknownError(f"unknown {kind} {name!r}; {hint}") from None
+        if entry.rivals:
+            owners = dict.fromkeys(map(str, (entry.source, *entry.rivals)))
+            said = f"{' and '.join(owners)}; uninstall all but one"
+            if len(owners) == 1:
+                said = f"{entry.source} more than once"
+            raise PluginError(f"{kind} {name!r} is claimed by {said}")
+        return entry
+
+    def component(self, kind: str, name: str) -> type[Component]:
+        """The class of a component, imported now if it was not yet.
+
+        Raises
+        ------
+        NameUnknownError
+            If the kind or the name is unknown.
+        PluginError
+            If its import fails, or what is there is not what was registered.
+        """
+        entry = self.entry(kind, name)
+        loaded = _import(entry.registered, entry) if isinstance(entry.registered, Lazy) else None
+        return _checked(entry.registered if loaded is None else loaded, entry)
+
+    def __iter__(self) -> Iterator[Entry]:
+        return (entry for kind in KINDS for entry in self.of_kind(kind))
+
+
+def _import(lazy: Lazy, entry: Entry) -> Any:
+    module, _, attribute = lazy.target.partition(":")
+    try:
+        return getattr(importlib.import_module(module), attribute)
+    except (Exception, SystemExit) as error:
+        raise PluginError(
+            f"{entry.kind} {entry.name!r} of {entry.source} fails on import: "
+            f"{type(error).__name__}: {error}"
+        ) from error
+
+
+def _checked(candidate: Any, entry: Entry) -> type[Component]:
+    from fpbench.components.bases import BASES
+
+    base = BASES[entry.kind]
+    if not (isinstance(candidate, type) and issubclass(candidate, base)):
+        raise PluginError(
+            f"{entry.kind} {entry.name!r} of {entry.source} is not a subclass of {base.__name__}"
+        )
+    if candidate.name != entry.name:
+        raise PluginError(
+            f"{entry.kind} {entry.name!r} of {entry.source} calls itself {candidate.name!r}"
+        )
+    return candidate
+
+
+@cache
+def discover() -> Catalog:
+    """Find every installed plugin: one catalog a process, made when first asked for.
+
+    If third parties are forbidden (`fpbench.base.trust`), their code is not even imported.
+    """
+    return _gather((point, _source(point)) for point in installed_entry_points(GROUP))
+
+
+def _gather(points: Iterable[tuple[EntryPoint, Source]]) -> Catalog:
+    catalog, everyone = Catalog(), third_party_allowed()
+    manager = pluggy.PluginManager("fpbench")
+    manager.add_hookspecs(hookspecs)
+    for point, source in sorted(points, key=lambda p: (p[0].name, p[0].value)):
+        if everyone or point.module.partition(".")[0] == _OURS:
+            _register(catalog, manager, point, source)
+        else:
+            catalog.left_out.append(source)
+    return catalog
+
+
+def discover_in(path: Path) -> tuple[Catalog, Source]:
+    """What is installed, and the plugins of a path, which need not be.
+
+    Parameters
+    ----------
+    path
+        A folder with a `pyproject.toml` that names plugins, a Python package, or a module. What
+        is installed of the same distribution, or with the same module, is left out.
+
+    Raises
+    ------
+    InputError
+        If there is no plugin.
+    """
+    source, folder, values = _of_path(path.resolve())
+    for place in (folder, folder / "src"):
+        if place.is_dir() and str(place) not in sys.path:
+            sys.path.insert(0, str(place))
+    importlib.invalidate_caches()
+    modules = {value.partition(":")[0] for value in values.values()}
+    installed = [
+        (point, said)
+        for point in installed_entry_points(GROUP)
+        if normal((said := _source(point)).distribution) != normal(source.distribution)
+        and point.module not in modules
+    ]
+    own = [(_entry_point(name, value), source) for name, value in values.items()]
+    return _gather([*installed, *own]), source
+
+
+def _entry_point(name: str, value: str) -> EntryPoint:
+    from importlib.metadata import EntryPoint
+
+    return EntryPoint(name, value, GROUP)
+
+
+def _of_path(path: Path) -> tuple[Source, Path, dict[str, str]]:
+    """Whose plugins a path has, where they are imported from, and their names and modules."""
+    import tomllib
+
+    project = path / "pyproject.toml"
+    if project.is_file():
+        try:
+            said = tomllib.loads(project.read_text(encoding="utf-8")).get("project", {})
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise InputError(f"{project}: {error}") from None
+        values = said.get("entry-points", {}).get(GROUP, {})
+        if not values:
+            raise InputError(f"{project}: has no [project.entry-points.{GROUP}], so no plugin")
+        return Source(said.get("name", path.name), str(said.get("version", ""))), path, values
+    module = path.suffix == ".py" and path.is_file()
+    if not module and not (path / "__init__.py").is_file():
+        what = "no pyproject.toml and no __init__.py in it" if path.is_dir() else "no such module"
+        raise InputError(f"{path}: no plugin: {what}")
+    if not path.stem.isidentifier():
+        raise InputError(f"{path}: {path.stem!r} is no module's name: letters, digits and _")
+    return Source(path.stem, ""), path.parent, {path.stem: path.stem}
+
+
+def _source(point: EntryPoint) -> Source:
+    dist = point.dist
+    return Source(dist.name, dist.version) if dist else Source(point.value, "")
+
+
+def _register(
+    catalog: Catalog, manager: pluggy.PluginManager, point: EntryPoint, source: Source
+) -> None:
+    """Register one plugin; its failure becomes a row of the catalog."""
+    name = f"{source.distribution}:{point.name}"
+    try:
+        plugin = point.load()
+        manager.register(plugin, name)
+        manager.check_pending()
+        found = list(_offered(manager, plugin, source))
+    except (Exception, SystemExit) as error:  # a stranger's failure is a row, not our end
+        if manager.has_plugin(name):
+            manager.unregister(name=name)
+        import traceback
+
+        catalog.broken.append(Broken(point.name, source, _why(error), traceback.format_exc()))
+        return
+    for entry in found:
+        _claim(catalog, entry)
+
+
+_NEWER = (
+    re.compile(r"unknown hook '(?P<what>\w+)'"),
+    re.compile(r"cannot import name '(?P<what>\w+)' from 'fpbench'"),
+    re.compile(r"(?P<what>Argument\(s\) \{.*?\}) are declared in the hookimpl"),
+)
+
+
+def _why(error: BaseException) -> str:
+    """Why a plugin could not be registered, in one line."""
+    from fpbench import __version__
+
+    said = str(error)
+    for pattern in _NEWER:
+        if found := pattern.search(said):
+            return (
+                f"{found['what']}: fpbench {__version__} has no such thing; is the plugin for a "
+                f"newer fpbench? ({type(error).__name__})"
+            )
+    return f"{type(error).__name__}: {said}".splitlines()[0]
+
+
+def _offered(manager: pluggy.PluginManager, plugin: object, source: Source) -> Iterable[Entry]:
+    others = [other for other in manager.get_plugins() if other is not plugin]
+    for kind in KINDS.values():
+        caller = manager.subset_hook_caller(kind.hook, remove_plugins=others)
+        for offered in caller():
+            for registered in offered:
+                yield Entry(kind.name, registered.name, source, registered)
+
+
+def _claim(catalog: Catalog, entry: Entry) -> None:
+    key = entry.kind, entry.name
+    rival = catalog.entries.get(key)
+    if rival is not None:
+        entry = Entry(*key, rival.source, rival.registered, (*rival.rivals, entry.source))
+    catalog.entries[key] = entry

@@ -1,0 +1,1 @@
+"""What can be known about groups: conditions on counts, rates, constraints, facts."""

@@ -1,0 +1,302 @@
+"""What may be known of the truth besides a claim about rates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fpbench.base.decimals import as_written
+from fpbench.base.errors import InputError
+from fpbench.components.claims.conditions import AnyOf, Apart, Constraint
+from fpbench.components.claims.counts import Classes, Condition, Part, Row
+from fpbench.components.claims.rates import FORMS, Form, Metric, RateConstraint, slice_labels
+
+ON_COUNTS = frozenset({
+    *FORMS, "share", "positive-rate", "unfairness", "unfairness between-groups",
+    "unfairness ratio", "known",
+})  # fmt: skip
+"""Words of the constraints that are about counts of people: all but `linear`."""
+
+
+@dataclass(frozen=True)
+class ShareBounds(Constraint):
+    """The share of one group among all people lies between bounds.
+
+    Raises
+    ------
+    InputError
+        If the bounds are not 0 <= low <= high <= 1.
+    """
+
+    group: int
+    low: float | Fraction = 0.0
+    high: float | Fraction = 1.0
+
+    def __post_init__(self) -> None:
+        _check_bounds("share", self.low, self.high)
+
+    @property
+    def word(self) -> str:
+        """What correctors call it."""
+        return "share"
+
+    @property
+    def labels(self) -> tuple[None]:
+        """Everyone."""
+        return (None,)
+
+    def conditions(self, classes: Classes) -> list[Condition]:
+        """Two rows over the group's people."""
+        everyone = classes.part(None)
+        least, most = (as_written(bound) * everyone.people for bound in (self.low, self.high))
+        return [
+            everyone.row(self.group, 0, 1, most.__floor__()),
+            everyone.row(self.group, 0, -1, -least.__ceil__()),
+        ]
+
+    def check(self, people: int, groups: int) -> None:
+        """Raise InputError if there is no such group."""
+        _check_group(self.group, groups)
+
+
+@dataclass(frozen=True)
+class RateBounds(Constraint):
+    """The rate of positive predictions of one group lies between bounds, in the metric's slices.
+
+    A group without members in a slice satisfies it there.
+
+    Raises
+    ------
+    InputError
+        If the bounds are not 0 <= low <= high <= 1, or the metric is unknown.
+    """
+
+    group: int
+    low: float | Fraction = 0.0
+    high: float | Fraction = 1.0
+    metric: Metric = "statistical-parity"
+
+    def __post_init__(self) -> None:
+        _check_bounds("positive rate", self.low, self.high)
+        RateConstraint(self.metric)  # refuses an unknown metric
+
+    @property
+    def word(self) -> str:
+        """What correctors call it."""
+        return "positive-rate"
+
+    @property
+    def labels(self) -> tuple[int | None, ...]:
+        """Those of the metric."""
+        return slice_labels(self.metric)
+
+    def conditions(self, classes: Classes) -> list[Condition]:
+        """Two rows a slice."""
+        return [
+            row
+            for label in self.labels
+            for row in (
+                classes.part(label).rate_at_least(self.group, as_written(self.low)),
+                classes.part(label).rate_at_most(self.group, as_written(self.high)),
+            )
+        ]
+
+    def check(self, people: int, groups: int) -> None:
+        """Raise InputError if there is no such group."""
+        _check_group(self.group, groups)
+
+
+@dataclass(frozen=True)
+class KnownUnfairness(Constraint):
+    """The unfairness itself is known: it lies between two bounds, both included.
+
+    `RateConstraint(metric, high, form)`, and somewhere the rates are at least `low` apart.
+
+    Raises
+    ------
+    InputError
+        If the bounds are not 0 <= low <= high <= 1, or a name is unknown.
+    """
+
+    metric: Metric
+    low: float | Fraction
+    high: float | Fraction
+    form: Form = "to-overall"
+
+    def __post_init__(self) -> None:
+        _check_bounds("unfairness", self.low, self.high)
+        self._upper()
+
+    def _upper(self) -> RateConstraint:
+        return RateConstraint(self.metric, self.high, self.form)
+
+    @property
+    def word(self) -> str:
+        """What correctors call it."""
+        return "unfairness" if self.form == "to-overall" else f"unfairness {self.form}"
+
+    @property
+    def labels(self) -> tuple[int | None, ...]:
+        """Those of the metric."""
+        return slice_labels(self.metric)
+
+    def conditions(self, classes: Classes) -> list[Condition]:
+        """Those of the upper bound, and one of several ways to be far apart."""
+        upper = self._upper().conditions(classes)
+        low = as_written(self.low)
+        if low == 0:
+            return upper
+        parts = [classes.part(label) for label in self.labels]
+        if self.form != "to-overall":
+            ratio = self.form == "ratio"
+            options: list[tuple[Condition, ...]] = [(Apart(p, low, ratio),) for p in parts]
+        else:
+            options = [option for part in parts for option in _far_from_overall(part, low)]
+        return [*upper, AnyOf(tuple(options))]
+
+
+def _far_from_overall(part: Part, low: Fraction) -> list[tuple[Row, Row]]:
+    """Each group above or below the overall rate by at least `low`, having members."""
+    if not part.people:
+        return []
+    overall = Fraction(part.positives, part.people)
+    rows = []
+    for k in range(part.groups):
+        occupied = part.row(k, 0, -1, -1)
+        if overall + low <= 1:
+            rows.append((part.rate_at_least(k, overall + low), occupied))
+        if overall - low >= 0:
+            rows.append((part.rate_at_most(k, overall - low), occupied))
+    return rows
+
+
+@dataclass(frozen=True, eq=False)
+class KnownPeople(Constraint):
+    """The groups of some people are known.
+
+    Parameters
+    ----------
+    rows
+        (m,) whole numbers: who is known.
+    groups
+        (m,) their group codes.
+
+    Raises
+    ------
+    InputError
+        If these are not two lists of whole numbers of the same length.
+    """
+
+    rows: ArrayLike
+    groups: ArrayLike
+
+    def __post_init__(self) -> None:
+        rows, groups = np.asarray(self.rows), np.asarray(self.groups)
+        if rows.ndim != 1 or rows.shape != groups.shape:
+            raise InputError("known people: rows and groups must be two lists of the same length")
+        if rows.size and not (rows.dtype.kind in "iu" and groups.dtype.kind in "iu"):
+            raise InputError("known people: rows and groups must be whole numbers")
+
+    def pairs(self) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
+        """Rows and groups as arrays (m,)."""
+        return np.asarray(self.rows, dtype=np.intp), np.asarray(self.groups, dtype=np.int64)
+
+    @property
+    def word(self) -> str:
+        """What correctors call it."""
+        return "known"
+
+    @property
+    def labels(self) -> tuple[int | None, ...]:
+        """It looks at persons, not at labels."""
+        return ()
+
+    def check(self, people: int, groups: int) -> None:
+        """Raise InputError if there is no such person or group."""
+        rows, known = self.pairs()
+        if rows.size and (rows.min() < 0 or rows.max() >= people):
+            wrong = rows[(rows < 0) | (rows >= people)][0]
+            raise InputError(f"known people: row {wrong} is not in 0..{people - 1}")
+        for group in known[(known < 0) | (known >= groups)][:1]:
+            _check_group(int(group), groups)
+
+
+@dataclass(frozen=True, eq=False)
+class LinearConstraint(Constraint):
+    """A weighted sum over the people of one group lies between bounds.
+
+    sum of coefficients[i] over the people i of the group, for example the group's total of a
+    column. Only a corrector that knows individuals can express it.
+
+    Parameters
+    ----------
+    group
+        The group code.
+    coefficients
+        (n,) finite numbers.
+    low, high
+        Bounds, both included; infinite ones bind nothing.
+
+    Raises
+    ------
+    InputError
+        If a coefficient is not finite, a bound is not a number, or low is above high.
+    """
+
+    group: int
+    coefficients: ArrayLike
+    low: float = -np.inf
+    high: float = np.inf
+
+    def __post_init__(self) -> None:
+        try:
+            array = self.array()
+            ordered = self.low <= self.high
+        except (TypeError, ValueError):
+            raise InputError("linear constraint: needs numbers") from None
+        if array.ndim != 1 or not np.isfinite(array).all():
+            raise InputError("linear constraint: needs one finite coefficient a person")
+        if not ordered:
+            raise InputError(f"linear constraint: low {self.low} is above high {self.high}")
+
+    def array(self) -> NDArray[np.float64]:
+        """(n,) the coefficients."""
+        return np.asarray(self.coefficients, dtype=np.float64)
+
+    @property
+    def word(self) -> str:
+        """What correctors call it."""
+        return "linear"
+
+    @property
+    def labels(self) -> tuple[int | None, ...]:
+        """It looks at persons, not at labels."""
+        return ()
+
+    def check(self, people: int, groups: int) -> None:
+        """Raise InputError if there is no such group, or not one coefficient a person."""
+        _check_group(self.group, groups)
+        if len(self.array()) != people:
+            raise InputError(
+                f"linear constraint: has {len(self.array())} coefficients for {people} people"
+            )
+
+
+def _check_bounds(what: str, low: Any, high: Any) -> None:
+    try:
+        inside = 0 <= low <= high <= 1
+    except TypeError:
+        inside = False
+    if not inside:
+        raise InputError(f"{what}: needs bounds 0 <= low <= high <= 1, not {low!r} and {high!r}")
+
+
+def _check_group(group: Any, groups: int) -> None:
+    if isinstance(group, bool) or not isinstance(group, int | np.integer):
+        raise InputError(f"group: must be a whole number, not {group!r}")
+    if not 0 <= group < groups:
+        raise InputError(f"group: must be in 0..{groups - 1}, not {group}")

@@ -1,0 +1,212 @@
+"""Group rates, fairness metrics, and constraints on rates. Exact: counts and fractions.
+
+A *metric* says over which slice of people the rate of positive predictions is taken; a *form*
+says how the rates of the groups are compared. Both follow fairlearn's words and definitions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fpbench.base.decimals import as_written
+from fpbench.base.errors import InputError, nearest
+from fpbench.components.claims.conditions import Constraint, Occupied, Proportional, Together
+from fpbench.components.claims.counts import Classes, Condition, Part
+
+Metric: TypeAlias = Literal[
+    "statistical-parity", "predictive-equality", "equal-opportunity", "equalized-odds"
+]
+"""Whose rate is compared: everyone's, that of label 0, that of label 1, or both of these."""
+Form: TypeAlias = Literal["to-overall", "between-groups", "ratio"]
+"""How: each group with everyone, the greatest difference, or 1 - least / greatest."""
+
+METRICS: tuple[Metric, ...] = get_args(Metric)
+FORMS: tuple[Form, ...] = get_args(Form)
+
+_SLICES: dict[str, tuple[int | None, ...]] = {
+    "statistical-parity": (None,),
+    "predictive-equality": (0,),
+    "equal-opportunity": (1,),
+    "equalized-odds": (0, 1),
+}
+
+_Integers: TypeAlias = NDArray[np.integer[Any]]
+
+
+def slice_labels(metric: Metric) -> tuple[int | None, ...]:
+    """Labels of the people whose rates a metric compares; None stands for everyone."""
+    return _SLICES[metric]
+
+
+@dataclass(frozen=True)
+class RateConstraint(Constraint):
+    """The rates of the groups differ by no more than a tolerance.
+
+    Parameters
+    ----------
+    metric
+        Over which people the rate of positive predictions is taken.
+    tolerance
+        In [0, 1]. Taken as the decimal number that was written (0.1 is 1/10), so that whether a
+        constraint holds is decided in integers and never depends on rounding. A `Fraction` is
+        taken as it is.
+    form
+        `to-overall`: every group's rate is within the tolerance of the overall rate.
+        `between-groups`: the rates of any two groups are within the tolerance of each other.
+        `ratio`: the least rate is at least (1 - tolerance) times the greatest; the four-fifths
+        rule is tolerance 0.2. A group without members in a slice has no rate there.
+
+    Raises
+    ------
+    InputError
+        If a name is unknown or the tolerance lies outside [0, 1].
+    """
+
+    metric: Metric = "statistical-parity"
+    tolerance: float | Fraction = 0.0
+    form: Form = "to-overall"
+
+    def __post_init__(self) -> None:
+        for what, value, valid in (("metric", self.metric, METRICS), ("form", self.form, FORMS)):
+            if value not in valid:
+                raise InputError(f"unknown {what} {value!r}; {nearest(str(value), valid)}")
+        try:
+            inside = 0 <= self.tolerance <= 1
+        except TypeError:
+            inside = False
+        if not inside:
+            raise InputError(f"tolerance must be between 0 and 1, not {self.tolerance!r}")
+
+    @property
+    def word(self) -> str:
+        """The form: correctors differ in which they can express."""
+        return self.form
+
+    @property
+    def labels(self) -> tuple[int | None, ...]:
+        """Labels of the people the metric looks at; None stands for everyone."""
+        return slice_labels(self.metric)
+
+    @property
+    def exact_tolerance(self) -> Fraction:
+        """The tolerance as the decimal number that was written."""
+        return as_written(self.tolerance)
+
+    def slices(self, labels: _Integers | None) -> list[NDArray[np.bool_] | None]:
+        """Masks (n,) of the slices the metric looks at; None stands for everyone.
+
+        Raises
+        ------
+        InputError
+            If the metric needs labels and there are none.
+        """
+        wanted = self.labels
+        if wanted == (None,):
+            return [None]
+        if labels is None:
+            raise InputError(f"metric {self.metric!r} needs the labels")
+        return [np.asarray(labels) == label for label in wanted]
+
+    def unfairness(
+        self, groups: _Integers, predictions: _Integers, labels: _Integers | None, k: int
+    ) -> Fraction:
+        """Least tolerance at which the constraint holds, exactly.
+
+        Parameters
+        ----------
+        groups
+            (n,) group codes in 0..k-1.
+        predictions, labels
+            (n,) in {0, 1}.
+        k
+            Number of groups.
+        """
+        return max(
+            unfairness(*group_counts(groups, predictions, k, part), self.form)
+            for part in self.slices(labels)
+        )
+
+    def holds(
+        self, groups: _Integers, predictions: _Integers, labels: _Integers | None, k: int
+    ) -> bool:
+        """Whether the constraint holds, exactly."""
+        return self.unfairness(groups, predictions, labels, k) <= self.exact_tolerance
+
+    def conditions(self, classes: Classes) -> list[Condition]:
+        """Every group has a member somewhere in the slices; in each, rates are near each other."""
+        parts = [classes.part(label) for label in self.labels]
+        found: list[Condition] = [Occupied(tuple(parts))]
+        for part in parts:
+            if part.people and self.exact_tolerance < 1:
+                found += self._close(part)
+        return found
+
+    def _close(self, part: Part) -> list[Condition]:
+        tolerance, every = self.exact_tolerance, range(part.groups)
+        if tolerance == 0:  # rates that are all equal are equal to the overall rate
+            return [Proportional(part, k) for k in every]
+        if self.form != "to-overall":
+            return [Together(part, tolerance, self.form == "ratio")]
+        overall = Fraction(part.positives, part.people)
+        low, high = overall - tolerance, overall + tolerance
+        return [
+            *(part.rate_at_most(k, high) for k in every if high < 1),
+            *(part.rate_at_least(k, low) for k in every if low > 0),
+        ]
+
+
+def group_counts(
+    groups: _Integers,
+    predictions: _Integers,
+    k: int,
+    part: NDArray[np.bool_] | None = None,
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Members and positively predicted members of each group: two arrays (k,).
+
+    Parameters
+    ----------
+    groups
+        (n,) group codes in 0..k-1.
+    predictions
+        (n,) in {0, 1}.
+    k
+        Number of groups.
+    part
+        (n,) mask of whom to count; everyone if None.
+    """
+    groups, predictions = np.asarray(groups), np.asarray(predictions)
+    if part is not None:
+        groups, predictions = groups[part], predictions[part]
+    positive = np.bincount(groups[predictions == 1], minlength=k)
+    return np.bincount(groups, minlength=k), positive
+
+
+def unfairness(
+    members: NDArray[np.int64], positives: NDArray[np.int64], form: Form = "to-overall"
+) -> Fraction:
+    """How far the groups' rates of positive predictions are apart, exactly.
+
+    Parameters
+    ----------
+    members, positives
+        (k,) people of each group, and those with a positive prediction. Groups without members
+        have no rate and do not count.
+    form
+        How rates are compared. `to-overall` is the largest |rate - overall rate|,
+        `between-groups` fairlearn's `MetricFrame.difference()`, `ratio` is 1 -
+        `MetricFrame.ratio()`, and 0 if no group has a positive prediction.
+    """
+    rates = [Fraction(int(p), int(m)) for p, m in zip(positives, members, strict=True) if m > 0]
+    if not rates:
+        return Fraction(0)
+    if form == "to-overall":
+        overall = Fraction(int(positives.sum()), int(members.sum()))
+        return max(abs(rate - overall) for rate in rates)
+    if form == "between-groups":
+        return max(rates) - min(rates)
+    return 1 - min(rates) / max(rates) if max(rates) > 0 else Fraction(0)

@@ -1,0 +1,140 @@
+"""Differential privacy in numbers: sensitivities, guarantees and their composition."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
+
+from fpbench.base.decimals import as_written
+from fpbench.base.errors import InputError, nearest
+from fpbench.components.epsilons import check_epsilon, plain_number
+
+Neighbours: TypeAlias = Literal["attribute", "add-remove"]
+"""Which data sets must be hard to tell apart: those that differ in one person's group, or in
+whether one person is counted at all. Who takes part, and so the size of every cell, is public under
+both; a person's group then has twice the epsilon of `add-remove`."""
+
+NEIGHBOURS: tuple[Neighbours, ...] = get_args(Neighbours)
+
+Relation: TypeAlias = Literal["attribute", "add-remove", "replace-one"]
+"""What a guarantee may be measured by: a relation that a curator answers under, or that one person,
+and with that all of a record, is replaced by another."""
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """How far the answers of neighbouring data sets may lie apart."""
+
+    l1: float
+    """Greatest sum of absolute differences."""
+    l2: float
+    """Greatest root of the sum of squared differences."""
+
+
+HISTOGRAM: dict[Neighbours, Sensitivity] = {
+    "attribute": Sensitivity(2.0, math.sqrt(2.0)),
+    "add-remove": Sensitivity(1.0, 1.0),
+}
+"""Sensitivity of counts of disjoint cells: one person leaves a cell for another, or just a cell."""
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """What an observer of a release may learn of a person, at most.
+
+    Raises
+    ------
+    InputError
+        If one of them is not one number, epsilon is not at least 1e-9 and finite, rho is not
+        positive and finite, delta is not in [0, 1), or the relation is unknown.
+    """
+
+    epsilon: float
+    delta: float = 0.0
+    neighbours: Relation = "attribute"
+    rho: float | None = None
+    """Of zero-concentrated differential privacy, where the mechanism has it; None if unknown."""
+
+    def __post_init__(self) -> None:
+        for name in ("epsilon", "delta", "rho"):
+            if name != "rho" or self.rho is not None:
+                object.__setattr__(self, name, plain_number(getattr(self, name), name))
+        check_epsilon(self.epsilon)
+        if not 0 <= self.delta < 1:
+            raise InputError(f"delta must be at least 0 and below 1, not {self.delta!r}")
+        if self.rho is not None and not 0 < self.rho <= sys.float_info.max:
+            raise InputError(f"rho must be above 0 and finite, or None, not {self.rho!r}")
+        _known(self.neighbours, get_args(Relation))
+
+
+def known_neighbours(name: str) -> None:
+    """Refuse a relation that is none.
+
+    Raises
+    ------
+    InputError
+        If it is unknown.
+    """
+    _known(name, NEIGHBOURS)
+
+
+def _known(name: str, relations: tuple[str, ...]) -> None:
+    if name not in relations:
+        raise InputError(f"unknown neighbours {name!r}; {nearest(str(name), relations)}")
+
+
+def compose(guarantees: Iterable[Guarantee]) -> Guarantee:
+    """The guarantee of several releases about the same people, by basic composition.
+
+    Epsilons, deltas and rhos add up (Dwork & Roth 2014, Theorem 3.16; Bun & Steinke 2016, Lemma
+    1.7); `rho_to_epsilon` of the summed rho is often much better than the summed epsilon.
+
+    Raises
+    ------
+    InputError
+        If there is none, or they are of different relations, or delta reaches 1.
+    """
+    parts = _alike(guarantees)
+    rhos = [part.rho for part in parts]
+    return Guarantee(
+        float(sum(as_written(part.epsilon) for part in parts)),
+        float(sum(as_written(part.delta) for part in parts)),
+        parts[0].neighbours,
+        None if None in rhos else math.fsum(rho for rho in rhos if rho is not None),
+    )
+
+
+def compose_disjoint(guarantees: Iterable[Guarantee]) -> Guarantee:
+    """The guarantee of releases that share nobody, by parallel composition: the worst of them.
+
+    Who belongs to which part must be public (McSherry 2009, Theorem 4): cells of a histogram over
+    features or predictions are such parts, groups of the sensitive attribute are not.
+
+    Raises
+    ------
+    InputError
+        If there is none, or they are of different relations.
+    """
+    parts = _alike(guarantees)
+    rhos = [part.rho for part in parts]
+    return Guarantee(
+        max(part.epsilon for part in parts),
+        max(part.delta for part in parts),
+        parts[0].neighbours,
+        None if None in rhos else max(rho for rho in rhos if rho is not None),
+    )
+
+
+def _alike(guarantees: Iterable[Guarantee]) -> list[Guarantee]:
+    parts = list(guarantees)
+    if not parts:
+        raise InputError("there is no guarantee to compose")
+    relations = sorted({part.neighbours for part in parts})
+    if len(relations) > 1:
+        raise InputError(
+            f"guarantees of different neighbours do not compose: {' and '.join(relations)}"
+        )
+    return parts

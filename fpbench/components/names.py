@@ -1,0 +1,54 @@
+"""The kinds of component: the one table that hooks, matrix, listings and tests are made from.
+
+The table holds words only, so that listing what is installed costs no heavy import; the base
+class of each kind is in `fpbench.components.bases`.
+"""
+
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class Status(StrEnum):
+    """What became of a cell; drives the store, the exit code and the colours."""
+
+    DONE = "done"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+
+
+class Kind(NamedTuple):
+    """A kind of component."""
+
+    name: str
+    """Its name: the key of its tables in a matrix, and the word on the command line."""
+    plural: str
+    base: str
+    """Name of its base class, which is public."""
+    method: str
+    """The method that a component of this kind must have."""
+    summary: str
+
+    @property
+    def hook(self) -> str:
+        """Name of the hook through which plugins register components of this kind."""
+        return f"fpbench_{self.plural}"
+
+
+KINDS: dict[str, Kind] = {
+    kind.name: kind
+    for kind in (
+        Kind("dataset", "datasets", "Dataset", "load", "people: features, a label, groups"),
+        Kind("learner", "learners", "Learner", "fit", "trains the model under attack or audit"),
+        Kind("disclosure", "disclosures", "Disclosure", "claim", "what is said of its fairness"),
+        Kind("adversary", "adversaries", "Adversary", "guess", "guesses each person's group"),
+        Kind("corrector", "correctors", "Corrector", "correct", "makes a guess meet the claim"),
+        Kind("mechanism", "mechanisms", "Mechanism", "release", "adds noise for privacy"),
+        Kind("policy", "policies", "Policy", "repair", "repairs invalid noisy answers"),
+        Kind("auditor", "auditors", "Auditor", "audit", "measures a model"),
+    )
+}
+
+ATTACK = ("dataset", "learner", "disclosure", "adversary", "corrector")
+"""The kinds that an attack cell combines, in order."""
+AUDIT = ("dataset", "learner", "auditor", "mechanism", "policy")
+"""The kinds that an audit cell combines; an auditor may take no mechanism and no policy."""

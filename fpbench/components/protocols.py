@@ -1,0 +1,191 @@
+"""What plugins hand back or are handed that is no plain data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fpbench.components.claims.rates import RateConstraint
+from fpbench.components.guarantee import Neighbours
+from fpbench.components.records import Codes, Sample
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from fpbench.components.audit_kinds import Mechanism
+
+
+@runtime_checkable
+class Classifier(Protocol):
+    """What a learner gives back.
+
+    It may also have `predict_proba(features, rng)`, `rules`, `guarantee` and `baseline`.
+    """
+
+    def predict(
+        self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
+    ) -> Codes:
+        """Predict labels (n,) in {0, 1}; `sensitive` only if the learner says it needs it."""
+
+
+class Scored(Protocol):
+    """A model that gives probabilities."""
+
+    def predict_proba(
+        self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
+    ) -> NDArray[np.float64]:
+        """Probabilities (n, 2) of label 0 and label 1."""
+
+
+class PrivateModel(Scored, Protocol):
+    """A model with a counterpart without privacy: what an audit of excessive risk reads.
+
+    It may have `redraw(repetitions, rng)`, which gives a `Redrawn`, or be a `VotedModel`. With
+    neither, it stands for its own learner: one model, one draw.
+    """
+
+    @property
+    def baseline(self) -> Scored:
+        """What would have been trained without privacy."""
+
+
+class Redrawn(Protocol):
+    """R models alike, each trained with private randomness of its own."""
+
+    def proba(self, features: DataFrame) -> NDArray[np.float64]:
+        """Probabilities (R, n) of label 1."""
+
+
+class VotedModel(PrivateModel, Protocol):
+    """A student that learnt from noisy votes of teachers, and can learn again from fresh noise.
+
+    A logistic one minimises the mean loss + `penalty` ||theta||^2, its intercept a part of theta.
+    Any other may have `distances(parameters)`, which gives how far students are from the baseline
+    (R,), and `gradient_norms(design, labels)`, those of the baseline's losses (n,).
+    """
+
+    @property
+    def public_rows(self) -> NDArray[np.intp]:
+        """(m,) rows of the training sample that teachers voted on; the others are theirs."""
+
+    @property
+    def votes(self) -> NDArray[np.int64]:
+        """(m, 2) votes of the teachers for label 0 and label 1, without noise: not private."""
+
+    @property
+    def sigma(self) -> float:
+        """Standard deviation of the noise of each count."""
+
+    @property
+    def labels(self) -> str:
+        """What the student learns: `hard`, `soft` or `soft-clipped`."""
+
+    @property
+    def penalty(self) -> float:
+        """Lambda, in the mean objective."""
+
+    @property
+    def student(self) -> str:
+        """`logistic` or `mlp`."""
+
+    @property
+    def theta_star(self) -> NDArray[np.float64] | None:
+        """(d,) parameters of a logistic baseline, the intercept last; None for any other."""
+
+    def design(self, features: DataFrame) -> NDArray[np.float64]:
+        """What students take: (n, d), with a last column of ones."""
+
+    def draw_noise(
+        self, repetitions: int, rng: np.random.Generator, antithetic: bool = False
+    ) -> NDArray[np.float64]:
+        """Noise (R, m, 2) of the counts; antithetic: the second half is minus the first.
+
+        It may be (R, m, 3 or more) if more than the counts is noisy.
+        """
+
+    def targets(
+        self, noise: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+        """What students learn from noise (R, m, 2): labels (R, m), and weights (R, m) or None."""
+
+    def fit_students(
+        self, targets: NDArray[np.float64], weights: NDArray[np.float64] | None = None
+    ) -> Any:
+        """Students of labels (R, m): parameters (R, d) of logistic ones, else anything."""
+
+    def student_proba(self, parameters: Any, design: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Probabilities (R, n) of label 1 by all students."""
+
+
+class Context(Protocol):
+    """What a disclosure is handed: samples with labels, groups and predictions."""
+
+    @property
+    def asked(self) -> RateConstraint | None:
+        """The fairness that the learner was trained for."""
+
+    @property
+    def train(self) -> Sample:
+        """The people it was trained on."""
+
+    @property
+    def attack(self) -> Sample:
+        """The attack set."""
+
+
+class HistogramSource(Protocol):
+    """Who owns people's groups and answers histogram queries under differential privacy.
+
+    `fpbench.Curator` in this process, `fpbench.RemoteCurator` on another machine.
+    """
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """Names of the K groups."""
+
+    @property
+    def people(self) -> int:
+        """Number of people n."""
+
+    @property
+    def neighbours(self) -> Neighbours:
+        """The relation that epsilon is measured by."""
+
+    def histogram(
+        self,
+        cells: Codes,
+        n_cells: int,
+        *,
+        epsilon: ArrayLike,
+        mechanism: Mechanism,
+        repetitions: int = 1,
+    ) -> NDArray[np.float64]:
+        """Noisy numbers of people of every group in every cell.
+
+        Parameters
+        ----------
+        cells
+            (n,) the cell of each person, in 0..n_cells-1, or -1 for none; public.
+        n_cells
+            Number of cells C.
+        epsilon
+            Of one answer; one or several, shape (...). Cells share nobody, so each uses all of it.
+        mechanism
+            Adds the noise.
+        repetitions
+            Number R of answers for each epsilon, each of fresh noise and each paid for.
+
+        Returns
+        -------
+        ndarray
+            (..., R, C, K).
+
+        Raises
+        ------
+        InputError
+            If the cells are not n such codes.
+        BudgetError
+            If the answers cost more than is left; nothing is spent then.
+        """

@@ -1,0 +1,196 @@
+"""Components as data: how a component travels to a worker and into a key."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType, ModuleType, UnionType
+from typing import Any, Union, get_args, get_origin
+
+from fpbench.base.errors import MatrixError
+from fpbench.base.validation import validated
+from fpbench.components.attack_kinds import Component
+from fpbench.components.bases import BASES
+from fpbench.components.catalog import Catalog
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A component by name and parameters: strings and numbers only."""
+
+    kind: str
+    use: str
+    parameters: dict[str, Any]
+    """All of them, defaults included."""
+    slots: dict[str, Spec] = field(default_factory=dict)
+    """Components that it holds, by field."""
+
+    chosen: dict[str, Any] = field(default_factory=dict)
+    """The parameters that differ from their defaults."""
+
+    def identity(self) -> str:
+        """Canonical JSON: the same for the same component with the same parameters.
+
+        Defaults are left out: a parameter that a component gets later changes nothing of what is
+        drawn for it. (Its code does change, and with it the keys of its steps.)
+        """
+        slots = {name: spec.identity() for name, spec in self.slots.items()}
+        return json.dumps([self.kind, self.use, self.chosen, slots], sort_keys=True)
+
+
+def specify(
+    catalog: Catalog,
+    kind: str,
+    use: str,
+    parameters: dict[str, Any],
+    where: str,
+    slots: Mapping[str, tuple[Component, Spec]] = MappingProxyType({}),
+) -> tuple[Component, Spec]:
+    """Build a component from what a user wrote, and say what it is as data.
+
+    Components in `slots`, and those given inline as tables with `use`, fill the fields of their
+    kind.
+
+    Raises
+    ------
+    MatrixError
+        If a parameter is unknown, missing or out of range.
+    NameUnknownError, PluginError
+        If there is no such component, or it cannot be loaded.
+    """
+    cls = catalog.component(kind, use)
+    plain = dict(parameters)
+    held = {name: component for name, (component, _) in slots.items()}
+    specs = {name: spec for name, (_, spec) in slots.items()}
+    for name, slot_kind in slot_kinds(cls).items():
+        value = plain.pop(name, None)
+        if isinstance(value, dict) and isinstance(value.get("use"), str):
+            inner = {key: v for key, v in value.items() if key != "use"}
+            inline = f"{where}: {name}"
+            held[name], specs[name] = specify(catalog, slot_kind, value["use"], inner, inline)
+        elif value is not None:
+            raise MatrixError(f'{where}: {name}: must be a table with use = "NAME"')
+        elif name not in held and cls.model_fields[name].is_required():
+            # Only auditors are crossed with what the matrix names.
+            named = (
+                f"name some with [[{slot_kind}]], or one inline" if kind == "auditor" else "name it"
+            )
+            article = "an" if slot_kind[0] in "aeiou" else "a"
+            raise MatrixError(
+                f'{where}: takes {article} {slot_kind}: {named} with {name} = {{ use = "NAME" }}'
+            )
+    component = validated(cls, {**plain, **held}, where, ("use", "label"))
+    slotted = set(slot_kinds(cls))
+    dumped = component.model_dump(mode="json", exclude=slotted)
+    chosen = component.model_dump(mode="json", exclude=slotted, exclude_defaults=True)
+    return component, Spec(kind, use, dumped, specs, chosen)
+
+
+def build(spec: Spec, catalog: Catalog) -> Component:
+    """The component that a spec describes."""
+    held = {name: build(inner, catalog) for name, inner in spec.slots.items()}
+    return catalog.component(spec.kind, spec.use)(**spec.parameters, **held)
+
+
+@cache
+def slot_kinds(cls: type[Component]) -> dict[str, str]:
+    """Fields of a component whose type is another kind of component, and which."""
+    found = {}
+    for name, info in cls.model_fields.items():
+        annotation: Any = info.annotation
+        union = get_origin(annotation) in (Union, UnionType)
+        for option in get_args(annotation) if union else (annotation,):
+            if (
+                isinstance(option, type)
+                and issubclass(option, Component)
+                and option in BASES.values()
+            ):
+                found[name] = option.kind
+    return found
+
+
+def fingerprint(spec: Spec, catalog: Catalog) -> str:
+    """What a component's results depend on besides its parameters: its version and its code."""
+    entry = catalog.entry(spec.kind, spec.use)
+    own = f"{entry.source}/{_code_hash(catalog.component(spec.kind, spec.use))}"
+    return "+".join([own, *(fingerprint(inner, catalog) for inner in spec.slots.values())])
+
+
+@cache
+def _code_hash(cls: type[Component]) -> str:
+    """Hash of the code of a component without its prose: comments and docstrings change nothing.
+
+    Its module, those of its base classes, and what these import from their own package or from
+    fpbench.
+    """
+    waiting = [base.__module__ for base in cls.__mro__ if base.__module__ in sys.modules]
+    found: dict[str, str] = {}
+    while waiting:
+        name = waiting.pop()
+        if name not in found and name.partition(".")[0] not in _NOT_OURS:
+            found[name], imported = _code(name, sys.modules.get(name))
+            waiting += imported
+    text = "".join(found[name] for name in sorted(found))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+_NOT_OURS = {"abc", "builtins", "pydantic", "typing"}
+
+
+@cache
+def _code(name: str, module: ModuleType | None) -> tuple[str, list[str]]:
+    """Hash of the code of a module without prose, and the modules that count as part of it."""
+    tree = _parsed(module)
+    digest = hashlib.sha256(ast.dump(tree).encode()).hexdigest()
+    return digest, _imported(tree, name.partition(".")[0])
+
+
+def _parsed(module: ModuleType | None) -> ast.Module:
+    """The code of a module without prose; nothing of one that has no source file."""
+    file = getattr(module, "__file__", None)
+    try:
+        tree = ast.parse(Path(file).read_text(encoding="utf-8")) if file else ast.parse("")
+    except (OSError, SyntaxError, UnicodeDecodeError):
+        return ast.parse("")
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            node.body = [s for s in body if not _is_prose(s)]  # type: ignore[attr-defined]
+    return tree
+
+
+def _is_prose(statement: ast.AST) -> bool:
+    return (
+        isinstance(statement, ast.Expr)
+        and isinstance(statement.value, ast.Constant)
+        and isinstance(statement.value.value, str)
+    )
+
+
+def _imported(tree: ast.Module, package: str) -> list[str]:
+    """Modules of a package that code imports by name, and those behind fpbench's public names."""
+    found: list[str] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module == "fpbench":
+            found += [_public()[name.name] for name in node.names if name.name in _public()]
+        elif isinstance(node, ast.ImportFrom) and package and node.module:
+            found += [node.module] if node.module.startswith(f"{package}.") else []
+    return found
+
+
+@cache
+def _public() -> dict[str, str]:
+    """The module that each public name of fpbench is in."""
+    stub = ast.parse(Path(__file__).parents[1].joinpath("__init__.pyi").read_text(encoding="utf-8"))
+    return {
+        name.name: f"fpbench.{node.module or name.name}"
+        for node in stub.body
+        if isinstance(node, ast.ImportFrom)
+        for name in node.names
+    }

@@ -1,0 +1,4 @@
+"""From a guess and a claim to a correction or a posterior.
+
+Imports `base`, `components`.
+"""

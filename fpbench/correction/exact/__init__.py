@@ -1,0 +1,1 @@
+"""The cheapest correction, proven: two groups, many groups, integer programs."""

@@ -1,0 +1,312 @@
+"""The least cost of counts under linear rows: linear programs, lattices, integer programs."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fpbench.components.claims.conditions import Occupied, Proportional
+from fpbench.components.claims.counts import Condition, Counts, Row
+from fpbench.correction.exact.convex_costs import even, merged, tangents
+from fpbench.correction.exact.counting import Tally
+from fpbench.correction.exact.highs import Answer, Model
+from fpbench.correction.exact.lattice import UNFINISHED, Axis, Group, HalfPlane, search
+
+_Numbers = NDArray[np.float64]
+_Integers = NDArray[np.int64]
+_Cell = tuple[int, int]
+
+_WINDOW = 30
+"""Breakpoints kept on each side of where the linear program ends."""
+_PIECES = 32
+"""New pieces of a cost in one refinement."""
+_HUGE = 1e7
+"""Greatest cost a person has, in units of the dearest person who leaves."""
+_FAR = 30.0
+"""Factor from which a wrong unit shows."""
+PROVEN = 1e-9
+"""Relative gap at which an optimum counts as proven: what summing in floating point leaves."""
+
+
+class Optimum(NamedTuple):
+    """The best counts under some rows."""
+
+    counts: Counts | None
+    """None if there are none (bound infinite), or none was found in time."""
+    bound: float
+    proven: bool
+
+
+class Program:
+    """The least cost of the counts of some classes (J of them, here numbered from 0).
+
+    A cost is convex, and known exactly at some ends; between two of them it is replaced by the
+    tangents there, never more than the true cost. So whatever is found is a bound, and exact where
+    the ends are next to each other.
+    """
+
+    def __init__(self, counted: Tally, classes: tuple[int, ...], deadline: float) -> None:
+        self._deadline = deadline
+        self._place = {j: at for at, j in enumerate(classes)}
+        self._counts = counted.counts[list(classes)]
+        movable = counted.movable[list(classes)]
+        self._least = self._counts - movable
+        self._sizes = self._counts.sum(axis=1)
+        self._spare = self._sizes - self._least.sum(axis=1)
+        self._cells: list[_Cell] = [(int(j), int(k)) for j, k in np.argwhere(movable)]
+        self._weights = {(j, k): counted.weights(classes[j], k) for j, k in self._cells}
+        self._costs = {(j, k): counted.prefix_costs(classes[j], k) for j, k in self._cells}
+        self._ends = {cell: even(0, len(own), _PIECES) for cell, own in self._weights.items()}
+        self._relaxed: dict[frozenset[Condition], Answer | None] = {}
+        typical = [np.median(own) for own in self._weights.values()]
+        self._unit = float(np.median(typical)) if typical else 1.0
+
+    def solve(self, conditions: Sequence[Condition]) -> Optimum:
+        """The best counts that satisfy the rows of conditions."""
+        relaxed = self.relax(conditions)
+        if relaxed is None:
+            return Optimum(None, np.inf, True)
+        return self._by_lattice(conditions, relaxed) or self._by_integers(conditions, relaxed)
+
+    def _by_lattice(self, conditions: Sequence[Condition], relaxed: Answer) -> Optimum | None:
+        """Search near the prices of the linear program; None if that is no way."""
+        rows = [row for condition in conditions for row in condition.rows()]
+        if len(self._place) > 2 or any(len({k for _, k, _ in row.terms}) > 1 for row in rows):
+            return None
+        assert relaxed.prices is not None
+        # A class alone is its own partner, of whom there are none.
+        prices = (*relaxed.prices[: len(self._sizes)], 0.0)[:2]
+        sizes = (*self._sizes.tolist(), 0)[:2]
+        groups = [self._group(k, rows) for k in range(self._counts.shape[1])]
+        found = search(groups, sizes, prices, self._unit)
+        if found is UNFINISHED:
+            return None
+        if found is None:
+            return Optimum(None, np.inf, True)
+        counts = np.array(found).T[: len(self._sizes)]
+        return Optimum(counts, self._cost(counts), True)
+
+    def _group(self, k: int, rows: Sequence[Row]) -> Group:
+        planes = []
+        for row in rows:
+            own = {self._place[j]: a for j, group, a in row.terms if group == k}
+            if own:
+                planes.append(HalfPlane(own.get(0, 0), own.get(1, 0), row.most))
+        return Group((self._axis(0, k), self._axis(1, k)), planes)
+
+    def _axis(self, j: int, k: int) -> Axis:
+        """A class in a group: the more the cheaper, up to as many as there are, then free."""
+        if j >= len(self._sizes):
+            return Axis(0, np.zeros(1))
+        costs = np.zeros(self._spare[j] + 1)
+        leaving = self._costs.get((j, k), np.zeros(1))
+        costs[: len(leaving)] = leaving[::-1]
+        return Axis(int(self._least[j, k]), costs)
+
+    def _by_integers(self, conditions: Sequence[Condition], relaxed: Answer) -> Optimum:
+        """The same with an integer program over everything at once."""
+        assert relaxed.values is not None
+        counts: NDArray[Any] = relaxed.values
+        bound, news, tried = 0.0, True, set[float]()
+        while self._zoomed(counts) or news:
+            left = self._deadline - time.perf_counter()
+            if left <= 0:
+                return Optimum(None, bound, False)
+            answer = self._model(conditions, True, left)
+            if answer is None:
+                return Optimum(None, np.inf, True)
+            if answer.values is None:
+                return Optimum(None, max(bound, answer.bound), False)
+            counts = np.rint(answer.values).astype(np.int64)
+            cost, news = self._cost(counts), self._misjudged(counts, tried)
+            if not news:
+                bound = max(bound, answer.bound)
+            if not answer.proven or (not news and cost - bound <= PROVEN * cost):
+                return Optimum(counts, bound, answer.proven)
+        return Optimum(counts, bound, True)
+
+    def _zoomed(self, counts: NDArray[Any]) -> bool:
+        """Make costs exact near these counts; whether some were not."""
+        before = sum(map(len, self._ends.values()))
+        for cell in self._cells:
+            out = self._leaving(counts, cell)
+            near = np.arange(math.floor(out) - _WINDOW, math.ceil(out) + _WINDOW + 1)
+            self._ends[cell] = merged(self._ends[cell], near)
+        return sum(map(len, self._ends.values())) > before
+
+    def relax(self, conditions: Sequence[Condition]) -> Answer | None:
+        """The optimum of the linear program, exact where it ends; None if there is none."""
+        key = frozenset(conditions)
+        if key not in self._relaxed:
+            self._relaxed[key] = self._refined(conditions)
+        return self._relaxed[key]
+
+    def _refined(self, conditions: Sequence[Condition]) -> Answer | None:
+        tried = set[float]()
+        while True:
+            answer = self._model(conditions, False, np.inf)
+            if answer is None or answer.values is None:
+                return None
+            coarse = self._misjudged(answer.values, tried)
+            for cell in self._cells:
+                ends, out = self._ends[cell], self._leaving(answer.values, cell)
+                at = int(np.clip(np.searchsorted(ends, out), 1, len(ends) - 1))
+                low, high = int(ends[at - 1]), int(ends[at])
+                if low + 1 < high and low < out < high:
+                    self._ends[cell] = merged(ends, even(low, high, _PIECES))
+                    coarse = True
+            if not coarse:
+                return answer._replace(bound=min(answer.bound, self._cost(answer.values)))
+
+    def _misjudged(self, counts: NDArray[Any], tried: set[float]) -> bool:
+        """Take the greatest cost of anybody who leaves as the unit; whether that is news.
+
+        It decides, so a solver should see it as 1. Costs far below the unit are nothing to it: if
+        nobody leaves, the unit is the cheapest person.
+        """
+        before = self._unit
+        tried.add(before)
+        outs = [(self._weights[cell], self._leaving(counts, cell)) for cell in self._cells]
+        own = [float(weights[math.ceil(out) - 1]) for weights, out in outs if out > 0.5]
+        self._unit = max(own or [min((float(w[0]) for w, _ in outs), default=before)])
+        ratio = self._unit / before
+        return not 1 / _FAR < ratio < _FAR and self._unit not in tried
+
+    def _leaving(self, counts: NDArray[Any], cell: _Cell) -> float:
+        """How many leave a cell; solvers are off by a little."""
+        return float(np.clip(self._counts[cell] - counts[cell], 0, len(self._weights[cell])))
+
+    def _cost(self, counts: NDArray[Any]) -> float:
+        """Of counts, whole or not."""
+        total = 0.0
+        for cell in self._cells:
+            out, costs = self._leaving(counts, cell), self._costs[cell]
+            low, high = costs[math.floor(out)], costs[math.ceil(out)]
+            total += float(low + (high - low) * (out % 1))
+        return total
+
+    def _model(self, conditions: Sequence[Condition], whole: bool, limit: float) -> Answer | None:
+        """The best counts (J, K) of the program; None if there are none."""
+        model = Model()
+        high = self._least + self._spare[:, None]
+        count = model.columns(self._least, high, whole=whole)
+        for j, size in enumerate(self._sizes):
+            model.row(count[j], np.ones(count.shape[1]), size, size)
+        for cell in self._cells:
+            lengths, slopes = tangents(self._ends[cell], self._costs[cell], self._weights[cell])
+            # A greater cost than this is as good as any: it only must not upset the solver.
+            slopes = np.minimum(slopes / self._unit, _HUGE)
+            leave = model.columns(np.zeros(len(lengths)), lengths, slopes)
+            (enter,) = model.columns(np.zeros(1), self._spare[[cell[0]]])
+            # A count falls by those who leave, less those who enter.
+            index, value = [*leave, enter, count[cell]], [*np.ones(len(leave)), -1.0, 1.0]
+            model.row(index, value, self._counts[cell], self._counts[cell])
+        for condition in conditions:
+            if whole and isinstance(condition, Proportional):
+                self._add_multiples(model, count, condition)
+            else:
+                for row in condition.rows():
+                    self._add_row(model, count, row)
+        answer = model.solve(limit)
+        if answer is None:
+            return None
+        values = None if answer.values is None else answer.values[count]
+        prices = None if answer.prices is None else answer.prices * self._unit
+        return Answer(values, answer.bound * self._unit, answer.proven, prices)
+
+    def _add_row(self, model: Model, count: NDArray[np.intp], row: Row) -> None:
+        """Scaled by its greatest coefficient, so that one tolerance fits all."""
+        largest = max((abs(a) for _, _, a in row.terms), default=1)
+        index = [count[self._place[j], k] for j, k, _ in row.terms]
+        model.row(index, [a / largest for _, _, a in row.terms], -np.inf, row.most / largest)
+
+    def _add_multiples(
+        self, model: Model, count: NDArray[np.intp], condition: Proportional
+    ) -> None:
+        """A group is a whole number of smallest groups: exact, whatever the solver's tolerance."""
+        part, (x, m) = condition.part, condition.unit
+        if x in (0, m):  # all are predicted alike, and so are all groups
+            return
+        (times,) = model.columns(np.zeros(1), [part.people // max(m, 1)], whole=True)
+        for classes, unit in ((part.positive, x), (part.negative, m - x)):
+            index = [*(count[self._place[j], condition.group] for j in classes), times]
+            model.row(index, [*np.ones(len(classes)), -float(unit)], 0.0, 0.0)
+
+
+class Programs:
+    """The programs of one problem: one for each set of classes that rows link."""
+
+    def __init__(self, counted: Tally, deadline: float) -> None:
+        self._counted, self._deadline = counted, deadline
+        self._programs: dict[tuple[int, ...], Program] = {}
+        self._solved: dict[tuple[tuple[int, ...], frozenset[Condition]], Optimum] = {}
+
+    def relax(self, conditions: Sequence[Condition]) -> tuple[_Numbers | None, float]:
+        """The best counts that satisfy the rows of conditions, whole or not; and a bound."""
+        counts, bound = self._counted.counts.astype(np.float64), 0.0
+        for classes, mine in self._parts(conditions):
+            found = self._program(classes).relax(mine)
+            if found is None or found.values is None:
+                return None, np.inf
+            counts[list(classes)] = found.values
+            bound += found.bound
+        return counts, bound
+
+    def solve(self, conditions: Sequence[Condition]) -> Optimum:
+        """The best whole counts that satisfy the rows of conditions.
+
+        A group may come out empty in parts that no row links, even where `Occupied` says it must
+        not: who checks the conditions will see it.
+        """
+        counts, bound, proven = self._counted.counts.copy(), 0.0, True
+        for classes, mine in self._parts(conditions):
+            found = self._solve(classes, mine)
+            if found.counts is None:
+                return Optimum(None, found.bound if found.proven else bound, found.proven)
+            counts[list(classes)] = found.counts
+            bound, proven = bound + found.bound, proven and found.proven
+        return Optimum(counts, bound, proven)
+
+    def _parts(
+        self, conditions: Sequence[Condition]
+    ) -> Iterator[tuple[tuple[int, ...], list[Condition]]]:
+        """Sets of linked classes, and the conditions on each."""
+        for classes in _linked(conditions, len(self._counted.classes.sizes)):
+            mine = [c for c in conditions if (own := _classes(c)) and own <= set(classes)]
+            if mine:
+                yield tuple(classes), mine
+
+    def _program(self, classes: tuple[int, ...]) -> Program:
+        if classes not in self._programs:
+            self._programs[classes] = Program(self._counted, classes, self._deadline)
+        return self._programs[classes]
+
+    def _solve(self, classes: tuple[int, ...], conditions: list[Condition]) -> Optimum:
+        key = classes, frozenset(conditions)
+        if key not in self._solved:
+            found = self._program(classes).solve(conditions)
+            if not found.proven:
+                return found
+            self._solved[key] = found
+        return self._solved[key]
+
+
+def _classes(condition: Condition) -> set[int]:
+    return {j for row in condition.rows() for j, _, _ in row.terms}
+
+
+def _linked(conditions: Sequence[Condition], classes: int) -> list[list[int]]:
+    """Classes in sets that no row links, but for the demand to be in one of several parts."""
+    home = list(range(classes))
+    for condition in conditions:
+        if isinstance(condition, Occupied) and len(condition.parts) > 1:
+            continue
+        for row in condition.rows():
+            linked = {home[j] for j, _, _ in row.terms}
+            home = [min(linked) if at in linked else at for at in home]
+    return [[j for j in range(classes) if home[j] == at] for at in sorted(set(home))]

@@ -1,0 +1,133 @@
+"""Linear and mixed-integer programs for HiGHS, built as arrays."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fpbench.base.errors import FpbenchError
+
+_Numbers = NDArray[np.float64]
+
+TOLERANCE = 1e-9
+"""Of primal and dual feasibility of linear programs."""
+WHOLE_TOLERANCE = 1e-7
+"""The same with whole variables: at 1e-9, HiGHS 1.15 called an answer optimal that was not."""
+
+
+class Answer(NamedTuple):
+    """What HiGHS says of a program that may have a solution."""
+
+    values: _Numbers | None
+    """Value of every column; None if no solution was found in time."""
+    bound: float
+    """No solution costs less."""
+    proven: bool
+    """Whether it is optimal."""
+    prices: _Numbers | None = None
+    """Of a linear program: what the cost rises by for one more on the right side of each row."""
+
+
+class Model:
+    """Columns and rows; minimised."""
+
+    def __init__(self) -> None:
+        self._columns: list[tuple[_Numbers, ...]] = []
+        self._rows: list[tuple[NDArray[np.intp], _Numbers, float, float]] = []
+        self._count = 0
+
+    def columns(
+        self, low: ArrayLike, high: ArrayLike, cost: ArrayLike = 0.0, *, whole: bool = False
+    ) -> NDArray[np.intp]:
+        """Add variables; returns their numbers, in the shape of the bounds."""
+        shape = np.broadcast_shapes(np.shape(low), np.shape(high))
+        size = int(np.prod(shape))
+        self._columns.append(tuple(
+            np.broadcast_to(np.asarray(v, dtype=np.float64), shape).ravel()
+            for v in (low, high, cost, float(whole))
+        ))  # fmt: skip
+        first, self._count = self._count, self._count + size
+        return np.arange(first, first + size).reshape(shape)
+
+    def row(self, index: ArrayLike, value: ArrayLike, low: float, high: float) -> None:
+        """Add low <= sum of value * variable <= high."""
+        at, by = np.asarray(index, dtype=np.intp), np.asarray(value, dtype=np.float64)
+        self._rows.append((at, by, low, high))
+
+    def solve(self, time_limit: float = np.inf) -> Answer | None:
+        """Minimise, on one thread; None if there is no solution.
+
+        Raises
+        ------
+        FpbenchError
+            If HiGHS gives up.
+        """
+        import highspy
+
+        highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+        for option, value in _OPTIONS.items():
+            highs.setOptionValue(option, value)
+        tolerance = WHOLE_TOLERANCE if self._has_whole else TOLERANCE
+        for kind in ("primal", "dual"):
+            highs.setOptionValue(f"{kind}_feasibility_tolerance", tolerance)
+        if np.isfinite(time_limit):
+            highs.setOptionValue("time_limit", max(float(time_limit), 0.0))
+        highs.passModel(self._program(highspy))
+        highs.run()
+        said = highspy.HighsModelStatus
+        none = (said.kInfeasible, said.kUnboundedOrInfeasible)  # no program here is unbounded
+        understood = (said.kOptimal, said.kTimeLimit, *none)
+        if highs.getModelStatus() not in understood:
+            # Costs far apart may be too much for the dual simplex method, but not for the primal.
+            highs.setOptionValue("simplex_strategy", _PRIMAL)
+            highs.run()
+        status, info = highs.getModelStatus(), highs.getInfo()
+        if status in none:
+            return None
+        if status not in understood:
+            raise FpbenchError(f"HiGHS gave up: {highs.modelStatusToString(status)}")
+        proven = status == said.kOptimal
+        found = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
+        solution = highs.getSolution()
+        values = np.array(solution.col_value) if found else None
+        whole = self._has_whole
+        bound = info.mip_dual_bound if whole else info.objective_function_value
+        prices = None if whole else np.array(solution.row_dual)
+        return Answer(values, float(bound) if whole or proven else -np.inf, proven, prices)
+
+    @property
+    def _has_whole(self) -> bool:
+        return any(kind.any() for *_, kind in self._columns)
+
+    def _program(self, highspy: Any) -> Any:
+        low, high, cost, whole = (
+            np.concatenate(parts) for parts in zip(*self._columns, strict=True)
+        )
+        lp = highspy.HighsLp()
+        lp.num_col_, lp.num_row_ = self._count, len(self._rows)
+        lp.col_cost_, lp.col_lower_, lp.col_upper_ = cost, low, high
+        lp.row_lower_ = np.array([row[2] for row in self._rows], dtype=np.float64)
+        lp.row_upper_ = np.array([row[3] for row in self._rows], dtype=np.float64)
+        lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+        lp.a_matrix_.num_col_, lp.a_matrix_.num_row_ = lp.num_col_, lp.num_row_
+        ends = np.cumsum([0, *(len(row[0]) for row in self._rows)])
+        lp.a_matrix_.start_ = ends.astype(np.int32)
+        lp.a_matrix_.index_ = np.concatenate([row[0] for row in self._rows]).astype(np.int32)
+        lp.a_matrix_.value_ = np.concatenate([row[1] for row in self._rows])
+        if whole.any():
+            kinds = highspy.HighsVarType
+            lp.integrality_ = [kinds.kInteger if w else kinds.kContinuous for w in whole]
+        return lp
+
+
+_PRIMAL = 4
+"""The number of the primal simplex method."""
+_OPTIONS: dict[str, Any] = {
+    "output_flag": False,
+    "threads": 1,
+    "mip_rel_gap": 0.0,
+    "mip_abs_gap": 0.0,
+    "mip_feasibility_tolerance": WHOLE_TOLERANCE,
+}

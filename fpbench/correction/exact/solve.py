@@ -1,0 +1,39 @@
+"""The exact correction: the cheapest one for any number of groups, proven."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import numpy as np
+
+from fpbench.components.records import Correction, Problem
+from fpbench.correction.exact.counting import Tally
+from fpbench.correction.exact.many_groups import solve_many_groups
+from fpbench.correction.exact.two_group_regions import regions
+from fpbench.correction.exact.two_groups import solve_two_groups
+
+
+def solve_exact(problem: Problem, time_limit: float = np.inf) -> Correction:
+    """The cheapest correction that satisfies constraints on counts, proven optimal.
+
+    Parameters
+    ----------
+    problem
+        With constraints that are about counts: any but `LinearConstraint`.
+    time_limit
+        Seconds. Two groups whose constraints separate take milliseconds and are not limited.
+
+    Returns
+    -------
+    Correction
+        `optimal` or `infeasible`; when time runs out `feasible`, with a bound, or `timeout`.
+    """
+    started = time.perf_counter()
+    counted = Tally(problem)
+    ways = regions(counted.conditions, counted.classes) if problem.groups == 2 else None
+    if ways is not None:
+        found = solve_two_groups(counted, ways)
+    else:
+        found = solve_many_groups(counted, time_limit)
+    return replace(found, seconds=time.perf_counter() - started)

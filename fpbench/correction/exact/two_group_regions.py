@@ -1,0 +1,196 @@
+"""Two groups: what conditions on counts leave to the size of group 1.
+
+In one part of the people a table of counts for two groups is two numbers: x, the positively
+predicted people of group 1, and m, all its people. Given x, every condition here leaves m an
+interval, and what conditions leave together is a convex region, up to rounding to whole people.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import product
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fpbench.components.claims.conditions import AnyOf, Occupied, Proportional, Together
+from fpbench.components.claims.counts import Classes, Condition, Part, Row
+
+_Integers: TypeAlias = NDArray[np.integer[Any]]
+_Counts: TypeAlias = NDArray[np.int64]
+_Bounds: TypeAlias = tuple[_Integers | None, _Integers | None]
+
+
+@dataclass(frozen=True)
+class Region:
+    """The pairs (x, m) of one part that satisfy some conditions."""
+
+    part: Part
+    """With one class of each prediction."""
+    conditions: tuple[Row | Proportional | Together, ...]
+    least: tuple[int, int] = (0, 0)
+    """Least people of group 0 and of group 1."""
+
+    @property
+    def people(self) -> int:
+        """People in the part."""
+        return self.part.people
+
+    def needing(self, least: tuple[int, int]) -> Region:
+        """The same with at least so many people in each group."""
+        most = max(self.least[0], least[0]), max(self.least[1], least[1])
+        return replace(self, least=most)
+
+    def interval(self, x: _Counts) -> tuple[_Counts, _Counts]:
+        """Least and greatest size of group 1 for each number x of positives; may be empty.
+
+        Parameters
+        ----------
+        x
+            (m,) positively predicted people of group 1.
+        """
+        n = self.people
+        low = np.maximum(x, self.least[1])
+        high = np.minimum(x + (n - self.part.positives), n - self.least[0])
+        for condition in self.conditions:
+            for one_low, one_high in _intervals(condition, self.part, x):
+                if one_low is not None:
+                    low = np.maximum(low, _narrow(one_low, n))
+                if one_high is not None:
+                    high = np.minimum(high, _narrow(one_high, n))
+        return low, high
+
+
+@dataclass(frozen=True)
+class Regions:
+    """Regions of parts that are disjoint: one way to satisfy all conditions."""
+
+    parts: tuple[tuple[int | None, Region], ...]
+    """Label of the part, None for everyone; and its region."""
+    union: bool
+    """Whether each group needs a member in the parts together."""
+
+
+def regions(conditions: Sequence[Condition], classes: Classes) -> list[Regions] | None:
+    """All ways to satisfy conditions on two groups, part by part; None if they do not separate."""
+    choices = [c.options for c in conditions if isinstance(c, AnyOf)]
+    plain = [c for c in conditions if not isinstance(c, AnyOf)]
+    found = []
+    for options in product(*choices):
+        one = _separate([*plain, *(c for option in options for c in option)], classes)
+        if one is None:
+            return None
+        found.append(one)
+    return found
+
+
+def _separate(conditions: list[Condition], classes: Classes) -> Regions | None:
+    labels = list(dict.fromkeys(classes.labels))
+    parts = [classes.part(label) for label in labels]
+    inside = [{*part.negative, *part.positive} for part in parts]
+    own: list[list[Row | Proportional | Together]] = [[] for _ in parts]
+    least, union = [(0, 0)] * len(parts), False
+    for condition in conditions:
+        used = _classes_of(condition)
+        homes = [at for at, here in enumerate(inside) if used <= here]
+        if isinstance(condition, Occupied):
+            if homes:
+                least[homes[0]] = (1, 1)
+            union = union or not homes
+        elif isinstance(condition, Row | Proportional | Together) and homes:
+            own[homes[0]].append(condition)
+        else:
+            return None
+    found = (Region(p, tuple(c), at) for p, c, at in zip(parts, own, least, strict=True))
+    return Regions(tuple(zip(labels, found, strict=True)), union)
+
+
+def _classes_of(condition: Condition) -> set[int]:
+    if isinstance(condition, Row):
+        return {j for j, _, _ in condition.terms}
+    if isinstance(condition, Occupied):
+        return set(condition.classes)
+    if isinstance(condition, Proportional | Together):
+        return {*condition.part.negative, *condition.part.positive}
+    return {-1}
+
+
+def _intervals(
+    condition: Row | Proportional | Together, part: Part, x: _Counts
+) -> Iterator[_Bounds]:
+    if isinstance(condition, Together):
+        yield _together(condition, part, x)
+    else:
+        yield from (_half_plane(row, part, x) for row in condition.rows())
+
+
+def _half_plane(row: Row, part: Part, x: _Counts) -> _Bounds:
+    """Sizes m with a x + b (m - x) <= c, where a and b weigh group 1 against group 0."""
+    (j0,), (j1,), n = part.negative, part.positive, part.people
+    (b0, b1), (a0, a1) = row.coefficients[j0], row.coefficients[j1]
+    a, b = a1 - a0, b1 - b0
+    room = row.most - b0 * part.sizes[j0] - a0 * part.sizes[j1]
+    largest = abs(room) + (abs(a) + abs(b)) * max(n, 1)
+    rest = room - (a - b) * _safe(x, largest)
+    if b > 0:
+        return None, rest // b
+    if b < 0:
+        return -(rest // -b), None
+    return np.where(np.asarray(rest >= 0, dtype=bool), 0, n + 1), None
+
+
+def _together(condition: Together, part: Part, x: _Counts) -> _Bounds:
+    """Both groups are treated alike, so group 1 is largest where group 0 is smallest."""
+    n, positives = part.people, part.positives
+    own = _safe(x, 8 * condition.tolerance.denominator * max(n, 1) ** 2)
+    least = _least_ratio if condition.ratio else _least_between
+    low = least(own, positives, n, condition.tolerance)
+    return low, n - least(positives - own, positives, n, condition.tolerance)
+
+
+def _narrow(bound: _Integers, n: int) -> _Counts:
+    """In 64 bits; what does not fit lies far beyond 0..n."""
+    if bound.dtype == object:
+        bound = np.clip(bound, -1, n + 1)
+    return bound.astype(np.int64, copy=False)
+
+
+def _safe(x: _Counts, largest: int) -> _Integers:
+    """The same integers, in Python's own where 64 bits could overflow."""
+    return x.astype(np.int64 if largest < 2**62 else object)
+
+
+def _least_ratio(x: _Integers, positives: int, n: int, tolerance: Fraction) -> _Integers:
+    """Least m for which the other group's rate is at least (1 - tolerance) times this one's."""
+    e, q = tolerance.as_integer_ratio()
+    rest = positives - x
+    a, b = q * rest * n, q * rest + (q - e) * x
+    bounded = np.asarray(b > 0, dtype=bool)
+    others = a // np.where(bounded, b, np.ones_like(b))
+    return n - np.where(bounded, np.minimum(others, n), n)
+
+
+def _least_between(x: _Integers, positives: int, n: int, tolerance: Fraction) -> _Integers:
+    """Least m with q (x n - positives m) <= e m (n - m): rates at most e / q apart.
+
+    The left side less the right is convex in m and at most 0 at m = n, so the condition holds
+    from one root on. The root in floating point is within a step or two; integers settle it.
+    """
+    e, q = tolerance.as_integer_ratio()
+
+    def holds(m: _Integers) -> NDArray[np.bool_]:
+        return np.asarray(q * (x * n - positives * m) <= e * m * (n - m), dtype=bool)
+
+    half, product = e / q * n + positives, n * x.astype(np.float64)
+    if half == 0:
+        return np.zeros_like(x)
+    root = 2 * product / (half + np.sqrt(np.maximum(half**2 - 4 * e / q * product, 0)))
+    m = np.clip(np.ceil(root), 0, n).astype(np.int64).astype(x.dtype)
+    while not (ok := holds(m)).all():
+        m = np.where(ok, m, m + 1)
+    while (lower := (m > 0) & holds(m - 1)).any():
+        m = np.where(lower, m - 1, m)
+    return m

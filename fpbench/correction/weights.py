@@ -1,0 +1,180 @@
+"""From an adversary's confidence to the costs of changing its guesses.
+
+Ferry et al. (SaTML 2023, section IV-A) scale the confidences to [1, 2] and raise them to a power
+k in 0..99, chosen as the one whose correction is most accurate where the adversary knows the
+truth. Powers keep the order of the weights, so one sort serves every k.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fpbench.components.records import Codes, Problem
+from fpbench.correction.exact.counting import Tally
+from fpbench.correction.exact.solve import solve_exact
+from fpbench.correction.exact.two_group_moves import Quadrant, Slice
+from fpbench.correction.exact.two_group_regions import regions
+from fpbench.correction.exact.two_groups import Scan, slices
+
+_Weights = NDArray[np.float64]
+
+
+def scale_confidence(confidence: NDArray[np.float64]) -> _Weights:
+    """Confidences scaled linearly onto [1, 2] over the set they apply to; all 1 if all equal.
+
+    Parameters
+    ----------
+    confidence
+        (n,) the adversary's probability for the group it guessed.
+    """
+    low, high = float(confidence.min()), float(confidence.max())
+    if high <= low:
+        return np.ones(len(confidence))
+    return 1.0 + (confidence - low) / (high - low)
+
+
+def best_exponent(problem: Problem, truth: Codes, most: int = 99) -> int | None:
+    """The power of the weights whose correction of a two-group problem is most accurate.
+
+    Parameters
+    ----------
+    problem
+        A problem whose truth the adversary knows, its weights not yet raised to a power.
+    truth
+        (n,) true group codes.
+    most
+        Greatest exponent tried; 0..most are.
+
+    Returns
+    -------
+    int or None
+        The smallest of the most accurate exponents; None if the constraint cannot hold here, so
+        that the set says nothing about exponents.
+    """
+    correct = exponent_scores(problem, truth, most)
+    return None if correct is None else int(np.argmax(correct))
+
+
+def exponent_scores(problem: Problem, truth: Codes, most: int) -> NDArray[np.int64] | None:
+    """For each exponent 0..most, how many guesses its correction puts right, less those it spoils.
+
+    (most + 1,) counts; None if the constraints cannot hold. Equals the change in the number of
+    right guesses that `solve_exact` makes with the weights raised to that power; for equalized
+    odds of two groups, unless a group must be kept from being empty in both slices.
+    """
+    assert problem.constraints and problem.weights is not None
+    counted = Tally(problem)
+    ways = regions(counted.conditions, counted.classes) if problem.groups == 2 else None
+    if ways is None or len(ways) > 1 or counted.known:
+        return _scores_of_corrections(problem, truth, most)
+    total = np.zeros(most + 1, dtype=np.int64)
+    for people, (_, region) in zip(slices(counted, ways[0]), ways[0].parts, strict=True):
+        quadrants = people.frontier(region)
+        if not quadrants:
+            return None
+        sides = [_Side(people, quadrant, problem.weights, truth) for quadrant in quadrants]
+        for exponent in range(most + 1):
+            found = [side.next_power() for side in sides]
+            total[exponent] += min(found, key=lambda cost_score: cost_score[0])[1]
+    return total
+
+
+def _scores_of_corrections(problem: Problem, truth: Codes, most: int) -> NDArray[np.int64] | None:
+    """The same by correcting with every power."""
+    assert problem.weights is not None
+    right = np.count_nonzero(problem.guess == truth)
+    scores = []
+    for exponent in range(most + 1):
+        found = solve_exact(replace(problem, weights=problem.weights**exponent))
+        if found.values is None:
+            return None
+        scores.append(np.count_nonzero(found.values == truth) - right)
+    return np.array(scores, dtype=np.int64)
+
+
+class _Side:
+    """One quadrant of the frontier; every call looks at the next power of the weights."""
+
+    def __init__(self, people: Slice, quadrant: Quadrant, weights: _Weights, truth: Codes) -> None:
+        self._scan = Scan(quadrant)
+        self._quadrant = quadrant
+        self._exponent = 0
+        self._base, self._power, self._scores, self._plain = [], [], [], []
+        for prediction, up, count in quadrant.cells:
+            rows = np.flatnonzero(people.cell(prediction, up))
+            order = _cheapest_rows(weights, rows, count)
+            self._base.append(weights[order])
+            self._power.append(np.ones(count))
+            self._scores.append(_score(truth[order], up))
+            # At power 0 all weights are equal, and among equals the first are chosen.
+            self._plain.append(_score(truth[rows[:count]], up))
+
+    def next_power(self) -> tuple[float, int]:
+        """Cost of the best candidate at this power, and the net number of guesses it puts right."""
+        index, cost = self._scan.best(*self._power)
+        scores = self._plain if self._exponent == 0 else self._scores
+        a, d = self._quadrant.a[index], self._quadrant.d[index]
+        self._exponent += 1
+        for power, base in zip(self._power, self._base, strict=True):
+            np.multiply(power, base, out=power)
+        return cost, int(scores[0][a] + scores[1][d])
+
+
+def _cheapest_rows(weights: _Weights, rows: NDArray[np.intp], count: int) -> NDArray[np.intp]:
+    """The `count` rows of least weight, ascending; among equals, the first rows first."""
+    if count == 0:
+        return rows[:0]
+    own = weights[rows]
+    if count < len(rows):
+        kept = np.flatnonzero(own <= np.partition(own, count - 1)[count - 1])
+        rows, own = rows[kept], own[kept]
+    order = np.argsort(own)
+    rows, own = rows[order], own[order]
+    another = np.diff(own) > 0
+    if not another.all():
+        # A stable sort takes several times longer; sorting the rows of equals mends it.
+        level = np.concatenate([[0], np.cumsum(another)])
+        rows = np.sort(level * len(weights) + rows) % len(weights)
+    return rows[:count]
+
+
+def _score(truth: Codes, up: bool) -> NDArray[np.int64]:
+    """Net guesses put right by moving the first 0, 1, 2, ... people to group 1 (up) or 0."""
+    right = np.where(truth == (1 if up else 0), 1, -1)
+    return np.concatenate([[0], np.cumsum(right)])
+
+
+def sharpen(
+    confidence: NDArray[np.float64],
+    held_out: Problem,
+    held_out_confidence: NDArray[np.float64],
+    truth: Codes,
+    most: int = 99,
+) -> tuple[_Weights, int]:
+    """Weights as in the paper: scaled confidences raised to the most accurate power.
+
+    Parameters
+    ----------
+    confidence
+        (n,) confidences of the guesses to be corrected.
+    held_out, held_out_confidence, truth
+        The same problem where the adversary knows the truth: (m,) confidences and group codes.
+    most
+        Greatest exponent tried.
+
+    Returns
+    -------
+    weights, exponent
+        (n,) weights in [1, 2**exponent]; the exponent is 1 if the held-out part cannot tell, or
+        nothing is claimed of it.
+    """
+    exponent = None
+    if held_out.constraints:
+        scored = replace(held_out, weights=scale_confidence(held_out_confidence))
+        exponent = best_exponent(scored, truth, most)
+    if exponent is None:
+        exponent = min(1, most)
+    return scale_confidence(confidence) ** exponent, exponent

@@ -1,0 +1,4 @@
+"""People as data: samples, tables, groups, sensitive attributes, domains, data files.
+
+Imports `base`.
+"""

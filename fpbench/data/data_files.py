@@ -1,0 +1,288 @@
+"""Where data files are: looked for, verified, and (only when asked) downloaded."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fpbench.base.errors import DataError, HiddenError
+
+if TYPE_CHECKING:
+    from fpbench.data.table import Table
+
+_ATTEMPTS = 3
+"""A download that is cut off or not what it should be is tried again twice."""
+_PAUSE = 0.5
+"""Seconds between two attempts."""
+_NO_DATA = "FPBENCH_NO_DATA"
+"""Set in the environment of a process that loads no data set, and of those that it starts."""
+_LEAVE = {"load": _NO_DATA not in os.environ}
+"""Whether this process may load data sets."""
+
+
+def refuse_data() -> None:
+    """Load no data set in this process any more: an adversary runs in it."""
+    os.environ[_NO_DATA] = "1"
+    _LEAVE["load"] = False
+
+
+def check_leave() -> None:
+    """Refuse to load a data set where an adversary runs.
+
+    Raises
+    ------
+    HiddenError
+        If this process is an adversary's.
+    """
+    if not _LEAVE["load"]:
+        raise HiddenError(
+            "no data set is loaded in a process of an adversary: it has its view, and nothing else"
+        )
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A file that a dataset reads, and its known original."""
+
+    name: str
+    """Its path below a data directory, or from the root."""
+    url: str = ""
+    """Where it can be downloaded; empty if it cannot."""
+    sha256: str = ""
+    """Hexadecimal checksum of the known original; empty if none is known."""
+    member: str = ""
+    """Its name in the zip archive that is downloaded; empty if the file itself is."""
+    other_names: tuple[str, ...] = ()
+    """Paths at which it is looked for if it is not found by its name."""
+
+
+@dataclass(frozen=True)
+class DataHome:
+    """The directories in which data files are looked for, first match wins.
+
+    `DataHome.default()` is `FPBENCH_DATA` (several directories may be joined as in PATH), then
+    the user's data directory.
+    """
+
+    directories: tuple[Path, ...]
+    tables: Mapping[str, Table] = field(default_factory=dict, hash=False)
+    """Data sets that were handed over from Python, by name."""
+
+    @classmethod
+    def default(cls) -> DataHome:
+        """The directories of this user and environment."""
+        from platformdirs import user_data_path
+
+        given = os.environ.get("FPBENCH_DATA", "")
+        places = [Path(place).expanduser() for place in given.split(os.pathsep) if place]
+        return cls((*places, user_data_path("fpbench")))
+
+    def missing(self, files: Sequence[DataFile]) -> list[DataFile]:
+        """Those of the files that are in none of the directories."""
+        return [file for file in files if self._look(file) is None]
+
+    def find(self, file: DataFile | str) -> Path:
+        """Path of a file.
+
+        Raises
+        ------
+        DataError
+            If it is in none of the directories.
+        """
+        file = DataFile(file) if isinstance(file, str) else file
+        path = self._look(file)
+        if path is None:
+            names = " or ".join(map(repr, (file.name, *file.other_names)))
+            raise DataError(f"data file {names} not found in {self}")
+        return path
+
+    def fetch(
+        self,
+        file: DataFile,
+        into: Path | None = None,
+        accept: Callable[[bytes], bytes] | None = None,
+    ) -> Path:
+        """Download a file into `into` (the user's data directory by default) and verify it.
+
+        Nothing is downloaded if the known original is already found. A download that is cut off,
+        or is not what it should be, is tried again twice; it is written to disk only once it has
+        been found good, so a good file is never replaced by a bad one.
+
+        Parameters
+        ----------
+        file
+            What to fetch.
+        into
+            A directory; only there is looked whether the file is here already.
+        accept
+            What to keep of the content that comes; raises `DataError` if it is not what it
+            should be. By default, all is kept, and its checksum must be that of the known original.
+
+        Raises
+        ------
+        DataError
+            If the download fails or is not what it should be, or if a file of the same name in
+            another directory, found first, would hide it.
+        """
+
+        def whole(content: bytes) -> bytes:
+            return _original(content, file)
+
+        check = accept or whole
+
+        def write(path: Path) -> None:
+            path.write_bytes(_download(file, check))
+
+        return self.keep(file, write, into, lambda path: check(path.read_bytes()))
+
+    def keep(
+        self,
+        file: DataFile,
+        write: Callable[[Path], object],
+        into: Path | None = None,
+        check: Callable[[Path], object] | None = None,
+    ) -> Path:
+        """Have a file made that is not here, or is here and not as it should be.
+
+        Parameters
+        ----------
+        file
+            What to make.
+        write
+            Makes it at the path that it is given, next to where it will be.
+        into
+            A directory, by default the user's data directory.
+        check
+            Raises `DataError` if a file is not what it should be; by default, its checksum must be
+            that of the known original, if there is one.
+
+        Raises
+        ------
+        DataError
+            If it cannot be made, or what is made is not as it should be, or a file of the same
+            name in another directory, found first, would hide it.
+        """
+        from tempfile import TemporaryDirectory
+
+        check = check or (lambda path: _verify(path, file))
+        found = None if into else self._look(file)
+        target = (into or self.directories[-1]) / file.name
+        if found is not None and _passes(found, file, check):
+            return found
+        hidden = self._look(DataFile(file.name))
+        if not into and hidden is not None and hidden != target:
+            raise DataError(
+                f"data file {str(hidden)!r} is not the known original and would hide a download "
+                f"into {str(target.parent)!r}: move it away first"
+            )
+        if into and target.is_file() and _passes(target, file, check):
+            return target
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with TemporaryDirectory(prefix=".fetch-", dir=target.parent) as beside:
+                made = Path(beside) / target.name
+                write(made)
+                check(made)
+                made.replace(target)
+        except (OSError, DataError) as error:
+            whence = f" from {file.url}" if file.url else ""
+            said = " ".join(str(error).split())
+            raise DataError(
+                f"data file {file.name!r} could not be fetched{whence} into "
+                f"{str(target.parent)!r}: {said}; or put it by hand where FPBENCH_DATA points"
+            ) from error
+        return target
+
+    def _look(self, file: DataFile) -> Path | None:
+        check_leave()
+        names = (file.name, *file.other_names)
+        paths = (directory / name for name in names for directory in self.directories)
+        return next((path for path in paths if path.is_file()), None)
+
+    def __str__(self) -> str:
+        return os.pathsep.join(str(directory) for directory in self.directories)
+
+
+def _passes(path: Path, file: DataFile, check: Callable[[Path], object]) -> bool:
+    """Whether a file that is here is the known original, or is as good."""
+    if file.sha256 and sha256(path) == file.sha256:
+        return True
+    try:
+        check(path)
+    except DataError:
+        return False
+    return True
+
+
+def _verify(path: Path, file: DataFile) -> None:
+    if file.sha256 and (found := sha256(path)) != file.sha256:
+        raise DataError(f"it is not the known original: its sha256 is {found}, not {file.sha256}")
+
+
+def _original(content: bytes, file: DataFile) -> bytes:
+    """The content, if it is that of the known original."""
+    found = hashlib.sha256(content).hexdigest()
+    if file.sha256 and found != file.sha256:
+        raise DataError(
+            f"what came is not the known original: its sha256 is {found}, not {file.sha256}"
+        )
+    return content
+
+
+def _download(file: DataFile, check: Callable[[bytes], bytes]) -> bytes:
+    """What is good of a download, which is tried again while it is not."""
+    if not file.url:
+        raise DataError("no address is known from which it could be downloaded")
+    for attempt in range(1, _ATTEMPTS + 1):
+        try:
+            return check(_member(_get(file.url), file))
+        except (OSError, DataError) as error:  # requests raises the one, what is wrong the other
+            if attempt == _ATTEMPTS or not _may_pass(error):
+                raise
+            time.sleep(_PAUSE)
+    raise AssertionError("unreachable")
+
+
+def _may_pass(error: Exception) -> bool:
+    """Whether another attempt may have more luck: not if the server says no such thing is there."""
+    status = getattr(getattr(error, "response", None), "status_code", None)
+    return status is None or not 400 <= status < 500
+
+
+def _get(url: str) -> bytes:
+    import pooch
+
+    # pooch announces every download on the terminal, which is not its to write on.
+    pooch.get_logger().setLevel("WARNING")
+    content = BytesIO()
+    try:
+        pooch.downloaders.choose_downloader(url, progressbar=False)(url, content, None)
+    except ValueError as error:  # an address that is none
+        raise OSError(str(error)) from error
+    return content.getvalue()
+
+
+def _member(content: bytes, file: DataFile) -> bytes:
+    """The file in the archive that came."""
+    import zipfile
+    import zlib
+
+    if not file.member:
+        return content
+    try:
+        with zipfile.ZipFile(BytesIO(content)) as archive:
+            return archive.read(file.member)
+    except (zipfile.BadZipFile, zlib.error, KeyError, EOFError, RuntimeError) as error:
+        raise DataError(f"what came is no zip archive with {file.member!r}: {error}") from error
+
+
+def sha256(path: Path) -> str:
+    """Hexadecimal checksum of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

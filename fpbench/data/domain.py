@@ -1,0 +1,273 @@
+"""What is publicly known of the values of features, whoever is in the data."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+import numpy as np
+from pydantic import AfterValidator
+
+from fpbench.base.errors import DataError, InputError, nearest
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+@dataclass(frozen=True)
+class Domain:
+    """Public bounds of numbers and public lists of categories, by feature.
+
+    A private learner may rest on nothing else: the least and the greatest value in private data,
+    and which words occur in it, would give people away.
+
+    Raises
+    ------
+    InputError
+        If bounds are not two finite numbers, the lower first, or categories are not different
+        texts; if a feature has both.
+
+    Examples
+    --------
+    >>> Domain.of({"age": [17, 90], "job": ["clerk", "farmer"]}).bounds
+    {'age': (17.0, 90.0)}
+    """
+
+    bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """Least and greatest value of numbers."""
+    categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Everything that a categorical may be."""
+
+    def __post_init__(self) -> None:
+        for name, given in self.bounds.items():
+            _check_bounds(name, given)
+        for name, words in self.categories.items():
+            _check_categories(name, words)
+        for name in self.bounds:
+            if name in self.categories:
+                raise InputError(f"domain: {name!r} has both bounds and categories")
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Domain:
+        """Make one of lists by feature: two numbers are bounds, texts are categories.
+
+        Raises
+        ------
+        InputError
+            If it is no mapping of texts, or a list is neither.
+        """
+        bounds: dict[str, tuple[float, float]] = {}
+        categories: dict[str, tuple[str, ...]] = {}
+        if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
+            raise InputError(
+                'domain: must be lists by feature, { age = [17, 90], job = ["a", "b"] }, not '
+                f"{given!r}"
+            )
+        for name, said in given.items():
+            values = tuple(said) if isinstance(said, list | tuple) else (said,)
+            if values and all(isinstance(value, str) for value in values):
+                categories[name] = values
+            elif len(values) == 2 and not any(isinstance(value, str) for value in values):
+                _check_bounds(name, values)
+                bounds[name] = (float(values[0]), float(values[1]))
+            else:
+                raise InputError(
+                    f"domain: {name!r}: must be [low, high] of numbers, or the list of all "
+                    f"categories, not {said!r}"
+                )
+        return cls(bounds, categories)
+
+    def __or__(self, other: Domain) -> Domain:
+        """Both; where both know a feature, what the other says."""
+        return Domain(
+            {**{n: b for n, b in self.bounds.items() if n not in other.categories}, **other.bounds},
+            {
+                **{n: c for n, c in self.categories.items() if n not in other.bounds},
+                **other.categories,
+            },
+        )
+
+    def __bool__(self) -> bool:
+        return bool(self.bounds or self.categories)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.bounds or name in self.categories
+
+    def only(self, names: Iterable[str]) -> Domain:
+        """What is known of some features."""
+        kept = set(names)
+        return Domain(
+            {name: b for name, b in self.bounds.items() if name in kept},
+            {name: c for name, c in self.categories.items() if name in kept},
+        )
+
+    def check_names(self, names: Iterable[str]) -> None:
+        """Refuse names that no column has.
+
+        Raises
+        ------
+        InputError
+            That names the column, and the nearest that there is.
+        """
+        known = list(names)
+        for name in (*self.bounds, *self.categories):
+            if name not in known:
+                raise InputError(f"domain: no column {name!r}; {nearest(name, known)}")
+
+    def check(self, features: DataFrame, who: str) -> None:
+        """Refuse features of which too little is declared.
+
+        Parameters
+        ----------
+        features
+            n rows: numeric columns and pandas categoricals; only their types are looked at.
+        who
+            Who needs to know, for the message.
+
+        Raises
+        ------
+        InputError
+            If a number has no bounds or a categorical no list of categories; says how to declare.
+            If a type does not fit what is declared, or two features have one name.
+        """
+        import pandas as pd
+
+        lacking, names = [], [str(name) for name in features.columns]
+        for name, dtype in zip(names, features.dtypes, strict=True):
+            if names.count(name) > 1:
+                raise InputError(f"{who}: two features are called {name!r}")
+            if isinstance(dtype, pd.CategoricalDtype):
+                if name not in self.categories:
+                    lacking.append(f'{_key(name)} = ["...", "..."]')
+                    continue
+            elif name not in self:
+                lacking.append(f"{_key(name)} = [low, high]")
+                continue
+            _check_type(name, dtype, name in self.categories, who)
+        if lacking:
+            raise InputError(
+                f"{who} needs to know publicly which values features may have, and does not read "
+                "it off the data, which are private; declare it with the data set: domain = { "
+                f"{', '.join(lacking)} }}"
+            )
+
+    def fit(self, features: DataFrame) -> DataFrame:
+        """Features within this domain: numbers clipped to their bounds, categories as declared.
+
+        Parameters
+        ----------
+        features
+            n rows, all declared, see `check`.
+
+        Returns
+        -------
+        DataFrame
+            (n rows) The same columns in the same order; a value that is no declared category is
+            missing.
+
+        Raises
+        ------
+        InputError
+            If nothing is declared of a feature.
+        DataError
+            If a number is missing.
+        """
+        import pandas as pd
+
+        columns = {}
+        for name, column in features.items():
+            key = str(name)
+            if key in self.categories:
+                columns[key] = column.cat.set_categories(self.categories[key])
+                continue
+            if key not in self.bounds:
+                raise InputError(f"nothing is declared of the feature {key!r}")
+            low, high = self.bounds[key]
+            values = column.to_numpy(dtype=np.float64)
+            if np.isnan(values).any():
+                raise DataError(f"the feature {key!r} has missing values")
+            columns[key] = pd.Series(np.clip(values, low, high), index=column.index)
+        return pd.DataFrame(columns, index=features.index)
+
+    def said(self) -> dict[str, list[Any]]:
+        """Lists by feature, as `of` takes them."""
+        return {
+            **{name: list(ends) for name, ends in self.bounds.items()},
+            **{name: list(words) for name, words in self.categories.items()},
+        }
+
+
+def _check_type(name: str, dtype: Any, words: bool, who: str) -> None:
+    """Refuse a column of which nobody would have a declared category, or a number."""
+    from pandas import CategoricalDtype
+    from pandas.api.types import is_complex_dtype, is_numeric_dtype, is_string_dtype
+
+    if isinstance(dtype, CategoricalDtype):
+        if not is_string_dtype(dtype.categories.dtype):
+            raise InputError(
+                f"{who}: the categories of {name!r} are {dtype.categories.dtype}, and declared "
+                "ones are texts; rename them to texts"
+            )
+    elif words:
+        raise InputError(
+            f"{who}: the feature {name!r} is {dtype}, and what is declared are categories; make it "
+            "a pandas categorical of texts, or declare bounds"
+        )
+    elif not is_numeric_dtype(dtype) or is_complex_dtype(dtype):
+        raise InputError(
+            f"{who}: the feature {name!r} is {dtype}, and what is declared are bounds; make it "
+            "numbers"
+        )
+
+
+def _key(name: str) -> str:
+    """A name as a key of a TOML table."""
+    bare = name.isascii() and name.replace("-", "").replace("_", "").isalnum()
+    return name if bare else f'"{name}"'
+
+
+def _check_bounds(name: str, given: tuple[Any, ...]) -> None:
+    numbers = all(isinstance(v, int | float | np.number) and not isinstance(v, bool) for v in given)
+    if len(given) != 2 or not numbers or not np.isfinite(given).all() or not given[0] < given[1]:
+        raise InputError(
+            f"domain: {name!r}: bounds must be two finite numbers, the lower first, not "
+            f"{list(given)!r}"
+        )
+
+
+def _check_categories(name: str, words: tuple[Any, ...]) -> None:
+    if not words or not all(isinstance(word, str) for word in words):
+        raise InputError(f"domain: {name!r}: categories must be texts, at least one")
+    if len(set(words)) < len(words):
+        twice = next(word for word, count in Counter(words).items() if count > 1)
+        raise InputError(f"domain: {name!r}: category {twice!r} is named twice")
+
+
+class _Lists(dict[str, list[Any]]):
+    """Lists by feature that nobody changes: components are hashed by their parameters."""
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(repr(self))
+
+
+def declared(given: Mapping[str, Any], names: Iterable[str] = ()) -> dict[str, list[Any]]:
+    """Check a parameter that declares a domain, of columns of these names if they are known.
+
+    Raises
+    ------
+    ValueError
+        If it is none.
+    """
+    try:
+        domain = Domain.of(given)
+        if columns := list(names):
+            domain.check_names(columns)
+    except InputError as error:
+        raise ValueError(str(error).removeprefix("domain: ")) from None
+    return _Lists(domain.said())
+
+
+Declared: TypeAlias = Annotated[dict[str, Any], AfterValidator(declared)]
+"""Type of a parameter that declares a domain."""

@@ -1,0 +1,126 @@
+"""Groups of people from whatever says who belongs to which."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fpbench.base.errors import DataError, InputError
+from fpbench.components.records import Codes
+from fpbench.data.attributes import MOST_VALUES, text_of
+from fpbench.data.table import Table
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+_MOST_GROUPS = 127
+_CHUNK = 1 << 16
+
+
+def group_codes(
+    sensitive: ArrayLike | DataFrame, groups: Sequence[str] | None = None
+) -> tuple[Codes, tuple[str, ...]]:
+    """Codes (n,) in 0..K-1 and names of the K groups.
+
+    Parameters
+    ----------
+    sensitive
+        (n,) codes, if `groups` names them; else values of any kind, or a data frame of several
+        columns, whose combinations are the groups.
+    groups
+        Names of the groups; some may be empty.
+
+    Raises
+    ------
+    InputError
+        If codes or names do not fit, values are missing, or there are fewer than two groups.
+    """
+    return _coded(sensitive) if groups is None else _named(sensitive, groups)
+
+
+def _named(sensitive: Any, groups: Sequence[str]) -> tuple[Codes, tuple[str, ...]]:
+    """Codes of groups whose names are given."""
+    names = tuple(groups)
+    if isinstance(groups, str) or not all(isinstance(name, str) for name in names):
+        raise InputError("groups must be a list of names")
+    if not 2 <= len(names) <= _MOST_GROUPS:
+        raise InputError(f"there must be 2 to {_MOST_GROUPS} groups, not {len(names)}")
+    if len(set(names)) < len(names):
+        raise InputError("groups names a group twice")
+    codes = np.asarray(sensitive)
+    if codes.ndim != 1 or codes.dtype.kind not in "biu":
+        raise InputError("groups names codes: sensitive must be one whole number a person")
+    if len(codes) and not (codes.min() >= 0 and codes.max() < len(names)):
+        raise InputError(f"sensitive must be in 0..{len(names) - 1}, as {len(names)} groups")
+    return codes, names
+
+
+def _coded(sensitive: Any) -> tuple[Codes, tuple[str, ...]]:
+    """Codes and names of groups that are given by values."""
+    import pandas as pd
+
+    if not isinstance(sensitive, pd.DataFrame):
+        whole = _whole(sensitive)
+        if whole is not None:
+            return whole
+        if np.ndim(sensitive) != 1:
+            raise InputError(
+                "sensitive must be one value a person, or a data frame with one row a person, not "
+                f"of shape {np.shape(sensitive)}"
+            )
+        sensitive = pd.DataFrame({str(getattr(sensitive, "name", None) or "sensitive"): sensitive})
+    if len(set(map(str, sensitive.columns))) < sensitive.shape[1] or not sensitive.shape[1]:
+        raise InputError("sensitive must have columns, each with a name of its own")
+    columns = {str(name): _categorical(str(name), column) for name, column in sensitive.items()}
+    frame = pd.DataFrame(columns)
+    # A table crosses them, and knows what to refuse.
+    nothing = pd.DataFrame(index=frame.index)
+    table = Table("of the curator", nothing, np.zeros(len(frame), np.int8), frame)
+    return table.codes, table.groups
+
+
+def _whole(sensitive: Any) -> tuple[Codes, tuple[str, ...]] | None:
+    """The same, fast, for whole numbers or booleans without gaps; None if it is something else."""
+    if not isinstance(getattr(sensitive, "dtype", None), np.dtype):
+        return None
+    values: NDArray[Any] = np.asarray(sensitive)
+    if values.ndim != 1 or values.dtype.kind not in "biu" or not len(values):
+        return None
+    low, high = int(values.min()), int(values.max())
+    if not 1 <= high - low < MOST_VALUES:
+        return None
+    boolean = values.dtype.kind == "b"
+    codes = values.view(np.uint8) if boolean else (values - low if low else values)
+    missing = set(range(high - low + 1))
+    for start in range(0, len(codes), _CHUNK):  # mostly, the first few people show all groups
+        missing -= set(np.unique(codes[start : start + _CHUNK]).tolist())
+        if not missing:
+            names = ("False", "True") if boolean else map(str, range(low, high + 1))
+            return codes, tuple(names)
+    return None
+
+
+def _categorical(name: str, column: Any) -> Any:
+    """A column of any kind as a categorical of strings."""
+    import pandas as pd
+    from pandas.api.types import is_numeric_dtype
+
+    missing = int(column.isna().sum())
+    if missing:
+        raise DataError(f"sensitive column {name!r}: {missing:,} values are missing")
+    try:
+        made = pd.Categorical(column).remove_unused_categories()
+    except TypeError as error:  # values that cannot be told apart, lists for instance
+        raise DataError(f"sensitive column {name!r} makes no groups: {error}") from error
+    if is_numeric_dtype(made.categories.dtype) and len(made.categories) > MOST_VALUES:
+        raise DataError(
+            f"sensitive column {name!r} holds {len(made.categories):,} different numbers; make "
+            "groups of them, with pandas.cut for instance"
+        )
+    names = [text_of(value) for value in made.categories]
+    if len(set(names)) < len(names):
+        raise DataError(f"sensitive column {name!r} has two groups of the same name")
+    return made.rename_categories(dict(zip(made.categories, names, strict=True)))

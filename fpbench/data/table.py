@@ -1,0 +1,171 @@
+"""A data set in memory."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fpbench.base.errors import DataError
+from fpbench.components.records import Codes, Sample
+from fpbench.data.domain import Domain
+
+if TYPE_CHECKING:
+    from pandas import DataFrame, Series
+
+
+@dataclass(frozen=True)
+class About:
+    """What is known of a data set's original, for its default parameters."""
+
+    rows: int
+    """People that are left of the original."""
+    features: int
+    """Columns of features."""
+    label: str
+    """What label 1 stands for."""
+    label_rate: float
+    """Share of label 1."""
+    groups: tuple[str, ...]
+    source: str
+    licence: str
+    dropped: str
+    """What of the original is left out, and why."""
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A data set: everyone's features, label and group.
+
+    Raises
+    ------
+    DataError
+        If lengths differ, a label is not 0 or 1, a value is missing, or fewer than two groups
+        have members.
+    """
+
+    name: str
+    features: DataFrame
+    """n rows; numeric columns and pandas categoricals; without the sensitive columns."""
+    labels: Codes
+    """(n,) in {0, 1}."""
+    sensitive: DataFrame
+    """n rows, one or more categorical columns; a person's group is their combination."""
+    positive: str = "1"
+    """What label 1 stands for."""
+    test: NDArray[np.bool_] | None = field(default=None, repr=False)
+    """(n,) who is in the test set that the data's authors publish; None if they publish none."""
+    domain: Domain = field(default_factory=Domain, repr=False)
+    """What is publicly known of the features."""
+    measured_cuts: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Whether `labels` or `sensitive` were cut at a statistic of these people, a median for
+    instance, in words ("column 'age' is cut at its median"): private learners and audits then
+    refuse the table."""
+
+    codes: Codes = field(init=False, repr=False)
+    """(n,) group codes in 0..K-1."""
+    groups: tuple[str, ...] = field(init=False)
+    """The K groups that have members, in the order of the categories."""
+
+    def __post_init__(self) -> None:
+        lengths = {len(self.features), len(self.labels), len(self.sensitive)}
+        if self.test is not None:
+            lengths.add(len(self.test))
+        if len(lengths) != 1:
+            raise DataError(
+                f"data set {self.name!r}: features, labels and sensitive columns have "
+                f"{len(self.features)}, {len(self.labels)} and {len(self.sensitive)} rows"
+            )
+        labels = np.asarray(self.labels)
+        if not np.isin(labels, (0, 1)).all():
+            raise DataError(f"data set {self.name!r}: labels must be 0 or 1")
+        for frame in (self.features, self.sensitive):
+            for column in frame.columns[frame.isna().any()]:
+                raise DataError(f"data set {self.name!r}: column {column!r} has missing values")
+        codes, groups = _cross(self.sensitive, self.name)
+        if len(groups) < 2:
+            raise DataError(
+                f"data set {self.name!r}: the sensitive attribute "
+                f"{' x '.join(map(str, self.sensitive.columns))} has one group, "
+                f"{' and '.join(groups) or 'of nobody'}; an attack or audit needs at least two"
+            )
+        object.__setattr__(self, "labels", labels.astype(np.int8, copy=False))
+        object.__setattr__(self, "codes", codes)
+        object.__setattr__(self, "groups", groups)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def digest(self) -> str:
+        """SHA-256 checksum of all that it holds: values, names and types."""
+        digest = hashlib.sha256(repr((self.name, self.positive)).encode())
+        digest.update(self.labels.tobytes())
+        if self.test is not None:
+            digest.update(np.asarray(self.test, dtype=np.bool_).tobytes())
+        if self.domain:
+            digest.update(repr(self.domain.said()).encode())
+        if self.measured_cuts:
+            digest.update(repr(sorted(self.measured_cuts.items())).encode())
+        for frame in (self.features, self.sensitive):
+            digest.update(repr((frame.shape, list(map(str, frame.columns)))).encode())
+            for _, column in frame.items():
+                digest.update(_content(column))
+        return digest.hexdigest()
+
+    def sample(self) -> Sample:
+        """Everything known of everyone."""
+        return Sample(
+            self.groups, features=self.features, labels=self.labels, sensitive=self.codes,
+            domain=self.domain, measured_cuts=self.measured_cuts,
+        )  # fmt: skip
+
+
+_MOST_GROUPS = 127
+"""As many as one byte with a sign can number."""
+
+
+def _content(column: Series) -> bytes:
+    """What a column holds and of which type, the same in every process."""
+    values = column.array
+    if hasattr(values, "categories"):
+        names = [str(category) for category in values.categories]
+        codes = np.asarray(values.codes, dtype="<i4")
+        return repr(("categories", names, bool(values.ordered))).encode() + codes.tobytes()
+    numbers = column.to_numpy()
+    if numbers.dtype == object:  # its bytes would be addresses
+        return repr(("objects", numbers.tolist())).encode()
+    order = numbers.dtype.newbyteorder("<")
+    return order.str.encode() + numbers.astype(order, copy=False).tobytes()
+
+
+def _cross(columns: DataFrame, name: str) -> tuple[Codes, tuple[str, ...]]:
+    """Group codes and names of the combinations of categories that have members."""
+    codes: Codes = np.zeros(len(columns), dtype=np.int32)
+    names = [""]
+    for _, column in columns.items():
+        categories = column.cat.categories
+        size = len(categories)
+        codes = codes.astype(np.int32) * size + column.cat.codes.to_numpy()
+        # Those that nobody is in are left out at once: many columns have more than memory holds.
+        members = np.bincount(codes, minlength=len(names) * size) > 0
+        present = np.flatnonzero(members).tolist()
+        if len(present) > _MOST_GROUPS:  # and another column makes no fewer
+            crossed = " x ".join(map(str, columns.columns))
+            raise DataError(
+                f"data set {name!r}: the sensitive attribute {crossed} has more than "
+                f"{_MOST_GROUPS} groups"
+            )
+        pairs = [(names[i // size], categories[i % size]) for i in present]
+        names = [f"{group} x {c}" if group else str(c) for group, c in pairs]
+        codes = (np.cumsum(members) - 1).astype(np.int8)[codes]
+    if len(set(names)) < len(names):
+        twice = next(group for group in names if names.count(group) > 1)
+        raise DataError(
+            f"data set {name!r}: {names.count(twice)} groups would be called {twice!r}; rename "
+            "values of the sensitive columns"
+        )
+    return codes.astype(np.int8), tuple(names)

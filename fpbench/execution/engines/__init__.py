@@ -1,0 +1,1 @@
+"""Where steps are executed: this process, worker processes, a dask cluster."""

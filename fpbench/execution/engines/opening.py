@@ -1,0 +1,161 @@
+"""Which engine is wanted, and having it for as long as it is needed."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+from fpbench.base.errors import InputError, nearest
+from fpbench.data.data_files import DataHome
+from fpbench.execution.engines.fitness import Needs
+from fpbench.execution.engines.local import ENGINES, Engine, InlineEngine, LokyEngine
+from fpbench.execution.engines.warming import modules_of
+from fpbench.execution.isolation.one_use import POSSIBLE, apart
+from fpbench.execution.isolation.processes import ONE_THREAD
+from fpbench.matrix.limits import NO_LIMITS, Limits
+from fpbench.matrix.step import Step
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Which engine is wanted, and of what make.
+
+    Raises
+    ------
+    InputError
+        If there is no such engine, or what is asked does not fit it.
+    """
+
+    name: str | None = None
+    """One of `ENGINES`; by default `dask` with a scheduler, `loky` for several jobs."""
+    jobs: int = 1
+    """Worker processes."""
+    scheduler: str | None = None
+    """Address of the scheduler of a dask cluster that runs already."""
+    connect_timeout: float = 30.0
+    """Seconds in which it must answer."""
+
+    def __post_init__(self) -> None:
+        if self.jobs < 1:
+            raise InputError(f"jobs must be 1 or more, not {self.jobs}")
+        if not self.connect_timeout > 0:
+            raise InputError(f"connect timeout must be above 0, not {self.connect_timeout:g}")
+        if self.name is None:
+            name = "dask" if self.scheduler else "inline" if self.jobs == 1 else "loky"
+            object.__setattr__(self, "name", name)
+        if self.name not in ENGINES:
+            raise InputError(f"unknown engine {self.name!r}; {nearest(str(self.name), ENGINES)}")
+        if self.name == "inline" and self.jobs > 1:
+            raise InputError(f"engine 'inline' runs one job at a time, not {self.jobs}; use 'loky'")
+        if self.scheduler and self.name != "dask":
+            raise InputError(f"engine {self.name!r} has no scheduler; leave it out, or use 'dask'")
+        if self.scheduler and self.jobs > 1:
+            raise InputError(
+                "the cluster that has the scheduler says how many workers there are; leave out "
+                "the jobs"
+            )
+
+
+@contextmanager
+def open_engine(
+    asked: Asked,
+    home: DataHome,
+    limits: Limits = NO_LIMITS,
+    needs: Needs | None = None,
+    steps: Iterable[Step] = (),
+) -> Iterator[Engine]:
+    """An engine, for as long as it is needed; none of its processes outlives it.
+
+    Parameters
+    ----------
+    asked
+        Which one.
+    home
+        Where data sets are loaded from.
+    limits
+        What a step may take.
+    needs
+        What workers on other machines must have; None if that is not to be compared.
+    steps
+        What will be run, as far as it is known: processes get ready for it.
+
+    Raises
+    ------
+    InputError
+        If limits cannot be kept on this operating system; `EngineError` if the scheduler does not
+        answer, or its workers have not what is needed.
+    """
+    _check_limits(limits)
+    engine: Engine
+    with ExitStack() as stack:
+        if asked.name == "inline":
+            stack.enter_context(_one_thread())
+            engine = InlineEngine(home, limits)
+        elif asked.name == "loky":
+            engine = LokyEngine(asked.jobs, home, limits, steps)
+        else:
+            engine = _dask(asked, home, limits, needs, steps)
+        try:
+            yield engine
+        except BaseException:
+            engine.close(now=True)
+            raise
+        engine.close(now=False)
+
+
+def _check_limits(limits: Limits) -> None:
+    if limits and not POSSIBLE:
+        raise InputError("[limits]: cannot be kept here: this operating system does not fork")
+    if limits.memory_limit is not None and sys.platform != "linux":
+        raise InputError("[limits]: memory_limit: can be kept on Linux only")
+
+
+def _dask(
+    asked: Asked, home: DataHome, limits: Limits, needs: Needs | None, steps: Iterable[Step]
+) -> Engine:
+    """An engine on the cluster of a scheduler, or on one that is started here."""
+    try:
+        from fpbench.execution.engines.dask import DaskEngine
+        from fpbench.execution.engines.dask_cluster import compare, join, start
+    except ModuleNotFoundError as error:
+        if error.name not in ("dask", "distributed"):
+            raise
+        raise InputError("engine 'dask' is not installed: pip install 'fpbench[dask]'") from None
+    alone, others = apart(steps, limits)
+    cluster = (
+        join(asked.scheduler, asked.connect_timeout)
+        if asked.scheduler
+        else start(asked.jobs, modules_of(alone))
+    )
+    engine = DaskEngine(cluster, home, limits, needs, modules_of(others))
+    try:
+        if needs is not None:
+            compare(cluster.client, needs)
+    except BaseException:
+        engine.close(now=True)
+        raise
+    return engine
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Limit native thread pools: of libraries that are loaded, and of those that will be."""
+    from threadpoolctl import threadpool_limits
+
+    before = {name: os.environ.get(name) for name in ONE_THREAD}
+    os.environ.update(ONE_THREAD)
+    try:
+        with threadpool_limits(1):
+            yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+__all__ = ["Asked", "open_engine"]

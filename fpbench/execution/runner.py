@@ -1,0 +1,236 @@
+"""Walks the step graph over an engine, and commits each cell as soon as it is measured."""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures.process import BrokenProcessPool
+from graphlib import TopologicalSorter
+from typing import NamedTuple
+
+from fpbench.base.errors import InputError
+from fpbench.components.names import Status
+from fpbench.execution.engines.local import Engine
+from fpbench.execution.work.execution import LostError, SpoiledError
+from fpbench.matrix.plan import Cell, Plan, needed
+from fpbench.matrix.step import Failure, Result, Step, shortened
+from fpbench.store.packing import PORTABLE, unfit
+from fpbench.store.store import Store
+
+_MOST_TURNS = 50
+"""So many spoiled workers turn a step away before it is held to be the one that spoils them."""
+_MOST_DEATHS = 3
+"""After so many workers have died with a step, it is given up; the last died of nothing else."""
+
+
+class Finished(NamedTuple):
+    """A cell that has just been committed."""
+
+    cell: Cell
+    status: Status
+    reason: str | None
+    bad_input: bool
+
+
+class Runner:
+    """Runs what a store does not yet hold of a plan.
+
+    Parameters
+    ----------
+    plan
+        What is to be run.
+    store
+        Where results go; cells that it holds as done are not run again.
+    session
+        The session of the store that results are recorded under.
+    engine
+        Executes the steps.
+    on_cell
+        Called with every cell after its result has been committed.
+    retries
+        How often a step that failed is tried again, unless the user's input is wrong.
+    stop
+        Asked before each step; once it says so, no more are started.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        store: Store,
+        session: int,
+        engine: Engine,
+        on_cell: Callable[[Finished], None],
+        *,
+        retries: int = 0,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._plan, self._store, self._session = plan, store, session
+        self._engine, self._on_cell, self._retries, self._stop = engine, on_cell, retries, stop
+        done = store.done()
+        # Seed by seed: what the cells of a seed share can be let go when the next one begins.
+        cells = sorted(plan.runnable, key=lambda cell: cell.seed)
+        self._todo = {cell.key: cell for cell in cells if cell.key not in done}
+        self._rank = {key: i for i, key in enumerate(needed(plan, self._todo))}
+        self._results: dict[str, Result] = {}
+        self._deaths: Counter[str] = Counter()
+        self._turned_away: Counter[str] = Counter()
+        self._failures: Counter[str] = Counter()
+        self._uses = Counter(p for key in self._rank for p in set(plan.steps[key].parents))
+        self._seconds: dict[str, float] = {}
+        self._timings: dict[tuple[str, str], tuple[int, float]] = {}
+
+    def run(self) -> bool:
+        """Run until every cell is committed, or until what runs is done if it is to stop.
+
+        Returns
+        -------
+        bool
+            Whether every cell is committed.
+        """
+        sorter = TopologicalSorter({key: self._plan.steps[key].parents for key in self._rank})
+        sorter.prepare()
+        ready: list[tuple[int, str]] = []
+        running: dict[Future[Result], Step] = {}
+        try:
+            while sorter.is_active():
+                # Steps of the first cells first: cells finish early, and results can be let go.
+                for key in sorter.get_ready():
+                    heapq.heappush(ready, (self._rank[key], key))
+                while self._may_start(ready, running.values()):
+                    step = self._plan.steps[heapq.heappop(ready)[1]]
+                    running[self._start(step)] = step
+                if not running:
+                    return False
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    step = running.pop(future)
+                    result = self._outcome(step, future)
+                    if result is None:
+                        heapq.heappush(ready, (self._rank[step.key], step.key))
+                    else:
+                        self._finish(step, result)
+                        sorter.done(step.key)
+        finally:
+            self._store.add_timings(self._timings)
+        return True
+
+    def _may_start(self, ready: list[tuple[int, str]], running: Collection[Step]) -> bool:
+        """Whether the first that is ready may be started beside those that run.
+
+        A worker's death may be another step's doing. One that is about to be given up is
+        therefore tried with no other beside it.
+        """
+        if not ready or len(running) >= self._engine.at_once or self._stop():
+            return False
+        keys = (ready[0][1], *(step.key for step in running)) if self._deaths else ()
+        return not running or all(self._deaths[key] < _MOST_DEATHS - 1 for key in keys)
+
+    def _start(self, step: Step) -> Future[Result]:
+        parents = [self._results[key] for key in step.parents]
+        failed = _failed(parents)
+        if failed is not None:
+            future: Future[Result] = Future()
+            future.set_result(Result(failed, 0.0))
+            return future
+        return self._engine.submit(
+            step,
+            tuple(p.value for p in parents),
+            final=step.key in self._todo,
+            # A worker that dies takes down all that run in it: whoever did it is found out alone.
+            alone=self._deaths[step.key] > 0,
+        )
+
+    def _outcome(self, step: Step, future: Future[Result]) -> Result | None:
+        """The result of a step; None if it is to be tried again."""
+        try:
+            result = future.result()
+        except (BrokenProcessPool, LostError) as error:
+            if self._is_innocent(step, error):
+                return None
+            self._deaths[step.key] += 1
+            if self._deaths[step.key] < _MOST_DEATHS:
+                return None
+            died = f"the worker process died {_MOST_DEATHS} times{_signals(error)}"
+            reason = f"{step}: {error if isinstance(error, SpoiledError) else died}"
+            return Result(Failure(reason, str(error), False), 0.0)
+        except InputError:  # the engine itself is lost
+            raise
+        except Exception as error:  # a result that does not pickle, for instance
+            reason = shortened(f"{step}: {type(error).__name__}: {error}")
+            result = Result(Failure(reason, shortened(str(error)), False), 0.0)
+        if self._is_worth_another(step, result):
+            self._failures[step.key] += 1
+            return None
+        return result
+
+    def _is_innocent(self, step: Step, error: Exception) -> bool:
+        """Whether its worker was spoiled by another, and it has not been tried endlessly."""
+        if not isinstance(error, SpoiledError) or (step.spec and error.component == step.spec.use):
+            return False
+        self._turned_away[step.key] += 1
+        return self._turned_away[step.key] < _MOST_TURNS
+
+    def _is_worth_another(self, step: Step, result: Result) -> bool:
+        return (
+            isinstance(result.value, Failure)
+            and not result.value.bad_input
+            and self._failures[step.key] < self._retries
+            and _failed(self._results[key] for key in step.parents) is None
+        )
+
+    def _finish(self, step: Step, result: Result) -> None:
+        count, seconds = self._timings.get(step.name, (0, 0.0))
+        self._timings[step.name] = (count + 1, seconds + result.seconds)
+        if self._uses[step.key]:
+            self._results[step.key] = result
+            self._seconds[step.key] = result.seconds
+        if step.key in self._todo:
+            before = self._plan.ancestry(step.key) - {step.key}
+            alone = result.seconds + sum(self._seconds[key] for key in before)
+            self._commit(self._todo[step.key], result, alone)
+        for key in set(step.parents):
+            self._uses[key] -= 1
+            if not self._uses[key]:
+                del self._results[key]
+
+    def _commit(self, cell: Cell, result: Result, seconds: float) -> None:
+        failure = result.value if isinstance(result.value, Failure) else None
+        if failure is None and (why := unfit(result.value)):
+            failure = Failure(f"{self._plan.steps[cell.key]}: {why}", why, False)
+        status = Status.FAILED if failure else Status.DONE
+        reason = failure.reason if failure else None
+        measures = {} if failure else result.value
+        if not failure and not cell.portable:
+            measures = {**measures, PORTABLE: False}
+        self._store.add(
+            self._session,
+            cell.key,
+            status,
+            seconds,
+            measures,
+            reason,
+            failure.trace if failure else None,
+        )
+        self._on_cell(Finished(cell, status, reason, bool(failure and failure.bad_input)))
+
+
+def _failed(results: Iterable[Result]) -> Failure | None:
+    return next((r.value for r in results if isinstance(r.value, Failure)), None)
+
+
+def _signals(error: Exception) -> str:
+    """The signals that workers died of, as far as an engine knows."""
+    names = dict.fromkeys(re.findall(r"SIG[A-Z0-9]+(?=\(-\d+\))", str(error)))
+    return f" ({', '.join(names)})" if names else ""
+
+
+def remaining(plan: Plan, done: Iterable[str]) -> list[Step]:
+    """The steps that a run would execute, given the cells that are done."""
+    held = set(done)
+    todo = [cell.key for cell in plan.runnable if cell.key not in held]
+    return [plan.steps[key] for key in needed(plan, todo)]
+
+
+__all__ = ["Finished", "Runner", "remaining"]

@@ -1,0 +1,1 @@
+"""Answers of processes as plain data: nothing is unpickled where the truth is."""

@@ -1,0 +1,354 @@
+"""What steps answer, as bytes and back: each answer by what its action may give, and by no more.
+
+Written by the process that did a step, and read where the truth is. Sizes are those of who was
+asked: a guess of n people has n numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fpbench.base.errors import PluginError
+from fpbench.components.auditor import NOISES, Release
+from fpbench.components.claims.rates import METRICS
+from fpbench.components.records import (
+    Claim,
+    Correction,
+    Guess,
+    Measures,
+    Predictions,
+    Scores,
+    SolverStatus,
+)
+from fpbench.execution.wire.frames import Arrays, read_split, read_table, write_split, write_table
+from fpbench.execution.wire.message import Message, Unreadable, most_bytes, pack, unpack
+from fpbench.execution.wire.values import (
+    read_constraint,
+    read_guarantee,
+    read_measures,
+    read_scalar,
+    write_constraint,
+    write_guarantee,
+    write_measures,
+    write_scalar,
+)
+from fpbench.matrix.limits import Limits
+from fpbench.matrix.step import Corrected, Failure, Result, Sealed, SealedClaim, shortened
+from fpbench.store.packing import unfit
+
+_MOST_BYTES = 2**32
+"""Of an answer without a size of its own, such as a model, if there is no limit on memory."""
+
+ROW = "score"
+"""The action whose answer is a row; an audit's becomes one where the truth is."""
+
+_MOST_AUDITS = 2**20
+"""Audits alike of which a release may tell."""
+
+Written = tuple[dict[str, Any], Arrays]
+
+
+class _Codec(NamedTuple):
+    """How the answers of an action are written and read."""
+
+    write: Callable[[Any], Written]
+    read: Callable[[Message, tuple[Any, ...]], Any]
+    sizes: Callable[[tuple[Any, ...]], list[int]] | None
+    """How many numbers its arrays have at most, given what was handed; None: nobody knows."""
+
+
+def packed(action: str, result: Result) -> bytes:
+    """The result of a step as bytes.
+
+    Raises
+    ------
+    PluginError
+        If it is not what its action may give.
+    """
+    header: dict[str, Any] = {"seconds": result.seconds}
+    value = result.value
+    if isinstance(value, Failure):
+        reason, trace = shortened(value.reason), shortened(value.trace)
+        header |= {"reason": reason, "trace": trace, "bad_input": value.bad_input}
+        return pack({"kind": "failure", **header}, [])
+    fields, arrays = CODECS[action].write(value)
+    return pack({"kind": action, **header, **fields}, arrays)
+
+
+def opened(action: str, content: bytearray | bytes, given: tuple[Any, ...] = ()) -> Result:
+    """The result of a step, from the bytes that came.
+
+    Parameters
+    ----------
+    action
+        Of the step.
+    content
+        What came.
+    given
+        What its component was handed: sizes follow from it.
+
+    Raises
+    ------
+    PluginError
+        If it is not one, or not such as the action may give.
+    """
+    try:
+        message = unpack(content)
+        seconds, kind = message.number("seconds", least=0.0), message.field("kind", str)
+        if kind == "failure":
+            value: Any = _read_failure(message)
+        elif kind == action:
+            value = CODECS[action].read(message, given)
+        else:
+            raise Unreadable("its answer is that of another action")
+        message.end()
+    except PluginError:
+        raise
+    except Exception as error:  # a record of ours that refuses what came, and would repeat it
+        raise Unreadable(f"its answer is not one: {type(error).__name__}") from None
+    return Result(value, seconds)
+
+
+def most(action: str, given: tuple[Any, ...], limits: Limits) -> int:
+    """Bytes of the longest answer that is received."""
+    sizes = CODECS[action].sizes
+    if sizes is not None:
+        return most_bytes(sizes(given))
+    return most_bytes([(limits.memory_limit or _MOST_BYTES) // 8])
+
+
+def _read_failure(message: Message) -> Failure:
+    reason, trace = message.field("reason", str), message.field("trace", str)
+    return Failure(
+        shortened(" ".join(reason.split())), shortened(trace), message.field("bad_input", bool)
+    )
+
+
+def _write_row(measures: Measures) -> Written:
+    """Measures that are a row's."""
+    if why := unfit(measures):
+        raise PluginError(why)
+    return {"measures": write_measures(measures)}, []
+
+
+def _write_sealed(sealed: Sealed) -> Written:
+    return {}, [np.frombuffer(sealed.content, np.uint8)]
+
+
+def _read_sealed(message: Message, given: tuple[Any, ...]) -> Sealed:
+    return Sealed(message.array("what is sealed", "u", None).tobytes())
+
+
+def _write_claim(claim: Claim | None) -> Written:
+    if claim is None:
+        return {"source": None}, []
+    header = {
+        "source": str(claim.source),
+        "constraint": write_constraint(claim.constraint),
+        "notes": write_measures(claim.notes),
+        "guarantee": write_guarantee(claim.guarantee),
+        "noise": None if claim.noise is None else str(claim.noise),
+    }
+    sealed = claim.content if isinstance(claim, SealedClaim) else b""
+    return header, [np.frombuffer(sealed, np.uint8)]
+
+
+def _read_claim(message: Message, given: tuple[Any, ...]) -> Claim | None:
+    source = message.field("source", str, type(None))
+    if source is None:
+        return None
+    rates, notes = read_constraint(message, "constraint"), read_measures(message, "notes")
+    guarantee, noise = read_guarantee(message), message.field("noise", str, type(None))
+    sealed = message.array("what is sealed", "u", None).tobytes()
+    if not sealed:
+        return Claim(rates, source, (), notes, guarantee, noise)
+    return SealedClaim(rates, source, (), notes, guarantee, noise, sealed)
+
+
+def _write_predictions(predictions: Predictions) -> Written:
+    arrays = [predictions.train, predictions.test, predictions.attack]
+    header = {
+        "asked": write_constraint(predictions.asked),
+        "notes": write_measures(predictions.notes),
+        "guarantee": write_guarantee(predictions.guarantee),
+    }
+    return header, arrays
+
+
+def _read_predictions(message: Message, given: tuple[Any, ...]) -> Predictions:
+    split = given[1]
+    train, test, attack = (
+        message.array("predictions", "i", len(p)) for p in (split.train, split.test, split.attack)
+    )
+    if not all(((part == 0) | (part == 1)).all() for part in (train, test, attack)):
+        raise Unreadable("predictions must be values 0 or 1")
+    asked, notes = read_constraint(message, "asked"), read_measures(message, "notes")
+    return Predictions(train, test, attack, asked, notes, read_guarantee(message))
+
+
+def _read_scores(message: Message, given: tuple[Any, ...]) -> Scores:
+    parts = [message.array("scores", "biuf", len(p)) for p in (given[1].train, given[1].attack)]
+    if not all(((part >= 0) & (part <= 1)).all() for part in parts):
+        raise Unreadable("scores must be values in [0, 1]")
+    return Scores(*parts)
+
+
+def _write_guess(guess: Guess) -> Written:
+    if not isinstance(guess, Guess):
+        raise PluginError(f"what it gives must be a Guess, not a {type(guess).__name__}")
+    return {"notes": write_measures(guess.notes)}, [
+        guess.values, guess.confidence, guess.held_out, guess.held_out_values,
+        guess.held_out_confidence,
+    ]  # fmt: skip
+
+
+def _read_guess(message: Message, given: tuple[Any, ...]) -> Guess:
+    """A guess of the right length; what its numbers may be is checked wherever one comes from."""
+    n = len(given[0].target)
+    values, confidence = (
+        message.array("the guess", "biu", n), message.array("the confidence", "biuf", n),
+    )  # fmt: skip
+    rows = message.array("held_out", "iu", None)
+    m = len(rows)
+    held_out = (
+        message.array("the held-out guess", "biu", m),
+        message.array("the confidence of the held-out guess", "biuf", m),
+    )
+    return Guess(values, confidence, rows, *held_out, read_measures(message, "notes"))
+
+
+def _write_correction(corrected: Corrected) -> Written:
+    correction = corrected.correction
+    header = {
+        "status": None if correction.status is None else SolverStatus(correction.status).value,
+        "objective": write_scalar(correction.objective),
+        "bound": write_scalar(correction.bound),
+        "took": write_scalar(correction.seconds),
+        "own": write_measures(correction.measures),
+        "correct_seconds": write_scalar(corrected.seconds),
+        "weighed": write_measures(corrected.weighed),
+    }
+    arrays = []
+    for name, array in (
+        ("values", correction.values), ("moves", correction.moves),
+        ("posterior", correction.posterior), ("reconsidered", corrected.reconsidered),
+    ):  # fmt: skip
+        header[name] = array is not None
+        arrays += [array] if array is not None else []
+    return header, arrays
+
+
+def _read_cost(message: Message, name: str) -> float | None:
+    """A number that a float can hold, or None."""
+    value: float | int | None = read_scalar(message.field(name, int, float, list, type(None)))
+    if isinstance(value, int) and abs(value) > 2**1000:
+        raise Unreadable(f"the {name} must be a number that a float can hold")
+    return value
+
+
+def _read_correction(message: Message, given: tuple[Any, ...]) -> Corrected:
+    train = given[0].train
+    n, k = len(train), len(train.groups)
+    shapes: dict[str, tuple[str, tuple[int, ...]]] = {
+        "values": ("biu", (n,)),
+        "moves": ("iu", (2, k, k)),
+        "posterior": ("f", (n,)),
+        "reconsidered": ("biu", (n,)),
+    }
+    arrays = {
+        name: message.array(f"the corrected {name}", kinds, *shape)
+        for name, (kinds, shape) in shapes.items()
+        if message.field(name, bool)
+    }
+    for name in ("values", "reconsidered"):
+        codes = arrays.get(name)
+        if codes is not None and n and not (codes.min() >= 0 and codes.max() < k):
+            raise Unreadable(f"the corrected {name} must be group codes in 0..{k - 1}")
+    status = message.field("status", str, type(None))
+    objective, bound = _read_cost(message, "objective"), _read_cost(message, "bound")
+    correction = Correction(
+        arrays.get("values"), None if status is None else SolverStatus(status), objective, bound,
+        arrays.get("moves"), message.number("took", least=0.0), read_measures(message, "own"),
+        arrays.get("posterior"),
+    )  # fmt: skip
+    seconds, weighed = (
+        message.number("correct_seconds", least=0.0),
+        read_measures(message, "weighed"),
+    )
+    return Corrected(correction, seconds, weighed, arrays.get("reconsidered"))
+
+
+def _write_audit(answer: Measures | Release) -> Written:
+    if not isinstance(answer, Release):
+        return {"release": False, "measures": write_measures(answer)}, []
+    header = {
+        "release": True,
+        "metric": str(answer.metric),
+        "confidence": write_scalar(answer.confidence),
+        "guarantee": write_guarantee(answer.guarantee),
+        "noise": str(answer.noise),
+        "measures": write_measures(answer.measures),
+    }
+    return header, [answer.values, answer.low, answer.high]
+
+
+def _read_word(message: Message, name: str, words: tuple[str, ...]) -> Any:
+    """A field that is one of a few words."""
+    word = message.field(name, str)
+    if word not in words:
+        raise Unreadable(f"the field {name!r} of its answer is none of {', '.join(words)}")
+    return word
+
+
+def _read_audit(message: Message, given: tuple[Any, ...]) -> Measures | Release:
+    """What an auditor says, or a release; its rules are for people, and are left behind."""
+    measures = read_measures(message)
+    if not message.field("release", bool):
+        return measures
+    guarantee = read_guarantee(message)
+    if guarantee is None:
+        raise Unreadable("a release must have a guarantee")
+    values = message.array("the estimates of a release", "biuf", None)
+    low, high = (message.array("the intervals of a release", "biuf", len(values)) for _ in range(2))
+    return Release(
+        _read_word(message, "metric", METRICS), values, low, high,
+        message.number("confidence", least=0.0), guarantee, _read_word(message, "noise", NOISES),
+        measures,
+    )  # fmt: skip
+
+
+CODECS: dict[str, _Codec] = {
+    "load": _Codec(write_table, lambda message, _: read_table(message), None),
+    "split": _Codec(write_split, lambda message, _: read_split(message), None),
+    "train": _Codec(_write_sealed, _read_sealed, None),
+    "predict": _Codec(
+        _write_predictions,
+        _read_predictions,
+        lambda given: [len(p) for p in (given[1].train, given[1].test, given[1].attack)],
+    ),
+    "disclose": _Codec(_write_claim, _read_claim, None),
+    "reveal": _Codec(
+        lambda scores: ({}, [scores.train, scores.attack]),
+        _read_scores,
+        lambda given: [len(given[1].train), len(given[1].attack)],
+    ),
+    "tune": _Codec(_write_sealed, _read_sealed, None),
+    "guess": _Codec(
+        _write_guess,
+        _read_guess,
+        lambda given: [len(given[0].target)] * 2 + [len(given[0].attack)] * 3,
+    ),
+    "correct": _Codec(
+        _write_correction,
+        _read_correction,
+        lambda given: [len(given[0].train)] * 3 + [2 * len(given[0].train.groups) ** 2],
+    ),
+    ROW: _Codec(_write_row, lambda message, _: read_measures(message), lambda _: []),
+    "audit": _Codec(_write_audit, _read_audit, lambda _: [_MOST_AUDITS] * 3),
+}
+"""By action, every one of them."""
+
+__all__ = ["ROW", "most", "opened", "packed"]

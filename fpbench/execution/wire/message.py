@@ -1,0 +1,232 @@
+"""Answers of one-use processes as bytes: a header of JSON, then arrays. Reading them runs nothing.
+
+The bytes may have been chosen one by one by a hostile component, and are read where the truth is.
+So whatever is announced is checked before it is believed: the size of the header, how deep and
+how many its items are, the types of arrays and the bytes that they take. Nothing that was sent is
+repeated in an error.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fpbench.base.errors import PluginError
+
+MOST_HEADER = 4 * 2**20
+"""Bytes of a header: names, numbers and texts; everything else are arrays."""
+_MOST_ITEMS = 50_000
+_DEEPEST = 8
+_MOST_DIGITS = 3_100
+"""Of a whole number; a measure may have 10,000 bits."""
+_MOST_SIDE = 2**48
+_SIZE = struct.Struct("!I")
+_STEP = 16
+"""Each array starts at a multiple of so many bytes."""
+_TYPES = {
+    kind + size: np.dtype(kind + size)
+    for kind, sizes in (("|b", "1"), ("|i", "1"), ("|u", "1"), ("<i", "248"), ("<u", "248"),
+                        ("<f", "248"))
+    for size in sizes
+}  # fmt: skip
+_TEXT = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+_BRACKET = re.compile(rb"[\[\]{}]")
+
+
+class Unreadable(PluginError):  # noqa: N818 (it is shown as what it is: a plugin's error)
+    """An answer that is not one; says what is wrong with it, and nothing of what it holds."""
+
+
+def pack(header: Mapping[str, Any], arrays: Sequence[NDArray[Any]]) -> bytes:
+    """A header and arrays as bytes.
+
+    Raises
+    ------
+    PluginError
+        If an array is none of whole numbers, real numbers or truth values, or the header is
+        longer than one may be.
+    """
+    plain = [_little(array) for array in arrays]
+    said = {**header, "arrays": [[array.dtype.str, *array.shape] for array in plain]}
+    text = json.dumps(said, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    head = text.encode("utf-8", "surrogatepass")
+    if len(head) > MOST_HEADER:
+        raise PluginError(f"the texts of its answer take more than {MOST_HEADER:,} bytes")
+    pieces: list[Any] = [_SIZE.pack(len(head)), head, bytes(-(_SIZE.size + len(head)) % _STEP)]
+    for array in plain:
+        pieces += [array.reshape(-1).view(np.uint8).data, bytes(-array.nbytes % _STEP)]
+    return b"".join(pieces)
+
+
+def _little(array: Any) -> NDArray[Any]:
+    if not isinstance(array, np.ndarray):
+        raise PluginError(f"what it gives must be plain arrays, not {type(array).__name__}")
+    plain = np.ascontiguousarray(array).reshape(array.shape)
+    plain = plain.astype(plain.dtype.newbyteorder("<"), copy=False)
+    if plain.dtype.str not in _TYPES:
+        raise PluginError(
+            "what it gives must be plain arrays of numbers of at most 8 bytes, not of "
+            f"{plain.dtype}"
+        )
+    return plain
+
+
+def most_bytes(sizes: Iterable[int]) -> int:
+    """Bytes of the longest answer whose arrays have no more than so many numbers."""
+    return MOST_HEADER + 2 * _STEP + sum(8 * size + _STEP for size in sizes)
+
+
+def unpack(content: bytearray | bytes) -> Message:
+    """Read a header and arrays, which share the memory of the bytes.
+
+    Raises
+    ------
+    Unreadable
+        If they are anything else.
+    """
+    if len(content) < _SIZE.size:
+        raise Unreadable("its answer is cut off")
+    (size,) = _SIZE.unpack_from(content)
+    start = _SIZE.size + size
+    if size > MOST_HEADER or start > len(content):
+        raise Unreadable("its answer announces a header that is not there")
+    header = _header(bytes(memoryview(content)[_SIZE.size : start]))
+    return Message(header, _arrays(content, start, header.pop("arrays", None)))
+
+
+def _header(text: bytes) -> dict[str, Any]:
+    if text.count(b'"') > 4 * _MOST_ITEMS:  # texts are left out next, which takes memory for each
+        raise Unreadable("the header of its answer has too many texts")
+    bare = _TEXT.sub(b"", text)
+    if sum(map(bare.count, (b",", b":", b"[", b"{"))) > _MOST_ITEMS:
+        raise Unreadable("the header of its answer has too many items")
+    depth = 0
+    for bracket in _BRACKET.findall(bare):
+        depth += 1 if bracket in b"[{" else -1
+        if not 0 <= depth <= _DEEPEST:
+            raise Unreadable("the header of its answer is nested too deeply, or not at all")
+    try:
+        header = json.loads(
+            text.decode("utf-8", "surrogatepass"), object_pairs_hook=_mapping, parse_int=_whole,
+            parse_float=_real, parse_constant=_real,
+        )  # fmt: skip
+    except (ValueError, RecursionError):  # which say what came
+        raise Unreadable("the header of its answer is no JSON of plain values") from None
+    if not isinstance(header, dict):
+        raise Unreadable("the header of its answer is no mapping")
+    return header
+
+
+def _mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        raise ValueError("a key twice")
+    return values
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > _MOST_DIGITS:
+        raise ValueError("too many digits")
+    return int(digits)
+
+
+def _real(digits: str) -> float:
+    value = float(digits)
+    if not math.isfinite(value):
+        raise ValueError("not finite")
+    return value
+
+
+def _arrays(content: bytearray | bytes, start: int, shapes: Any) -> list[NDArray[Any]]:
+    """The arrays, after all that is announced of them was checked."""
+    if not isinstance(shapes, list):
+        raise Unreadable("its answer does not say which arrays it has")
+    plan, end = [], start + -start % _STEP
+    for said in shapes:
+        kind, *shape = said if isinstance(said, list) and said else [None]
+        dtype = _TYPES.get(kind) if isinstance(kind, str) else None
+        if dtype is None or len(shape) > 3 or not all(map(_is_side, shape)):
+            raise Unreadable("its answer has an array that is none of plain numbers")
+        count = math.prod(shape)
+        plan.append((dtype, tuple(shape), count, end))
+        end += count * dtype.itemsize
+        end += -end % _STEP
+    # The last array is padded like the others, and so is the header of an answer without arrays.
+    if end != len(content):
+        raise Unreadable("the arrays of its answer have another size than it announces")
+    return [_array(content, *each) for each in plan]
+
+
+def _is_side(side: Any) -> bool:
+    return type(side) is int and 0 <= side <= _MOST_SIDE
+
+
+def _array(
+    content: bytearray | bytes, dtype: np.dtype[Any], shape: tuple[int, ...], count: int, start: int
+) -> NDArray[Any]:
+    if not count:
+        if max(shape) * dtype.itemsize > _MOST_SIDE:
+            raise Unreadable("its answer has an array that is none of plain numbers")
+        return np.zeros(shape, dtype)
+    array = np.frombuffer(content, dtype, count, start).reshape(shape)
+    if dtype.kind == "b" and array.view(np.uint8).max() > 1:
+        raise Unreadable("its answer has truth values that are neither true nor false")
+    return array
+
+
+class Message:
+    """A header and arrays, from which what is expected is taken; anything else is an error.
+
+    Parameters
+    ----------
+    header
+        Its fields by name.
+    arrays
+        In the order in which they are taken.
+    """
+
+    def __init__(self, header: dict[str, Any], arrays: list[NDArray[Any]]) -> None:
+        self._header, self._arrays = header, iter(arrays)
+
+    def field(self, name: str, *types: type) -> Any:
+        """A field, of one of these types exactly."""
+        value = self._header.get(name)
+        if name not in self._header or type(value) not in types:
+            raise Unreadable(f"the field {name!r} of its answer is missing, or of another type")
+        return value
+
+    def number(self, name: str, *, least: float = -math.inf) -> float:
+        """A field that is a finite number of at least so much."""
+        value = self.field(name, int, float)
+        if isinstance(value, int) and abs(value) > 2**1000:
+            raise Unreadable(f"the field {name!r} of its answer is out of range")
+        if value < least:
+            raise Unreadable(f"the field {name!r} of its answer is below {least:g}")
+        return float(value)
+
+    def array(self, what: str, kinds: str, *shape: int | None) -> NDArray[Any]:
+        """The next array, of one of these kinds and of this shape; None stands for any size."""
+        array = next(self._arrays, None)
+        if array is None or array.ndim != len(shape):
+            raise Unreadable(f"{what} must be an array of {len(shape)} dimensions")
+        for side, wanted in zip(array.shape, shape, strict=True):
+            if wanted is not None and side != wanted:
+                raise Unreadable(f"{what} must be an array of the sizes {list(shape)}")
+        if array.dtype.kind not in kinds:
+            raise Unreadable(f"{what} must be an array of other numbers")
+        return array
+
+    def end(self) -> None:
+        """Refuse arrays that nobody has taken."""
+        if next(self._arrays, None) is not None:
+            raise Unreadable("its answer has more arrays than it should")
+
+
+__all__ = ["MOST_HEADER", "Message", "Unreadable", "most_bytes", "pack", "unpack"]

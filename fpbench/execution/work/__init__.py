@@ -1,0 +1,1 @@
+"""What a step does. The only place in which kinds meet."""

@@ -1,0 +1,131 @@
+"""A row, put together: what fpbench measured, and beside it what components say, never instead."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from fpbench.base.errors import PluginError
+from fpbench.components.guarantee import Guarantee
+from fpbench.components.measures import MEASURED, fold_name, reserved_like
+from fpbench.components.records import Measures
+from fpbench.store.packing import FIXED, same
+
+_EPSILON = "epsilon"
+_BESIDE_EPSILON = ("delta", "neighbours", "rho")
+_LONGEST_SHOWN = 60
+_LONGEST_READ = 200
+"""Letters of a name that are compared; a longer one cannot be stored."""
+
+
+class Words(NamedTuple):
+    """What a component says of its own work: its notes, or its measures."""
+
+    kind: str
+    name: str
+    """Of the component; empty if unknown."""
+    values: Any
+    """A dictionary, if the component is as it should be."""
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name!r}" if self.name else self.kind
+
+    def own(self, name: str) -> str:
+        """A name that would be the component's own."""
+        return f"{re.sub(r'[^a-z0-9]+', '_', self.name.lower()) or 'my'}_{name}"
+
+
+def make_row(
+    measured: Mapping[str, object], words: Iterable[Words], guarantee: Guarantee | None
+) -> Measures:
+    """A row of what fpbench measured and what components say.
+
+    Parameters
+    ----------
+    measured
+        What fpbench measured.
+    words
+        What each component says, in the order of the row.
+    guarantee
+        Of the model that the row is about.
+
+    Raises
+    ------
+    PluginError
+        If a component gives a name that is fpbench's, or looks like one, or that another one gave
+        with another value; or the epsilon of a guarantee that is not the model's.
+    """
+    row: dict[str, Any] = dict(measured)
+    assert row.keys() <= MEASURED, f"measures that no table names: {row.keys() - MEASURED}"
+    givers: dict[str, tuple[str, Words]] = {}
+    for part in words:
+        if not isinstance(part.values, Mapping):
+            raise PluginError(
+                f"{part}: its notes and measures must be dictionaries, not "
+                f"{type(part.values).__name__}"
+            )
+        for name, value in part.values.items():
+            read = _check_name(part, name)
+            other, giver = givers.setdefault(read, (name, part))
+            if other != name or (giver is not part and not same(row[name], value)):
+                raise PluginError(
+                    f"{part}: {_shown(name)} is given by {giver} as well"
+                    f"{', with another value' if other == name else ', as ' + _shown(other)}; "
+                    f"choose another name, such as {part.own(read)!r}"
+                )
+            row[name] = value
+        _check_promises(part, guarantee)
+    return row
+
+
+def _check_name(part: Words, name: Any) -> str:
+    """How a name reads; refuse one of fpbench's own."""
+    if not isinstance(name, str):
+        raise PluginError(f"{part}: the name of a measure must be a text, not {_shown(name)}")
+    read = fold_name(name[:_LONGEST_READ])
+    own = reserved_like(read)
+    if own is not None:
+        like = "is" if name == own else f"looks like {own!r}, which is"
+        whose = "what every row has" if own in FIXED else "what fpbench measures itself"
+        raise PluginError(
+            f"{part}: {_shown(name)} {like} {whose}, and no component may give it; choose another "
+            f"name, such as {part.own(own)!r}"
+        )
+    return read
+
+
+def _check_promises(part: Words, guarantee: Guarantee | None) -> None:
+    """Refuse the epsilon of a guarantee that is not the model's.
+
+    What ends in epsilon reads as the model's; an auditor may measure one, and is asked nothing.
+    """
+    if part.kind == "auditor":
+        return
+    reads = {
+        fold_name(name[:_LONGEST_READ]): (name, value)
+        for name, value in part.values.items()
+        if isinstance(name, str)
+    }
+    for owner in [read.removesuffix(_EPSILON) for read in reads if read.endswith(_EPSILON)]:
+        for promise in (_EPSILON, *_BESIDE_EPSILON):
+            name, value = reads.get(owner + promise, ("", None))
+            if value is None or (guarantee and value == getattr(guarantee, promise)):
+                continue
+            truth = "None" if guarantee is None else repr(getattr(guarantee, promise))
+            what = f"the {promise} of a guarantee"
+            whose = "the model has none" if guarantee is None else f"the model's is {truth}"
+            raise PluginError(
+                f"{part}: {_shown(name)} reads as {what}, and {whose}: give the model its "
+                f"`guarantee`, or choose a name that does not end so, such as "
+                f"{f'{promise}_of_{part.own(part.kind)}'!r}"
+            )
+
+
+def _shown(name: Any) -> str:
+    """A name, with what cannot be shown written out."""
+    text = name if isinstance(name, str) else type(name).__name__
+    return repr(text[:_LONGEST_SHOWN]) if text.isprintable() else ascii(text[:_LONGEST_SHOWN])
+
+
+__all__ = ["Words", "make_row"]

@@ -1,0 +1,199 @@
+"""The measures of a cell, from what its steps gave."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fpbench.components.auditor import Release
+from fpbench.components.claims.rates import RateConstraint
+from fpbench.components.measures import (
+    AttackMeasures,
+    ClaimMeasures,
+    ModelMeasures,
+    ReleaseMeasures,
+)
+from fpbench.components.records import (
+    Claim,
+    Codes,
+    Correction,
+    Guess,
+    Predictions,
+    Sample,
+    SolverStatus,
+    Split,
+)
+
+_FOUR_FIFTHS = 0.8
+"""The rule of US law: the least rate must be at least this share of the greatest."""
+_PROVEN = (SolverStatus.OPTIMAL, SolverStatus.INFEASIBLE)
+
+
+def attack_measures(
+    split: Split,
+    predictions: Predictions,
+    guess: Guess,
+    correction: Correction,
+) -> AttackMeasures:
+    """Measures of a guess and its correction.
+
+    `people` is how many the target was trained on. Accuracies are shares of them whose group is
+    right: `majority_accuracy` of calling everyone a member of the largest group, `prior_accuracy`
+    (expected) of drawing everyone's group from the shares of the attack set, `initial_accuracy` of
+    the guess, `corrected_accuracy` of the correction; `gain` is the difference of the last two.
+    `asked_metric` and `asked_tolerance` are what the learner was trained for.
+    `changes` counts changed guesses, `change_precision` is the share of them that are now right.
+    Whatever rests on a correction is None where there is none. `proven` is 1 if the solver proved
+    its answer, be it that nothing satisfies the claim, and 0 if not.
+    """
+    truth, asked = split.train.sensitive, predictions.asked
+    initial = _accuracy(guess.values, truth)
+    measures: AttackMeasures = {
+        "people": len(truth),
+        "majority_accuracy": float(np.bincount(truth).max() / len(truth)),
+        "prior_accuracy": _prior_accuracy(split),
+        "initial_accuracy": initial,
+        "corrected_accuracy": None,
+        "gain": None,
+        "asked_metric": asked.metric if asked else None,
+        "asked_tolerance": float(asked.tolerance) if asked else None,
+        "changes": None,
+        "change_precision": None,
+        "objective": correction.objective,
+        "solver_status": correction.status.value if correction.status else None,
+        "solver_gap": correction.gap,
+        "proven": int(correction.status in _PROVEN) if correction.status else None,
+    }
+    if correction.values is not None:
+        corrected = _accuracy(correction.values, truth)
+        changed = correction.values != guess.values
+        count = int(np.count_nonzero(changed))
+        right = int(np.count_nonzero(correction.values[changed] == truth[changed]))
+        measures |= {
+            "corrected_accuracy": corrected,
+            "gain": corrected - initial,
+            "changes": count,
+            "change_precision": right / count if count else None,
+        }
+    return measures
+
+
+def claim_measures(claim: Claim | None, people: Sample, predictions: Codes) -> ClaimMeasures:
+    """What is claimed of the training people, what that guarantees them, and whether it is true.
+
+    `claim_holds` is 1 if the claim about rates is true of them, 0 if not: an estimated or noisy one
+    may not be. What is not claimed is None; only a private claim has an epsilon.
+    """
+    constraint = claim.constraint if claim else None
+    measures: ClaimMeasures = {
+        "claim_metric": None,
+        "claim_form": None,
+        "claim_tolerance": None,
+        "claim_holds": None,
+    }
+    if constraint is not None:
+        holds = constraint.holds(people.sensitive, predictions, people.labels, len(people.groups))
+        measures = {
+            "claim_metric": constraint.metric,
+            "claim_form": constraint.form,
+            "claim_tolerance": float(constraint.tolerance),
+            "claim_holds": int(holds),
+        }
+    if claim is not None and claim.guarantee is not None:
+        measures |= {
+            "claim_epsilon": claim.guarantee.epsilon,
+            "claim_delta": claim.guarantee.delta,
+            "claim_neighbours": claim.guarantee.neighbours,
+            "claim_noise": claim.noise,
+        }
+    return measures
+
+
+def model_measures(split: Split, predictions: Predictions, claim: Claim | None) -> ModelMeasures:
+    """Accuracy and unfairness of the target model, and what it guarantees its training people.
+
+    Unfairness is that of the claim's metric and form; without a claim, of what the learner was
+    trained for; otherwise statistical parity, compared with the overall rate. `model_epsilon` is
+    None if the model has no guarantee; this is the only place where one gets into a row.
+    """
+    claimed = claim.constraint if claim else None
+    constraint = claimed or predictions.asked or RateConstraint()
+    measures: ModelMeasures = {
+        "train_accuracy": _accuracy(predictions.train, split.train.labels),
+        "test_accuracy": _accuracy(predictions.test, split.test.labels),
+        "train_unfairness": _unfairness(constraint, split.train, predictions.train),
+        "test_unfairness": _unfairness(constraint, split.test, predictions.test),
+        "model_epsilon": None,
+    }
+    if (guarantee := predictions.guarantee) is not None:
+        measures |= {
+            "model_epsilon": guarantee.epsilon,
+            "model_delta": guarantee.delta,
+            "model_neighbours": guarantee.neighbours,
+            "model_rho": guarantee.rho,
+        }
+    return measures
+
+
+def release_measures(release: Release, people: Sample, predictions: Codes) -> ReleaseMeasures:
+    """How far off a private audit is, from the truth that it never saw.
+
+    `true_ratio` is the fairness of the predictions on the people audited: the ratio of the least to
+    the greatest group rate, of the release's metric. Over the R estimates: `estimated_ratio` is
+    their mean; `error` the mean absolute error (the AASPE of van der Steen et al., 2023) and
+    `error_deviation` its standard deviation over the R (n - 1); `bias` the mean error; `coverage`
+    the share of intervals that hold `true_ratio` (which they should more often than their
+    confidence, as they are for the people that these were drawn from), `interval_width` their mean
+    width; None if there are no intervals. `random_guess_error` is the expected error of a uniform
+    draw from [0, 1]: (s^2 + (1 - s)^2) / 2. `four_fifths_right` is the share of estimates on the
+    right side of 0.8; `true_tenth` and `tenth_recall` are the ratio rounded down to tenths, and the
+    share of estimates that round down to the same: their mean over classes is the UAR of the
+    paper's section 5.1.3.
+    """
+    k = len(people.groups)
+    constraint = RateConstraint(release.metric, form="ratio")
+    unfair = constraint.unfairness(people.sensitive, predictions, people.labels, k)
+    truth, values = float(1 - unfair), release.values
+    errors = np.abs(values - truth)
+    known = not np.isnan(release.low).any()
+    inside = (release.low <= truth) & (truth <= release.high)
+    tenth = _tenths(np.array([truth]))[0]
+    return {
+        "audit_metric": release.metric,
+        "epsilon": release.guarantee.epsilon,
+        "delta": release.guarantee.delta,
+        "neighbours": release.guarantee.neighbours,
+        "noise": release.noise,
+        "repetitions": len(values),
+        "true_ratio": truth,
+        "estimated_ratio": float(values.mean()),
+        "error": float(errors.mean()),
+        "error_deviation": float(errors.std(ddof=1)) if len(values) > 1 else None,
+        "bias": float(values.mean() - truth),
+        "coverage": float(inside.mean()) if known else None,
+        "interval_width": float((release.high - release.low).mean()) if known else None,
+        "random_guess_error": (truth**2 + (1 - truth) ** 2) / 2,
+        "four_fifths_right": float(((values >= _FOUR_FIFTHS) == (truth >= _FOUR_FIFTHS)).mean()),
+        "true_tenth": float(tenth),
+        "tenth_recall": float((_tenths(values) == tenth).mean()),
+    }
+
+
+def _tenths(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Rounded down to tenths; what is 0.3 but for a rounding error is 0.3."""
+    return np.asarray(np.floor(values * 10 + 1e-9) / 10)
+
+
+def _prior_accuracy(split: Split) -> float:
+    k = len(split.train.groups)
+    shares = [np.bincount(p.sensitive, minlength=k) / len(p) for p in (split.train, split.attack)]
+    return float(shares[0] @ shares[1])
+
+
+def _accuracy(values: Codes, truth: Codes) -> float:
+    return float(np.mean(values == truth))
+
+
+def _unfairness(constraint: RateConstraint, part: Sample, predictions: Codes) -> float:
+    k = len(part.groups)
+    return float(constraint.unfairness(part.sensitive, predictions, part.labels, k))

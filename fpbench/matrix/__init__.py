@@ -1,0 +1,4 @@
+"""A matrix file becomes cells and unique steps; nothing is run.
+
+Imports `base`, `data`, `components`.
+"""

@@ -1,0 +1,287 @@
+"""What somebody states about results, as data: the `[[expect]]` tables of a matrix.
+
+Each check reduces rows to a number, and says in which region it lies if the statement is true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from fpbench.base.errors import MatrixError, nearest
+from fpbench.base.validation import validated
+from fpbench.matrix.statement import (
+    Expectation,
+    Number,
+    Region,
+    Scalar,
+    ShareOfRows,
+    Text,
+    Tolerance,
+)
+
+
+class Value(Expectation):
+    """`value`: the mean of a measure is a number, within a tolerance.
+
+    One number a seed: the mean of the measure over its rows. The tolerance should cover how far
+    the stated number itself may be off: its rounding, and the runs it is the mean of.
+    """
+
+    words = "mean {measure}"
+    check: Literal["value"]
+    measure: Text = Field(description="the measure")
+    expected: Number = Field(description="its mean, as stated")
+
+    @property
+    def region(self) -> Region:
+        """Within the tolerance of the stated number."""
+        return Region(self.expected - self.tolerance, self.expected + self.tolerance)
+
+    @property
+    def stated(self) -> float:
+        """The number."""
+        return self.expected
+
+
+class Share(Expectation):
+    """`share`: a share of the rows has a value in a column.
+
+    One number a seed: the share of its rows. As most seeds have one row, and shares of 0 and 1
+    have no spread, the interval is Wilson's (1927), with as many trials as seeds. `expected` 0 or
+    1 (or `at_least` 1) with tolerance 0 says "never" or "always": one row against it refutes it,
+    and no interval is needed.
+    """
+
+    words = "share of {measure} = {equals}"
+    check: Literal["share"]
+    measure: Text = Field(description="the column")
+    equals: Scalar = Field(description="the value that is counted")
+    expected: ShareOfRows | None = Field(None, description="the share, as stated")
+    at_least: ShareOfRows | None = Field(None, description="or the least share, as stated")
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> Self:
+        if (self.expected is None) == (self.at_least is None):
+            raise ValueError("a share needs either expected or at_least")
+        return self
+
+    @property
+    def region(self) -> Region:
+        """Within the tolerance of the share, or not below it."""
+        if self.expected is None:
+            assert self.at_least is not None
+            return Region(low=self.at_least - self.tolerance)
+        return Region(self.expected - self.tolerance, self.expected + self.tolerance)
+
+    @property
+    def every(self) -> bool:
+        """Whether it speaks of all rows: never, or always."""
+        return self.tolerance == 0 and (self.expected in (0, 1) or self.at_least == 1)
+
+    @property
+    def stated(self) -> float | str:
+        """The share, or the least share in words."""
+        return super().stated if self.expected is None else self.expected
+
+
+class Bound(Expectation):
+    """`at-least`, `at-most`: a measure is not below, or not above, another measure or a number.
+
+    One number a seed: the mean over its rows of the measure, less the other measure of the same
+    row if there is one. True if it is at least, or at most, the bound give or take the tolerance.
+    """
+
+    check: Literal["at-least", "at-most"]
+    measure: Text = Field(description="the measure")
+    than: Number | Text = Field(description="another measure of the same row, or a number")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The measure, and the other one if there is one."""
+        return (self.measure, self.than) if isinstance(self.than, str) else (self.measure,)
+
+    @property
+    def region(self) -> Region:
+        """On the right side of the bound."""
+        bound = 0.0 if isinstance(self.than, str) else float(self.than)
+        if self.check == "at-least":
+            return Region(low=bound - self.tolerance)
+        return Region(high=bound + self.tolerance)
+
+    @property
+    def quantity(self) -> str:
+        """The measure, or the difference of the two."""
+        other = f" - {self.than}" if isinstance(self.than, str) else ""
+        return f"mean {self.measure}{other}"
+
+
+class _Sided(Expectation):
+    """A statement that a number is below 0, or above it."""
+
+    @property
+    def region(self) -> Region:
+        """Numbers of one sign, give or take the tolerance."""
+        if self.check in ("falls-with", "least", "lower"):
+            return Region(high=self.tolerance, strict=True)
+        return Region(low=0 - self.tolerance, strict=True)  # never -0
+
+
+class Trend(_Sided):
+    """`falls-with`, `rises-with`: a measure falls, or rises, as a parameter grows.
+
+    One number a seed: Spearman's rank correlation of the parameter with the mean of the measure
+    at each of its values; 0 if the measure does not change. True if it is below 0 (above 0),
+    give or take the tolerance.
+    """
+
+    words = "rank correlation of {measure} with {parameter}"
+    check: Literal["falls-with", "rises-with"]
+    measure: Text = Field(description="the measure")
+    parameter: Text = Field(description="a column of numbers")
+
+
+class Steady(Expectation):
+    """`steady`: a measure hardly changes with a parameter.
+
+    One number a seed: the standard deviation (n - 1), over the values of the parameter, of the
+    mean of the measure at each. True if it is at most the tolerance.
+    """
+
+    words = "deviation of {measure} over {parameter}"
+    check: Literal["steady"]
+    measure: Text = Field(description="the measure")
+    parameter: Text = Field(description="a column of numbers")
+    tolerance: Tolerance = Field(description="greatest standard deviation")
+
+    @property
+    def region(self) -> Region:
+        """At most the tolerance."""
+        return Region(high=self.tolerance)
+
+    @property
+    def stated(self) -> str:
+        """The tolerance is all that is stated."""
+        return f"<= {self.tolerance:g}"
+
+
+class Extreme(_Sided):
+    """`least`, `most`: of the values of a column, one has the least, or greatest, measure.
+
+    One number a seed: the mean of the measure over its rows with that value, less the mean over
+    its rows with the next best value, which is the best of the others over all seeds that both
+    have. Its interval is as wide as the bootstrap's and Student's t at least, and it covers the
+    difference to whichever is truly the next best: towards a statement that is false it is
+    corrected for how many others there are to choose from (Bonferroni), and a statement is true
+    only if it is true of each. True if it is below 0 (above 0), give or take the tolerance; equal
+    is not least.
+    """
+
+    words = "mean {measure} of {value} less the next best"
+    check: Literal["least", "most"]
+    measure: Text = Field(description="the measure")
+    of: Text = Field(description="the column whose values are compared")
+    value: Scalar = Field(description="the value with the least, or greatest, measure")
+
+
+class VariesMore(_Sided):
+    """`varies-more`: a measure varies more over the seeds with one value of a column than another.
+
+    The statistic: the standard deviation over seeds (n - 1), averaged over combinations of
+    components, of rows with `value` less that of rows with `than`, over the seeds that both have.
+    Its interval is the percentile bootstrap over these seeds, the same for both. True if it is
+    above 0, give or take the tolerance; fewer than five seeds decide nothing.
+    """
+
+    words = "deviation of {measure} over seeds, {value} less {than}"
+    check: Literal["varies-more"]
+    measure: Text = Field(description="the measure")
+    of: Text = Field(description="the column whose values are compared")
+    value: Scalar = Field(description="the value with the greater spread")
+    than: Scalar = Field(description="the value with the smaller spread")
+
+
+class Lower(_Sided):
+    """`lower`: a measure of repeated audits is significantly lower, by Welch's t-test.
+
+    Of the rows with `value` in the column `of` than of those with `than`; without `of` and
+    `value`, than another measure of the same rows, which is known and has no error. A row says its
+    mean, its standard deviation (`error_deviation` for `error`) and the number of `repetitions`,
+    which were independent. The number is the difference of the means, over the seeds that both
+    have. Its interval speaks of other noise, and of no other people or models. True if it is below
+    0, give or take the tolerance.
+    """
+
+    check: Literal["lower"]
+    measure: Text = Field(description="the measure")
+    of: Text | None = Field(None, description="the column whose values are compared")
+    value: Scalar | None = Field(None, description="the value with the lower measure")
+    than: Scalar = Field(description="the other value, or another measure of the same rows")
+
+    @model_validator(mode="after")
+    def _both_or_none(self) -> Self:
+        if (self.of is None) != (self.value is None):
+            raise ValueError("of and value go together: a column, and one of its values")
+        if self.of is None and not isinstance(self.than, str):
+            raise ValueError("than must name another measure, where there is no of")
+        return self
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What a t-test needs, and what is compared."""
+        other = str(self.than) if self.of is None else self.of
+        return (self.measure, f"{self.measure}_deviation", "repetitions", other)
+
+    @property
+    def quantity(self) -> str:
+        """The difference of the two."""
+        of = "" if self.of is None else f" of {self.value}"
+        return f"mean {self.measure}{of} less that of {self.than}"
+
+
+CHECKS: dict[str, type[Expectation]] = {
+    "value": Value,
+    "share": Share,
+    "at-least": Bound,
+    "at-most": Bound,
+    "falls-with": Trend,
+    "rises-with": Trend,
+    "steady": Steady,
+    "least": Extreme,
+    "most": Extreme,
+    "varies-more": VariesMore,
+    "lower": Lower,
+}
+"""Models of the tables, by what `check` says."""
+
+
+def parse(tables: Iterable[Mapping[str, Any]], origin: str) -> tuple[Expectation, ...]:
+    """The expectations that `[[expect]]` tables write down.
+
+    Parameters
+    ----------
+    tables
+        The tables, as `Matrix.expect` holds them.
+    origin
+        The file they stand in, for messages.
+
+    Raises
+    ------
+    MatrixError
+        If one of them says something it may not say; names table, key, value and the nearest
+        valid name.
+    """
+    found = []
+    for number, table in enumerate(tables, 1):
+        where, check = f"{origin}: [[expect]] no. {number}", table.get("check")
+        if not isinstance(check, str):
+            raise MatrixError(f'{where}: needs check = "NAME"; {nearest("", CHECKS)}')
+        if check not in CHECKS:
+            raise MatrixError(f"{where}: unknown check {check!r}; {nearest(check, CHECKS)}")
+        found.append(validated(CHECKS[check], dict(table), f"{where} ({check})"))
+    return tuple(found)
+
+
+__all__ = ["CHECKS", "Expectation", "Region", "parse"]

@@ -1,0 +1,247 @@
+"""A matrix file: what is to be combined with what. Knows the words, not what is behind them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, create_model
+
+from fpbench.base.errors import MatrixError, nearest
+from fpbench.base.toml_files import check_depth, parsed
+from fpbench.base.validation import validated
+from fpbench.components.names import KINDS
+from fpbench.matrix import asked_tables as summaries
+from fpbench.matrix.asked_tables import Summary
+from fpbench.matrix.axes import Choice, check_exclude, expanded
+from fpbench.matrix.expectations import Expectation, parse
+from fpbench.matrix.limits import NO_LIMITS, Limits
+from fpbench.matrix.sweeps import MAX_CELLS
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Shares(_Table):
+    """The parts a table is cut into, as shares of its rows; they sum to at most 1.
+
+    `test = "original"` takes the test set that the data's authors publish; the others are then
+    shares of the remaining rows.
+    """
+
+    train: float = Field(
+        1 / 3, gt=0, le=1,
+        description="share of the rows that the model is trained on, and the attack is about",
+    )  # fmt: skip
+    test: Annotated[float, Field(gt=0, lt=1)] | Literal["original"] = Field(
+        1 / 3,
+        description='share of the rows on which it is tested and audited; `"original"`: the test '
+        "set of the data's authors",
+    )
+    attack: float = Field(
+        1 / 3, ge=0, lt=1, description="share of the rows that the adversary knows, groups included"
+    )
+
+    @property
+    def total(self) -> float:
+        """Share of the rows that are used, of those that may be."""
+        return self.train + self.attack + (0 if isinstance(self.test, str) else self.test)
+
+
+class Ranking(_Table):
+    """How the leaderboard ranks."""
+
+    rank_by: str = Field(
+        "gain", description="the measure, greatest first (for `error`, least first)"
+    )
+
+
+_PROFILE = re.compile(r"[\w-]{1,100}")
+_Seed = Annotated[int, Field(ge=0, lt=2**63)]
+_Seeds = Annotated[int, Field(ge=1)] | Annotated[list[_Seed], Field(min_length=1)]
+_Choices = Annotated[list[dict[str, Any]], Field(min_length=1)]
+_FIELDS: dict[str, Any] = {
+    "title": (str, Field("", description="text, shown above leaderboards")),
+    "seeds": (_Seeds, Field(1, description="how many seeds, counted from 0; or a list of them")),
+    "split": (
+        Shares,
+        Field(Shares(), description="`[split]`: the parts that a data set is cut into"),
+    ),
+    "exclude": (
+        list[dict[str, str]],
+        Field(
+            [],
+            description="`[[exclude]]`: combinations to leave out: kind = name or label, all of "
+            "which is so",
+        ),
+    ),
+    "leaderboard": (
+        Ranking,
+        Field(Ranking(), description="`[leaderboard]`: how rows are ranked"),
+    ),
+    "limits": (Limits, Field(NO_LIMITS, description="`[limits]`: what a step may take")),
+    "expect": (
+        list[dict[str, Any]],
+        Field(
+            [],
+            description="`[[expect]]`: statements about the results, which `fpbench reproduce` "
+            "judges",
+        ),
+    ),
+    "summary": (
+        list[dict[str, Any]],
+        Field([], description="`[[summary]]`: tables that `fpbench reproduce` prints"),
+    ),
+    **dict.fromkeys(KINDS, (_Choices | None, None)),
+}
+_File: type[BaseModel] = create_model("_File", __base__=_Table, **_FIELDS)
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """A validated matrix."""
+
+    title: str
+    seeds: tuple[int, ...]
+    shares: Shares
+    axes: dict[str, tuple[Choice, ...]]
+    """Choices of every kind; empty where the matrix names none."""
+    exclude: tuple[dict[str, str], ...]
+    rank_by: str
+    limits: Limits
+    """What a step may take; decides nothing about which cells there are."""
+    expect: tuple[Expectation, ...]
+    """What is expected of the results."""
+    summaries: tuple[Summary, ...]
+    """The tables that it asks for."""
+    profile: str | None
+    """The profile that was chosen."""
+    profiles: tuple[str, ...]
+    """Those that there are to choose from."""
+    origin: str
+    """The file it was read from, for messages."""
+    text: str
+    """The file itself, or JSON of the mapping."""
+    file_name: str
+    """What a run directory calls its copy."""
+
+    def canonical(self) -> str:
+        """JSON of all that decides which cells there are, but for the seeds.
+
+        A run may be continued with more seeds, or shown with fewer; titles and ranking decide
+        nothing.
+        """
+        axes = {
+            kind: [[c.use, c.label, c.parameters] for c in choices]
+            for kind, choices in self.axes.items()
+        }
+        said = [self.shares.model_dump(), axes, list(self.exclude)]
+        return json.dumps(said, sort_keys=True, default=str)
+
+
+def read(
+    source: str | Path | Mapping[str, Any],
+    profile: str | None = None,
+    seeds: int | None = None,
+    max_cells: int = MAX_CELLS,
+    *,
+    origin: str = "matrix",
+) -> Matrix:
+    """Read a matrix from a TOML file, or from the same as a mapping.
+
+    Parameters
+    ----------
+    source
+        The file, or the mapping.
+    profile
+        The profile whose keys replace those of the matrix.
+    seeds
+        How many seeds, instead of what the matrix says.
+    max_cells
+        How many cells it may make; more are refused before any is made.
+    origin
+        Where a mapping comes from, for messages.
+
+    Raises
+    ------
+    MatrixError
+        If it cannot be read or says something it may not say; names file, table, key, value and
+        the nearest valid name.
+    """
+    if isinstance(source, Mapping):
+        check_depth(source, origin)
+        text = json.dumps(source, default=str, indent=2)
+        return _matrix(dict(source), origin, text, "matrix.json", profile, seeds, max_cells)
+    path = Path(source)
+    text, said = parsed(path)
+    return _matrix(said, str(path), text, "matrix.toml", profile, seeds, max_cells)
+
+
+def _profiles(data: dict[str, Any], origin: str) -> dict[str, dict[str, Any]]:
+    """The profiles of a matrix by name."""
+    profiles: Any = data.get("profile", {})
+    if not (isinstance(profiles, dict) and all(isinstance(p, dict) for p in profiles.values())):
+        raise MatrixError(f"{origin}: profile: must be tables, [profile.NAME]")
+    for name, keys in profiles.items():
+        if not _PROFILE.fullmatch(name):  # run directories are named after it
+            raise MatrixError(
+                f"{origin}: profile: {name!r}: a name has letters, digits, - and _ only"
+            )
+        if "profile" in keys:
+            raise MatrixError(f"{origin}: [profile.{name}]: a profile cannot hold another")
+    return profiles
+
+
+def _matrix(
+    data: dict[str, Any],
+    origin: str,
+    text: str,
+    file_name: str,
+    profile: str | None,
+    seeds: int | None,
+    max_cells: int,
+) -> Matrix:
+    profiles = _profiles(data, origin)
+    if profile is not None and profile not in profiles:
+        hint = nearest(profile, profiles) if profiles else "the matrix has none"
+        raise MatrixError(f"{origin}: no profile {profile!r}; {hint}")
+    # Whole keys are replaced, none is merged.
+    said = {**data, **profiles.get(profile or "", {})}
+    said.pop("profile", None)
+    file: Any = validated(_File, said if seeds is None else {**said, "seeds": seeds}, origin)
+    shares = file.split
+    if shares.total > 1 + 1e-9:
+        parts = "train and attack" if shares.test == "original" else "train, test and attack"
+        raise MatrixError(f"{origin}: [split]: {parts} sum to more than 1")
+    listed = isinstance(file.seeds, list)
+    tables = {kind: getattr(file, kind) or [] for kind in KINDS}
+    axes = expanded(tables, len(file.seeds) if listed else file.seeds, origin, max_cells)
+    chosen = file.seeds if listed else range(file.seeds)
+    if listed and len(set(chosen)) < len(chosen):
+        raise MatrixError(f"{origin}: seeds: the same seed is named twice")
+    if axes["adversary"] and not shares.attack:
+        raise MatrixError(
+            f"{origin}: [split]: attack: is 0, and leaves the adversaries nothing to learn from"
+        )
+    check_exclude(file.exclude, axes, origin)
+    return Matrix(
+        title=file.title,
+        seeds=tuple(chosen),
+        shares=shares,
+        axes=axes,
+        exclude=tuple(file.exclude),
+        rank_by=file.leaderboard.rank_by,
+        limits=file.limits,
+        expect=parse(file.expect, origin),
+        summaries=summaries.parse(file.summary, origin),
+        profile=profile,
+        profiles=tuple(profiles),
+        origin=origin,
+        text=text,
+        file_name=file_name,
+    )

@@ -1,0 +1,100 @@
+"""A unit of cached work, as data."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fpbench.components.records import Claim, Codes, Correction, Measures
+from fpbench.components.spec import Spec
+
+
+@dataclass(frozen=True)
+class Step:
+    """A unit of cached work, as data."""
+
+    key: str
+    """Hash of all that its result depends on, code included."""
+    stream: str
+    """Hash of what it is, code excluded: its randomness is derived from this."""
+    action: str
+    spec: Spec | None
+    parents: tuple[str, ...]
+    """Keys of the steps whose results it is given, in order."""
+    options: tuple[float | str, ...] = ()
+    uses: tuple[tuple[str, str], ...] = ()
+    """Kind and name of the components whose results a last step puts together; told in errors."""
+
+    @property
+    def name(self) -> tuple[str, str]:
+        """Its action and its component, as plans and timings name it."""
+        return self.action, self.spec.use if self.spec else ""
+
+    def rng(self) -> np.random.Generator:
+        """Its own stream of randomness."""
+        digest = hashlib.sha256(self.stream.encode()).digest()
+        return np.random.default_rng(int.from_bytes(digest, "big"))
+
+    def __str__(self) -> str:
+        return f"{self.action} {self.spec.use}" if self.spec else self.action
+
+
+_MOST_LETTERS = 20_000
+"""Of why a step failed, as it is kept."""
+
+
+def shortened(text: str) -> str:
+    """A text without its middle, if it is so long that nobody would read it."""
+    left = len(text) - _MOST_LETTERS
+    if left <= 0:
+        return text
+    half = (_MOST_LETTERS - 60) // 2  # so that what is short is not shortened again
+    return f"{text[:half]} ... ({len(text) - 2 * half:,} letters) ... {text[-half:]}"
+
+
+class Failure(NamedTuple):
+    """Why a step has no result."""
+
+    reason: str
+    trace: str
+    bad_input: bool
+    """Whether it is the user's input that is wrong, and not a component."""
+
+
+class Result(NamedTuple):
+    """What a step gave (or where that is, on engines that keep it), and the seconds it took."""
+
+    value: Any
+    seconds: float
+
+
+class Sealed(NamedTuple):
+    """A result that is opened in one-use processes only: it may hold a stranger's objects."""
+
+    content: bytes
+
+
+@dataclass(frozen=True)
+class SealedClaim(Claim):
+    """A claim of which only what it says of rates is to be seen."""
+
+    content: bytes = b""
+    """What else is known, sealed."""
+
+
+class Corrected(NamedTuple):
+    """What a corrector answers, of which nothing is measured yet."""
+
+    correction: Correction
+    seconds: float
+    """That it took to correct, weighing left out."""
+    weighed: Measures
+    """What it says of its weights."""
+    reconsidered: Codes | None
+    """(n,) groups that it corrected instead of the guess; None: the guess itself."""
+
+
+__all__ = ["Corrected", "Failure", "Result", "Sealed", "SealedClaim", "Step", "shortened"]

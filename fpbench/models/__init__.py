@@ -1,0 +1,4 @@
+"""Classifiers, rules, batched fits, private trees.
+
+Imports `base`, `data`, `components`.
+"""

@@ -1,0 +1,83 @@
+"""What anybody's model predicts, and its rules, if it has some."""
+
+from __future__ import annotations
+
+from inspect import signature
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fpbench.base.errors import InputError
+from fpbench.components.records import Codes
+from fpbench.models.rules import Rules, tree_rules
+
+
+def predicted(model: Any, X: Any, rng: np.random.Generator) -> tuple[Codes, Rules | None]:
+    """Predictions (n,) in {0, 1} of a model, and its rules.
+
+    Parameters
+    ----------
+    model
+        Anything with `predict`, and `rules` if it has some; a fitted decision tree of
+        scikit-learn's kind; or its predictions (n,).
+    X
+        n rows of features, as the model takes them.
+    rng
+        For a model that draws.
+
+    Raises
+    ------
+    InputError
+        If it predicts anything but 0 and 1, or not once for each row.
+    """
+    if not hasattr(model, "predict"):
+        predictions = zero_one("model (predictions, as it has no predict)", model)
+    else:
+        more = {"rng": rng} if "rng" in signature(model.predict).parameters else {}
+        predictions = zero_one("predictions of the model", model.predict(X, **more))
+    if len(predictions) != len(X):
+        raise InputError(f"X: has {len(X)} rows, and there are {len(predictions)} predictions")
+    return predictions, rules_of(model)
+
+
+def rules_of(model: Any) -> Rules | None:
+    """The rules of a model: its own, or those of a tree of scikit-learn's kind; None without.
+
+    Raises
+    ------
+    InputError
+        If the tree predicts anything but 0 and 1.
+    """
+    rules = tree_rules(model) if is_bare_tree(model) else getattr(model, "rules", None)
+    return rules if isinstance(rules, Rules) else None
+
+
+def is_bare_tree(model: Any) -> bool:
+    """Whether it is a fitted decision tree of scikit-learn's kind, without rules of its own."""
+    tree = hasattr(model, "tree_") and hasattr(model, "classes_")
+    return tree and getattr(model, "rules", None) is None
+
+
+def zero_one(name: str, given: Any) -> Codes:
+    """Values (n,) that must be 0 or 1, in bytes.
+
+    Raises
+    ------
+    InputError
+        If they are not.
+    """
+    values: NDArray[Any] = np.asarray(given)
+    if values.ndim != 1:
+        raise InputError(f"{name}: must have one dimension, not {values.ndim}")
+    if not len(values):
+        raise InputError(f"{name}: is empty")
+    if values.dtype.kind not in "biuf":
+        raise InputError(f"{name}: must be 0 or 1, not {values[0]!r} at 0")
+    if values.dtype.kind == "b":
+        return values.view(np.int8)
+    fine = values.dtype.kind != "f" and values.min() >= 0 and values.max() <= 1
+    wrong = np.empty(0) if fine else np.flatnonzero((values != 0) & (values != 1))
+    if len(wrong):
+        raise InputError(f"{name}: must be 0 or 1, not {values[wrong[0]]!s} at {wrong[0]}")
+    return values.astype(np.int8, copy=False)

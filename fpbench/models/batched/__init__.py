@@ -1,0 +1,1 @@
+"""Many models of one family fitted at once."""

@@ -1,0 +1,306 @@
+"""Many ridge logistic regressions at once, exactly: Newton's method on all of them together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fpbench.base.errors import FpbenchError, InputError
+from fpbench.models.batched.row_blocks import in_blocks
+
+_CHUNK = 1 << 17
+"""Numbers in the largest array of a chunk (1 MB): small enough to stay near the processor."""
+_SMALL = 64
+"""Number of columns up to which a plain product is faster than a symmetric one."""
+_OUTER = 1 << 23
+"""Greatest size of the products of features that students of one matrix share (64 MB)."""
+_STEPS = 10_000
+"""Ten are enough, but for targets far beyond 0 and 1 under a penalty that is next to nothing."""
+_HALVINGS = 60
+
+_Floats = NDArray[np.float64]
+
+
+def fit_logistic(
+    design: _Floats,
+    targets: _Floats,
+    penalty: float,
+    weights: _Floats | None = None,
+    *,
+    start: _Floats | None = None,
+    tolerance: float = 1e-5,
+) -> _Floats:
+    """Parameters of B logistic regressions, each of its own people or all of the same.
+
+    Each minimises (1 / sum w) sum w_i (log(1 + exp(z_i)) - y_i z_i) + penalty ||theta||^2, where
+    z = x'theta: the mean loss, and every component penalised, an intercept (a column of ones) too.
+    scikit-learn's `C` is 1 / (2 penalty sum w). A target need not lie in [0, 1]: the objective is
+    strongly convex whatever it is. Of no people, or weights that are all 0, theta is 0.
+
+    Parameters
+    ----------
+    design
+        (m, d) of people that all share, or (B, n, d).
+    targets
+        (B, m) or (B, n) finite numbers.
+    penalty
+        Above 0; else there may be no minimum.
+    weights
+        Of the shape of the targets, not negative; a 0 leaves a person out. All 1 if not given.
+    start
+        (d,) or (B, d) where to start, 0 if not given; near the answer saves steps.
+    tolerance
+        The last step of Newton's method moves nobody's log-odds by more than this. How much the
+        Hessian changes on the way is bounded by that, so that what is left is about its square.
+
+    Returns
+    -------
+    ndarray
+        (B, d).
+
+    Raises
+    ------
+    InputError
+        If shapes do not agree, a number is not finite, or the penalty is not above 0.
+    FpbenchError
+        If Newton's method does not converge.
+    """
+    design, targets, weights = _checked(design, targets, penalty, weights)
+    count, people = targets.shape
+    d = design.shape[-1]
+    shares = _shares(targets, weights)
+    theta = np.zeros((count, d))
+    if start is not None:
+        theta[:] = start
+    shared = _products(design) if design.ndim == 2 else None
+    problems = _Problems(design, shared, targets, shares, penalty)
+    each = max(people * (1 if shared is not None else d), d * d, 1)
+    size = max(1, _CHUNK // each)
+    for first in range(0, count, size):
+        chunk = slice(first, first + size)
+        theta[chunk] = problems.of(chunk).solve(theta[chunk], tolerance)
+    return theta
+
+
+def fit_ragged(
+    design: _Floats, labels: _Floats, groups: list[NDArray[np.intp]], penalty: float
+) -> _Floats:
+    """One logistic regression for each group of rows, of any size, as `fit_logistic` fits it.
+
+    Parameters of a group depend on its own rows, to the last bit, and not on the size or number of
+    the other groups.
+
+    Parameters
+    ----------
+    design, labels
+        (n, d) and (n,) in [0, 1]: everybody.
+    groups
+        B arrays of row numbers; they may be empty.
+    penalty
+        Above 0.
+
+    Returns
+    -------
+    ndarray
+        (B, d).
+    """
+    theta = np.zeros((len(groups), design.shape[1]))
+    has_ones = bool((design[:, -1:] == 1).all())
+    # An even number of columns, so that a group's parameters too begin at a multiple of 16 bytes
+    # (see `in_blocks`): the parameter of a column of zeros is 0.
+    odd = design.shape[1] % 2
+    width = design.shape[1] + odd
+    for chosen, rows, present in in_blocks(groups, width, _CHUNK):
+        own = labels[rows] * present
+        start = np.zeros((len(chosen), width))
+        if has_ones:  # an intercept: begin at the log-odds of the share of label 1, or near it
+            ones, people = own.sum(axis=1) + 0.5, present.sum(axis=1) + 1
+            start[:, -1] = np.log(ones / (people - ones))
+        x = np.take(design, rows, axis=0)
+        if odd:
+            x = np.concatenate([np.zeros((*rows.shape, 1)), x], axis=2)
+        theta[chosen] = fit_logistic(x, own, penalty, present, start=start)[:, odd:]
+    return theta
+
+
+def logistic_proba(theta: _Floats, design: _Floats) -> _Floats:
+    """Probabilities (B, n) of label 1: of people (n, d), by parameters (B, d)."""
+    z = theta @ design.T
+    np.negative(z, out=z)
+    with np.errstate(over="ignore"):  # exp(inf) is a probability of 0, as it should be
+        np.exp(z, out=z)
+    z += 1.0
+    return np.reciprocal(z, out=z)
+
+
+def _checked(
+    design: _Floats, targets: _Floats, penalty: float, weights: _Floats | None
+) -> tuple[_Floats, _Floats, _Floats | None]:
+    design, targets = np.asarray(design, np.float64), np.asarray(targets, np.float64)
+    weights = None if weights is None else np.asarray(weights, np.float64)
+    if not 0 < penalty < np.inf:
+        raise InputError(
+            f"penalty must be above 0 and finite, not {float(penalty)!r}: without one, logistic "
+            "regression has no best parameters where a plane parts the labels"
+        )
+    fits = targets.ndim == 2 and design.ndim in (2, 3) and (
+        targets.shape[1] == len(design) if design.ndim == 2 else targets.shape == design.shape[:2]
+    )  # fmt: skip
+    if not fits or (weights is not None and weights.shape != targets.shape):
+        raise InputError(
+            f"shapes do not agree: design {design.shape}, targets {targets.shape}, weights "
+            f"{None if weights is None else weights.shape}; want (m, d) or (B, m, d), and (B, m)"
+        )
+    for name, values in (("design", design), ("targets", targets), ("weights", weights)):
+        if values is not None and not np.isfinite(values).all():
+            raise InputError(f"{name} must be finite numbers")
+    if weights is not None and (weights < 0).any():
+        raise InputError("weights must not be negative")
+    return design, targets, weights
+
+
+def _shares(targets: _Floats, weights: _Floats | None) -> _Floats:
+    """Weights that sum to 1, or are all 0."""
+    if weights is None:
+        return np.full(targets.shape, 1 / max(targets.shape[1], 1))
+    totals = weights.sum(axis=1, keepdims=True)
+    shares: _Floats = np.divide(weights, totals, out=np.zeros_like(weights), where=totals > 0)
+    return shares
+
+
+def _products(design: _Floats) -> _Floats | None:
+    """The upper triangles of x x' of all people, (m, d (d + 1) / 2); None if that is too much."""
+    m, d = design.shape
+    if m * d * (d + 1) // 2 > _OUTER:
+        return None
+    i, j = np.triu_indices(d)
+    products: _Floats = design[:, i] * design[:, j]
+    return products
+
+
+@dataclass(frozen=True)
+class _Problems:
+    """Several problems of one penalty."""
+
+    design: _Floats
+    products: _Floats | None
+    targets: _Floats
+    shares: _Floats
+    penalty: float
+
+    def of(self, chosen: slice | NDArray[np.bool_]) -> _Problems:
+        """Some of them."""
+        return _Problems(
+            self.design if self.design.ndim == 2 else self.design[chosen],
+            self.products, self.targets[chosen], self.shares[chosen], self.penalty,
+        )  # fmt: skip
+
+    def solve(self, start: _Floats, tolerance: float) -> _Floats:
+        """Newton's method; a step that does not lead down is halved until it does."""
+        found, left, problems = start.copy(), np.arange(len(start)), self
+        theta, odds = start, self.scores(start)
+        value, chances = self.evaluate(theta, odds)
+        done = np.zeros(len(start), dtype=bool)
+        for _ in range(_STEPS):
+            gradient = problems.gradient(theta, chances)
+            step = problems.newton(gradient, chances)
+            move = problems.scores(step)
+            now = ~done & (np.abs(move).max(axis=1, initial=0.0) <= tolerance)
+            found[left[now]] = theta[now] + step[now]
+            done |= now
+            if done.all():
+                return found
+            if 2 * np.count_nonzero(done) > len(done):  # copying fewer is not worth it
+                rest = ~done
+                problems, left, done, gradient = (
+                    problems.of(rest), left[rest], done[rest], gradient[rest]
+                )  # fmt: skip
+                theta, odds, value = theta[rest], odds[rest], value[rest]
+                step, move = step[rest], move[rest]
+            slope = np.einsum("bd,bd->b", step, gradient)
+            theta, odds, value, chances = problems.descend(theta, odds, value, step, move, slope)
+        raise FpbenchError(
+            f"{np.count_nonzero(~done)} of {len(start)} logistic regressions did not converge in "
+            f"{_STEPS} steps of Newton's method with penalty {self.penalty}"
+        )
+
+    def scores(self, theta: _Floats) -> _Floats:
+        """Log-odds (B, n) of label 1."""
+        if self.design.ndim == 2:
+            return theta @ self.design.T
+        found: _Floats = np.matmul(self.design, theta[..., None])[..., 0]
+        return found
+
+    def evaluate(self, theta: _Floats, odds: _Floats) -> tuple[_Floats, _Floats]:
+        """Objectives (B,), and probabilities (B, n) of label 1."""
+        small = np.exp(-np.abs(odds))
+        whole = 1.0 + small
+        losses = np.log(whole)
+        losses += np.maximum(odds, 0.0)
+        losses -= self.targets * odds
+        value = np.einsum("bn,bn->b", self.shares, losses)
+        value += self.penalty * np.einsum("bd,bd->b", theta, theta)
+        return value, np.where(odds >= 0, 1.0, small) / whole
+
+    def gradient(self, theta: _Floats, chances: _Floats) -> _Floats:
+        """(B, d)."""
+        residuals = (chances - self.targets) * self.shares
+        gradient: _Floats
+        if self.design.ndim == 2:
+            gradient = residuals @ self.design
+        else:
+            gradient = np.matmul(residuals[:, None, :], self.design)[:, 0]
+        return gradient + 2 * self.penalty * theta
+
+    def newton(self, gradient: _Floats, chances: _Floats) -> _Floats:
+        """Steps (B, d)."""
+        # Where all begin at one point, on the same people, they have one Hessian.
+        if self.design.ndim == 2 and all((a == a[0]).all() for a in (chances, self.shares)):
+            hessian = self.of(slice(0, 1)).hessian(chances[:1])[0]
+            return np.asarray(-np.linalg.solve(hessian, gradient.T).T)
+        return np.asarray(-np.linalg.solve(self.hessian(chances), gradient[..., None])[..., 0])
+
+    def hessian(self, chances: _Floats) -> _Floats:
+        """(B, d, d)."""
+        curvature = chances * (1.0 - chances) * self.shares
+        d = self.design.shape[-1]
+        if self.products is not None:
+            place = np.zeros((d, d), dtype=np.intp)
+            place[np.triu_indices(d)] = np.arange(self.products.shape[1])
+            place = np.maximum(place, place.T)
+            hessian = np.take(curvature @ self.products, place, axis=1)
+        elif d <= _SMALL:
+            hessian = np.matmul(self.design.swapaxes(1, 2), self.design * curvature[..., None])
+        else:
+            # A large matrix is multiplied by its own transpose in half the time.
+            root = self.design * np.sqrt(curvature)[..., None]
+            hessian = np.matmul(root.swapaxes(-1, -2), root)
+        hessian[:, np.arange(d), np.arange(d)] += 2 * self.penalty
+        return hessian
+
+    def descend(
+        self,
+        theta: _Floats,
+        odds: _Floats,
+        value: _Floats,
+        step: _Floats,
+        move: _Floats,
+        slope: _Floats,
+    ) -> tuple[_Floats, _Floats, _Floats, _Floats]:
+        """Parameters, log-odds, objectives and probabilities after a step that leads down."""
+        size = np.ones((len(theta), 1))
+        new, new_odds = theta + step, odds + move
+        found, chances = self.evaluate(new, new_odds)
+        for _ in range(_HALVINGS):
+            # Rounding must not stop what is as good as there.
+            enough = value + 1e-4 * size[:, 0] * slope + 1e-13 * (1 + np.abs(value))
+            bad = ~(found <= enough)
+            if not bad.any():
+                break
+            size[bad] /= 2
+            new[bad] = theta[bad] + size[bad] * step[bad]
+            new_odds[bad] = odds[bad] + size[bad] * move[bad]
+            found[bad], chances[bad] = self.of(bad).evaluate(new[bad], new_odds[bad])
+        return new, new_odds, found, chances

@@ -1,0 +1,312 @@
+"""Many small neural networks at once: two hidden ReLU layers, trained by Adam in NumPy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fpbench.base.errors import InputError
+from fpbench.models.batched.row_blocks import in_blocks
+
+_Floats = NDArray[np.float64]
+
+_CACHE = 1 << 16
+"""Parameters trained together (0.5 MB): more of them, and they leave the processor's cache."""
+_DECAY, _DECAY_SQUARES, _TINY = 0.9, 0.999, 1e-8
+
+
+@dataclass(frozen=True)
+class MLPTraining:
+    """How networks are trained.
+
+    They minimise the mean cross-entropy + penalty times the sum of squared weights, biases left
+    out: scikit-learn's `alpha` is 2 penalty n, n people in a batch. Adam has the constants of its
+    authors (Kingma & Ba, ICLR 2015), as in scikit-learn.
+    """
+
+    hidden: tuple[int, int] = (32, 16)
+    """Units of the two layers."""
+    penalty: float = 0.0
+    epochs: int = 50
+    batch: int = 32
+    """People of a step."""
+    rate: float = 1e-3
+    """Learning rate."""
+    shuffle: bool = True
+    """Whether every epoch takes people in a new order."""
+
+    def __post_init__(self) -> None:
+        fine = 0 <= self.penalty < math.inf and 0 < self.rate < math.inf
+        if not fine or min(*self.hidden, self.epochs, self.batch) < 1:
+            raise InputError(f"networks cannot be trained so: {self}")
+
+
+@dataclass(frozen=True)
+class Networks:
+    """B networks of one shape, as the rows of one matrix."""
+
+    flat: _Floats
+    """(B, parameters)."""
+    width: int
+    """Number d of what they take; the last of it is a column of ones, for the biases."""
+    hidden: tuple[int, int]
+
+    @classmethod
+    def random(
+        cls, width: int, hidden: tuple[int, int], rngs: Sequence[np.random.Generator]
+    ) -> Networks:
+        """Networks to begin with: uniform weights, as wide as Glorot & Bengio say (2010)."""
+        found = cls(np.empty((len(rngs), sum(_sizes(width, hidden)))), width, hidden)
+        one, two = hidden
+        first, second, biases, third, last = _sizes(width, hidden)
+        fans = np.repeat(
+            [width - 1 + one, one + two, two + 1], [first, second + biases, third + last]
+        )
+        for row, rng in zip(found.flat, rngs, strict=True):
+            row[:] = rng.uniform(-1.0, 1.0, len(row))
+        found.flat[:] *= np.sqrt(6 / fans)
+        return found
+
+    @property
+    def layers(self) -> tuple[_Floats, ...]:
+        """Views: (B, d, h1), (B, h1, h2), (B, h2), (B, h2), (B, 1).
+
+        The first layer with its biases as the last row; the second, and its biases; the last, and
+        its bias.
+        """
+        one, two = self.hidden
+        ends = np.cumsum(_sizes(self.width, self.hidden))
+        first, second, bias, third, last = np.split(self.flat, ends[:-1], axis=1)
+        return (
+            first.reshape(-1, self.width, one), second.reshape(-1, one, two), bias, third, last,
+        )  # fmt: skip
+
+    def proba(self, design: _Floats) -> _Floats:
+        """Probabilities (B, n) of label 1, of people (n, d)."""
+        found = np.empty((len(self.flat), len(design)))
+        most = max(1, (1 << 20) // (max(len(design), 1) * max(self.hidden)))
+        for first in range(0, len(found), most):
+            chunk = replace(self, flat=self.flat[first : first + most])
+            found[first : first + most] = _sigmoid(_forward(design, chunk.layers)[2])
+        return found
+
+    def take(self, first: int, last: int) -> Networks:
+        """Some of them, sharing memory."""
+        return replace(self, flat=self.flat[first:last])
+
+
+def fit_networks(
+    design: _Floats,
+    targets: _Floats,
+    training: MLPTraining,
+    rng: np.random.Generator,
+    weights: _Floats | None = None,
+) -> Networks:
+    """B networks of the same people, which differ in targets (and weights) alone.
+
+    All begin with the same parameters and meet people in the same order, so that only the targets
+    tell them apart.
+
+    Parameters
+    ----------
+    design
+        (m, d), the last column of ones.
+    targets
+        (B, m) in [0, 1]: beyond, the loss has no lower bound, and networks diverge.
+    training
+        How.
+    rng
+        For the beginning and the orders.
+    weights
+        (B, m), 0 leaves a person out. All 1 if not given.
+
+    Raises
+    ------
+    InputError
+        If a target is not in [0, 1].
+    """
+    if targets.size and not (targets.min() >= 0 and targets.max() <= 1):
+        raise InputError("targets of networks must lie in [0, 1]: beyond, networks diverge")
+    begin, order_rng = rng.spawn(2)
+    first = Networks.random(design.shape[1], training.hidden, [begin])
+    found = replace(first, flat=np.repeat(first.flat, len(targets), axis=0))
+    people = len(design)
+    orders = [
+        order_rng.permutation(people) if training.shuffle else np.arange(people)
+        for _ in range(training.epochs)
+    ]
+    weights = np.ones_like(targets) if weights is None else weights
+    size = max(1, _CACHE // found.flat.shape[1])
+    for start in range(0, len(targets), size):
+        some = slice(start, start + size)
+        adam = _Adam(found.take(start, start + size), training)
+        for order in orders:
+            x, y, w = design[order], targets[some][:, order], weights[some][:, order]
+            for at in range(0, people, training.batch):
+                rows = slice(at, at + training.batch)
+                adam.step(x[rows], y[:, rows], w[:, rows])
+    return found
+
+
+def fit_networks_apart(
+    design: _Floats,
+    labels: _Floats,
+    groups: list[NDArray[np.intp]],
+    training: MLPTraining,
+    rng: np.random.Generator,
+) -> Networks:
+    """One network for each group of rows, each with a beginning and orders of its own.
+
+    A network depends on its own rows, to the last bit, and not on the size or number of the other
+    groups.
+
+    Parameters
+    ----------
+    design, labels
+        (n, d), the last column of ones, and (n,) in [0, 1]: everybody.
+    groups
+        B arrays of row numbers; of no rows comes a network of zeros, which says one half.
+    training
+        How.
+    rng
+        Gives each network a generator of its own, by its number.
+    """
+    rngs = rng.spawn(len(groups))
+    found = Networks.random(design.shape[1], training.hidden, rngs)
+    found.flat[[not len(rows) for rows in groups]] = 0.0
+    parameters = found.flat.shape[1]
+    size = max(1, _CACHE // parameters)
+    for block, rows, present in in_blocks(groups, 1, most=1 << 62):
+        for start in range(0, len(block), size):
+            some = slice(start, start + size)
+            # An even distance between networks, so that each begins at a multiple of 16 bytes, see
+            # `in_blocks`.
+            flat = np.zeros((len(block[some]), parameters + parameters % 2))[:, :parameters]
+            flat[:] = found.flat[block[some]]
+            adam = _Adam(replace(found, flat=flat), training)
+            sizes = present[some].sum(axis=1).astype(np.intp)
+            chunk = rows[some]
+            for _ in range(training.epochs):
+                if training.shuffle:
+                    chunk = _shuffled(chunk, sizes, [rngs[number] for number in block[some]])
+                for x, y, w in _batches(design, labels, chunk, sizes, training.batch):
+                    adam.step(x, y, w)
+            found.flat[block[some]] = adam.networks.flat
+    return found
+
+
+def _sizes(width: int, hidden: tuple[int, int]) -> tuple[int, ...]:
+    one, two = hidden
+    return (width * one, one * two, two, two, 1)
+
+
+def _shuffled(
+    rows: NDArray[np.intp], sizes: NDArray[np.intp], rngs: list[np.random.Generator]
+) -> NDArray[np.intp]:
+    """Each row of numbers in a new order; what fills it up stays behind."""
+    found = rows.copy()
+    for row, size, rng in zip(found, sizes, rngs, strict=True):
+        rng.shuffle(row[:size])
+    return found
+
+
+def _batches(
+    design: _Floats,
+    labels: _Floats,
+    rows: NDArray[np.intp],
+    sizes: NDArray[np.intp],
+    batch: int,
+) -> Iterator[tuple[_Floats, _Floats, _Floats]]:
+    """Batches of all networks at once; those who have run out of people, the last, are not in.
+
+    A batch has an even number of rows, as many for the longest network as for the shortest.
+    """
+    length = rows.shape[1]
+    for at in range(0, int(sizes[0]), batch):
+        width = min(batch, length - at)
+        columns = at + np.arange(width + width % 2)
+        count = np.count_nonzero(sizes > at)
+        here = rows[:count, np.minimum(columns, length - 1)]
+        present = columns < np.minimum(sizes[:count], at + batch)[:, None]
+        yield design[here], labels[here], present.astype(np.float64)
+
+
+class _Adam:
+    """Networks in training, and what Adam remembers."""
+
+    def __init__(self, networks: Networks, training: MLPTraining) -> None:
+        self.networks, self.training = networks, training
+        self.means, self.squares = np.zeros_like(networks.flat), np.zeros_like(networks.flat)
+        self.gradients = replace(networks, flat=np.zeros_like(networks.flat))
+        self.spare = np.empty_like(networks.flat)
+        self.steps = np.zeros((len(networks.flat), 1))
+        self.penalised = np.zeros(networks.flat.shape[1])
+        weights = replace(networks, flat=self.penalised[None]).layers
+        weights[0][:, :-1] = weights[1][:] = weights[3][:] = 2 * training.penalty
+
+    def step(self, x: _Floats, y: _Floats, w: _Floats) -> None:
+        """One step of the first len(y) networks."""
+        count = len(y)
+        networks, gradients = self.networks.take(0, count), self.gradients.take(0, count)
+        _backward(x, y, w, networks.layers, gradients.layers)
+        flat, g, spare = networks.flat, gradients.flat, self.spare[:count]
+        if self.training.penalty:
+            g += np.multiply(flat, self.penalised, out=spare)
+        means, squares, steps = self.means[:count], self.squares[:count], self.steps[:count]
+        steps += 1
+        means *= _DECAY
+        means += np.multiply(g, 1 - _DECAY, out=spare)
+        squares *= _DECAY_SQUARES
+        np.multiply(g, g, out=spare)
+        spare *= 1 - _DECAY_SQUARES
+        squares += spare
+        rate = self.training.rate * np.sqrt(1 - _DECAY_SQUARES**steps) / (1 - _DECAY**steps)
+        np.sqrt(squares, out=spare)
+        spare += _TINY
+        np.divide(means, spare, out=spare)
+        spare *= rate
+        flat -= spare
+
+
+def _forward(x: _Floats, layers: tuple[_Floats, ...]) -> tuple[_Floats, _Floats, _Floats]:
+    """Hidden units (B, n, h1) and (B, n, h2), and scores (B, n)."""
+    first, second, bias, third, last = layers
+    one = np.matmul(x, first)
+    np.maximum(one, 0.0, out=one)
+    two = np.matmul(one, second)
+    two += bias[:, None]
+    np.maximum(two, 0.0, out=two)
+    scores = np.matmul(two, third[..., None])[..., 0]
+    scores += last
+    return one, two, scores
+
+
+def _backward(
+    x: _Floats, y: _Floats, w: _Floats, layers: tuple[_Floats, ...], into: tuple[_Floats, ...]
+) -> None:
+    """Gradients of the weighted mean loss, written into arrays shaped as the layers."""
+    _, second, _, third, _ = layers
+    one, two, scores = _forward(x, layers)
+    off = _sigmoid(scores)
+    off -= y
+    off *= w
+    off /= np.maximum(w.sum(axis=1, keepdims=True), 1.0)
+    into[4][:] = off.sum(axis=1, keepdims=True)
+    into[3][:] = np.matmul(off[:, None], two)[:, 0]
+    back = off[..., None] * third[:, None]
+    back *= two > 0
+    into[2][:] = back.sum(axis=1)
+    into[1][:] = np.matmul(one.swapaxes(1, 2), back)
+    back = np.matmul(back, second.swapaxes(1, 2))
+    back *= one > 0
+    into[0][:] = np.matmul(x.swapaxes(-1, -2), back)
+
+
+def _sigmoid(scores: _Floats) -> _Floats:
+    small = np.exp(-np.abs(scores))
+    found: _Floats = np.where(scores >= 0, 1.0, small) / (1.0 + small)
+    return found

@@ -1,0 +1,283 @@
+"""The one place that makes scikit-learn classifiers: from a name, or from an import path."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fpbench.base.errors import InputError, nearest
+from fpbench.base.trust import why_not
+
+_LARGEST_SEED = 2**31 - 1
+
+
+class Family(NamedTuple):
+    """A scikit-learn classifier that has a name here."""
+
+    path: str
+    """Import path of its class."""
+    defaults: dict[str, Any]
+    """Parameters that differ from those of scikit-learn."""
+    standardised: bool = False
+    """Whether it is given features with mean 0 and variance 1, in double precision."""
+
+
+FAMILIES = {
+    # The base learner of Ferry et al., section IV-A.
+    "decision-tree": Family("sklearn.tree:DecisionTreeClassifier", {"max_depth": 8}),
+    # The attack model in the script of Ferry et al.
+    "random-forest": Family(
+        "sklearn.ensemble:RandomForestClassifier",
+        {"n_estimators": 100, "max_depth": 6, "min_samples_split": 10},
+    ),
+    # Early stopping would set people aside, of every group, which a group of one has not.
+    "hist-gradient-boosting": Family(
+        "sklearn.ensemble:HistGradientBoostingClassifier", {"early_stopping": False}
+    ),
+    # Newton's method to the end: where lbfgs stops depends on the processor, see `converged`.
+    "logistic-regression": Family(
+        "fpbench.models.converged:LogisticRegression",
+        {"solver": "newton-cholesky", "tol": 1e-10, "max_iter": 1000},
+        standardised=True,
+    ),
+}
+"""Classifiers by name."""
+
+CHOICE = f"{', '.join(FAMILIES)}, or a class by import path, package.module:Class"
+"""What a `family` may be, for descriptions of parameters."""
+
+_PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
+_OURS = ("random_state", "n_jobs")
+"""Parameters that are set here, wherever a class takes them."""
+
+
+def random_state(rng: np.random.Generator) -> int:
+    """A whole number for the `random_state` of scikit-learn, drawn from a generator."""
+    return int(rng.integers(_LARGEST_SEED))
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to make a scikit-learn classifier. Nothing is imported before it is checked or made."""
+
+    family: str
+    """A key of `FAMILIES`, or an import path `package.module:Class`."""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    """Arguments of its constructor, plain data, over the defaults of the family. The word "none"
+    stands for `None`, which a matrix file cannot say."""
+    balanced: bool | None = None
+    """Whether all groups weigh the same in training; None leaves that to the parameters."""
+
+    def check(self, needs: Iterable[str] = (), names: Iterable[str] = ()) -> None:
+        """Refuse what cannot be made; nothing of scikit-learn is imported if nothing could fail.
+
+        A class by import path is imported, which runs its module, only from packages that
+        `fpbench.base.trust` allows, and is made only after it has turned out to be a classifier of
+        scikit-learn's kind.
+
+        Parameters
+        ----------
+        needs
+            `predict_proba`, if the classifier must give probabilities; `sample_weight`, if its
+            `fit` must take weights of people.
+        names
+            Further names of parameters that it must take.
+
+        Raises
+        ------
+        InputError
+            If the family is unknown, the class is not there or no classifier, a parameter is
+            unknown or has a value that the class refuses, or something needed is missing.
+        """
+        names = [*self.parameters, *names]
+        if self.family in FAMILIES and not names:
+            return
+        cls = self.classifier()
+        ours = {*_OURS, *(["class_weight"] if self.balanced is not None else [])}
+        valid = _arguments(cls)
+        for name in names:
+            if name in ours:
+                raise InputError(f"{name!r} is not to be given here: fpbench sets it")
+            if valid is not None and name not in valid:
+                hint = nearest(name, valid - ours)
+                raise InputError(f"{self.family} has no parameter {name!r}; {hint}")
+        made = self._made(cls, 0)
+        if self.family in FAMILIES:  # which have all that may be needed
+            return
+        if "predict_proba" in needs and not hasattr(made, "predict_proba"):
+            raise InputError(
+                f"{self.family} gives no probabilities (predict_proba), which are needed here"
+            )
+        if "sample_weight" in needs and not _takes_weights(made):
+            raise InputError(
+                f"{self.family} cannot weigh people (its fit takes no sample_weight), which is "
+                "needed here"
+            )
+
+    def check_balance(self) -> None:
+        """Refuse to balance the classes of a classifier that knows no weights.
+
+        Raises
+        ------
+        InputError
+            If it takes neither weights of classes nor weights of people, or is no classifier.
+        """
+        if not self.balanced or self.family in FAMILIES:
+            return
+        cls = self.classifier()
+        if not (_takes(cls, "class_weight") or _takes_weights(cls)):
+            raise InputError(
+                f"{self.family} cannot balance groups: it takes neither class_weight nor "
+                "sample_weight"
+            )
+
+    def make(self, state: int) -> Any:
+        """The classifier, not yet fitted, or a pipeline that ends in it.
+
+        Raises
+        ------
+        InputError
+            If it cannot be made.
+        """
+        made = self._made(self.classifier(), state)
+        if self.family in FAMILIES and FAMILIES[self.family].standardised:
+            from sklearn.pipeline import make_pipeline
+            from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+            double = FunctionTransformer(np.asarray, kw_args={"dtype": np.float64})
+            return make_pipeline(double, StandardScaler(), made)
+        return made
+
+    def fit(self, matrix: NDArray[Any], classes: NDArray[Any], state: int) -> Any:
+        """Make it and train it; classes are balanced by weights of people if it must be so."""
+        made = self.make(state)
+        if not self.balanced or _takes(self.classifier(), "class_weight"):
+            return made.fit(matrix, classes)
+        from sklearn.utils.class_weight import compute_sample_weight
+
+        return made.fit(matrix, classes, sample_weight=compute_sample_weight("balanced", classes))
+
+    def classifier(self) -> type:
+        """The class, imported now if it was not yet.
+
+        Raises
+        ------
+        InputError
+            If there is no such family or class, or it is no classifier.
+        """
+        if self.family in FAMILIES:
+            module, _, name = FAMILIES[self.family].path.partition(":")
+            known: type = getattr(importlib.import_module(module), name)
+            return known
+        if ":" not in self.family:
+            raise InputError(
+                f"there is no classifier {self.family!r}; {nearest(self.family, FAMILIES)} "
+                "Or name a class by import path: package.module:Class"
+            )
+        cls = _imported(self.family)
+        from sklearn.base import BaseEstimator, ClassifierMixin
+
+        said = isinstance(cls, type) and getattr(cls, "_estimator_type", "") == "classifier"
+        if not (isinstance(cls, type) and issubclass(cls, BaseEstimator)) or not (
+            issubclass(cls, ClassifierMixin) or said
+        ):
+            raise InputError(
+                f"{self.family} is not a classifier: it must be a subclass of sklearn's "
+                "BaseEstimator and ClassifierMixin"
+            )
+        return cls
+
+    def defaults(self) -> dict[str, Any]:
+        """All parameters of the classifier as it is made, those of scikit-learn included."""
+        found: dict[str, Any] = self._made(self.classifier(), 0).get_params(deep=False)
+        return found
+
+    def _made(self, cls: type, state: int) -> Any:
+        known = FAMILIES[self.family].defaults if self.family in FAMILIES else {}
+        given = {name: _plain(value) for name, value in self.parameters.items()}
+        try:
+            made = cls(**{**known, **given, **self._set(cls, state)})
+            # As `fit` would: a private method, so its absence only means to find out later.
+            if hasattr(made, "_parameter_constraints") and hasattr(made, "_validate_params"):
+                made._validate_params()
+        except Exception as error:  # whatever a constructor of a stranger's class raises
+            raise InputError(f"{self.family} cannot be made: {_in_a_line(error)}") from error
+        return made
+
+    def _set(self, cls: type, state: int) -> dict[str, Any]:
+        """Arguments that are not the user's."""
+        # One thread: several would add up in an order that changes last digits.
+        ours: dict[str, Any] = {"random_state": state, "n_jobs": 1}
+        if self.balanced is not None:
+            ours["class_weight"] = "balanced" if self.balanced else None
+        if cls.__name__ == "LogisticRegression":  # takes n_jobs, and warns that it is of no use
+            del ours["n_jobs"]
+        return {name: value for name, value in ours.items() if _takes(cls, name)}
+
+
+def _plain(value: Any) -> Any:
+    """A parameter as its class wants it."""
+    return None if value == "none" else value
+
+
+def _imported(path: str) -> Any:
+    """What an import path leads to."""
+    module, _, name = path.partition(":")
+    if not _PATH.fullmatch(path):
+        raise InputError(f"{path!r} is not an import path: package.module:Class")
+    # A module may do anything when it is imported, and so may the packages around it; what these do
+    # may change where it is looked for, so each is asked about when it is its turn.
+    names = module.split(".")
+    for i in range(len(names)):
+        imported = _import(path, ".".join(names[: i + 1]))
+    try:
+        return getattr(imported, name)
+    except AttributeError:
+        classes = [key for key, value in vars(imported).items() if isinstance(value, type)]
+        raise InputError(f"{path}: {module!r} has no {name!r}; {nearest(name, classes)}") from None
+    except (Exception, SystemExit) as error:  # a module may import its classes when asked for them
+        raise InputError(f"{path}: {module!r} cannot give {name!r}: {_in_a_line(error)}") from error
+
+
+def _import(path: str, module: str) -> ModuleType:
+    """A module that an import path leads to, if it may be imported."""
+    if reason := why_not(module):
+        raise InputError(f"{path} is refused: {reason}")
+    try:
+        return importlib.import_module(module)
+    except (Exception, SystemExit) as error:  # whatever a stranger's module raises
+        said = _in_a_line(error)
+        raise InputError(f"{path}: {module!r} cannot be imported: {said}") from error
+
+
+def _in_a_line(error: BaseException) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _arguments(cls: type) -> set[str] | None:
+    """Names that a constructor takes; None if it takes any."""
+    parameters = inspect.signature(cls).parameters.values()
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return None
+    return {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+
+
+def _takes(cls: type, name: str) -> bool:
+    """Whether a constructor takes an argument, also of a class that names none but has some."""
+    named = set(inspect.signature(cls).parameters)
+    names = getattr(cls, "_get_param_names", None)
+    return name in named or (names is not None and name in names())
+
+
+def _takes_weights(made: Any) -> bool:
+    from sklearn.utils.validation import has_fit_parameter
+
+    return bool(has_fit_parameter(made, "sample_weight"))

@@ -1,0 +1,161 @@
+"""Fitted private trees: many at once, and one as scikit-learn has it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fpbench.models.private_tree.split_candidates import SplitCandidates
+
+Floats: TypeAlias = NDArray[np.float64]
+
+_AT_ONCE = 4_000_000
+"""Numbers of which there may be several arrays."""
+
+
+@dataclass(frozen=True, eq=False)
+class TreeNodes:
+    """Nodes of a tree under the names that scikit-learn's `tree_` has; parents come first."""
+
+    children_left: NDArray[np.intp]
+    children_right: NDArray[np.intp]
+    """(nodes,), -1 at a leaf."""
+    feature: NDArray[np.intp]
+    """(nodes,) the column that decides, -2 at a leaf."""
+    threshold: Floats
+    """(nodes,) up to which people go left, -2 at a leaf."""
+    value: Floats
+    """(nodes, 1, 2) probabilities of the labels, from noisy counts."""
+    max_depth: int
+
+    @property
+    def node_count(self) -> int:
+        """Number of nodes."""
+        return len(self.feature)
+
+    @property
+    def n_leaves(self) -> int:
+        """Number of leaves."""
+        return int((self.children_left < 0).sum())
+
+
+@dataclass(frozen=True, eq=False)
+class PrivateTree:
+    """One private tree; `fpbench.tree_rules` reads it as it reads scikit-learn's."""
+
+    tree_: TreeNodes
+    n_features_in_: int
+    classes_: NDArray[Any] = field(default_factory=lambda: np.array([0, 1]))
+    """(2,) labels."""
+    n_outputs_ = 1
+
+    def apply(self, matrix: NDArray[Any]) -> NDArray[np.intp]:
+        """The leaf (n,) of each person, given a matrix (n, columns)."""
+        nodes, rows = self.tree_, np.arange(len(matrix))
+        at = np.zeros(len(matrix), dtype=np.intp)
+        column = np.maximum(nodes.feature, 0)  # of a leaf any, as nobody goes on from there
+        for _ in range(nodes.max_depth):
+            left = matrix[rows, column[at]] <= nodes.threshold[at]
+            child = np.where(left, nodes.children_left[at], nodes.children_right[at])
+            at = np.where(child < 0, at, child)
+        return at
+
+    def proba(self, matrix: NDArray[Any]) -> Floats:
+        """Probabilities (n, 2) of label 0 and label 1."""
+        found: Floats = self.tree_.value[self.apply(matrix), 0]
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class PrivateTrees:
+    """R private trees of one recipe. Children of node i are 2 i + 1, left, and 2 i + 2."""
+
+    candidates: SplitCandidates
+    split: NDArray[np.int32]
+    """(R, nodes) the chosen candidate of each node; -1 at a leaf, and where there is no node."""
+    counts: Floats
+    """(R, nodes, 2) noisy counts of both labels as released, of a node the sum of its leaves'."""
+    positive: Floats
+    """(R, nodes) probability of label 1, a function of noisy counts."""
+
+    def __len__(self) -> int:
+        return len(self.split)
+
+    def leaves(self, matrix: NDArray[Any]) -> NDArray[np.intp]:
+        """The leaf (R, n) of each person in each tree, given a matrix (n, columns)."""
+        bins = self.candidates.bins(matrix)
+        depth = self.candidates.recipe.max_depth
+        return descend(self.candidates, bins, self.split, depth)
+
+    def proba(self, matrix: NDArray[Any]) -> Floats:
+        """Probabilities (R, n) of label 1 by all trees."""
+        n, depth = len(matrix), self.candidates.recipe.max_depth
+        bins = self.candidates.bins(matrix)
+        found = np.empty((len(self), n))
+        for rows in blocks(len(self), n):
+            at = descend(self.candidates, bins, self.split[rows], depth)
+            found[rows] = np.take_along_axis(self.positive[rows], at, axis=1)
+        return found
+
+    def tree(self, number: int) -> PrivateTree:
+        """One of them."""
+        split, positive = self.split[number], self.positive[number]
+        inner = split >= 0
+        there = np.zeros(len(split), dtype=bool)
+        there[0] = True
+        for node in np.flatnonzero(inner):  # parents come first
+            there[[2 * node + 1, 2 * node + 2]] = True
+        kept = np.flatnonzero(there)
+        new = np.full(2 * len(split) + 1, -1)
+        new[kept] = np.arange(len(kept))
+        inner, at = inner[kept], np.maximum(split[kept], 0)
+        table = self.candidates.table
+        column = table.column[at] if len(table.column) else at
+        threshold = table.threshold[at] if len(table.column) else at
+        return PrivateTree(
+            TreeNodes(
+                np.where(inner, new[2 * kept + 1], -1),
+                np.where(inner, new[2 * kept + 2], -1),
+                np.where(inner, column, -2),
+                np.where(inner, threshold, -2.0),
+                np.stack([1.0 - positive[kept], positive[kept]], axis=1)[:, None],
+                (int(kept.max()) + 1).bit_length() - 1,
+            ),
+            self.candidates.n_columns,
+        )
+
+
+def blocks(repetitions: int, each: int) -> Iterator[slice]:
+    """Slices of repetitions, so few that what each needs fits in memory all at once."""
+    size = max(1, _AT_ONCE // max(each, 1))
+    for start in range(0, repetitions, size):
+        yield slice(start, min(start + size, repetitions))
+
+
+def descend(
+    candidates: SplitCandidates, bins: NDArray[np.int64], split: NDArray[Any], levels: int
+) -> NDArray[np.intp]:
+    """Where people (n) with bins (features, n) end in trees of splits (R, nodes): (R, n) nodes."""
+    at = np.zeros((len(split), bins.shape[1]), dtype=np.intp)
+    for _ in range(levels):
+        at = step(candidates, bins, np.take_along_axis(split, at, axis=1), at)
+    return at
+
+
+def step(
+    candidates: SplitCandidates,
+    bins: NDArray[np.int64],
+    chosen: NDArray[Any],
+    at: NDArray[np.intp],
+) -> NDArray[np.intp]:
+    """One step down: people in nodes (R, n) whose nodes chose (R, n) candidates, -1 for a leaf."""
+    table, n = candidates.table, bins.shape[1]
+    if not len(table.feature):
+        return at
+    own = bins.ravel()[table.feature[chosen] * n + np.arange(n)]
+    right = (own > table.above[chosen]) & (own <= table.upto[chosen])
+    return np.where(chosen < 0, at, 2 * at + 1 + right)

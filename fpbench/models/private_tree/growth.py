@@ -1,0 +1,198 @@
+"""Private decision trees, grown from histograms: all nodes of a level, and many trees, at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fpbench.base.errors import InputError
+from fpbench.components.guarantee import HISTOGRAM
+from fpbench.components.records import Codes
+from fpbench.models.private_tree.fitted import PrivateTrees, blocks, step
+from fpbench.models.private_tree.split_candidates import Number, SplitCandidates, Spread
+from fpbench.models.private_tree.split_scores import choose, impurity
+
+Floats: TypeAlias = NDArray[np.float64]
+
+
+def grow_trees(
+    candidates: SplitCandidates,
+    matrix: NDArray[Any],
+    labels: Codes,
+    repetitions: int,
+    rng: np.random.Generator,
+) -> PrivateTrees:
+    """Grow trees of the same people, each with noise of its own.
+
+    Level by level, each node privately chooses the candidate that leaves its children least mixed,
+    until `max_depth`, or until nothing is left to ask: people's data never stop it, so that the
+    shape of the tree tells no more than its splits. Then the counts in all leaves get noise. A
+    node's counts are the sums of its leaves', and a leaf without a positive noisy count takes those
+    of the nearest node above it that has one; with none at all, both labels are equally likely.
+    With a and b noisy counts, cut at 0, the probability of label 1 is (b + 1) / (a + b + 2).
+
+    Parameters
+    ----------
+    candidates
+        Public candidates, and the recipe.
+    matrix
+        (n, columns) people's features.
+    labels
+        (n,) in {0, 1}; one label only is no error, as saying so would tell something.
+    repetitions
+        Number R of trees.
+    rng
+        For all noise.
+
+    Raises
+    ------
+    InputError
+        If there are more people than `recipe.most_people`, or the mechanism refuses its epsilon.
+    """
+    recipe = candidates.recipe
+    if len(labels) > recipe.most_people:
+        raise InputError(
+            f"there are {len(labels):,} people, and most_people = {recipe.most_people:,} says "
+            "publicly that there are no more; set a greater one that holds whoever takes part"
+        )
+    people = _People.of(candidates, matrix, labels)
+    nodes = 2 ** (recipe.max_depth + 1) - 1
+    split = np.full((repetitions, nodes), -1, dtype=np.int32)
+    counts = np.zeros((repetitions, nodes, 2))
+    each = max(people.most_entries, (nodes + 1) // 4 * max(len(candidates), 1))
+    for rows in blocks(repetitions, each):
+        at = _grow(people, split[rows], rng)
+        leaf = _leaves(split[rows])
+        key = (np.arange(len(at))[:, None] * nodes + at) * 2 + people.labels
+        true = np.bincount(key.ravel(), minlength=leaf.size * 2).reshape(*leaf.shape, 2)
+        counts[rows][leaf] = _noisy(candidates, true[leaf], rng)
+    return PrivateTrees(candidates, split, *_summed(counts))
+
+
+@dataclass(frozen=True, eq=False)
+class _People:
+    """People in bins."""
+
+    candidates: SplitCandidates
+    bins: NDArray[np.int64]
+    """(features, n)"""
+    spreads: list[Spread]
+    labels: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, candidates: SplitCandidates, matrix: NDArray[Any], labels: Codes) -> _People:
+        """Of a matrix (n, columns)."""
+        bins = candidates.bins(matrix)
+        spreads = candidates.spreads(matrix, bins)
+        return cls(candidates, bins, spreads, np.asarray(labels, dtype=np.int64))
+
+    @property
+    def most_entries(self) -> int:
+        """Numbers that a histogram of one tree is made of."""
+        return max((spread.bins.size for spread in self.spreads), default=1)
+
+    def impurities(self, group: NDArray[np.int64], groups: int) -> Floats:
+        """Impurity (groups, c) of each split of each group; (R, n) says who is in which.
+
+        Group number `groups` is of those who are in none any more.
+        """
+        criterion = self.candidates.recipe.criterion
+        found = np.empty((groups, len(self.candidates)))
+        start = 0
+        for feature, spread, size in zip(
+            self.candidates.features, self.spreads, self.candidates.sizes, strict=True
+        ):
+            mass = self._histogram(spread, size, group, groups)
+            everybody = mass.sum(axis=1, keepdims=True)
+            if isinstance(feature, Number):
+                left = np.cumsum(mass, axis=1)[:, :-1]
+                right = np.maximum(everybody - left, 0.0)
+            else:
+                right = mass[:, :-1]
+                left = everybody - right
+            part = found[:, start : start + size - 1]
+            part[:] = impurity(criterion, left[..., 0], left[..., 1])
+            part += impurity(criterion, right[..., 0], right[..., 1])
+            start += size - 1
+        return found
+
+    def _histogram(
+        self, spread: Spread, size: int, group: NDArray[np.int64], groups: int
+    ) -> Floats:
+        """Mass (groups, bins, 2) of each label in each bin of a feature."""
+        inside = spread.bins * 2 + self.labels[:, None]
+        if spread.mass is None:
+            key = group * (2 * size) + inside[:, 0]
+            weights = None
+        else:
+            key = group[..., None] * (2 * size) + inside
+            weights = np.broadcast_to(spread.mass, key.shape).ravel()
+        counted = np.bincount(key.ravel(), weights, (groups + 1) * 2 * size)
+        return counted[: groups * 2 * size].reshape(groups, size, 2).astype(np.float64, copy=False)
+
+
+def _grow(people: _People, split: NDArray[np.int32], rng: np.random.Generator) -> NDArray[np.intp]:
+    """Choose the splits (R, nodes), in place, and say where people end: (R, n) nodes."""
+    candidates, recipe = people.candidates, people.candidates.recipe
+    repetitions, n = len(split), len(people.labels)
+    at = np.zeros((repetitions, n), dtype=np.intp)
+    if not len(candidates):
+        return at
+    first = people.impurities(np.zeros((1, n), dtype=np.int64), 1)  # the same for all trees
+    possible = np.broadcast_to(candidates.possible_at_first(), (repetitions, len(candidates)))
+    for level in range(recipe.max_depth):
+        width = 2**level
+        if level == 0:
+            impurities = np.broadcast_to(first, possible.shape)
+        else:
+            group = np.arange(repetitions)[:, None] * width + (at - (width - 1))
+            group[at < width - 1] = repetitions * width
+            impurities = people.impurities(group, repetitions * width)
+        chosen = choose(impurities, possible, recipe.selection, recipe.noise_scale, rng)
+        split[:, width - 1 : 2 * width - 1] = chosen.reshape(repetitions, width)
+        at = step(candidates, people.bins, np.take_along_axis(split, at, axis=1), at)
+        if level + 1 < recipe.max_depth:
+            below = candidates.possible_below(possible, chosen)
+            possible = np.stack(below, axis=1).reshape(-1, len(candidates))
+    return at
+
+
+def _leaves(split: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """Which nodes (R, nodes) are leaves."""
+    there = np.zeros(split.shape, dtype=bool)
+    there[:, 0] = True
+    inner = split >= 0
+    half = split.shape[1] // 2
+    there[:, 1::2] = there[:, 2::2] = inner[:, :half]
+    return there & ~inner
+
+
+def _noisy(candidates: SplitCandidates, counts: NDArray[np.int64], rng: np.random.Generator) -> Any:
+    """Counts (leaves, 2) with noise: one person is counted once, so that each changes one by 1."""
+    recipe = candidates.recipe
+    if not recipe.private:
+        return counts
+    if recipe.mechanism is None:
+        return counts + rng.laplace(scale=1 / recipe.leaf_epsilon, size=counts.shape)
+    sensitivity = HISTOGRAM["add-remove"]
+    upper = np.full(counts.shape, recipe.most_people)
+    return recipe.mechanism.release(counts, sensitivity, recipe.leaf_epsilon, rng, upper)
+
+
+def _summed(counts: Floats) -> tuple[Floats, Floats]:
+    """Counts (R, nodes, 2), of inner nodes too, and probabilities (R, nodes) of label 1."""
+    nodes = counts.shape[1]
+    levels = [slice(2**k - 1, 2 ** (k + 1) - 1) for k in range((nodes + 1).bit_length() - 1)]
+    for below, above in pairwise(reversed(levels)):
+        # Leaves have nothing below, and inner nodes nothing of their own yet.
+        counts[:, above] += counts[:, below].reshape(len(counts), -1, 2, 2).sum(axis=2)
+    shown = np.maximum(counts, 0.0)
+    for above, below in pairwise(levels):
+        inherited = np.repeat(shown[:, above], 2, axis=1)
+        empty = shown[:, below].sum(axis=2, keepdims=True) == 0
+        shown[:, below] = np.where(empty, inherited, shown[:, below])
+    return counts, (shown[..., 1] + 1) / (shown.sum(axis=2) + 2)

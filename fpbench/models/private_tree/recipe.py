@@ -1,0 +1,170 @@
+"""Parameters of a private tree, its budget, and what it guarantees."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+
+import numpy as np
+
+from fpbench.base.decimals import as_written
+from fpbench.base.errors import InputError
+from fpbench.components.epsilons import check_epsilon
+from fpbench.components.guarantee import Guarantee, compose, compose_disjoint
+from fpbench.models.private_tree.split_scores import (
+    CRITERIA,
+    SELECTIONS,
+    Criterion,
+    Selection,
+    impurity_sensitivity,
+    known,
+)
+
+if TYPE_CHECKING:
+    from fpbench.components.audit_kinds import Mechanism
+
+Similarity: TypeAlias = Literal["none", "grid", "ball"]
+"""How a tree minds that people are similar: not at all; thresholds lie on borders of cells; or a
+person's mass is spread over all similar values."""
+
+MOST_DEPTH, MOST_THRESHOLDS = 16, 10_000
+_LEAST = 1e-9
+"""Beyond it numbers are not exact any more: those of cells, or counts beside their noise."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TreeRecipe:
+    """How a private tree is grown: everything but the data, all of it public.
+
+    Raises
+    ------
+    InputError
+        If a parameter is out of range.
+    """
+
+    epsilon: float = 1.0
+    """Of the whole tree; infinite is no privacy."""
+    leaf_share: float = 0.5
+    """Share of epsilon for the counts in the leaves; the rest chooses splits."""
+    max_depth: int = 6
+    criterion: Criterion = "gini"
+    selection: Selection = "noisy-max"
+    thresholds: int = 64
+    """Number of thresholds of each number, regular between its bounds."""
+    similarity: Similarity = "none"
+    tau: float = 0.0
+    """People are similar whose numbers, scaled to [0, 1], differ by at most this."""
+    most_people: int = 1_000_000
+    """Public bound on how many people there may be; the sensitivity of entropy depends on it."""
+    mechanism: Mechanism | None = None
+    """Adds noise to the counts in the leaves; Laplace noise by default."""
+
+    def __post_init__(self) -> None:
+        known("criterion", self.criterion, CRITERIA)
+        known("selection", self.selection, SELECTIONS)
+        known("similarity", self.similarity, get_args(Similarity))
+        check_epsilon(self.epsilon, infinite=True)
+        for name in ("leaf_share", "tau"):
+            value = getattr(self, name)
+            real = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+            _number(name, value, real, "a number")
+        _number("leaf_share", self.leaf_share, 0 < self.leaf_share < 1, "above 0 and below 1")
+        share = min(self.leaf_share, 1 - self.leaf_share)
+        _number("leaf_share", self.leaf_share, share >= _LEAST, f"{_LEAST:g} from 0 and 1")
+        _number("tau", self.tau, 0 <= self.tau < 1, "at least 0 and below 1")
+        exact = self.tau == 0 or self.tau >= _LEAST
+        _number("tau", self.tau, exact, f"0 or at least {_LEAST:g}")
+        _whole("max_depth", self.max_depth, 1, MOST_DEPTH)
+        _whole("thresholds", self.thresholds, 1, MOST_THRESHOLDS)
+        _whole("most_people", self.most_people, 2, 2**53)
+        if self.similarity == "none" and self.tau > 0:
+            raise InputError('tau means something only with similarity = "grid" or "ball"')
+        if self.private:
+            check_epsilon(self.leaf_epsilon, "epsilon * leaf_share")
+            check_epsilon(self.level_epsilon, "epsilon of each of max_depth levels")
+        if self.mechanism is not None:
+            _check_mechanism(self.mechanism)
+            if self.private:  # that it can give this epsilon
+                self.mechanism.guarantee(self.leaf_epsilon, "add-remove")
+
+    @property
+    def private(self) -> bool:
+        """Whether epsilon is finite."""
+        return self.epsilon < math.inf
+
+    @property
+    def leaf_epsilon(self) -> float:
+        """Of the counts in all leaves; nobody is in two of them."""
+        if not self.private:
+            return math.inf
+        return float(as_written(self.epsilon) * as_written(self.leaf_share))
+
+    @property
+    def level_epsilon(self) -> float:
+        """Of the choice of a split in each node of one level; nobody is in two of them."""
+        if not self.private:
+            return math.inf
+        left = as_written(self.epsilon) - as_written(self.leaf_epsilon)
+        share = float(left / self.max_depth)
+        while as_written(share) * self.max_depth > left:  # rounded up, it would cost too much
+            share = float(np.nextafter(share, 0.0))
+        return share
+
+    @property
+    def noise_scale(self) -> float:
+        """Scale of the noise that splits are chosen with."""
+        if not self.private:
+            return 0.0
+        return impurity_sensitivity(self.criterion, self.most_people) / self.level_epsilon
+
+    @property
+    def guarantee(self) -> Guarantee | None:
+        """Of the whole tree, if one person is added or removed; None if epsilon is infinite.
+
+        Nodes of a level share nobody, levels and leaves do.
+        """
+        if not self.private:
+            return None
+        chosen = Guarantee(self.level_epsilon, 0.0, "add-remove", _rho(self.level_epsilon))
+        leaves = (
+            Guarantee(self.leaf_epsilon, 0.0, "add-remove", _rho(self.leaf_epsilon))
+            if self.mechanism is None
+            else self.mechanism.guarantee(self.leaf_epsilon, "add-remove")
+        )
+        levels = [compose_disjoint([chosen, chosen]) for _ in range(self.max_depth)]
+        whole = compose([*levels, compose_disjoint([leaves, leaves])])
+        # Levels were rounded down; what was asked for is true too, and reads better.
+        return replace(whole, epsilon=max(whole.epsilon, float(self.epsilon)))
+
+    def without_privacy(self) -> TreeRecipe:
+        """The same tree at infinite epsilon."""
+        return replace(self, epsilon=math.inf, mechanism=None)
+
+
+def _rho(epsilon: float) -> float | None:
+    rho = epsilon * epsilon / 2
+    return rho if 0 < rho < math.inf else None
+
+
+def _check_mechanism(mechanism: Mechanism) -> None:
+    if getattr(mechanism, "kind", None) != "mechanism":
+        raise InputError(
+            f'mechanism must be a component, component("mechanism", "NAME"), not {mechanism!r}'
+        )
+    if getattr(mechanism, "noise", "simulation") == "secure":
+        raise InputError(
+            'mechanism: noise = "secure" would be in vain: which splits are chosen is simulated '
+            'in floating point, and gives away what the leaves hide; use noise = "simulation"'
+        )
+
+
+def _number(name: str, value: object, fits: bool, want: str) -> None:
+    if not fits:
+        raise InputError(f"{name} must be {want}, not {value!r}")
+
+
+def _whole(name: str, value: object, least: int, most: int) -> None:
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or not least <= value <= most:  # type: ignore[operator]
+        raise InputError(f"{name} must be a whole number from {least} to {most:,}, not {value!r}")

@@ -1,0 +1,148 @@
+"""How good a split is, how far one person moves that, and a private choice among candidates.
+
+Proofs, and what the literature uses instead, are in docs/private-fair-tree.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fpbench.base.errors import InputError, nearest
+
+Floats: TypeAlias = NDArray[np.float64]
+
+Criterion: TypeAlias = Literal["gini", "entropy", "max"]
+"""What a split makes small, summed over both children."""
+
+Selection: TypeAlias = Literal["noisy-max", "exponential"]
+"""How a split is chosen: the best after Laplace noise, or the exponential mechanism."""
+
+CRITERIA: tuple[Criterion, ...] = get_args(Criterion)
+SELECTIONS: tuple[Selection, ...] = get_args(Selection)
+
+
+def _gini(zeros: Floats, ones: Floats) -> Floats:
+    total = zeros + ones
+    # Where nobody is, the product is 0 too.
+    found: Floats = zeros * ones / np.where(total > 0, total, 1.0)
+    return found
+
+
+def _entropy(zeros: Floats, ones: Floats) -> Floats:
+    found: Floats = _weighed(zeros + ones) - _weighed(zeros) - _weighed(ones)
+    return np.maximum(found, 0.0, out=found)
+
+
+def _weighed(mass: Floats) -> Floats:
+    """A mass times its logarithm to base 2, which is 0 at 0."""
+    found: Floats = mass * np.log2(np.where(mass > 0, mass, 1.0))
+    return found
+
+
+_IMPURITY: dict[Criterion, Callable[[Floats, Floats], Floats]] = {
+    "gini": _gini,
+    "entropy": _entropy,
+    "max": np.minimum,
+}
+
+
+def impurity(criterion: Criterion, zeros: Floats, ones: Floats) -> Floats:
+    """How mixed children are, not divided by their sizes.
+
+    With a and b people of the two labels: `gini` is a b / (a + b), half the size times the Gini
+    impurity; `entropy` is the size times the entropy in bits; `max` is min(a, b), who would be
+    wrong. All are concave, homogeneous (twice the people, twice the impurity), and 0 for a pure
+    child, so that one person more changes the sum over the children of a split by something between
+    0 and `impurity_sensitivity`, whichever child has the person, or however it is shared by both.
+
+    Parameters
+    ----------
+    criterion
+        Which of the three.
+    zeros, ones
+        Arrays of one shape, people or masses of each label, not negative.
+
+    Returns
+    -------
+    ndarray
+        Of that shape, at least 0.
+
+    References
+    ----------
+    Friedman, Schuster: Data Mining with Differential Privacy. KDD 2010.
+    """
+    return _IMPURITY[criterion](zeros, ones)
+
+
+def impurity_sensitivity(criterion: Criterion, most_people: int) -> float:
+    """Greatest change of the impurity of a split when one is added to become most_people people.
+
+    It is the impurity of a child of one person of a label and all others of the other.
+    """
+    others = most_people - 1
+    if criterion == "max":
+        return float(others > 0)
+    if criterion == "gini":
+        return others / most_people
+    if others < 1:
+        return 0.0
+    return math.log2(most_people) + others * math.log1p(1 / others) / math.log(2)
+
+
+def choose(
+    impurities: Floats,
+    possible: NDArray[np.bool_],
+    selection: Selection,
+    scale: float,
+    rng: np.random.Generator,
+) -> NDArray[np.intp]:
+    """Choose a split of small impurity in every node.
+
+    Parameters
+    ----------
+    impurities
+        (g, c) of each candidate in each node.
+    possible
+        (g, c) whether it may be chosen; public.
+    selection
+        `noisy-max`: the least impurity after Laplace noise. `exponential`: with probability
+        proportional to exp(-impurity / scale), by adding Gumbel noise. When a person is added all
+        impurities grow, if anything, so that with scale = sensitivity / epsilon both are
+        epsilon-differentially private.
+    scale
+        Of the noise; at 0 the least is chosen, the first of equals.
+    rng
+        For the noise.
+
+    Returns
+    -------
+    ndarray
+        (g,) the chosen candidates; -1 where none is possible.
+    """
+    if scale > 0:
+        draw = rng.laplace if selection == "noisy-max" else rng.gumbel
+        noisy = np.asarray(draw(size=impurities.shape))
+        noisy *= scale
+        noisy -= impurities
+    else:
+        noisy = -impurities
+    noisy[~possible] = -np.inf
+    found = noisy.argmax(axis=1)
+    return np.where(possible.any(axis=1), found, -1)
+
+
+def known(what: str, value: str, valid: tuple[str, ...]) -> None:
+    """Refuse a word that is none of the valid ones.
+
+    Raises
+    ------
+    InputError
+        If it is not.
+    """
+    if value not in valid:
+        raise InputError(f"unknown {what} {value!r}; {nearest(str(value), valid)}")

@@ -1,0 +1,145 @@
+"""Rule lists: classifiers given as data."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fpbench.base.errors import InputError, nearest
+from fpbench.components.records import Codes
+from fpbench.models.rules import Rules
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+_TESTS: dict[str, Callable[[Any, Any], Any]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "=": operator.eq,
+    "!=": operator.ne,
+    "in": lambda column, values: column.isin(values),
+    "not in": lambda column, values: ~column.isin(values),
+}
+
+
+@dataclass(frozen=True)
+class Clause:
+    """A test of one feature.
+
+    Raises
+    ------
+    InputError
+        If there is no such test.
+    """
+
+    feature: str
+    test: str
+    """One of <, <=, >, >=, =, !=, in, not in."""
+    value: Any
+    """What is compared with; a list for `in` and `not in`."""
+
+    def __post_init__(self) -> None:
+        if self.test not in _TESTS:
+            raise InputError(f"unknown test {self.test!r}; {nearest(str(self.test), _TESTS)}")
+        if self.test in ("in", "not in") and (
+            isinstance(self.value, str) or not isinstance(self.value, Iterable)
+        ):
+            raise InputError(f"{self.feature} {self.test}: takes a list, not {self.value!r}")
+
+    def holds(self, features: DataFrame) -> NDArray[np.bool_]:
+        """Of whom (n,) it is true.
+
+        Raises
+        ------
+        InputError
+            If there is no such feature, or its values cannot be compared so.
+        """
+        if self.feature not in features:
+            hint = nearest(self.feature, map(str, features.columns))
+            raise InputError(f"no feature {self.feature!r}; {hint}")
+        try:
+            return np.asarray(_TESTS[self.test](features[self.feature], self.value), dtype=np.bool_)
+        except TypeError as error:
+            raise InputError(f"{self}: {error}") from None
+
+    def __str__(self) -> str:
+        shown = self.value
+        if self.test in ("in", "not in"):
+            shown = f"{{{', '.join(map(str, self.value))}}}"
+        return f"{self.feature} {self.test} {shown}"
+
+
+@dataclass(frozen=True)
+class RuleList:
+    """An ordered list of conditions: the first that holds decides. A classifier as data.
+
+    Parameters
+    ----------
+    conditions
+        Pairs of clauses, of which all must hold, and the label that they predict. A clause is a
+        `Clause`, or its three parts.
+    default
+        The label of those for whom none holds.
+
+    Examples
+    --------
+    >>> from fpbench import RuleList
+    >>> model = RuleList([([("age", "<", 25), ("priors", ">", 2)], 1)], default=0)
+    >>> model.rules.texts
+    ('age < 25 and priors > 2', 'otherwise')
+    """
+
+    conditions: Sequence[tuple[Sequence[Clause | tuple[str, str, Any]], int]]
+    default: int
+
+    def __post_init__(self) -> None:
+        made = [
+            (tuple(c if isinstance(c, Clause) else Clause(*c) for c in clauses), label)
+            for clauses, label in self.conditions
+        ]
+        object.__setattr__(self, "conditions", tuple(made))
+        _ = self.rules  # which checks the labels
+
+    @property
+    def rules(self) -> Rules:
+        """Its rules; the last ones are one with the default as far as they predict the same."""
+        labels = [*(label for _, label in self.conditions), self.default]
+        kept = len(labels)
+        while kept > 1 and labels[kept - 2] == self.default:
+            kept -= 1
+        texts = [" and ".join(map(str, clauses)) for clauses, _ in self.conditions[: kept - 1]]
+        said = [text if not i else f"otherwise {text}" for i, text in enumerate(texts)]
+        last = "otherwise" if said else "everyone"
+        unpruned = labels.count(1)
+        return Rules(
+            np.array([*labels[: kept - 1], self.default]), (*said, last), self._first, kept - 1,
+            unpruned,
+        )  # fmt: skip
+
+    def _first(self, features: DataFrame) -> NDArray[np.intp]:
+        kept = len(self.rules) - 1
+        codes = np.full(len(features), kept, dtype=np.intp)
+        for code in range(kept - 1, -1, -1):
+            holds = np.ones(len(features), dtype=np.bool_)
+            for clause in self.conditions[code][0]:
+                assert isinstance(clause, Clause)
+                holds &= clause.holds(features)
+            codes[holds] = code
+        return codes
+
+    def predict(
+        self,
+        features: DataFrame,
+        rng: np.random.Generator | None = None,
+        sensitive: Codes | None = None,
+    ) -> Codes:
+        """Predict labels (n,) in {0, 1}."""
+        rules = self.rules
+        return rules.labels.take(rules.apply(features))

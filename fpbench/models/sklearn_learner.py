@@ -1,0 +1,79 @@
+"""The base class of learners around a scikit-learn classifier of the user's choice."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, JsonValue, ValidationInfo, field_validator
+
+from fpbench.base.errors import InputError
+from fpbench.components.attack_kinds import Adversary, Component, Learner
+from fpbench.models.classifiers import CHOICE, FAMILIES, Recipe, random_state
+from fpbench.models.encoding import Encoding, encode
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+class SklearnLearner(Learner):
+    """A learner around a scikit-learn classifier of the user's choice."""
+
+    gives_scores = True
+    base_needs: ClassVar[frozenset[str]] = frozenset()
+    """What the base must have: of `predict_proba`, `sample_weight`."""
+    scores_of_base: ClassVar[bool] = True
+    """Whether the model's probabilities are those of the base: it has none if the base has none."""
+
+    base: str = Field(
+        "decision-tree", description=f"classifier that is trained underneath: {CHOICE}"
+    )
+    base_parameters: dict[str, JsonValue] = Field(
+        {},
+        validate_default=True,
+        description='arguments of the base over its defaults here; "none" stands for None',
+    )
+    encoding: Encoding = Field("one-hot", description="how categories become numbers")
+
+    @field_validator("base")
+    @classmethod
+    def _base_is_there(cls, base: str) -> str:
+        if base not in FAMILIES:
+            Recipe(base).classifier()
+        return base
+
+    @field_validator("base_parameters")
+    @classmethod
+    def _base_can_be_made(cls, given: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
+        if "base" in info.data:  # or something else was wrong already
+            Recipe(info.data["base"], given).check(cls.base_needs)
+        return given
+
+    @property
+    def portable(self) -> bool:
+        """With a base that has a name here; of any other class nobody knows."""
+        return self.base in FAMILIES
+
+    @property
+    def recipe(self) -> Recipe:
+        """How the base is made."""
+        return Recipe(self.base, self.base_parameters)
+
+    def estimator(self, rng: np.random.Generator) -> Any:
+        """The base model, not yet fitted."""
+        return self.recipe.make(random_state(rng))
+
+    def encode(self, features: DataFrame) -> NDArray[np.float32]:
+        """Features as the base model takes them: (n, columns), single precision."""
+        return encode(features, self.encoding)
+
+    def incompatible(self, other: Component) -> str | None:
+        """Scores need a base that gives probabilities."""
+        wants = isinstance(other, Adversary) and "scores" in other.sees
+        if wants and self.scores_of_base:
+            try:
+                self.recipe.check({"predict_proba"})
+            except InputError as error:
+                return f"adversary {other.name!r} sees scores, and of learner {self.name!r} {error}"
+        return super().incompatible(other)

@@ -1,0 +1,4 @@
+"""Accounting, the ledger, consistent counts, noisy votes, the curator.
+
+Imports `base`, `data`, `components`.
+"""

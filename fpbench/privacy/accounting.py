@@ -1,0 +1,216 @@
+"""How Gaussian noise, zero-concentrated privacy and (epsilon, delta) turn into each other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import Literal
+
+from fpbench.base.errors import InputError, nearest
+from fpbench.components.epsilons import check_epsilon
+
+
+def gaussian_delta(epsilon: float, sigma: float, sensitivity: float = 1.0) -> float:
+    """The least delta for which Gaussian noise gives (epsilon, delta)-differential privacy.
+
+    Parameters
+    ----------
+    epsilon
+        At least 0.
+    sigma
+        Standard deviation of the noise.
+    sensitivity
+        L2 sensitivity of what the noise is added to.
+
+    Raises
+    ------
+    InputError
+        If a parameter is out of range.
+
+    Notes
+    -----
+    Phi(D / 2s - es / D) - exp(e) Phi(-D / 2s - es / D): Balle & Wang, Improving the Gaussian
+    Mechanism for Differential Privacy, ICML 2018, Theorem 8. Both terms share the factor
+    exp(-z^2 / 2), z the first argument; taken out, neither overflows and little cancels.
+    """
+    from scipy.special import erfcx, ndtr
+
+    _check(epsilon=(epsilon, 0 <= epsilon < math.inf, "at least 0 and finite"))
+    mu = 1 / _multiplier(sigma, sensitivity)
+    near, far = epsilon / mu - mu / 2, epsilon / mu + mu / 2
+    common = math.exp(-near * near / 2) / 2
+    above = common * erfcx(near / math.sqrt(2)) if near > 0 else ndtr(-near)
+    return float(above - common * erfcx(far / math.sqrt(2)))
+
+
+def gaussian_epsilon(sigma: float, delta: float, sensitivity: float = 1.0) -> float:
+    """The least epsilon of Gaussian noise at this delta; the inverse of `gaussian_delta`.
+
+    It is 0 if the releases of neighbours differ by no more than delta anyway.
+
+    Raises
+    ------
+    InputError
+        If a parameter is out of range.
+    """
+    _check(delta=(delta, 0 < delta < 1, "above 0 and below 1"))
+    _multiplier(sigma, sensitivity)
+    if gaussian_delta(0, sigma, sensitivity) <= delta:
+        return 0.0
+    return _least(lambda epsilon: gaussian_delta(epsilon, sigma, sensitivity) <= delta)
+
+
+@lru_cache(maxsize=4096)
+def gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
+    """The least standard deviation for (epsilon, delta): the analytic calibration.
+
+    Raises
+    ------
+    InputError
+        If a parameter is out of range.
+
+    References
+    ----------
+    Balle & Wang, Improving the Gaussian Mechanism for Differential Privacy, ICML 2018.
+    """
+    check_epsilon(epsilon)
+    _check(delta=(delta, 0 < delta < 1, "above 0 and below 1"))
+    _multiplier(1.0, sensitivity)
+    return sensitivity * _least(lambda sigma: gaussian_delta(epsilon, sigma) <= delta)
+
+
+def compose_gaussians(sigmas: Iterable[float]) -> float:
+    """The standard deviation of one Gaussian release that tells as much as several together.
+
+    Each sigma is relative to the L2 sensitivity of its release, and so is the answer; it is exact
+    (Dong, Roth & Su, Gaussian Differential Privacy, JRSS B 2022, Corollary 3.3).
+
+    Raises
+    ------
+    InputError
+        If there is none, or one is not positive.
+    """
+    total = math.fsum(1 / _multiplier(sigma, 1.0) ** 2 for sigma in sigmas)
+    if not total:
+        raise InputError("there is no release to compose")
+    return 1 / math.sqrt(total)
+
+
+def gaussian_rho(sigma: float, sensitivity: float = 1.0) -> float:
+    """Rho of Gaussian noise, continuous or discrete: D^2 / 2 s^2 (Bun & Steinke 2016)."""
+    return 1 / (2 * _multiplier(sigma, sensitivity) ** 2)
+
+
+def pure_rho(epsilon: float) -> float:
+    """Rho of any pure guarantee: epsilon^2 / 2 (Bun & Steinke 2016, Proposition 1.4)."""
+    check_epsilon(epsilon)
+    return epsilon**2 / 2
+
+
+def rho_to_delta(rho: float, epsilon: float) -> float:
+    """The delta that zero-concentrated differential privacy has at this epsilon.
+
+    The least over a > 1 of exp((a - 1)(a rho - epsilon)) (1 - 1/a)^a / (a - 1): Canonne, Kamath
+    & Steinke, The Discrete Gaussian for Differential Privacy, NeurIPS 2020, Corollary 13. Any a
+    gives a valid delta, so the search need not be perfect to be safe.
+
+    Raises
+    ------
+    InputError
+        If a parameter is out of range.
+    """
+    _check(
+        rho=(rho, 0 < rho < math.inf, "above 0 and finite"),
+        epsilon=(epsilon, 0 <= epsilon < math.inf, "at least 0 and finite"),
+    )
+
+    if epsilon / rho > 1e300:  # far below any float, and b would be above all
+        return 0.0
+
+    def log_share(b: float) -> float:
+        return math.log(b) - math.log1p(b)  # of 1 - 1/a, where b = a - 1
+
+    # The logarithm is convex in b: its derivative rises from minus infinity.
+    b = _least(lambda b: b > 0 and (1 + 2 * b) * rho - epsilon + log_share(b) >= 0)
+    log_delta = b * ((1 + b) * rho - epsilon) - math.log(b) + (1 + b) * log_share(b)
+    return math.exp(min(log_delta, 0.0))
+
+
+def rho_to_epsilon(
+    rho: float, delta: float, conversion: Literal["optimal", "classic"] = "optimal"
+) -> float:
+    """The epsilon that zero-concentrated differential privacy has at this delta.
+
+    Parameters
+    ----------
+    rho
+        Of the release, or of several: rhos add up.
+    delta
+        Above 0 and below 1.
+    conversion
+        `optimal`, see `rho_to_delta`; or `classic`: rho + 2 sqrt(rho ln(1 / delta)) (Bun &
+        Steinke 2016, Proposition 1.3), never better.
+
+    Raises
+    ------
+    InputError
+        If a parameter is out of range.
+    """
+    _check(
+        rho=(rho, 0 < rho < math.inf, "above 0 and finite"),
+        delta=(delta, 0 < delta < 1, "above 0 and below 1"),
+    )
+    if conversion == "classic":
+        return rho + 2 * math.sqrt(rho * math.log(1 / delta))
+    if conversion != "optimal":
+        raise InputError(
+            f"unknown conversion {conversion!r}; {nearest(conversion, ('optimal', 'classic'))}"
+        )
+    if rho_to_delta(rho, 0) <= delta:
+        return 0.0
+    return _least(lambda epsilon: rho_to_delta(rho, epsilon) <= delta)
+
+
+@lru_cache(maxsize=4096)
+def epsilon_to_rho(epsilon: float, delta: float) -> float:
+    """The greatest rho that has this epsilon at this delta; the inverse of `rho_to_epsilon`.
+
+    Raises
+    ------
+    InputError
+        If a parameter is out of range.
+    """
+    check_epsilon(epsilon)
+    _check(
+        epsilon=(epsilon, epsilon <= 1e300, "at most 1e300"),
+        delta=(delta, 0 < delta < 1, "above 0 and below 1"),
+    )
+    return 1 / _least(lambda inverse: rho_to_delta(1 / inverse, epsilon) <= delta)
+
+
+def _multiplier(sigma: float, sensitivity: float) -> float:
+    _check(
+        sigma=(sigma, 0 < sigma < math.inf, "above 0 and finite"),
+        sensitivity=(sensitivity, 0 < sensitivity < math.inf, "above 0 and finite"),
+    )
+    return sigma / sensitivity
+
+
+def _check(**parameters: tuple[float, bool, str]) -> None:
+    for name, (value, fine, range_) in parameters.items():
+        if not fine:
+            raise InputError(f"{name} must be {range_}, not {value!r}")
+
+
+def _least(enough: Callable[[float], bool]) -> float:
+    """The least positive number that is enough, rounded up; `enough` must turn true once."""
+    low, high = 1.0, 1.0
+    while enough(low):
+        low /= 4
+    while not enough(high):
+        high *= 4
+    # Down to neighbouring floats; the middle of widely different ends is the geometric one.
+    while low < (middle := math.sqrt(low) * math.sqrt(high)) < high and high / low > 1 + 1e-15:
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high

@@ -1,0 +1,199 @@
+"""A privacy budget that cannot be overspent: by several threads, processes, or after a crash."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from fractions import Fraction
+from os import PathLike
+from typing import NamedTuple, get_args
+
+from fpbench.base.decimals import as_written
+from fpbench.base.errors import BudgetError, InputError, nearest
+from fpbench.components.epsilons import check_epsilon, plain_number
+from fpbench.components.guarantee import Guarantee, Neighbours
+from fpbench.privacy.accounting import epsilon_to_rho, rho_to_epsilon
+from fpbench.privacy.ledger_books import Accounting, Amount, Book, MemoryBook, Spending, price
+from fpbench.privacy.ledger_files import FileBook
+
+ACCOUNTINGS: tuple[Accounting, ...] = get_args(Accounting)
+
+_MOST_TIMES = 2**63 - 1
+"""What an SQLite file can hold."""
+
+
+class Balance(NamedTuple):
+    """What is spent, or left."""
+
+    epsilon: float
+    delta: float
+    rho: float | None = None
+    """With `zcdp` accounting."""
+
+
+class Ledger:
+    """A budget of (epsilon, delta) and what was spent of it; spending more is refused.
+
+    Amounts are exact decimals as they are written: ten times 0.1 is 1. It is safe to share between
+    threads; with a file, between processes too, and what was spent is on disk before `spend`
+    returns, so that an answer given after it is paid for whatever happens next.
+
+    Parameters
+    ----------
+    epsilon
+        The budget; `math.inf` for no limit, as in simulations: then, unless there is a file,
+        nothing is added up and a spend costs nothing.
+    delta
+        The budget's delta.
+    neighbours
+        The relation of the budget; guarantees of another are refused.
+    accounting
+        `basic`: epsilons and deltas add up. `zcdp`: rhos add up, and their sum must have the
+        budget's epsilon at its delta; many small releases cost less this way.
+    path
+        A file to keep it in, made if it is not there; SQLite, on a local disk. All that was spent
+        is in this one file, and every entry is checked when it is opened.
+
+    Raises
+    ------
+    InputError
+        If a parameter is out of range, or the file is no ledger, one of another budget, or not
+        whole.
+    """
+
+    def __init__(
+        self,
+        epsilon: float,
+        delta: float = 0.0,
+        *,
+        neighbours: Neighbours = "attribute",
+        accounting: Accounting = "basic",
+        path: str | PathLike[str] | None = None,
+    ) -> None:
+        epsilon = plain_number(epsilon, "epsilon")
+        check_epsilon(epsilon, infinite=True)
+        Guarantee(1.0, delta, neighbours)  # checks the rest
+        if accounting not in ACCOUNTINGS:
+            raise InputError(
+                f"unknown accounting {accounting!r}; {nearest(accounting, ACCOUNTINGS)}"
+            )
+        if accounting == "zcdp" and not (delta > 0 and epsilon < math.inf):
+            raise InputError("accounting by zcdp needs a budget with a delta and an end")
+        self.epsilon, self.delta = float(epsilon), float(delta)
+        self.neighbours: Neighbours = neighbours
+        self.accounting: Accounting = accounting
+        self._limit = self._limits()
+        self._book: Book = MemoryBook()
+        if path is not None:
+            terms = {
+                "epsilon": repr(self.epsilon),
+                "delta": repr(self.delta),
+                "neighbours": neighbours,
+                "accounting": accounting,
+            }
+            self._book = FileBook(path, terms)
+        self._free = epsilon == math.inf and path is None
+
+    def spend(
+        self, guarantee: Guarantee | Iterable[Guarantee], note: str = "", *, times: int = 1
+    ) -> None:
+        """Pay for releases about the same people: for all of them, or for none.
+
+        Releases of one histogram, whose cells share nobody, are one release.
+
+        Parameters
+        ----------
+        guarantee
+            Of a release, or of several.
+        note
+            What it is for; written down, so no data belongs in it.
+        times
+            How many releases alike of each guarantee.
+
+        Raises
+        ------
+        BudgetError
+            If it costs more than is left. Nothing is spent then.
+        InputError
+            If a guarantee is of another relation, or has no rho with `zcdp` accounting.
+        """
+        parts = [guarantee] if isinstance(guarantee, Guarantee) else list(guarantee)
+        if not (1 <= times <= _MOST_TIMES and int(times) == times):
+            raise InputError(f"times must be a whole number, 1 or more, not {times!r}")
+        for part in parts:
+            self._accept(part)
+        if self._free or not parts:
+            return
+        costs = [price(part, self.accounting) for part in parts]
+        first, second = (
+            int(times) * sum(amounts, Fraction(0)) for amounts in zip(*costs, strict=True)
+        )
+        cost = (first, second)
+
+        def check(total: Amount) -> None:
+            if any(t + c > most for t, c, most in zip(total, cost, self._limit, strict=True)):
+                raise BudgetError(self._refusal(cost, total))
+
+        self._book.add(cost, [Spending(part, int(times), note) for part in parts], check)
+
+    @property
+    def spent(self) -> Balance:
+        """What was spent; epsilon by the accounting of the ledger, at its delta."""
+        first, second = self._book.total()
+        if self.accounting == "basic":
+            return Balance(float(first), float(second))
+        rho = float(first)
+        return Balance(rho_to_epsilon(rho, self.delta) if rho else 0.0, self.delta, rho)
+
+    @property
+    def remaining(self) -> Balance:
+        """What can still be spent: with `zcdp` accounting on one pure release, without delta."""
+        first, second = self._left(self._book.total())
+        if self.accounting == "basic":
+            return Balance(first, second)
+        return Balance(math.sqrt(2 * first), 0.0, first)
+
+    @property
+    def entries(self) -> list[Spending]:
+        """Everything that was spent, in order; nothing if there is no limit and no file."""
+        return self._book.entries()
+
+    def _limits(self) -> tuple[Fraction | float, Fraction | float]:
+        if self.epsilon == math.inf:
+            return (math.inf, math.inf)
+        if self.accounting == "zcdp":
+            return (Fraction(epsilon_to_rho(self.epsilon, self.delta)), Fraction(0))
+        return (as_written(self.epsilon), as_written(self.delta))
+
+    def _accept(self, guarantee: Guarantee) -> None:
+        if not isinstance(guarantee, Guarantee):
+            raise InputError(
+                f"what is paid for must be a Guarantee, not {type(guarantee).__name__}"
+            )
+        if guarantee.neighbours != self.neighbours:
+            raise InputError(
+                f"the budget is for neighbours = {self.neighbours!r}, and this release is private "
+                f"for neighbours = {guarantee.neighbours!r}"
+            )
+
+    def _left(self, total: Amount) -> tuple[float, float]:
+        first, second = (
+            max(float(most - spent), 0.0) for most, spent in zip(self._limit, total, strict=True)
+        )
+        return first, second
+
+    def _refusal(self, cost: Amount, total: Amount) -> str:
+        names = ("epsilon", "delta") if self.accounting == "basic" else ("rho", "")
+        asked, left, whole = (
+            " and ".join(
+                f"{name} {float(value):.12g}"
+                for name, value, most in zip(names, values, self._limit, strict=True)
+                if name and (most or any(cost[1:]))
+            )
+            for values in (cost, self._left(total), self._limit)
+        )
+        of = f", of epsilon {self.epsilon:g} at delta {self.delta:g}" if names[1] == "" else ""
+        return (
+            f"the privacy budget does not allow this: asked for {asked}, left {left} of {whole}{of}"
+            f" (neighbours = {self.neighbours!r}); nothing was spent"
+        )

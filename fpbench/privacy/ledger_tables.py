@@ -1,0 +1,261 @@
+"""The tables of a ledger's file, and the check that nothing is missing from them.
+
+Every entry carries a hash of its number, its values and the hash of the entry before it; the first
+one continues a hash of the budget's terms. The table `total` holds the number of entries, the last
+hash and the sum of all costs. A page that is older or newer than the others, an entry that was
+edited or deleted and a total that was changed therefore do not fit together. The hashes are no
+signature: who edits the file and computes them anew is not noticed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from fpbench.base.errors import InputError
+from fpbench.components.guarantee import Guarantee
+from fpbench.privacy.ledger_books import Amount, Spending, price
+
+APPLICATION = 0x66706C67
+"""Marks an SQLite file as a ledger: `fplg`."""
+VERSION = 2
+"""Of the tables. Those of version 1 (0 in the file) had no hashes and were written in WAL mode."""
+
+_SCHEMA = {
+    "terms": "CREATE TABLE terms (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    "total": "CREATE TABLE total (first TEXT NOT NULL, second TEXT NOT NULL, "
+    "entries INTEGER NOT NULL, chain TEXT NOT NULL)",
+    "entries": "CREATE TABLE entries (id INTEGER PRIMARY KEY, epsilon REAL NOT NULL, "
+    "delta REAL NOT NULL, neighbours TEXT NOT NULL, rho REAL, times INTEGER NOT NULL, "
+    "note TEXT NOT NULL, at TEXT NOT NULL, chain TEXT NOT NULL)",
+}
+_COLUMNS = "id, epsilon, delta, neighbours, rho, times, note, at"
+_NUMBER = re.compile(r"\d{1,2000}(/\d{1,2000})?", re.ASCII)
+"""A fraction as it is written; no sum of 64-bit numbers needs so many digits."""
+
+
+class Head(NamedTuple):
+    """What the file says of all its entries together."""
+
+    total: Amount
+    entries: int
+    chain: str
+
+
+class DamagedError(sqlite3.DatabaseError):
+    """A ledger's file that is not whole, or that somebody edited."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"it is damaged: {what}; restore a whole copy, or what was spent is not known"
+        )
+
+
+def create(db: sqlite3.Connection, terms: dict[str, str]) -> None:
+    """Fill an empty file with the tables of a ledger of which nothing was spent."""
+    db.execute(f"PRAGMA application_id = {APPLICATION}")
+    _create_tables(db, _SCHEMA)
+    db.executemany("INSERT INTO terms VALUES (?, ?)", terms.items())
+    db.execute("INSERT INTO total VALUES ('0', '0', 0, ?)", [_first_link(terms)])
+    db.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def is_old(db: sqlite3.Connection, path: object) -> bool:
+    """Whether the tables are those of version 1.
+
+    Raises
+    ------
+    InputError
+        If the file is no ledger, or one of a newer fpbench.
+    """
+    ((mark,),) = db.execute("PRAGMA application_id").fetchall()
+    ((tables,),) = db.execute("SELECT count(*) FROM sqlite_master").fetchall()
+    if not mark and not tables:
+        raise InputError(
+            f"{path} is empty: a ledger that was copied without the file {path}-wal beside it, or "
+            "cut off. If nothing was ever spent, delete it, and a new ledger is made"
+        )
+    if mark != APPLICATION:
+        raise InputError(f"{path} is an SQLite file, but not of a ledger")
+    ((version,),) = db.execute("PRAGMA user_version").fetchall()
+    if version not in (0, VERSION):
+        raise InputError(
+            f"{path} is a ledger of version {version}, and this fpbench reads up to {VERSION}: "
+            "install a newer one"
+        )
+    return bool(version == 0)
+
+
+def upgrade(db: sqlite3.Connection, terms: dict[str, str]) -> None:
+    """Write the tables of version 1 anew, with hashes; within a transaction of the caller's."""
+    _check_names(db)
+    rows = db.execute(f"SELECT {_COLUMNS} FROM entries ORDER BY id").fetchall()
+    counts = Counter[Guarantee]()
+    for entry in map(_read_entry, rows):
+        counts[entry.guarantee] += entry.times
+    stated = db.execute("SELECT first, second FROM total").fetchall()
+    if len(stated) != 1:
+        raise DamagedError(f"it has {len(stated)} totals")
+    total = (_read_number(stated[0][0]), _read_number(stated[0][1]))
+    _check_total(total, counts, terms)
+    db.execute("DROP TABLE entries")
+    db.execute("DROP TABLE total")
+    _create_tables(db, {name: _SCHEMA[name] for name in ("total", "entries")})
+    db.execute("INSERT INTO total VALUES ('0', '0', 0, ?)", [_first_link(terms)])
+    numbered = [(number, *row[1:]) for number, row in enumerate(rows, 1)]
+    _write(db, Head((Fraction(0), Fraction(0)), 0, _first_link(terms)), total, numbered)
+    db.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def check(db: sqlite3.Connection, terms: dict[str, str]) -> None:
+    """Check the whole file, every entry of it.
+
+    Raises
+    ------
+    DamagedError
+        If it is not whole; names the first entry that does not fit.
+    """
+    problems = db.execute("PRAGMA integrity_check(1)").fetchall()
+    if problems != [("ok",)]:
+        raise DamagedError(str(problems[0][0]).splitlines()[-1])
+    _check_names(db)
+    schema = dict(db.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'"))
+    if schema != _SCHEMA:
+        raise DamagedError("its tables are not those of a ledger")
+    head, chain, counts = read_head(db), _first_link(terms), Counter[Guarantee]()
+    number = 0
+    rows = db.execute(f"SELECT {_COLUMNS}, chain FROM entries ORDER BY id")
+    for number, (*row, link) in enumerate(rows, 1):
+        if row[0] != number:
+            raise DamagedError(f"entry {number} is missing")
+        chain = _next_link(chain, row)
+        if link != chain:
+            raise DamagedError(f"entry {number} is not the one that was written")
+        entry = _read_entry(row)
+        counts[entry.guarantee] += entry.times
+    _check_total(head.total, counts, terms)
+    if (head.entries, head.chain) != (number, chain):
+        raise DamagedError(f"it has {number} entries, and its total is of {head.entries}")
+
+
+def read_terms(db: sqlite3.Connection) -> dict[str, str]:
+    """What the budget is, by name."""
+    terms = dict(db.execute("SELECT name, value FROM terms"))
+    if not all(isinstance(text, str) for item in terms.items() for text in item):
+        raise DamagedError("its terms are not text")
+    return terms
+
+
+def read_head(db: sqlite3.Connection) -> Head:
+    """What the file says of all its entries together; it must fit the last of them."""
+    rows = db.execute("SELECT first, second, entries, chain FROM total").fetchall()
+    if len(rows) != 1:
+        raise DamagedError("its total is missing" if not rows else "it has several totals")
+    first, second, entries, chain = rows[0]
+    last = db.execute("SELECT id, chain FROM entries ORDER BY id DESC LIMIT 1").fetchall()
+    if last != ([(entries, chain)] if entries else []):
+        said = f"its last entry is {last[0][0] if last else 0}, and its total is of {entries}"
+        raise DamagedError(f"{said} entries")
+    return Head((_read_number(first), _read_number(second)), entries, chain)
+
+
+def append(db: sqlite3.Connection, head: Head, cost: Amount, entries: Iterable[Spending]) -> None:
+    """Write entries after those that are there, and the new total."""
+    at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    rows = [
+        # Zero is added because SQLite keeps no sign of zero, and the hash would.
+        (number, float(g.epsilon), float(g.delta) + 0.0, str(g.neighbours),
+         None if g.rho is None else float(g.rho), int(entry.times), entry.note, at)
+        for number, entry in enumerate(entries, head.entries + 1)
+        for g in (entry.guarantee,)
+    ]  # fmt: skip
+    _write(db, head, cost, rows)
+
+
+def read_entries(db: sqlite3.Connection) -> list[Spending]:
+    """All entries, in order."""
+    return [_read_entry(row) for row in db.execute(f"SELECT {_COLUMNS} FROM entries ORDER BY id")]
+
+
+def _write(db: sqlite3.Connection, head: Head, cost: Amount, rows: list[tuple[Any, ...]]) -> None:
+    chain, linked = head.chain, []
+    for row in rows:
+        chain = _next_link(chain, row)
+        linked.append((*row, chain))
+    db.executemany(
+        f"INSERT INTO entries ({_COLUMNS}, chain) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", linked
+    )
+    sums = [str(spent + more) for spent, more in zip(head.total, cost, strict=True)]
+    db.execute(
+        "UPDATE total SET first = ?, second = ?, entries = ?, chain = ?",
+        [*sums, head.entries + len(rows), chain],
+    )
+
+
+def _create_tables(db: sqlite3.Connection, schema: dict[str, str]) -> None:
+    for statement in schema.values():
+        db.execute(statement)
+
+
+def _check_names(db: sqlite3.Connection) -> None:
+    """Refuse what a ledger does not have: a trigger could undo what is written."""
+    kinds = set(db.execute("SELECT type, tbl_name FROM sqlite_master"))
+    if kinds != {*(("table", name) for name in _SCHEMA), ("index", "terms")}:
+        raise DamagedError("its tables are not those of a ledger")
+
+
+def _first_link(terms: dict[str, str]) -> str:
+    return _digest(["fpbench ledger", VERSION, sorted(terms.items())])
+
+
+def _next_link(chain: str, row: Iterable[Any]) -> str:
+    return _digest([chain, *row])
+
+
+def _digest(values: list[Any]) -> str:
+    try:
+        return hashlib.sha256(json.dumps(values).encode()).hexdigest()
+    except (TypeError, ValueError):  # bytes, in a column of text or numbers
+        raise DamagedError("an entry holds what no ledger writes") from None
+
+
+def _check_total(total: Amount, counts: Counter[Guarantee], terms: dict[str, str]) -> None:
+    """Compare the total with what all entries cost; equal guarantees are priced once."""
+    first = second = Fraction(0)
+    for guarantee, times in counts.items():
+        cost = price(guarantee, terms["accounting"])
+        first, second = first + times * cost[0], second + times * cost[1]
+    if total != (first, second):
+        stated, summed = (
+            " and ".join(f"{value!s:.40}" for value in amount)
+            for amount in (total, (first, second))
+        )
+        raise DamagedError(f"its total is {stated}, and its entries cost {summed}")
+
+
+def _read_entry(row: Iterable[Any]) -> Spending:
+    number, epsilon, delta, neighbours, rho, times, note, at = row
+    real = isinstance(epsilon, float) and isinstance(delta, float) and isinstance(rho, float | None)
+    whole = isinstance(times, int) and times >= 1
+    if not (real and whole and isinstance(note, str) and isinstance(at, str)):
+        raise DamagedError(f"entry {number!r:.40} is none")
+    try:
+        return Spending(Guarantee(epsilon, delta, neighbours, rho), times, note)
+    except InputError as error:
+        raise DamagedError(f"entry {number!r:.40}: {error}") from error
+
+
+def _read_number(text: object) -> Fraction:
+    if isinstance(text, str) and _NUMBER.fullmatch(text):
+        try:
+            return Fraction(text)
+        except ZeroDivisionError:
+            pass
+    raise DamagedError(f"its total is {text!r:.60}")

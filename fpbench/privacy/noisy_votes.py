@@ -1,0 +1,151 @@
+"""Votes of teachers with Gaussian noise: flips, labels, and what they cost in privacy.
+
+The private aggregation of teacher ensembles (PATE) for two labels. A person of the private data
+taught one teacher only, so one vote at most of each count vector depends on that person.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fpbench.base.errors import InputError, nearest
+from fpbench.privacy.accounting import (
+    gaussian_epsilon,
+    gaussian_rho,
+    gaussian_sigma,
+    rho_to_epsilon,
+)
+
+VoteLabels: TypeAlias = Literal["hard", "soft", "soft-clipped"]
+"""What becomes of noisy votes: the label with more of them; the share of label 1, which noise may
+carry out of [0, 1]; or that share, cut to [0, 1]."""
+
+_Floats = NDArray[np.float64]
+
+
+def count_votes(said: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Votes (m, 2) for label 0 and label 1, of what teachers say: (k, m), whether it is label 1."""
+    ones = np.count_nonzero(said, axis=0).astype(np.int64)
+    return np.column_stack([len(said) - ones, ones])
+
+
+def flip_probabilities(votes: NDArray[np.int64], sigma: float) -> _Floats:
+    """The probability (m,) that noise changes which label has more votes.
+
+    Phi(-|n1 - n0| / (sqrt 2 sigma)), whatever the margin: the difference of the counts has noise of
+    standard deviation sqrt 2 sigma. Tran et al.'s Theorem 2 is the case of a margin of k. A tie
+    counts as votes for label 0; noise then changes it half the time.
+
+    Parameters
+    ----------
+    votes
+        (m, 2) counts without noise.
+    sigma
+        Standard deviation of the noise of each count; 0 changes nothing.
+
+    Raises
+    ------
+    InputError
+        If sigma is negative or not finite.
+    """
+    from scipy.special import ndtr
+
+    if not 0 <= sigma < math.inf:
+        raise InputError(f"sigma must be at least 0 and finite, not {sigma!r}")
+    margin = np.abs(np.subtract(votes[:, 1], votes[:, 0], dtype=np.float64))
+    if sigma == 0:
+        return np.zeros(len(margin))
+    flips: _Floats = ndtr(-margin / (math.sqrt(2) * sigma))
+    return flips
+
+
+def vote_labels(noisy: NDArray[Any], labels: VoteLabels, teachers: int) -> _Floats:
+    """What a student learns from counts: labels, or shares of label 1.
+
+    Parameters
+    ----------
+    noisy
+        (..., 2) counts of label 0 and label 1, with noise or without.
+    labels
+        `hard`: 1 if label 1 has more votes, else 0, a tie too. `soft`: 1/2 + (n1 - n0) / (2 k).
+        `soft-clipped`: the same, cut to [0, 1].
+    teachers
+        Their number k.
+
+    Returns
+    -------
+    ndarray
+        (...).
+
+    Notes
+    -----
+    Soft labels n1 / k and n0 / k, as Tran et al. print them (Definition 5), do not sum to 1 with
+    noise, and their weighted loss (equation 12) is not convex where their sum is negative. The
+    labels here keep the difference of the two, and sum to 1; without noise they are the same.
+    """
+    if labels not in get_args(VoteLabels):
+        raise InputError(f"unknown labels {labels!r}; {nearest(labels, get_args(VoteLabels))}")
+    difference = noisy[..., 1] - noisy[..., 0]
+    if labels == "hard":
+        winners: _Floats = (difference > 0).astype(np.float64)
+        return winners
+    soft: _Floats = 0.5 + difference / (2 * teachers)
+    return soft if labels == "soft" else np.clip(soft, 0.0, 1.0)
+
+
+@dataclass(frozen=True)
+class VoteCost:
+    """How far all answers about votes may move together when one teacher changes.
+
+    Every answer has Gaussian noise of a standard deviation that is a fixed multiple of `sigma`, so
+    all of them together are one Gaussian release of this L2 sensitivity (Dong, Roth & Su, Gaussian
+    Differential Privacy, JRSS B 2022, Corollary 3.3).
+    """
+
+    answers: int
+    """Greatest number of people whose noisy counts are told."""
+    tests: int = 0
+    """Number of people whose greatest count is compared with a threshold first, under noise."""
+    ratio: float = 1.0
+    """Standard deviation of the noise of those tests, in multiples of sigma."""
+
+    def __post_init__(self) -> None:
+        if self.answers < 1 or self.tests < 0 or not 0 < self.ratio < math.inf:
+            raise InputError(f"no cost of votes: {self}")
+
+    @property
+    def sensitivity(self) -> float:
+        """sqrt(2 answers + tests / ratio^2).
+
+        A changed vote moves two counts by 1, sqrt 2 in all, and the greatest count by 1 at most.
+        That answers depend on tests before them does no harm: the sum of squares is bounded
+        whatever they say (Smith & Thakurta, Fully Adaptive Composition for Gaussian Differential
+        Privacy, 2022).
+        """
+        return math.sqrt(2 * self.answers + self.tests / self.ratio**2)
+
+    def epsilon(self, sigma: float, delta: float) -> float:
+        """The least epsilon at this delta: exact, by the analytic Gaussian mechanism."""
+        return gaussian_epsilon(sigma, delta, self.sensitivity)
+
+    def sigma(self, epsilon: float, delta: float) -> float:
+        """The least standard deviation of noise that gives (epsilon, delta)."""
+        return gaussian_sigma(epsilon, delta, self.sensitivity)
+
+    def rho(self, sigma: float) -> float:
+        """Of zero-concentrated differential privacy."""
+        return gaussian_rho(sigma, self.sensitivity)
+
+    def papers_epsilon(self, sigma: float, delta: float) -> float:
+        """As Tran et al. compute it: m g / sigma^2 + ln(1 / delta) / (g - 1), of the best order g.
+
+        That is m / sigma^2 + 2 sqrt(m ln(1 / delta)) / sigma, the classic conversion of zCDP
+        (Papernot et al., Scalable Private Learning with PATE, ICLR 2018, Proposition 8); never
+        below the exact one.
+        """
+        return rho_to_epsilon(self.rho(sigma), delta, "classic")

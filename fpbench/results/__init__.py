@@ -1,0 +1,4 @@
+"""Rows become rankings, statistics, verdicts: pure functions.
+
+Imports `base`, `components`, `matrix`, `store`.
+"""

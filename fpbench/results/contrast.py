@@ -1,0 +1,274 @@
+"""Two runs side by side: what moved, and whether their seeds tell it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fpbench.base.errors import InputError, nearest
+from fpbench.components.names import ATTACK, AUDIT
+from fpbench.matrix.ordering import ranked_by
+from fpbench.results.rows.comparability import aspects
+from fpbench.results.rows.lines import Tallies
+from fpbench.results.statistics.intervals import Interval, interval
+from fpbench.results.statistics.signed_ranks import (
+    ALPHA,
+    adjusted,
+    contrary_notes,
+    differing,
+    opposed,
+    too_few,
+)
+from fpbench.store.results import Results
+
+_Key = tuple[str, ...]
+_Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Move:
+    """A combination that both runs have."""
+
+    labels: Mapping[str, str]
+    """Those of the second run."""
+    old: Interval | None
+    """The mean of the first run over the seeds that both have, or of all if they share none; None
+    without a value."""
+    new: Interval | None
+    difference: Interval | None
+    """Of the seeds that both have, the second run less the first."""
+    p: float | None
+    """p-value of the paired comparison, for all of them together."""
+    why_not: str
+    """Why they are not compared, if they are not."""
+
+    @property
+    def word(self) -> str:
+        """What became of it."""
+        if self.why_not:
+            return self.why_not
+        if self.p is None or self.difference is None:
+            return "no shared seed"
+        if self.difference.mean == 0 and self.difference.deviation in (0, None):
+            return "the same"
+        if self.p >= ALPHA:
+            return "not told apart"
+        return "more" if self.difference.mean > 0 else "less"
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """The attacks or the audits of two runs."""
+
+    measure: str
+    kinds: tuple[str, ...]
+    swaps: Mapping[str, tuple[str, str]]
+    """By kind the label of the first run that one of the second stands for."""
+    moves: tuple[Move, ...]
+    """What moved most, as far as it is told, comes first."""
+    only_old: int
+    """Combinations that only the first run has."""
+    only_new: int
+    notes: tuple[str, ...] = ()
+
+
+def read_pairs(texts: Iterable[str]) -> dict[str, str]:
+    """Labels of the first run and those of the second that stand for them, from OLD=NEW.
+
+    Labels may hold signs of equality, mostly as often as each other: the middle one parts them.
+
+    Raises
+    ------
+    InputError
+        If there is no sign of equality.
+    """
+    found = {}
+    for text in texts:
+        parts = text.split("=")
+        middle = len(parts) // 2
+        old, new = "=".join(parts[:middle]).strip(), "=".join(parts[middle:]).strip()
+        if not old or not new:
+            raise InputError(f"{text!r} is no pair of labels: write OLD=NEW")
+        found[old] = new
+    return found
+
+
+def compare(
+    old: Results, new: Results, measure: str, pairs: Mapping[str, str] | None = None
+) -> list[Contrast]:
+    """What became of the combinations of a run in another.
+
+    Parameters
+    ----------
+    old, new
+        Rows of both runs.
+    measure
+        What to compare; of audits, if it is one of attacks, what they are ranked by.
+    pairs
+        Labels of the first run, and those of the second that stand for them.
+
+    Returns
+    -------
+    list of Contrast
+        Of the attacks and of the audits, as far as both runs have any.
+
+    Raises
+    ------
+    InputError
+        If they have no combination in common, or neither has the measure.
+
+    Notes
+    -----
+    A kind of which each run has one label, and not the same, is what the comparison is about: one
+    stands for the other. Seeds are paired as they are numbered: the same seed gives the same split
+    of the same data. Wilcoxon's signed-rank test, corrected for all combinations (Holm): it tests
+    whether seeds are as likely to rise by any amount as to fall by it. `more` and `less` are said
+    only where it says no, and the mean has moved in the direction of the ranks.
+    """
+    found, measured = [], set()
+    first, second = Tallies(old), Tallies(new)
+    _check_pairs(first, second, pairs or {})
+    for kinds, audits in ((ATTACK, False), (AUDIT, True)):
+        ours, theirs = _lines(first, audits), _lines(second, audits)
+        if ours and theirs:
+            names = first.names(ours) | second.names(theirs)
+            measured |= names
+            by = ranked_by(measure, names)
+            if by in names:
+                found.append(
+                    _contrast(old, new, first, second, ours, theirs, kinds, by, pairs or {})
+                )
+    if measured and not found:
+        raise InputError(f"unknown measure to compare: {measure!r}; {nearest(measure, measured)}")
+    if not any(each.moves for each in found):
+        raise InputError("the runs have no combination in common; name labels that stand for each "
+                         "other with --pair OLD=NEW")  # fmt: skip
+    return [each for each in found if each.moves]
+
+
+def _lines(tally: Tallies, audits: bool) -> list[int]:
+    return [i for i in range(len(tally)) if bool(tally.labels(i)["auditor"]) is audits]
+
+
+def _check_pairs(first: Tallies, second: Tallies, pairs: Mapping[str, str]) -> None:
+    for tally, wanted in ((first, pairs), (second, pairs.values())):
+        known = {label for i in range(len(tally)) for label in tally.labels(i).values() if label}
+        for label in wanted:
+            if label not in known:
+                raise InputError(f"--pair: no label {label!r} in that run; {nearest(label, known)}")
+
+
+def _contrast(
+    old: Results,
+    new: Results,
+    first: Tallies,
+    second: Tallies,
+    ours: Sequence[int],
+    theirs: Sequence[int],
+    kinds: tuple[str, ...],
+    by: str,
+    pairs: Mapping[str, str],
+) -> Contrast:
+    swaps = _swaps(first, second, ours, theirs, kinds, pairs)
+    before = {_key(first.labels(i), kinds, swaps, pairs): i for i in ours}
+    after = {_key(second.labels(i), kinds, swaps, {}): i for i in theirs}
+    shared = [key for key in after if key in before]
+    one = np.array([before[key] for key in shared], np.intp)
+    other = np.array([after[key] for key in shared], np.intp)
+    earlier, later = _paired(first, second, one, other, by)
+    why = _incomparable(old, new, first, second, one, other)
+    alike = np.array([not text for text in why], np.bool_)
+    p_values = np.full(len(shared), np.nan)
+    sides = later[alike], earlier[alike]
+    p_values[alike] = adjusted(*sides)
+    notes = [*contrary_notes(opposed(*sides), "so they are not told apart"),
+             *too_few(differing(*sides))]  # fmt: skip
+    moves = [
+        Move(
+            labels={kind: second.labels(int(other[i]))[kind] for kind in kinds},
+            old=_mean(earlier[i], later[i], by) or first.measures(int(one[i])).get(by),
+            new=_mean(later[i], earlier[i], by) or second.measures(int(other[i])).get(by),
+            difference=_mean(later[i] - earlier[i], later[i], by) if alike[i] else None,
+            p=None if np.isnan(p_values[i]) else float(p_values[i]),
+            why_not=why[i],
+        )
+        for i in range(len(shared))
+    ]
+    moves.sort(key=_telling)
+    used = tuple(kind for kind in kinds if any(move.labels[kind] for move in moves))
+    return Contrast(by, used, swaps, tuple(moves), len(before) - len(shared),
+                    len(after) - len(shared), tuple(notes))  # fmt: skip
+
+
+def _swaps(
+    first: Tallies,
+    second: Tallies,
+    ours: Sequence[int],
+    theirs: Sequence[int],
+    kinds: Sequence[str],
+    pairs: Mapping[str, str],
+) -> dict[str, tuple[str, str]]:
+    """Kinds of which each run has one label, and not the same."""
+    found = {}
+    for kind in kinds:
+        here = {pairs.get(label := first.labels(i)[kind], label) for i in ours}
+        there = {second.labels(i)[kind] for i in theirs}
+        if len(here) == len(there) == 1 and here != there:
+            found[kind] = (here.pop(), there.pop())
+    return found
+
+
+def _key(
+    labels: Mapping[str, str],
+    kinds: Sequence[str],
+    swaps: Mapping[str, tuple[str, str]],
+    pairs: Mapping[str, str],
+) -> _Key:
+    return tuple("" if kind in swaps else pairs.get(labels[kind], labels[kind]) for kind in kinds)
+
+
+def _paired(
+    first: Tallies, second: Tallies, one: NDArray[np.intp], other: NDArray[np.intp], by: str
+) -> tuple[_Floats, _Floats]:
+    """(combinations, seeds) of the seeds that both runs have."""
+    _, ours, theirs = np.intersect1d(first.seeds, second.seeds, return_indices=True)
+    return first.by_seed(by)[one][:, ours], second.by_seed(by)[other][:, theirs]
+
+
+def _incomparable(
+    old: Results,
+    new: Results,
+    first: Tallies,
+    second: Tallies,
+    one: NDArray[np.intp],
+    other: NDArray[np.intp],
+) -> list[str]:
+    """What lines promise differently, or prove, which makes their numbers differ in meaning."""
+    ours, theirs = aspects(old, first), aspects(new, second)
+    silent = [""] * max(len(first), len(second))
+    found = []
+    for i, j in zip(one.tolist(), other.tolist(), strict=True):
+        said = [
+            f"{aspect}: {before or 'none'}, then {after or 'none'}"
+            for aspect in {**ours, **theirs}
+            if (before := ours.get(aspect, silent)[i]) != (after := theirs.get(aspect, silent)[j])
+        ]
+        found.append(f"not comparable ({'; '.join(said)})" if said else "")
+    return found
+
+
+def _mean(values: _Floats, others: _Floats, by: str) -> Interval | None:
+    """Of the seeds at which both sides have a value; None without one."""
+    known = values[~np.isnan(values) & ~np.isnan(others)]
+    return interval(known, by) if len(known) else None
+
+
+def _telling(move: Move) -> tuple[bool, float]:
+    told = move.p is not None and move.p < ALPHA
+    return not told, -abs(move.difference.mean) if move.difference else 0.0
+
+
+__all__ = ["Contrast", "Move", "compare", "read_pairs"]

@@ -1,0 +1,310 @@
+"""What a leaderboard shows: which columns, and as many as fit."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from fpbench.base.decimals import short
+from fpbench.results.sheet import Column, Sheet
+
+if TYPE_CHECKING:
+    from fpbench.results.ranking import Leaderboard, Line
+    from fpbench.results.statistics.intervals import Interval
+
+LABEL_WIDTH = 14
+"""Columns a label gets at least, so that a table still fits a terminal of 80."""
+WIDE_LABEL = 22
+"""Columns it gets if what is ranked by still fits beside it: the longest name of ours."""
+_SHOWN = {"initial_accuracy": "guess", "corrected_accuracy": "corrected", "gain": "gain"}
+"""Measures with a column of their own on an attack leaderboard, and its heading."""
+_TELLING = {
+    "claim_holds": "claim true",
+    "metric_right": "metric right",
+    "proven": "proven",
+    "relaxed_tolerance": "relaxed to",
+    "gain_over_best": "over best",
+    "claim_bits": "bits",
+    "reconsidered_accuracy": "recalibrated",
+    "correct_seconds": "solve s",
+}
+"""Measures that have one where they tell something: where not every line has the same."""
+
+
+AUDITED = {
+    "epsilon": "epsilon",
+    "true_ratio": "truth",
+    "estimated_ratio": "estimate",
+    "error": "error",
+    "random_guess_error": "guessing",
+    "coverage": "coverage",
+    "invalid_ratio": "invalid",
+    "uar": "UAR",
+    "uar_minus_error": "UAR - error",
+    "pair_consistency": "pairs",
+    "certified_consistency": "certified",
+    "isolated": "isolated",
+    "independence_gap": "independence",
+    "separation_gap": "separation",
+    "sufficiency_gap": "sufficiency",
+    "model_epsilon": "model eps",
+    "flip_probability": "flips",
+    "sensitivity": "sensitivity",
+    "baseline_loss_test": "clean",
+    "loss_test": "loss",
+    "expected_accuracy_test": "accuracy",
+    "risk_gap_test": "test gap",
+    "risk_gap_train": "train gap",
+}
+"""Measures of audits, and their headings: of private ones, of gaps, of excessive risk."""
+_GAPS = ("independence_gap", "separation_gap", "sufficiency_gap")
+_ONLY_BESIDE = ("random_guess_error", "uar", "uar_minus_error")
+"""Those that are shown beside a paper only."""
+LESS_TELLING = (
+    "independence_gap", "isolated", "invalid_ratio", "epsilon", "coverage", "true_ratio",
+    "baseline_loss_test", "flip_probability", "loss_test", "expected_accuracy_test",
+    "model_epsilon", "risk_gap_test",
+)  # fmt: skip
+"""Those that a narrow terminal does without, in this order."""
+
+_AUDIT_COLUMNS = 7
+"""Measures that an audit shows of which we know none."""
+_DEFENDED = {
+    "test_accuracy": "accuracy",
+    "test_unfairness": "unfairness",
+    "epsilon": "epsilon",
+    "gain_over_best": "over best",
+    "strongest_accuracy": "reached",
+    "mean_leak": "mean leak",
+    "leak": "leak",
+}
+"""Measures of defences, and their headings."""
+_SPARE = (
+    "correct_seconds", "claim_bits", "reconsidered_accuracy", "relaxed_tolerance", "metric_right",
+    "claim_holds", "proven", "initial_accuracy", "corrected_accuracy", *LESS_TELLING,
+    "strongest_accuracy", "test_unfairness", "test_accuracy", "mean_leak",
+)  # fmt: skip
+"""What any leaderboard does without on a narrow terminal, in this order."""
+_ROUNDING = 1e-9
+"""By how much the means of what is the same may differ."""
+_P_VALUE = "p"
+"""Heading of how sure it is that a line differs from the one above."""
+
+
+def sheet(
+    board: Leaderboard,
+    width: int | None = None,
+    measures: Sequence[str] = (),
+    most: int | None = None,
+) -> Sheet:
+    """A leaderboard as a table.
+
+    Parameters
+    ----------
+    board
+        What to show.
+    width
+        Letters in which it must fit; less telling columns are left out then. None for all.
+    measures
+        The measures to show, beside the one it is ranked by; none for those that tell most.
+    most
+        How many lines to show; None for all.
+    """
+    kinds, part = varying(board), replace(board, lines=board.lines[:most])
+    counts = [_counts(line) for line in board.lines]
+    alike = len(set(counts)) == 1 and not any(line.failed for line in board.lines)
+    asked = [*(name for name in measures if name != board.rank_by), board.rank_by]
+    names = asked if measures else columns(board)
+    names = [name for name in names if any(name in line.measures for line in board.lines)]
+    body = _body(part, names, [] if alike else counts[:most])
+    ranks = _places(board)
+    last = headings(names[-1]) if names else ""
+    for widest in (WIDE_LABEL, LABEL_WIDTH):
+        taken = sum(_label_width(part, kind, widest) + 1 for kind in kinds)
+        kept, fits = _fitting(body, last, width, taken + max([1, *map(len, ranks)]))
+        if fits:
+            break
+    rows = [
+        (ranks[i], *(line.labels[kind] for kind in kinds), *(body[name][i] for name in kept))
+        for i, line in enumerate(part.lines)
+    ]
+    hidden = len(body) - len(kept)
+    more = [f"{hidden} more column{'s' * (hidden != 1)} on a wider terminal"] if hidden else []
+    more += more_lines(len(board.lines) - len(rows))
+    return Sheet(
+        title=board.title,
+        about=_about(board, kinds, counts[0] if alike else ""),
+        columns=(Column("#"), *(Column(kind, number=False) for kind in kinds), *map(Column, kept)),
+        rows=tuple(rows),
+        notes=(*board.notes, *_notes(board), *more),
+        warnings=tuple(_warnings(board)),
+        failures=tuple(dict.fromkeys(why for line in board.lines for why in line.reasons)),
+        label_width=widest,
+    )
+
+
+def more_lines(left: int) -> list[str]:
+    """What is said of lines that are not shown."""
+    return [f"{left:,} more line{'s' * (left != 1)}"] if left else []
+
+
+def headings(name: str) -> str:
+    """What stands above a measure."""
+    return {**_SHOWN, **_TELLING, **AUDITED, **_DEFENDED}.get(name, name)
+
+
+def _body(board: Leaderboard, names: Sequence[str], counts: Sequence[str]) -> dict[str, list[str]]:
+    """The columns right of the labels, by heading; all of them as if there were room."""
+    body = {}
+    for name in names:
+        found = [line.measures.get(name) for line in board.lines]
+        body[headings(name)] = [short(value.mean) if value else "-" for value in found]
+    if names:
+        last = [line.measures.get(names[-1]) for line in board.lines]
+        body["sd"] = [short(value.deviation) if value else "-" for value in last]
+        body["95 %"] = [_spread(value) for value in last]
+    if any(line.p_above is not None and line.p_above < 1 for line in board.lines):
+        body[_P_VALUE] = [p_value(line.p_above) for line in board.lines]
+    if counts:
+        body["seeds"] = list(counts)
+    return body
+
+
+def _fitting(
+    body: Mapping[str, list[str]], last: str, width: int | None, taken: int
+) -> tuple[list[str], bool]:
+    """The headings of the columns that fit: what is ranked by stays, with its interval.
+
+    And whether what tells most is left: the interval, and gains against the best guess.
+    """
+    kept = list(body)
+    if width is None:
+        return kept, True
+    wide = {name: 1 + max(map(len, (name, *values))) for name, values in body.items()}
+    spare = [_P_VALUE, *(headings(name) for name in _SPARE), "sd"]
+    spare += [name for name in kept if name not in spare and name not in ("95 %", "seeds")]
+    spare.append("95 %")
+    for name in spare:
+        if taken + sum(wide[each] for each in kept) <= width:
+            break
+        if name in kept and name != last:
+            kept.remove(name)
+    return kept, {"95 %", _TELLING["gain_over_best"]} & set(body) <= set(kept)
+
+
+def _places(board: Leaderboard) -> list[str]:
+    """Ranks; those that several lines share with a sign of equality."""
+    shared = Counter(line.rank for line in board.lines)
+    return [
+        "-" if line.rank is None else f"={line.rank}" if shared[line.rank] > 1 else str(line.rank)
+        for line in board.lines
+    ]
+
+
+def _label_width(board: Leaderboard, kind: str, widest: int) -> int:
+    words = [word for line in board.lines for word in line.labels[kind].split()]
+    return min(max(map(len, [*kind.split(), *words])), widest)
+
+
+def p_value(value: float | None) -> str:
+    """A p-value in three digits; nothing without one."""
+    if value is None:
+        return ""
+    return "<.001" if value < 0.001 else f"{value:.3f}".replace("0.", ".", 1)
+
+
+def _spread(value: Interval | None) -> str:
+    if value is None or value.low is None or value.high is None:
+        return "-"
+    return f"{short(value.low)} to {short(value.high)}"
+
+
+def _about(board: Leaderboard, kinds: Sequence[str], seeds: str) -> str:
+    """What all lines share."""
+    said = [board.scope] if board.scope and "dataset" not in board.kinds else []
+    said += board.apart
+    shared = [kind for kind in board.kinds if kind not in kinds and board.lines]
+    found = ((kind, board.lines[0].labels[kind]) for kind in shared)
+    said += [f"{kind} {label}" for kind, label in found if label]
+    if seeds:
+        said.append(f"{seeds} seed" + "s" * (seeds != "1"))
+    return " · ".join(said)
+
+
+def _notes(board: Leaderboard) -> Iterable[str]:
+    if any(line.done == 1 for line in board.lines):
+        yield "One seed gives no interval: run more seeds."
+    if any(_not_private(line) for line in board.lines):
+        yield "Excessive risk is not a private output: do not release it."
+
+
+def _not_private(line: Line) -> bool:
+    """Whether an audit says that what it found protects nobody."""
+    return "audit_private" in line.measures and line.measures["audit_private"].mean == 0
+
+
+def _warnings(board: Leaderboard) -> Iterable[str]:
+    warned = Counter(text for line in board.lines for text in line.warnings)
+    for text, times in warned.items():
+        where = f" ({times} of {len(board.lines)} lines)" if len(board.lines) > 1 else ""
+        yield f"{text}{where}"
+
+
+def columns(board: Leaderboard) -> list[str]:
+    """Measures to show, the one that is ranked by last: it is the one with an interval."""
+    measured = dict.fromkeys(name for line in board.lines for name in line.measures)
+    if board.view == "defences":
+        wanted = list(_DEFENDED)
+    elif "auditor" in board.kinds or board.view == "mechanisms":
+        wanted = [name for name in AUDITED if name not in _ONLY_BESIDE and name in measured]
+        if "error" in wanted:  # beside private audits, one gap of the open ones must do
+            wanted = [name for name in wanted if name not in _GAPS[1:]]
+        if not {*wanted} - {"model_epsilon"}:  # which says nothing of what the auditor measures
+            wanted = list(measured)[:_AUDIT_COLUMNS]
+    else:
+        wanted = [*(name for name in _TELLING if _tells(board, name)), *_SHOWN]
+    last = board.rank_by if board.rank_by in measured else next(reversed(measured), "")
+    return [name for name in wanted if name in measured and name != last] + [last] * bool(last)
+
+
+def _tells(board: Leaderboard, name: str) -> bool:
+    """Whether a measure tells lines apart; a proof or a true claim is no news."""
+    found = [line.measures[name].mean for line in board.lines if name in line.measures]
+    if name == "correct_seconds":  # of several solvers
+        lines = [line for line in board.lines if "proven" in line.measures]
+        return len({line.labels.get("corrector") for line in lines}) > 1
+    if name == "gain_over_best":  # which only another adversary makes differ from the gain
+        pairs = [
+            (line.measures[name].mean, line.measures["gain"].mean)
+            for line in board.lines
+            if name in line.measures and "gain" in line.measures
+        ]
+        return any(abs(over - gain) > _ROUNDING for over, gain in pairs)
+    if name in ("proven", "claim_holds"):
+        return any(share < 1 for share in found)
+    return len(set(found)) + (0 < len(found) < len(board.lines)) > 1
+
+
+def varying(board: Leaderboard) -> list[str]:
+    """The kinds whose labels differ."""
+    return [k for k in board.kinds if len({line.labels[k] for line in board.lines}) > 1]
+
+
+def _counts(line: Line) -> str:
+    return f"{line.done}" + (f" ({line.failed} failed)" if line.failed else "")
+
+
+__all__ = [
+    "AUDITED",
+    "LABEL_WIDTH",
+    "LESS_TELLING",
+    "WIDE_LABEL",
+    "columns",
+    "headings",
+    "more_lines",
+    "p_value",
+    "sheet",
+    "varying",
+]

@@ -1,0 +1,183 @@
+"""Leaderboards, fronts and comparisons as plain data; the last two as tables, too."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fpbench.base.decimals import short
+from fpbench.components.measures import GUARANTEE, NO_GUARANTEE
+from fpbench.results.leaderboard import headings, more_lines, p_value
+from fpbench.results.sheet import Column, Sheet
+
+if TYPE_CHECKING:
+    from fpbench.results.contrast import Contrast
+    from fpbench.results.pareto import Front
+    from fpbench.results.ranking import Leaderboard, Line
+    from fpbench.results.statistics.intervals import Interval
+
+
+def data(board: Leaderboard) -> dict[str, Any]:
+    """A leaderboard as plain data, for JSON."""
+    return {
+        "title": board.title,
+        "view": board.view,
+        "scope": board.scope,
+        "apart": list(board.apart),
+        "rank_by": board.rank_by,
+        "least_first": board.least_first,
+        "kinds": list(board.kinds),
+        "notes": list(board.notes),
+        "lines": [_line_data(line) for line in board.lines],
+    }
+
+
+def _line_data(line: Line) -> dict[str, Any]:
+    return {
+        "rank": line.rank,
+        "p_above": line.p_above,
+        "labels": dict(line.labels),
+        "done": line.done,
+        "failed": line.failed,
+        "reasons": list(line.reasons),
+        "warnings": list(line.warnings),
+        "measures": {
+            name: {"mean": value.mean, "sd": value.deviation, "low": value.low,
+                   "high": value.high, "n": value.count}
+            for name, value in line.measures.items()
+        },
+    }  # fmt: skip
+
+
+def grid_sheet(board: Leaderboard) -> Sheet | None:
+    """Mechanisms against policies; None unless there are several of both.
+
+    Parameters
+    ----------
+    board
+        Of the view `mechanisms`, or of another whose lines are of two kinds only.
+    """
+    if len(board.kinds) != 2:
+        return None
+    down, across = ([*dict.fromkeys(line.labels[kind] for line in board.lines)]
+                    for kind in board.kinds)  # fmt: skip
+    if len(down) < 2 or len(across) < 2:
+        return None
+    found = {tuple(line.labels[kind] for kind in board.kinds): line for line in board.lines}
+    rows = [(one, *(_met(found.get((one, other)), board.rank_by) for other in across))
+            for one in down]  # fmt: skip
+    return Sheet(
+        title="",
+        about=f"{headings(board.rank_by)} by {' and '.join(board.kinds)}",
+        columns=(Column(board.kinds[0], number=False), *map(Column, across)),
+        rows=tuple(rows),
+    )
+
+
+def _met(line: Line | None, measure: str) -> str:
+    value = None if line is None else line.measures.get(measure)
+    return short(value.mean) if value else "-"
+
+
+def front_sheet(front: Front, most: int | None = None) -> Sheet:
+    """A Pareto front as a table: the learners on it, then those that are beaten."""
+    names = [headings(name) for name in front.objectives]
+    rows = []
+    for point in front.points[:most]:
+        found = [point.values.get(name) for name in front.objectives]
+        lacking = [point.guarantee if name == "epsilon" else "-" for name in front.objectives]
+        values = [short(value.mean) if value else lacking[i] for i, value in enumerate(found)]
+        others = len(point.beaten_by) - 1
+        beaten = f"beaten by {point.beaten_by[0]}" if point.beaten_by else ""
+        beaten += f" and {others} more" if others > 0 else ""
+        if point.lacks:
+            beaten = f"not compared: no {', '.join(map(headings, point.lacks))} at every seed"
+        sure = "-" if point.share is None else f"{point.share:.0%}"
+        rows.append((
+            "front" if point.on_front else "", point.labels["learner"], *values, sure,
+            point.guarantee, beaten,
+        ))  # fmt: skip
+    columns = [
+        Column("", number=False), Column("learner", number=False), *map(Column, names),
+        Column("sure"), Column(GUARANTEE, number=False), Column("", number=False),
+    ]  # fmt: skip
+    silent = [NO_GUARANTEE if column.heading == GUARANTEE else "" for column in columns]
+    shown = [i for i in range(len(columns)) if any(row[i] != silent[i] for row in rows)]
+    notes = ["sure: the share of resamples of the seeds in which nothing beats it"]
+    notes += more_lines(len(front.points) - len(rows))
+    return Sheet(
+        title=front.title,
+        about=f"Pareto front · dataset {front.dataset}",
+        columns=tuple(columns[i] for i in shown),
+        rows=tuple(tuple(row[i] for i in shown) for row in rows),
+        notes=(*front.notes, *notes),
+        spare=(GUARANTEE,),
+    )
+
+
+def contrast_sheet(found: Contrast, most: int | None = None) -> Sheet:
+    """A comparison as a table."""
+    moves = found.moves[:most]
+    varying = [kind for kind in found.kinds if len({move.labels[kind] for move in moves}) > 1]
+    rows = []
+    for move in moves:
+        gap = move.difference
+        spread = "-" if gap is None or gap.low is None else f"{short(gap.low)} to {short(gap.high)}"
+        means = [short(each.mean) if each else "-" for each in (move.old, move.new, gap)]
+        sure = p_value(move.p) or "-"
+        rows.append((*(move.labels[kind] for kind in varying), *means, spread, sure, move.word))
+    shared = [f"{kind} {found.moves[0].labels[kind]}" for kind in found.kinds
+              if kind not in varying and kind not in found.swaps]  # fmt: skip
+    swapped = [f"{kind} {old} and then {new}" for kind, (old, new) in found.swaps.items()]
+    notes = list(found.notes)
+    for count, which in ((found.only_old, "first"), (found.only_new, "second")):
+        if count:
+            notes.append(f"{count} combination{'s' * (count != 1)} only in the {which} run")
+    notes += more_lines(len(found.moves) - len(moves))
+    if any(move.p is not None for move in moves):
+        notes.append(_TESTED)
+    words = [Column(kind, number=False) for kind in varying]
+    numbers = [Column(name) for name in ("old", "new", "difference", "95 %", "p")]
+    return Sheet(
+        title=f"{headings(found.measure)}: the second run against the first",
+        about=" · ".join([*swapped, *shared]),
+        columns=(*words, *numbers, Column("moved", number=False)),
+        rows=tuple(rows),
+        notes=tuple(notes),
+        spare=("95 %", "p", "old"),
+    )
+
+
+_TESTED = 'p tests signed ranks, not means; "more" and "less" need both to agree'
+
+
+def contrast_data(found: Contrast) -> dict[str, Any]:
+    """A comparison as plain data, for JSON."""
+    return {
+        "measure": found.measure,
+        "kinds": list(found.kinds),
+        "swaps": {kind: list(labels) for kind, labels in found.swaps.items()},
+        "only_old": found.only_old,
+        "only_new": found.only_new,
+        "notes": list(found.notes),
+        "moves": [
+            {
+                "labels": dict(move.labels),
+                "old": _plain(move.old),
+                "new": _plain(move.new),
+                "difference": _plain(move.difference),
+                "p": move.p,
+                "moved": move.word,
+            }
+            for move in found.moves
+        ],
+    }
+
+
+def _plain(value: Interval | None) -> dict[str, Any] | None:
+    if value is None:
+        return None
+    return {"mean": value.mean, "sd": value.deviation, "low": value.low, "high": value.high,
+            "n": value.count}  # fmt: skip
+
+
+__all__ = ["contrast_data", "contrast_sheet", "data", "front_sheet", "grid_sheet"]

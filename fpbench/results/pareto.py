@@ -1,0 +1,234 @@
+"""Learners that no other beats at once in accuracy, unfairness, leak and epsilon."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fpbench.components.measures import GUARANTEE, UNPROMISED
+from fpbench.results.defences import STRONGEST, defended
+from fpbench.results.statistics.intervals import Interval, interval
+from fpbench.store.results import Results
+
+OBJECTIVES = {
+    "test_accuracy": "accuracy",
+    "test_unfairness": "unfairness",
+    "leak": "leak",
+    "epsilon": "epsilon",
+}
+"""Measures of a learner, and what they are called; of all but accuracy less is better."""
+
+_RESAMPLES = 1_000
+_Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Point:
+    """A learner on one data set."""
+
+    labels: Mapping[str, str]
+    """Data set and learner."""
+    values: Mapping[str, Interval]
+    """Means of the objectives that it has; a learner without `epsilon` promises nothing."""
+    guarantee: str
+    """What its epsilon is of: neighbours and delta; `none` without one, `not recorded` by runs of
+    an earlier fpbench."""
+    strongest: str
+    """The strongest attack on it."""
+    beaten_by: tuple[str, ...]
+    """Learners that are at least as good in everything, and better in something."""
+    share: float | None
+    """In how much of all resamples of the seeds nothing beats it; None for one seed."""
+    lacks: tuple[str, ...] = ()
+    """Objectives that it lacks at some seed, so that it is not compared."""
+
+    @property
+    def on_front(self) -> bool:
+        """Whether it is compared and nothing beats it."""
+        return not self.beaten_by and not self.lacks
+
+
+@dataclass(frozen=True)
+class Front:
+    """The learners of a data set, those on the Pareto front first."""
+
+    title: str
+    dataset: str
+    objectives: tuple[str, ...]
+    """Names of the measures that points are compared by: those that some have."""
+    points: tuple[Point, ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Learner:
+    dataset: str
+    name: str
+    guarantee: str
+    strongest: str
+    by_seed: Mapping[int, Mapping[str, float]]
+
+
+def pareto(results: Results, title: str = "") -> list[Front]:
+    """The Pareto front of the learners of each data set; none without attacks.
+
+    Parameters
+    ----------
+    results
+        Rows of a run.
+    title
+        Title of the matrix.
+
+    Notes
+    -----
+    A learner without a guarantee has an infinite epsilon. Epsilons of guarantees with other
+    neighbours or another delta are not comparable, so that of two such learners neither beats the
+    other. Means over seeds are compared; how sure it is that a learner is on the front is told by
+    the share of 1,000 joint resamples of the seeds in which it is. A learner that lacks accuracy,
+    unfairness or leak is not compared.
+    """
+    rows, said, left = defended(results)
+    learners: dict[tuple[str, str], dict[int, Mapping[str, float]]] = {}
+    for row in rows:
+        mine = learners.setdefault((row["dataset"], row["learner"]), {})
+        if "leak" in row:
+            mine[row["seed"]] = row
+    fronts = []
+    for dataset in dict.fromkeys(dataset for dataset, _ in learners):
+        compared = [
+            _Learner(dataset, name, said[dataset, name][GUARANTEE], said[dataset, name][STRONGEST],
+                     by_seed)
+            for (here, name), by_seed in learners.items() if here == dataset and by_seed
+        ]  # fmt: skip
+        if compared:
+            notes = left.get(dataset, [])
+            fronts.append(_front(title, dataset, compared, list(notes)))
+    return fronts
+
+
+def _front(title: str, dataset: str, learners: Sequence[_Learner], notes: list[str]) -> Front:
+    seeds = sorted(set.intersection(*(set(learner.by_seed) for learner in learners)))
+    if not seeds:
+        return Front(title, dataset, (), (), (*notes, "learners share no seed: none is compared"))
+    values = np.array([
+        [[learner.by_seed[seed].get(name, np.nan) for name in OBJECTIVES] for seed in seeds]
+        for learner in learners
+    ], np.float64)  # fmt: skip
+    used = [i for i, name in enumerate(OBJECTIVES) if not np.isnan(values[:, :, i]).all()]
+    objectives = tuple(list(OBJECTIVES)[i] for i in used)
+    if not used:
+        return Front(title, dataset, (), (), (*notes, "no accuracy, unfairness or leak"))
+    costs = _costs(values[:, :, used], objectives)
+    kinds = [learner.guarantee for learner in learners]
+    beats = _beats(costs.mean(axis=1), kinds, objectives)
+    shares = _shares(costs, kinds, objectives)
+    lacking: NDArray[np.bool_] = np.asarray(np.isnan(costs).any(axis=1))
+    points = [
+        Point(
+            labels={"dataset": dataset, "learner": learner.name},
+            values=_intervals(values[i], seeds),
+            guarantee=learner.guarantee,
+            strongest=learner.strongest,
+            beaten_by=tuple(learners[j].name for j in np.flatnonzero(beats[:, i]).tolist()),
+            share=None if shares is None or lacking[i].any() else float(shares[i]),
+            lacks=tuple(objectives[j] for j in np.flatnonzero(lacking[i]).tolist()),
+        )
+        for i, learner in enumerate(learners)
+    ]
+    if shares is None:
+        notes.append("one seed does not tell how sure the front is")
+    order = sorted(
+        range(len(points)),
+        key=lambda i: (bool(points[i].lacks), not points[i].on_front, costs[i, :, 0].mean()),
+    )
+    return Front(title, dataset, objectives, tuple(points[i] for i in order), tuple(notes))
+
+
+def _intervals(values: _Floats, seeds: Sequence[int]) -> dict[str, Interval]:
+    """(seeds, objectives) as means; what is not known at every seed has none."""
+    found = {}
+    for i, name in enumerate(OBJECTIVES):
+        if np.isfinite(values[:, i]).all():
+            found[name] = interval(values[:, i], name)
+    return found
+
+
+def _costs(values: _Floats, objectives: Sequence[str]) -> _Floats:
+    """(learners, seeds, objectives) of which less is better; without a guarantee: infinite."""
+    costs = values.copy()
+    for i, name in enumerate(objectives):
+        if name == "test_accuracy":
+            costs[:, :, i] *= -1
+        if name == "epsilon":
+            costs[:, :, i] = np.where(np.isnan(costs[:, :, i]), np.inf, costs[:, :, i])
+    return costs
+
+
+def _beats(means: _Floats, kinds: Sequence[str], objectives: Sequence[str]) -> NDArray[np.bool_]:
+    """(learners, learners) whether the first beats the second.
+
+    Parameters
+    ----------
+    means
+        (..., learners, objectives) costs; NaN compares with nothing.
+    kinds
+        What the epsilon of each learner is of.
+    objectives
+        Names of the objectives.
+    """
+    one, other = means[..., :, None, :], means[..., None, :, :]
+    better = (one <= other).all(axis=-1) & (one < other).any(axis=-1)
+    if "epsilon" in objectives:
+        of = np.array(kinds)
+        # Whatever is promised is more than nothing.
+        same = (of[:, None] == of) | np.isin(of, UNPROMISED)
+        better &= same
+    return np.asarray(better)
+
+
+def _shares(costs: _Floats, kinds: Sequence[str], objectives: Sequence[str]) -> _Floats | None:
+    """(learners,) how often nothing beats each, over joint resamples of the seeds."""
+    learners, seeds, _ = costs.shape
+    if seeds < 2:
+        return None
+    rng = np.random.default_rng(zlib.crc32(b"pareto"))
+    counts = np.zeros(learners)
+    for draw in rng.integers(seeds, size=(_RESAMPLES, seeds)):
+        beats = _beats(costs[:, draw].mean(axis=1), kinds, objectives)
+        counts += ~beats.any(axis=0)
+    return counts / _RESAMPLES
+
+
+def as_data(fronts: Sequence[Front]) -> list[dict[str, Any]]:
+    """Fronts as plain data, for JSON."""
+    return [
+        {
+            "title": front.title,
+            "view": "pareto",
+            "dataset": front.dataset,
+            "objectives": list(front.objectives),
+            "notes": list(front.notes),
+            "points": [
+                {
+                    "labels": dict(point.labels),
+                    "on_front": point.on_front,
+                    "share_of_resamples": point.share,
+                    "beaten_by": list(point.beaten_by),
+                    "lacks": list(point.lacks),
+                    "guarantee": point.guarantee,
+                    "strongest_attack": point.strongest,
+                    "values": {name: vars(value) for name, value in point.values.items()},
+                }
+                for point in front.points
+            ],
+        }
+        for front in fronts
+    ]
+
+
+__all__ = ["OBJECTIVES", "Front", "Point", "as_data", "pareto"]

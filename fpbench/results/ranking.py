@@ -1,0 +1,320 @@
+"""The ranking: a pure function of stored rows.
+
+Neighbours in a ranking share a rank unless a paired test over their seeds tells them apart, and
+lines that are not comparable are ranked apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fpbench.base.errors import InputError, nearest
+from fpbench.components.names import ATTACK, AUDIT
+from fpbench.matrix.ordering import least_first, ranked_by
+from fpbench.results.leaderboard import sheet
+from fpbench.results.rows.comparability import aspects, classes
+from fpbench.results.rows.lines import Tallies
+from fpbench.results.rows.pooling import Pooled, pooled
+from fpbench.results.rows.selection import chosen
+from fpbench.results.sheet import html
+from fpbench.results.statistics.intervals import RESAMPLES, Interval, interval
+from fpbench.results.statistics.signed_ranks import neighbours, shared_ranks
+from fpbench.store.results import Results
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+@dataclass(frozen=True)
+class Line:
+    """One combination of components, over all seeds."""
+
+    rank: int | None
+    """1 is best, and shared by neighbours that are not told apart; None without a value to rank
+    by."""
+    labels: Mapping[str, str]
+    measures: Mapping[str, Interval]
+    done: int
+    failed: int
+    reasons: tuple[str, ...]
+    """Why cells failed."""
+    warnings: tuple[str, ...] = ()
+    """What rows say in measures that are named ..._warning."""
+    p_above: float | None = None
+    """p-value of the paired comparison with the line above, for all such comparisons of the
+    leaderboard; None where there is none."""
+
+
+@dataclass(frozen=True)
+class Leaderboard:
+    """Combinations ranked by a measure, best first; skipped cells are left out."""
+
+    title: str
+    rank_by: str
+    kinds: tuple[str, ...]
+    """The kinds whose components differ or matter: the columns of labels."""
+    lines: tuple[Line, ...]
+    scope: str = ""
+    """What it is about, where there are several data sets: one of them, or all."""
+    apart: tuple[str, ...] = ()
+    """What its lines have in common and those of other leaderboards of the run have not."""
+    notes: tuple[str, ...] = ()
+    """What to know of its ranks."""
+    view: str = "combinations"
+
+    @property
+    def least_first(self) -> bool:
+        """Whether less is better."""
+        return least_first(self.rank_by)
+
+    def frame(self) -> DataFrame:
+        """One row a line: rank, labels, and mean, sd, low and high of every measure."""
+        import pandas as pd
+
+        rows = []
+        for line in self.lines:
+            row: dict[str, Any] = {"rank": line.rank, **line.labels, "done": line.done}
+            row["failed"] = line.failed
+            for name, value in line.measures.items():
+                row[name] = value.mean
+                row[f"{name}_sd"], row[f"{name}_n"] = value.deviation, value.count
+                row[f"{name}_low"], row[f"{name}_high"] = value.low, value.high
+            rows.append(row)
+        return pd.DataFrame(rows)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return html([sheet(self)])
+
+
+def rank(
+    results: Results, rank_by: str, title: str = "", *, together: bool = False
+) -> list[Leaderboard]:
+    """Leaderboards of the attacks and of the audits among rows, where there are any.
+
+    Of several data sets there is one of all, whose values are means over the data sets that every
+    line has, and then one for each.
+
+    Parameters
+    ----------
+    results
+        Rows of a run.
+    rank_by
+        The measure to rank by: greatest first, but for errors and gaps. Where it is one of attacks,
+        audits are ranked by `error`, `independence_gap` or `risk_gap_train`; those without any of
+        them are ranked by nothing and stay in the order of the matrix.
+    title
+        Title of the matrix.
+    together
+        Whether to rank together what is not comparable; it is noted then.
+
+    Raises
+    ------
+    InputError
+        If no row has a number under that name.
+
+    Notes
+    -----
+    Neighbours share a rank unless Wilcoxon's signed-rank test over the seeds that both have tells
+    them apart, at a level of 5 % for all neighbours of a leaderboard (Holm).
+    """
+    tally = Tallies(results)
+    said = aspects(results, tally)
+    boards, measured = [], set()
+    for kinds, wanted in ((ATTACK, False), (AUDIT, True)):
+        mine = [i for i in range(len(tally)) if bool(tally.labels(i)["auditor"]) is wanted]
+        if mine:
+            used = tuple(kind for kind in kinds if any(tally.labels(i)[kind] for i in mine))
+            names = tally.names(mine)
+            chosen_by = ranked_by(rank_by, names)
+            for apart, notes, lines in parted(tally, said, mine, chosen_by, together=together):
+                made = _Maker(title, chosen_by, used, apart, notes)
+                boards += _of_class(results, tally, lines, made)
+            measured |= names
+    check_measured(rank_by, measured, boards)
+    return boards
+
+
+def check_measured(rank_by: str, measured: set[str], boards: Sequence[Leaderboard]) -> None:
+    """Refuse a measure that no line has.
+
+    Raises
+    ------
+    InputError
+        If there is none; names the nearest.
+    """
+    if measured and all(board.rank_by not in measured for board in boards):
+        raise InputError(f"unknown measure to rank by: {rank_by!r}; {nearest(rank_by, measured)}")
+
+
+def parted(
+    tally: Tallies,
+    said: Mapping[str, list[str]],
+    lines: Sequence[int],
+    rank_by: str,
+    *,
+    together: bool,
+) -> list[tuple[tuple[str, ...], tuple[str, ...], list[int]]]:
+    """Classes of comparable lines: what they have in common, what is to be noted, and the lines.
+
+    Lines without a value to rank by are never ranked; they stand with the first class.
+    """
+    means = tally.means(rank_by)
+    valued = set(lines if means is None else np.flatnonzero(~np.isnan(means)).tolist())
+    ranked = [line for line in lines if line in valued]
+    others = [line for line in lines if line not in valued]
+    found = classes(said, ranked)
+    if together and len(found) > 1:
+        kinds = "; ".join(", ".join(apart) for apart in found)
+        note = f"ranked together though they are not comparable: {kinds}"
+        return [((), (note,), list(lines))]
+    parts: list[tuple[tuple[str, ...], tuple[str, ...], list[int]]] = [
+        (apart, (), mine) for apart, mine in found.items()
+    ]
+    if not parts:
+        return [((), (), others)]
+    apart, notes, first = parts[0]
+    return [(apart, notes, sorted([*first, *others])), *parts[1:]]
+
+
+@dataclass(frozen=True)
+class _Maker:
+    """What the leaderboards of a class have in common."""
+
+    title: str
+    rank_by: str
+    kinds: tuple[str, ...]
+    apart: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def _of_class(
+    results: Results, tally: Tallies, lines: list[int], made: _Maker
+) -> list[Leaderboard]:
+    """The leaderboard of each data set, after that of all if there are several."""
+    of_dataset: dict[str, list[int]] = {}
+    for line in lines:
+        of_dataset.setdefault(tally.labels(line)["dataset"], []).append(line)
+    if len(of_dataset) == 1:
+        return [board(tally, lines, made.kinds, made.rank_by, made.title, apart=made.apart,
+                      notes=made.notes)]  # fmt: skip
+    boards = []
+    kinds = tuple(kind for kind in made.kinds if kind != "dataset")
+    everywhere = _everywhere(tally, lines, len(of_dataset))
+    if everywhere:
+        mean = Tallies(pooled(chosen(results, np.isin(tally.line, everywhere)), kinds).results)
+        left = len(lines) - len(everywhere)
+        of = f"{left} combination{'s' * (left != 1)}"
+        said = [f"left out: {of} that not every data set has"] if left else []
+        boards.append(
+            board(mean, range(len(mean)), kinds, made.rank_by, made.title,
+                  scope=f"overall: means over {len(of_dataset)} data sets", apart=made.apart,
+                  notes=(*made.notes, *said))
+        )  # fmt: skip
+    for dataset, mine in of_dataset.items():
+        boards.append(
+            board(tally, mine, made.kinds, made.rank_by, made.title, scope=f"data set {dataset}",
+                  apart=made.apart, notes=made.notes)
+        )  # fmt: skip
+    return boards
+
+
+def _everywhere(tally: Tallies, lines: Sequence[int], datasets: int) -> list[int]:
+    """Those of the lines whose combination is done on every data set."""
+    found: dict[tuple[str, ...], list[int]] = {}
+    for line in lines:
+        others = tuple(v for kind, v in tally.labels(line).items() if kind != "dataset")
+        if tally.done[line]:
+            found.setdefault(others, []).append(line)
+    return sorted(line for alike in found.values() if len(alike) == datasets for line in alike)
+
+
+def left_out(mean: Pooled) -> list[str]:
+    """What a mean over settings left out."""
+    of = f"{mean.left_out} setting{'s' * (mean.left_out != 1)}"
+    return [f"left out of the means: {of} that not every line has"] if mean.left_out else []
+
+
+def board(
+    tally: Tallies,
+    numbers: Sequence[int],
+    kinds: tuple[str, ...],
+    rank_by: str,
+    title: str,
+    *,
+    scope: str = "",
+    apart: tuple[str, ...] = (),
+    notes: tuple[str, ...] = (),
+    view: str = "combinations",
+    unranked: bool = False,
+) -> Leaderboard:
+    """Some lines of a tally, ranked.
+
+    Parameters
+    ----------
+    tally, numbers
+        Lines, and which of them.
+    kinds, rank_by, title, scope, apart, notes, view
+        As they stand on the leaderboard; a note is added where seeds are too few to tell.
+    unranked
+        Whether nothing may be compared, and so no line has a rank.
+    """
+    places = np.array(numbers, np.intp)
+    means = tally.means(rank_by)
+    found = np.full(len(places), np.nan) if means is None else means[places]
+    order = np.argsort(found if least_first(rank_by) else -found, kind="stable")  # NaN comes last
+    places, ranked = places[order], 0 if unranked else int((~np.isnan(found)).sum())
+    ranks: NDArray[np.int64] = np.zeros(0, np.int64)
+    p_values: list[float | None] = [None]
+    if ranked:
+        values = tally.by_seed(rank_by)[places[:ranked]]
+        adjusted, said = neighbours(values)
+        ranks = shared_ranks(adjusted)
+        p_values += [None if np.isnan(p) else float(p) for p in adjusted]
+        if not said and np.bincount(ranks).max() > 2:
+            said = [_OF_A_RANK]
+        notes = (*notes, *said)
+    lines = [
+        _line(tally, int(place), kinds, int(ranks[i]) if i < ranked else None,
+              p_values[i] if i < ranked else None)
+        for i, place in enumerate(places.tolist())
+    ]  # fmt: skip
+    return Leaderboard(title, rank_by, kinds, tuple(lines), scope, apart, notes, view)
+
+
+_OF_A_RANK = "neighbours of one rank are not told apart; its first and last may be"
+
+
+def _line(
+    tally: Tallies, number: int, kinds: tuple[str, ...], place: int | None, p_above: float | None
+) -> Line:
+    labels = tally.labels(number)
+    return Line(
+        rank=place,
+        labels={kind: labels[kind] for kind in kinds},
+        measures=tally.measures(number),
+        done=int(tally.done[number]),
+        failed=int(tally.failed[number]),
+        reasons=tally.reasons[number],
+        warnings=tally.warnings[number],
+        p_above=p_above,
+    )
+
+
+__all__ = [
+    "RESAMPLES",
+    "Interval",
+    "Leaderboard",
+    "Line",
+    "board",
+    "check_measured",
+    "interval",
+    "left_out",
+    "parted",
+    "rank",
+]

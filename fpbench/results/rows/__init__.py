@@ -1,0 +1,1 @@
+"""Which rows, and how many rows become one line."""

@@ -1,0 +1,128 @@
+"""What must be alike for two lines to be ranked together.
+
+An error at epsilon 1 says nothing of another at epsilon 1 whose neighbours are other data sets, and
+a correction that a solver did not finish says nothing of what the claim gives away. Lines that
+differ in such things are ranked apart, and each ranking says what its lines have in common.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fpbench.results.rows.lines import Tallies
+from fpbench.store.results import Results
+
+UNPROVEN = "optimum not proven"
+"""Said of lines with a seed whose correction the solver did not prove."""
+
+_ASPECTS = {
+    "audit_metric": "metric", "neighbours": "neighbours", "delta": "delta", "noise": "noise",
+    "claim_neighbours": "claim: neighbours", "claim_delta": "claim: delta",
+    "claim_noise": "claim: noise", "model_neighbours": "learner: neighbours",
+    "model_delta": "learner: delta",
+}  # fmt: skip
+"""Measures that say what a guarantee is of, and the aspects that they are."""
+_SEVERAL = "several"
+
+
+def aspects(results: Results, tally: Tallies) -> dict[str, list[str]]:
+    """What each line says of its guarantees and proofs.
+
+    Parameters
+    ----------
+    results, tally
+        Rows of a run, and their lines.
+
+    Returns
+    -------
+    dict
+        For each aspect, such as `neighbours` of an audit, `claim: delta` of a private claim or
+        `learner: neighbours` of a private learner: a text for each line, empty where it says none.
+    """
+    found: dict[str, list[str]] = {}
+    for name in results.names:
+        aspect = _ASPECTS.get(name)
+        if aspect is None:
+            continue
+        said = _said(results, tally, name)
+        if not any(said):
+            continue
+        texts = found.setdefault(aspect, [""] * len(tally))
+        for i, text in enumerate(said):
+            texts[i] = text or texts[i]
+    proven = tally.means("proven")
+    if proven is not None and (proven < 1).any():
+        found["proof"] = [UNPROVEN if share < 1 else "" for share in proven.tolist()]
+    return found
+
+
+def _said(results: Results, tally: Tallies, name: str) -> list[str]:
+    """For each line what its rows say under a name, in words."""
+    found: list[set[str]] = [set() for _ in range(len(tally))]
+    rows, words = results.texts(name)
+    for line, word in _distinct(tally.line[rows], words):
+        if line >= 0:
+            found[line].add(results.word(word))
+    numbers = results.numbers(name)
+    rows = np.flatnonzero(~np.isnan(numbers))
+    values, which = np.unique(numbers[rows], return_inverse=True)
+    for line, value in _distinct(tally.line[rows], which):
+        if line >= 0:
+            found[line].add(f"{values[value]:g}")
+    return [next(iter(said)) if len(said) == 1 else _SEVERAL * bool(said) for said in found]
+
+
+def _distinct(lines: NDArray[np.int64], values: NDArray[np.int64]) -> list[tuple[int, int]]:
+    if not len(lines):
+        return []
+    width = int(values.max()) + 1
+    pairs = np.unique((lines + 1) * width + values)
+    return [(int(pair) // width - 1, int(pair) % width) for pair in pairs.tolist()]
+
+
+def classes(
+    said: Mapping[str, Sequence[str]], lines: Sequence[int]
+) -> dict[tuple[str, ...], list[int]]:
+    """Lines that may be ranked together, by what sets them apart from the others.
+
+    What only some lines state, and these alike, sets nobody apart: there is nothing to confuse it
+    with. What lines state differently does, and then those that do not state it stand apart, too.
+
+    Parameters
+    ----------
+    said
+        As `aspects` gives it.
+    lines
+        The lines in question.
+
+    Returns
+    -------
+    dict
+        Lines by what they say: empty if nothing sets them apart.
+    """
+    parting = [aspect for aspect, texts in said.items() if _parts(aspect, texts, lines)]
+    found: dict[tuple[str, ...], list[int]] = {}
+    for line in lines:
+        found.setdefault(tuple(said[aspect][line] for aspect in parting), []).append(line)
+    named = {tuple(map(_phrase, parting, texts)): mine for texts, mine in found.items()}
+    # What is proven comes first; the rest stays in the order of the plan.
+    return dict(sorted(named.items(), key=lambda item: UNPROVEN in item[0]))
+
+
+def _parts(aspect: str, texts: Sequence[str], lines: Sequence[int]) -> bool:
+    stated = {texts[line] for line in lines}
+    return len(stated) > 1 if aspect == "proof" else len(stated - {""}) > 1
+
+
+def _phrase(aspect: str, text: str) -> str:
+    if aspect == "proof":
+        return text or "optimum proven"
+    owner, _, word = aspect.rpartition(": ")
+    said = f"{word} {text}" if text else f"{word} not stated"
+    return f"{owner}: {said}" if owner else said
+
+
+__all__ = ["UNPROVEN", "aspects", "classes"]

@@ -1,0 +1,247 @@
+"""Rows of a run counted and averaged over seeds, one line a combination of components."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fpbench.base.numbering import numbered
+from fpbench.components.names import KINDS
+from fpbench.results.statistics.intervals import Interval, bounds
+from fpbench.store.results import Results
+
+_Floats = NDArray[np.float64]
+
+
+class Tallies:
+    """The cells that are done or failed, by combination, in the order of the plan.
+
+    Parameters
+    ----------
+    results
+        Rows of a run.
+    """
+
+    def __init__(self, results: Results) -> None:
+        self._results = results
+        done, failed = results.finished()
+        counted = np.flatnonzero(done | failed)
+        found, place = numbered(results.combination[counted])
+        first = np.empty(len(found), np.intp)
+        first[place[::-1]] = np.arange(len(counted))[::-1]  # of several the last one stays
+        self._combinations = found[np.argsort(first)]
+        line = np.full(len(results.combinations), -1)
+        line[self._combinations] = np.arange(len(self))
+        self.line = line[results.combination]
+        """(n,) the line that each row is in; -1 for none."""
+        rows = np.flatnonzero(done)
+        # Stable: the rows of a line stay in the order of the plan.
+        self._rows = rows[np.argsort(self.line[rows], kind="stable")]
+        self._of_rows = self.line[self._rows]
+        self.done = np.bincount(self._of_rows, minlength=len(self))
+        self.failed = np.bincount(self.line[failed], minlength=len(self))
+        self._by_seed: dict[str, _Floats] = {}
+        self._columns = _Columns(("seconds", *results.names), self._column)
+
+    def __len__(self) -> int:
+        return len(self._combinations)
+
+    def labels(self, number: int) -> Mapping[str, str]:
+        """The label of each kind that a line combines."""
+        return self._labels[number]
+
+    @cached_property
+    def _labels(self) -> list[dict[str, str]]:
+        combinations = self._results.combinations
+        return [dict(zip(KINDS, combinations[i], strict=True)) for i in self._combinations.tolist()]
+
+    def measures(self, number: int) -> Mapping[str, Interval]:
+        """Means over seeds of what a line measured."""
+        return _Measures(self._columns, number)
+
+    def names(self, numbers: Iterable[int]) -> set[str]:
+        """Measures that some of these lines have a number of."""
+        done, _ = self._results.finished()
+        among = done & np.isin(self.line, np.fromiter(numbers, np.intp))
+        return {name for name in self._columns if self._results.measured(name, among)}
+
+    def means(self, name: str) -> _Floats | None:
+        """(lines,) means of a measure, NaN where a line has none; None if no line has."""
+        column = self._columns.get(name)
+        return None if column is None or not column.counts.any() else column.means
+
+    @property
+    def seeds(self) -> NDArray[np.int64]:
+        """The seeds at which some line is done, in ascending order."""
+        return self._seeds[0]
+
+    @cached_property
+    def _seeds(self) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
+        return numbered(self._results.seeds[self._rows])
+
+    def by_seed(self, name: str) -> _Floats:
+        """(lines, seeds) a measure; NaN where it was not measured."""
+        if name not in self._by_seed:
+            values = self._results.numbers(name)[self._rows]
+            seeds, seed = self._seeds
+            found = np.full((len(self), len(seeds)), np.nan)
+            found[self._of_rows, seed] = np.where(np.isfinite(values), values, np.nan)
+            self._by_seed = {name: found}  # mostly one is asked for, for many leaderboards
+        return self._by_seed[name]
+
+    @cached_property
+    def reasons(self) -> list[tuple[str, ...]]:
+        """Why cells of each line failed, each reason once."""
+        found: list[dict[str, None]] = [{} for _ in range(len(self))]
+        _, failed = self._results.finished()
+        for row in np.flatnonzero(failed).tolist():
+            found[self.line[row]].setdefault(str(self._results.reasons.get(row)))
+        return [tuple(reasons) for reasons in found]
+
+    @cached_property
+    def warnings(self) -> list[tuple[str, ...]]:
+        """What rows of each line say in measures that are named ..._warning, each once."""
+        found: list[dict[str, None]] = [{} for _ in range(len(self))]
+        rank = np.full(len(self._results), -1)
+        rank[self._rows] = np.arange(len(self._rows))
+        for name in self._results.names:
+            if name.endswith("_warning"):
+                rows, words = self._results.texts(name)
+                order = np.argsort(rank[rows], kind="stable")
+                rows, words = rows[order], words[order]
+                said = np.stack([self.line[rows], words])[:, rank[rows] >= 0]
+                _, first = np.unique(said, axis=1, return_index=True)
+                for line, word in said[:, np.sort(first)].T.tolist():
+                    if text := self._results.word(word):
+                        found[line].setdefault(text)
+        return [tuple(warnings) for warnings in found]
+
+    def _column(self, name: str) -> _Column:
+        values = self._results.numbers(name)[self._rows]
+        finite = np.isfinite(values)
+        if finite.all():
+            return _Column(name, values, self.done)
+        return _Column(
+            name, values[finite], np.bincount(self._of_rows[finite], minlength=len(self))
+        )
+
+
+class _Columns(Mapping[str, "_Column"]):
+    """The measures of all lines, each read and averaged when it is first asked for."""
+
+    def __init__(self, names: Sequence[str], read: Callable[[str], _Column]) -> None:
+        self._names, self._read = dict.fromkeys(names), read
+        self._found: dict[str, _Column] = {}
+
+    def __getitem__(self, name: str) -> _Column:
+        if name not in self._found:
+            if name not in self._names:
+                raise KeyError(name)
+            self._found[name] = self._read(name)
+        return self._found[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+class _Column:
+    """One measure of all lines.
+
+    Parameters
+    ----------
+    name
+        The measure.
+    values
+        Finite values, those of a line beside each other.
+    counts
+        (lines,) how many each has.
+    """
+
+    def __init__(self, name: str, values: _Floats, counts: NDArray[np.intp]) -> None:
+        self.name, self.values, self.counts = name, values, counts
+        self.means, self.deviations = np.full((2, len(counts)), np.nan)
+        for lines, block in self._blocks():
+            with np.errstate(over="ignore", invalid="ignore"):  # a stranger's numbers may be huge
+                self.means[lines] = block.mean(axis=1)
+                if block.shape[1] > 1:
+                    self.deviations[lines] = block.std(axis=1, ddof=1)
+
+    def _blocks(self) -> Iterator[tuple[NDArray[np.intp], _Floats]]:
+        """Lines that have as many values as each other, and (lines, count) their values."""
+        starts = np.cumsum(self.counts) - self.counts
+        for count in np.unique(self.counts[self.counts > 0]):
+            lines = np.flatnonzero(self.counts == count)
+            if count * len(lines) == len(self.values):
+                yield lines, self.values.reshape(-1, count)
+            else:
+                yield lines, self.values[starts[lines][:, None] + np.arange(count)]
+
+    @cached_property
+    def bounds(self) -> _Floats:
+        """(2, lines) ends of the intervals: computed for all lines, once somebody asks."""
+        found = np.full((2, len(self.counts)), np.nan)
+        for lines, block in self._blocks():
+            if block.shape[1] > 1:
+                with np.errstate(over="ignore", invalid="ignore"):
+                    found[:, lines] = bounds(block, self.name)
+        return found
+
+
+class _Lazy(Interval):
+    """A mean whose interval is computed when it is looked at: most never are."""
+
+    def __init__(self, column: _Column, line: int) -> None:
+        several = column.counts[line] > 1
+        values: dict[str, Any] = {
+            "mean": float(column.means[line]),
+            "deviation": float(column.deviations[line]) if several else None,
+            "count": int(column.counts[line]),
+            "_column": column,
+            "_place": line,
+        }
+        self.__dict__.update(values)
+
+    @property
+    def low(self) -> float | None:
+        return self._end(0)
+
+    @property
+    def high(self) -> float | None:
+        return self._end(1)
+
+    def _end(self, which: int) -> float | None:
+        column: _Column = self.__dict__["_column"]
+        end = float(column.bounds[which, self.__dict__["_place"]])
+        return None if np.isnan(end) else end
+
+
+class _Measures(Mapping[str, Interval]):
+    """The measures of one line."""
+
+    def __init__(self, columns: Mapping[str, _Column], line: int) -> None:
+        self._columns, self._line = columns, line
+
+    def __getitem__(self, name: str) -> Interval:
+        if not self._columns[name].counts[self._line]:
+            raise KeyError(name)
+        return _Lazy(self._columns[name], self._line)
+
+    def __contains__(self, name: object) -> bool:
+        column = self._columns.get(name) if isinstance(name, str) else None
+        return column is not None and bool(column.counts[self._line])
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in self._columns if name in self)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+__all__ = ["Tallies"]

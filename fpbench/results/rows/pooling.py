@@ -1,0 +1,205 @@
+"""Rows averaged over settings: what is left are the components that a view is about.
+
+A mean over settings compares like with like: only settings that every line has count, and only
+seeds at which a line has all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fpbench.base.numbering import numbered
+from fpbench.components.names import KINDS, Status
+from fpbench.store.results import Labels, Results
+
+_Whole = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Means(Results):
+    """Rows that are means of others, each measure computed when it is asked for."""
+
+    mean: Callable[[str], NDArray[np.float64]] = field(default=lambda name: np.zeros(0), repr=False)
+    """(n,) of a measure; NaN where there is none."""
+    known: tuple[str, ...] = ()
+    """The measures that there may be."""
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the measures."""
+        return list(self.known)
+
+    def numbers(self, name: str) -> NDArray[np.float64]:
+        """(n,) a measure, or `seconds`; NaN where there is no number."""
+        return self.seconds if name == "seconds" else self.mean(name)
+
+    def measured(self, name: str, among: NDArray[np.bool_]) -> bool:
+        """Whether some of these rows have a number of a measure."""
+        return bool(np.isfinite(self.numbers(name)[among]).any())
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One dictionary a row, as of any results; what is not known is None."""
+        columns = {name: self.mean(name).tolist() for name in self.known}
+        return [
+            row | {name: None if values[i] != values[i] else values[i]
+                   for name, values in columns.items()}
+            for i, row in enumerate(super().rows())
+        ]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Pooled:
+    """Rows averaged over settings."""
+
+    results: Results
+    """One row for each line and seed. A seed at which a line lacks a setting is `failed`."""
+    kinds: tuple[str, ...]
+    """The kinds that were averaged over, of those that rows use."""
+    settings: int
+    """The settings that every line has, which are averaged over."""
+    left_out: int
+    """Those that only some lines have, which are not."""
+
+
+def shared(results: Results, keep: Sequence[str]) -> tuple[NDArray[np.bool_], int, int]:
+    """The rows of the settings that every line has.
+
+    Returns
+    -------
+    tuple
+        (n,) a mask of rows; how many settings every line has; and how many only some have.
+    """
+    done, failed = results.finished()
+    _, line = _numbered(results, keep)
+    settings, setting = _numbered(results, [kind for kind in KINDS if kind not in keep])
+    # A line in a setting is one combination, so that rows need not be looked at.
+    finished = np.bincount(results.combination[done], minlength=len(line)) > 0
+    met = np.zeros(len(settings), np.bool_)
+    met[setting[numbered(results.combination[done | failed])[0]]] = True
+    having = np.bincount(setting[finished], minlength=len(settings))
+    common = (having == len(np.unique(line[finished]))) & (having > 0)
+    kept = common[setting[results.combination]]
+    return kept, int(common.sum()), int((met & ~common).sum())
+
+
+def pooled(results: Results, keep: Sequence[str]) -> Pooled:
+    """Average over all kinds but those that are kept.
+
+    If lines have no setting in common, each is averaged over its own: `settings` is 0 then, and
+    nobody should compare them.
+
+    Parameters
+    ----------
+    results
+        Rows, of attacks or of audits.
+    keep
+        The kinds whose labels lines differ in.
+    """
+    inside, count, left_out = shared(results, keep)
+    done, failed = results.finished()
+    rows = np.flatnonzero(done | failed)
+    lines, line_of = _numbered(results, keep)
+    groups = _Groups(line_of[results.combination[rows]], results.seeds[rows])
+    counted = (done & inside)[rows] if count else done[rows]
+    needed = np.full(len(groups), count) if count else _own(results, rows[counted], line_of, groups)
+    whole = np.bincount(groups.of[counted], minlength=len(groups)) == needed
+    whole &= needed > 0
+
+    def mean(name: str) -> NDArray[np.float64]:
+        found = groups.means(results.numbers(name)[rows], counted, needed)
+        return np.where(whole, found, np.nan)
+
+    made = Means(
+        combinations=lines,
+        combination=groups.line,
+        seeds=groups.seed,
+        statuses=np.where(whole, Status.DONE.value, Status.FAILED.value).tolist(),
+        seconds=groups.sums(results.seconds[rows]),
+        cells=[""] * len(groups),
+        reasons=_reasons(results, rows, groups, whole),
+        mean=mean,
+        known=tuple(results.names),
+    )
+    finished = [results.combinations[i] for i in numbered(results.combination[rows])[0].tolist()]
+    several = {kind for kind, labels in zip(KINDS, zip(*finished, strict=True), strict=False)
+               if len(set(labels)) > 1}  # fmt: skip
+    over = tuple(kind for kind in KINDS if kind in several and kind not in keep)
+    return Pooled(made, over, count, left_out)
+
+
+def _own(
+    results: Results, done: NDArray[np.intp], line_of: _Whole, groups: _Groups
+) -> NDArray[np.int64]:
+    """(groups,) how many settings the line of each group has."""
+    combinations = numbered(results.combination[done])[0]
+    counts = np.bincount(line_of[combinations], minlength=int(groups.line.max(initial=0)) + 1)
+    return np.asarray(counts[groups.line])
+
+
+def _numbered(results: Results, keep: Sequence[str]) -> tuple[list[Labels], _Whole]:
+    """Combinations with only the labels of some kinds, and which each combination becomes."""
+    seen: dict[Labels, int] = {}
+    which = [kind in keep for kind in KINDS]
+    kept = (
+        tuple(label if stays else "" for label, stays in zip(labels, which, strict=True))
+        for labels in results.combinations
+    )
+    numbers = np.array([seen.setdefault(labels, len(seen)) for labels in kept], np.int64)
+    return list(seen), numbers
+
+
+class _Groups:
+    """Rows of the same line and seed.
+
+    Parameters
+    ----------
+    line, seed
+        (rows,) of each row.
+    """
+
+    def __init__(self, line: _Whole, seed: _Whole) -> None:
+        seeds, place = numbered(seed)
+        width = max(len(seeds), 1)
+        found, self.of = numbered(line * width + place)
+        self.line, self.seed = found // width, seeds[found % width]
+
+    def __len__(self) -> int:
+        return len(self.line)
+
+    def sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """(groups,)."""
+        found = np.bincount(self.of, np.nan_to_num(values), minlength=len(self))
+        return found.astype(np.float64)
+
+    def means(
+        self, values: NDArray[np.float64], counted: NDArray[np.bool_], needed: _Whole
+    ) -> NDArray[np.float64]:
+        """(groups,) means of finite values; NaN unless a group has as many as it needs."""
+        fine = counted & np.isfinite(values)
+        sums = np.bincount(self.of[fine], values[fine], minlength=len(self))
+        counts = np.bincount(self.of[fine], minlength=len(self))
+        means = sums / np.maximum(counts, 1)
+        means[(counts != needed) | (counts == 0)] = np.nan
+        return means
+
+
+def _reasons(
+    results: Results, rows: NDArray[np.intp], groups: _Groups, whole: NDArray[np.bool_]
+) -> dict[int, str]:
+    """Why a line lacks a seed: why the first of its cells failed that did."""
+    found: dict[int, str] = {}
+    lacking = np.flatnonzero(~whole[groups.of])
+    for row, group in zip(rows[lacking].tolist(), groups.of[lacking].tolist(), strict=True):
+        if row in results.reasons:
+            found.setdefault(group, results.reasons[row])
+    for group in np.flatnonzero(~whole).tolist():
+        found.setdefault(group, "not every setting has been run at this seed")
+    return found
+
+
+__all__ = ["Pooled", "pooled"]

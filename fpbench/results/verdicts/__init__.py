@@ -1,0 +1,1 @@
+"""Whether rows say what a paper says."""

@@ -1,0 +1,82 @@
+"""What all verdicts on one statement say together: whether it holds, and under what conditions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import groupby
+
+from fpbench.matrix.statement import Expectation
+from fpbench.results.verdicts.verdicts import Outcome, Verdict
+
+
+class Standing(StrEnum):
+    """What became of a statement as a whole."""
+
+    HOLDS = "holds"
+    CONDITIONS = "holds under conditions"
+    FAILS = "does not hold"
+    UNDECIDED = "undecided"
+    NOT_RUN = "not run"
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A statement beside all verdicts on it, one for each data set and setting."""
+
+    expectation: Expectation
+    standing: Standing
+    """`holds` if all verdicts are matched; `holds under conditions` if some are, and others
+    deviate or are undecided; `does not hold` if none is matched and some deviate. What was not run
+    does not count."""
+    counts: dict[Outcome, int]
+    """How many verdicts of each outcome there are, but for those that were not run."""
+    least: float | None
+    """The least of our numbers; None if nothing was run."""
+    greatest: float | None
+    where: dict[Outcome, tuple[str, ...]]
+    """Of statements that hold under conditions: data sets and settings by outcome."""
+
+
+def judged(verdicts: Iterable[Verdict]) -> list[Judged]:
+    """Statements with their standing, in the order of their verdicts.
+
+    Parameters
+    ----------
+    verdicts
+        As `evaluate` gives them: those of one statement beside each other.
+    """
+    return [
+        _judged(expectation, list(mine))
+        for expectation, mine in groupby(verdicts, key=lambda verdict: verdict.expectation)
+    ]
+
+
+def _judged(expectation: Expectation, verdicts: list[Verdict]) -> Judged:
+    run = [verdict for verdict in verdicts if verdict.outcome is not Outcome.NOT_RUN]
+    counted = Counter(verdict.outcome for verdict in run)
+    counts = {outcome: counted[outcome] for outcome in Outcome if counted[outcome]}
+    standing = _standing(counts)
+    places: dict[Outcome, list[str]] = {}
+    for verdict in run if standing is Standing.CONDITIONS else ():
+        place = ", ".join(str(value) for value in verdict.per.values())
+        places.setdefault(verdict.outcome, []).append(place)
+    where = {outcome: tuple(places[outcome]) for outcome in Outcome if outcome in places}
+    means = [verdict.ours.mean for verdict in run if verdict.ours is not None]
+    least, greatest = (min(means), max(means)) if means else (None, None)
+    return Judged(expectation, standing, counts, least, greatest, where)
+
+
+def _standing(counts: dict[Outcome, int]) -> Standing:
+    if not counts:
+        return Standing.NOT_RUN
+    if set(counts) == {Outcome.MATCHED}:
+        return Standing.HOLDS
+    if Outcome.MATCHED in counts:
+        return Standing.CONDITIONS
+    return Standing.FAILS if Outcome.DEVIATES in counts else Standing.UNDECIDED
+
+
+__all__ = ["Judged", "Standing", "judged"]

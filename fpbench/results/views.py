@@ -1,0 +1,160 @@
+"""What a run says of attacks, of correctors, of defences, of mechanisms: rankings of some kinds.
+
+A view ranks the components of some kinds by their means over all settings of the others; defences
+are ranked by the strongest attack on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fpbench.base.errors import InputError, nearest
+from fpbench.matrix.ordering import ranked_by
+from fpbench.results.defences import defences
+from fpbench.results.ranking import (
+    Leaderboard,
+    board,
+    check_measured,
+    left_out,
+    parted,
+    rank,
+)
+from fpbench.results.rows.comparability import aspects
+from fpbench.results.rows.lines import Tallies
+from fpbench.results.rows.pooling import pooled
+from fpbench.results.rows.selection import chosen, everywhere, scopes, using
+from fpbench.store.results import Results
+
+
+@dataclass(frozen=True)
+class _View:
+    keep: tuple[str, ...]
+    needs: str
+    """A row that says nothing of this kind is not in the view."""
+
+
+_POOLED = {
+    "attacks": _View(("disclosure", "adversary", "corrector"), "adversary"),
+    "correctors": _View(("corrector",), "corrector"),
+    "mechanisms": _View(("mechanism", "policy"), "mechanism"),
+}
+_NAMED = 3
+"""More lines than these are counted, not named."""
+VIEWS = {
+    "combinations": "every combination of components",
+    "attacks": "disclosures, adversaries and correctors, by their means over learners",
+    "correctors": "correctors, by their means over what they correct",
+    "defences": "learners, by what the strongest attack gets out of them",
+    "mechanisms": "mechanisms and policies, by the error of audits with them",
+    "pareto": "learners that no other beats in accuracy, unfairness, leak and epsilon at once",
+}
+"""Views by name, and what they rank."""
+
+
+def check_view(name: str) -> None:
+    """Refuse a view that there is not.
+
+    Raises
+    ------
+    InputError
+        Names the nearest.
+    """
+    if name not in VIEWS:
+        raise InputError(f"unknown view {name!r}; {nearest(name, VIEWS)}")
+
+
+def view(
+    results: Results, name: str, rank_by: str, title: str = "", *, together: bool = False
+) -> list[Leaderboard]:
+    """The leaderboards of a view; none if the run has nothing of the kind.
+
+    Parameters
+    ----------
+    results
+        Rows of a run.
+    name
+        One of `VIEWS`, but for `pareto`, which ranks nothing.
+    rank_by
+        The measure to rank by, as of `rank`; defences are ranked by `leak` unless one of theirs is
+        named.
+    title
+        Title of the matrix.
+    together
+        Whether to rank together what is not comparable.
+
+    Raises
+    ------
+    InputError
+        If the view or the measure is unknown.
+    """
+    check_view(name)
+    if name == "combinations":
+        return rank(results, rank_by, title, together=together)
+    if name == "defences":
+        return defences(results, rank_by, title)
+    if name not in _POOLED:
+        raise InputError(f"the view {name!r} has no ranking")
+    return _pooled_view(results, name, rank_by, title, together=together)
+
+
+def _pooled_view(
+    results: Results, name: str, rank_by: str, title: str, *, together: bool
+) -> list[Leaderboard]:
+    wanted = _POOLED[name]
+    results = chosen(results, using(results, wanted.needs))
+    tally = Tallies(results)
+    lines = list(range(len(tally)))
+    if not lines:
+        return []
+    names = tally.names(lines)
+    by = ranked_by(rank_by, names)
+    boards = []
+    for apart, notes, mine in parted(tally, aspects(results, tally), lines, by, together=together):
+        part = chosen(results, np.isin(tally.line, mine))
+        overall, *own = scopes(part)
+        if own:  # a mean over all data sets compares lines that are there on all of them
+            rows, lacking = everywhere(overall[1], wanted.keep)
+            more = (*notes, *_lacking(lacking))
+            boards.append(_board(rows, name, wanted.keep, by, title, overall[0], apart, more))
+        for scope, rows in own or [overall]:
+            boards.append(_board(rows, name, wanted.keep, by, title, scope, apart, notes))
+    check_measured(rank_by, names, boards)
+    return [made for made in boards if made.lines]
+
+
+def _lacking(lines: Sequence[str]) -> list[str]:
+    if not lines:
+        return []
+    named = ", ".join(lines) if len(lines) <= _NAMED else f"{len(lines)} lines"
+    return [f"left out, as not run on every data set: {named}"]
+
+
+def _board(
+    rows: Results,
+    name: str,
+    keep: Sequence[str],
+    by: str,
+    title: str,
+    scope: str,
+    apart: tuple[str, ...],
+    notes: tuple[str, ...],
+) -> Leaderboard:
+    mean = pooled(rows, keep)
+    tally = Tallies(mean.results)
+    numbers = range(len(tally))
+    kinds = tuple(kind for kind in keep if any(tally.labels(i)[kind] for i in numbers))
+    over = f"means over {mean.settings} settings ({' x '.join(mean.kinds)})"
+    said = [over] if mean.settings > 1 else []
+    said += left_out(mean)
+    if not mean.settings:
+        said = ["nothing is ranked: lines have no setting in common, each mean is over its own"]
+    return board(
+        tally, numbers, kinds, by, title,
+        scope=scope, apart=apart, notes=(*notes, *said), view=name, unranked=not mean.settings,
+    )  # fmt: skip
+
+
+__all__ = ["VIEWS", "check_view", "view"]

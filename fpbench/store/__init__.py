@@ -1,0 +1,4 @@
+"""A run directory: written, read, merged, compared.
+
+Imports `base`, `components`, `matrix`.
+"""

@@ -1,0 +1,311 @@
+"""Connections to the files of stores, which may come from anybody.
+
+SQLite changes what it opens for reading, too: it rolls a journal back, and deletes the files that
+the journal names, wherever they are; it writes a log into the store, and an index beside the log.
+So nobody who reads has SQLite do any of this where the store lies. A store without a log is opened
+as one that cannot change; a store and its log are copied, and the copy is read.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from fpbench.base.files import STORE_BYTES, check_file, identify, open_file
+
+_LONGEST = 64 * 2**20
+"""Bytes of a text or of a row: more than any run writes."""
+_CACHE = 128 * 2**10
+"""KiB of a file that are held: the keys of a million cells come in no order."""
+_ATTEMPTS = 20
+"""Copies that are begun of a store that is written to meanwhile."""
+_HEAD = 32
+"""Bytes at the start of a log that are others each time it begins anew."""
+_CHUNK = 2**20
+_KEPT = "; what was committed is kept"
+_HINTS = {
+    sqlite3.SQLITE_FULL: f"{_KEPT}: make room, and run again",
+    sqlite3.SQLITE_IOERR: f"{_KEPT}: see that the disk is there and not full, and run again",
+    sqlite3.SQLITE_READONLY: f"{_KEPT}: choose a directory that can be written with --out",
+}
+
+
+def hint(error: sqlite3.Error) -> str:
+    """What to do about an error of writing, as the end of its message."""
+    return _HINTS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, "")
+
+
+class Reader(sqlite3.Connection):
+    """A connection that changes nothing: to a store as it lies there, or to a copy of it."""
+
+    _folder: tempfile.TemporaryDirectory[str] | None = None
+    """Where the copy is."""
+    _watched: Path | None = None
+    _seen: tuple[int, ...] = ()
+
+    def keep(self, folder: tempfile.TemporaryDirectory[str]) -> None:
+        """Have the folder of a copy removed with the connection."""
+        self._folder = folder
+
+    def watch(self, file: Path, status: os.stat_result) -> None:
+        """Notice if a file that is read as it lies there is written to."""
+        self._watched, self._seen = file, _state(status)
+
+    def check(self) -> None:
+        """Refuse what was read of a file that has been changed since it was opened.
+
+        Raises
+        ------
+        OSError
+            If it has.
+        """
+        if self._watched is not None and _state(os.stat(self._watched)) != self._seen:
+            why = "it was written to while it was read; read it again"
+            raise OSError(errno.EBUSY, why, str(self._watched))
+
+    def close(self) -> None:
+        """Close it; a copy is gone then."""
+        super().close()
+        if self._folder is not None:
+            self._folder.cleanup()
+
+
+def check_store(file: Path) -> None:
+    """Refuse a store that SQLite should not come near: whoever made it may have put traps there.
+
+    Raises
+    ------
+    OSError
+        If there is a journal beside it, which fpbench never writes; or if the store, its log or
+        the index of the log is no regular file of its own.
+    """
+    journal = beside(file, "-journal")
+    if os.path.lexists(journal):
+        why = (
+            "fpbench never writes such a file, and SQLite would obey it and delete the files that "
+            "it names; remove it if you know where it comes from"
+        )
+        raise OSError(errno.EINVAL, why, str(journal))
+    for each in (file, beside(file, "-wal"), beside(file, "-shm")):
+        if os.path.lexists(each):
+            check_file(each, most=STORE_BYTES)
+
+
+def connect_writer(file: Path) -> sqlite3.Connection:
+    """Open a store to write to it, or make one; only who has the lock of its directory may.
+
+    Raises
+    ------
+    OSError
+        If `check_store` refuses it.
+    sqlite3.Error
+        If it is no store.
+    """
+    check_store(file)
+    db = sqlite3.connect(f"{file.absolute().as_uri()}?mode=rwc", isolation_level=None, uri=True)
+    return _bound(db)
+
+
+def keep_log(db: sqlite3.Connection) -> None:
+    """Have what is committed written to a log beside the store, never to a journal.
+
+    Raises
+    ------
+    OSError
+        If the file system cannot hold a log.
+    """
+    if db.execute("PRAGMA journal_mode").fetchone() != ("wal",):
+        db.execute("PRAGMA journal_mode = MEMORY")  # the change itself would make a journal
+        if db.execute("PRAGMA journal_mode = WAL").fetchone() != ("wal",):
+            raise OSError(errno.ENOTSUP, "this file system cannot hold the log of a store")
+
+
+def connect_reader(file: Path, *, own: bool = False) -> sqlite3.Connection:
+    """Open a store to read what is committed at this moment; nothing is changed.
+
+    Parameters
+    ----------
+    file
+        The store.
+    own
+        Whether this process itself is writing to it. Then SQLite's own locks are used: to close
+        another descriptor of the file would take them away from the writer.
+
+    Raises
+    ------
+    OSError
+        If `check_store` refuses it, or it cannot be copied.
+    sqlite3.Error
+        If it is no store.
+    """
+    check_store(file)
+    if own:
+        return _bound(_open(file, "mode=ro"))
+    for _ in range(_ATTEMPTS):
+        found = _copied(file) if os.path.lexists(beside(file, "-wal")) else _in_place(file)
+        if found is not None:
+            return _bound(found)
+    raise OSError(errno.EBUSY, "it is written to faster than it can be copied", str(file))
+
+
+def _open(file: Path, how: str) -> Reader:
+    return sqlite3.connect(
+        f"{file.absolute().as_uri()}?{how}", isolation_level=None, uri=True, factory=Reader
+    )
+
+
+def _bound(db: sqlite3.Connection) -> sqlite3.Connection:
+    """A connection of which nothing is run, and no part of what it reads is without end."""
+    with _kept(db):
+        db.execute("PRAGMA trusted_schema = OFF")
+        db.execute("PRAGMA cell_size_check = ON")
+        db.execute(f"PRAGMA cache_size = -{_CACHE}")
+        db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST)
+    return db
+
+
+def _in_place(file: Path) -> Reader | None:
+    """A store that nobody writes to, as it lies there; None if somebody has begun to."""
+    descriptor = open_file(file, most=STORE_BYTES)
+    try:
+        status = os.fstat(descriptor)
+    finally:
+        os.close(descriptor)
+    db = _open(file, "mode=ro&immutable=1")
+    with _kept(db):
+        db.execute("PRAGMA schema_version")  # which opens the file
+        if _state(os.stat(file)) != _state(status) or os.path.lexists(beside(file, "-wal")):
+            db.close()
+            return None
+    db.watch(file, status)
+    return db
+
+
+def _copied(file: Path) -> Reader | None:
+    """A store and its log as they are at one moment, in a private folder; None if it was missed."""
+    folder = tempfile.TemporaryDirectory(prefix="fpbench-", ignore_cleanup_errors=True)
+    copy = Path(folder.name) / file.name
+    try:
+        if _copy_both(file, copy):
+            db = _open(copy, "mode=ro")
+            db.keep(folder)
+            return db
+    except BaseException:
+        folder.cleanup()
+        raise
+    folder.cleanup()
+    return None
+
+
+def _copy_both(file: Path, copy: Path) -> bool:
+    """Copy a store and its log; whether the two belong together.
+
+    Whoever writes changes no page of the store that is not in the log as well, until the log
+    begins anew. So a log that is copied after the store, and has not begun anew, repairs all that
+    was changed meanwhile; and SQLite takes of it what was committed as a whole.
+    """
+    with ExitStack() as stack:
+        try:
+            store = stack.enter_context(_stream(file))
+            log = stack.enter_context(_stream(beside(file, "-wal")))
+        except FileNotFoundError:  # who wrote has just closed it
+            return False
+        _check_room(copy.parent, store, log)
+        before = _generation(store, log)
+        _copy(store, copy)
+        _copy(log, beside(copy, "-wal"))
+        same = all(
+            _identity(os.fstat(stream.fileno())) == identify(each)
+            for stream, each in ((store, file), (log, beside(file, "-wal")))
+        )
+        return same and _generation(store, log) == before
+
+
+def _stream(file: Path) -> BinaryIO:
+    return os.fdopen(open_file(file, most=STORE_BYTES), "rb", buffering=0)
+
+
+def _generation(store: BinaryIO, log: BinaryIO) -> object:
+    """What changes when a log begins anew; of a log that is empty yet, when the store changes."""
+    log.seek(0)
+    return log.read(_HEAD) or _state(os.fstat(store.fileno()))
+
+
+def _copy(stream: BinaryIO, target: Path) -> None:
+    """Copy a file; its holes, which take no room and may have any size, stay holes."""
+    with target.open("wb") as copy:
+        for start, end in _filled(stream):
+            stream.seek(start)
+            copy.seek(start)
+            left = end - start
+            while left and (piece := stream.read(min(_CHUNK, left))):
+                left -= copy.write(piece)
+        copy.truncate(max(stream.seek(0, os.SEEK_END), copy.seek(0, os.SEEK_END)))
+
+
+def _filled(stream: BinaryIO) -> Iterator[tuple[int, int]]:
+    """The parts of a file that are no holes."""
+    if not hasattr(os, "SEEK_DATA"):  # Windows
+        yield 0, stream.seek(0, os.SEEK_END)
+        return
+    end = 0
+    while True:
+        try:
+            start = stream.seek(end, os.SEEK_DATA)
+        except OSError as error:
+            if error.errno == errno.ENXIO:  # there are no more
+                return
+            raise
+        end = stream.seek(start, os.SEEK_HOLE)
+        yield start, end
+
+
+def _check_room(folder: Path, *streams: BinaryIO) -> None:
+    needed = sum(os.fstat(stream.fileno()).st_size for stream in streams)
+    if needed > shutil.disk_usage(folder).free:
+        why = f"there is no room for a copy of {needed // _CHUNK:,} MiB; set TMPDIR to another disk"
+        raise OSError(errno.ENOSPC, why, str(folder))
+
+
+def _state(status: os.stat_result) -> tuple[int, ...]:
+    return *_identity(status), status.st_size, status.st_mtime_ns
+
+
+def _identity(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino
+
+
+def copied(db: sqlite3.Connection) -> sqlite3.Connection:
+    """A copy in a file that nobody else sees, and that is gone when it is closed."""
+    copy = sqlite3.connect("", isolation_level=None)
+    with _kept(copy):
+        db.backup(copy)
+    return copy
+
+
+def beside(file: Path, suffix: str) -> Path:
+    """A file that SQLite has beside a store: `-wal`, `-shm` or `-journal`."""
+    return file.with_name(f"{file.name}{suffix}")
+
+
+@contextmanager
+def _kept(db: sqlite3.Connection) -> Iterator[None]:
+    """Close it if it cannot be made what it is to be; otherwise it goes to whoever asked."""
+    try:
+        yield
+    except BaseException:
+        db.close()
+        raise
+
+
+__all__ = [
+    "Reader", "beside", "check_store", "connect_reader", "connect_writer", "copied", "hint",
+    "keep_log",
+]  # fmt: skip

@@ -1,0 +1,316 @@
+"""What differs between two runs: cells, measures, versions.
+
+Runs that the same kernels computed are compared to the last bit. Linear-algebra libraries choose
+their code by the processor, and another code adds up in another order: numbers of runs that other
+kernels computed are the same if they are within `TOLERANCE`. Rows that rest on a component that
+does not claim so much (`portable` is false in them) are then set apart: they are not comparable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fpbench.components.names import KINDS
+from fpbench.store.environment import same_kernels
+from fpbench.store.packing import PORTABLE, Bits, Kind, Kinds, same
+from fpbench.store.results import Results
+from fpbench.store.store import Store
+
+_Places = NDArray[np.intp]
+
+TOLERANCE = 1e-6
+"""How far numbers of two kernels may be apart: of those beyond 1, as a share of the larger one."""
+
+
+def near(one: Any, other: Any) -> bool:
+    """Whether two values are the same within `TOLERANCE`; of what is no float, whether equal."""
+    if type(one) is not float or type(other) is not float:
+        return same(one, other)
+    return bool(_near(np.array([one]), np.array([other]))[0])
+
+
+def _near(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.bool_]:
+    with np.errstate(invalid="ignore", over="ignore"):
+        scale = np.maximum(1.0, np.maximum(np.abs(one), np.abs(other)))
+        close = np.isfinite(scale) & (np.abs(one - other) <= TOLERANCE * scale)
+    return np.asarray(close | (one == other) | (np.isnan(one) & np.isnan(other)))
+
+
+@dataclass(frozen=True)
+class Change:
+    """A cell that says one thing in one run and another in the other."""
+
+    cell: str
+    """Its labels and seed."""
+    name: str
+    """The measure, or `status`."""
+    one: Any
+    other: Any
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How much cells differ in one measure."""
+
+    name: str
+    cells: int
+    """How many differ."""
+    largest: float | None
+    """Largest absolute difference; None where no pair of numbers differs."""
+    mean: float | None
+    """Mean difference, the other run less this one, of the cells that differ."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What differs between two runs."""
+
+    one: Path
+    other: Path
+    same_matrix: bool
+    environment: tuple[tuple[str, str, str], ...]
+    """What of the environments of the latest sessions differs: its name, and both values."""
+    exact: bool
+    """Whether the same kernels computed both, so that all is compared to the last bit."""
+    compared: int
+    """Cells that both have and that are done in both."""
+    incomparable: int
+    """Those of them that are not compared, as other kernels give other numbers."""
+    apart: tuple[Spread, ...]
+    """How far these are apart."""
+    other_code: int
+    """Cells of both whose keys differ: other code, data or versions made them."""
+    only_one: tuple[str, ...]
+    """Cells that only the first has."""
+    only_other: tuple[str, ...]
+    measures_only_one: tuple[str, ...]
+    """Measures that only rows of the first have."""
+    measures_only_other: tuple[str, ...]
+    statuses: tuple[Change, ...]
+    """Cells that became of another status."""
+    spreads: tuple[Spread, ...]
+    """Measures that differ, those in most cells first."""
+    changes: tuple[Change, ...]
+    """The values that differ, cell by cell."""
+
+    def __bool__(self) -> bool:
+        return bool(
+            self.only_one or self.only_other or self.measures_only_one or self.measures_only_other
+            or self.statuses or self.changes
+        )  # fmt: skip
+
+
+def diff(one: str | Path, other: str | Path, *, most: int = 1_000) -> Difference:
+    """Compare two runs, of the same matrix or of others.
+
+    Cells are the same if their labels and seeds are, whatever code made them. Measures are compared
+    to the last bit if the same kernels computed both runs, else within `TOLERANCE`; those that say
+    how long things took are not.
+
+    Parameters
+    ----------
+    one, other
+        Run directories.
+    most
+        How many changes of cells are told one by one; all are counted.
+
+    Raises
+    ------
+    StoreError
+        If a directory holds no run.
+    """
+    first, second = Path(one), Path(other)
+    with Store(first) as a, Store(second) as b:
+        environment = environment_changes(a.environment(), b.environment())
+        same_matrix = a.matrix == b.matrix
+        sessions = [*a.sessions(), *b.sessions()]
+        exact = same_kernels(session.environment for session in sessions)
+        pair = _Pair(a.results(), b.results(), exact)
+    spreads, changes, apart = pair.measures(most)
+    names, others = dict.fromkeys(pair.a.names), dict.fromkeys(pair.b.names)
+    return Difference(
+        one=first,
+        other=second,
+        same_matrix=same_matrix,
+        environment=environment,
+        exact=exact,
+        compared=len(pair.done[0]),
+        incomparable=int(np.count_nonzero(pair.incomparable)),
+        apart=apart,
+        other_code=pair.other_code(),
+        only_one=pair.lacking(0),
+        only_other=pair.lacking(1),
+        measures_only_one=tuple(name for name in names if name not in others),
+        measures_only_other=tuple(name for name in others if name not in names),
+        statuses=pair.statuses(),
+        spreads=spreads,
+        changes=changes,
+    )
+
+
+def environment_changes(
+    one: Mapping[str, Any], other: Mapping[str, Any]
+) -> tuple[tuple[str, str, str], ...]:
+    """What of two environments differs; `-` stands for what one of them lacks."""
+    a, b = dict(_flat(one)), dict(_flat(other))
+    return tuple(
+        (name, a.get(name, "-"), b.get(name, "-"))
+        for name in sorted(a.keys() | b.keys())
+        if a.get(name) != b.get(name)
+    )
+
+
+def _flat(environment: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
+    found = []
+    for name, value in environment.items():
+        if isinstance(value, Mapping):
+            found += _flat(value, f"{prefix}{name} ")
+        else:
+            said = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+            found.append((f"{prefix}{name}", said))
+    return found
+
+
+def is_time(name: str) -> bool:
+    """Whether a measure says how long something took, and so is never the same twice."""
+    return name == "seconds" or name.endswith("_seconds")
+
+
+def cell_name(labels: Mapping[str, str], seed: int) -> str:
+    """A cell as people are told of it: its labels and its seed."""
+    said = ", ".join(labels[kind] for kind in KINDS if labels.get(kind))
+    return f"{said}, seed {seed}"
+
+
+class _Pair:
+    """Two runs, and which rows of theirs are the same cell."""
+
+    def __init__(self, a: Results, b: Results, exact: bool) -> None:
+        self.a, self.b, self._exact = a, b, exact
+        labels = {labels: i for i, labels in enumerate(dict.fromkeys(
+            [*a.combinations, *b.combinations]))}  # fmt: skip
+        seeds = np.unique(np.concatenate([a.seeds, b.seeds]))
+        flat = []
+        for run in (a, b):
+            numbers = np.array([labels[each] for each in run.combinations], np.int64)
+            flat.append(
+                numbers[run.combination] * max(len(seeds), 1) + np.searchsorted(seeds, run.seeds)
+            )
+        _, first, second = np.intersect1d(flat[0], flat[1], return_indices=True)
+        order = np.argsort(first)  # as the first run has them
+        self.rows: list[_Places] = [first[order], second[order]]
+        both = a.finished()[0][self.rows[0]] & b.finished()[0][self.rows[1]]
+        self.done: list[_Places] = [rows[both] for rows in self.rows]
+        self.incomparable = np.zeros(len(self.done[0]), dtype=bool)
+        """Of the cells that are done in both, those that no other kernel computes alike."""
+        if not exact:
+            for run, rows in zip((a, b), self.done, strict=True):
+                if PORTABLE in run.names:
+                    said = run.kinds(PORTABLE)[rows] == Kind.BOOL
+                    self.incomparable |= said & (run.bits(PORTABLE)[rows] == 0)
+        texts = {text: i for i, text in enumerate(dict.fromkeys([*a.words, *b.words]))}
+        self._words = list(texts)
+        self._number = [
+            np.array([texts[text] for text in run.words] or [0], np.int64) for run in (a, b)
+        ]
+
+    def _cell(self, row: int) -> str:
+        return cell_name(self.a.labels(row), int(self.a.seeds[row]))
+
+    def lacking(self, which: int) -> tuple[str, ...]:
+        """Cells that only one of them has."""
+        run = (self.a, self.b)[which]
+        alone = np.setdiff1d(np.arange(len(run)), self.rows[which])
+        return tuple(cell_name(run.labels(i), int(run.seeds[i])) for i in alone.tolist())
+
+    def other_code(self) -> int:
+        """Cells that are done in both, by other code or with other data."""
+        pairs = zip(*(rows.tolist() for rows in self.done), strict=True)
+        return sum(self.a.cells[i] != self.b.cells[j] for i, j in pairs)
+
+    def statuses(self) -> tuple[Change, ...]:
+        """Cells that became of another status, and why they failed."""
+
+        def said(run: Results, row: int) -> str:
+            status = run.statuses[row] or "not run yet"
+            why = run.reasons.get(row)
+            return f"{status}: {why}" if why else status
+
+        pairs = zip(*(rows.tolist() for rows in self.rows), strict=True)
+        return tuple(
+            Change(self._cell(i), "status", said(self.a, i), said(self.b, j))
+            for i, j in pairs
+            if self.a.statuses[i] != self.b.statuses[j]
+        )
+
+    def measures(
+        self, most: int
+    ) -> tuple[tuple[Spread, ...], tuple[Change, ...], tuple[Spread, ...]]:
+        """How measures of cells that are done in both differ, and of those not comparable."""
+        spreads: list[Spread] = []
+        apart: list[Spread] = []
+        changes: list[Change] = []
+        both = set(self.b.names)
+        for name in self.a.names:
+            if is_time(name) or name not in both:
+                continue
+            places = self._different(name)
+            beyond = self.incomparable[places]
+            for chosen, told in ((places[~beyond], spreads), (places[beyond], apart)):
+                if len(chosen):
+                    told.append(self._spread(name, chosen))
+            changes += [self._change(name, int(i)) for i in places[~beyond][: most - len(changes)]]
+        by_cells = (
+            tuple(sorted(told, key=lambda spread: -spread.cells)) for told in (spreads, apart)
+        )
+        first, second = by_cells
+        return first, tuple(changes), second
+
+    def _spread(self, name: str, places: _Places) -> Spread:
+        """How far apart cells are in a measure."""
+        a, b = (
+            run.numbers(name)[rows[places]]
+            for run, rows in zip((self.a, self.b), self.done, strict=True)
+        )
+        with np.errstate(invalid="ignore", over="ignore"):  # of infinities, and of what is near
+            apart = b - a
+            apart = apart[~np.isnan(apart)]
+            known = len(apart) > 0
+            return Spread(
+                name, len(places), float(np.abs(apart).max()) if known else None,
+                float(apart.mean()) if known else None,
+            )  # fmt: skip
+
+    def _different(self, name: str) -> _Places:
+        (kinds, bits), (kinds_b, bits_b) = self._values(0, name), self._values(1, name)
+        different = (kinds != kinds_b) | (bits != bits_b)
+        if not self._exact:
+            floats = (kinds == Kind.FLOAT) & (kinds_b == Kind.FLOAT)
+            different &= ~(floats & _near(bits.view(np.float64), bits_b.view(np.float64)))
+        return np.flatnonzero(different)
+
+    def _values(self, which: int, name: str) -> tuple[Kinds, Bits]:
+        run, rows = (self.a, self.b)[which], self.done[which]
+        kinds, bits = run.kinds(name)[rows], run.bits(name)[rows]
+        texts = kinds >= Kind.WORD
+        bits[texts] = self._number[which][bits[texts]]
+        return kinds, bits
+
+    def _change(self, name: str, place: int) -> Change:
+        values = [
+            run.value(name, int(rows[place]))
+            for run, rows in zip((self.a, self.b), self.done, strict=True)
+        ]
+        return Change(self._cell(int(self.done[0][place])), name, *values)
+
+
+__all__ = [
+    "TOLERANCE", "Change", "Difference", "Spread", "cell_name", "diff", "environment_changes",
+    "is_time", "near",
+]  # fmt: skip

@@ -1,0 +1,111 @@
+"""What a run ran on: versions of everything that matters, machine, data."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections.abc import Iterable, Mapping
+from importlib.metadata import PackageNotFoundError, requires, version
+from typing import Any
+
+from fpbench.components.catalog import Catalog
+
+_KERNELS = ("machine", "blas", "simd", "solvers")
+_COMPUTING = ("numpy", "pandas", "scikit-learn")
+"""Packages with compiled code that adds up; scipy is among the solvers."""
+_SOLVERS = ("cplex", "docplex", "highspy", "pyomo", "ortools", "scipy")
+
+
+def describe_environment(data: Mapping[str, str], catalog: Catalog) -> dict[str, Any]:
+    """The environment of a run, as plain data.
+
+    Versions of Python, fpbench, its dependencies, the distributions whose plugins are installed
+    and the solvers; the platform; the linear-algebra libraries that numpy and scipy have loaded,
+    and for which kind of processor these compute; the instructions that numpy uses beyond those
+    that every processor has; the checksums in `data`, by file.
+    """
+    return {
+        "python": sys.version.split()[0],
+        "platform": platform.platform(),
+        "machine": platform.machine(),
+        "packages": _packages(catalog),
+        "solvers": {name: v for name in _SOLVERS if (v := _version(name))},
+        "blas": _blas(),
+        "simd": _simd(),
+        "data": dict(data),
+    }
+
+
+def same_kernels(environments: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether the same code computed everywhere, so that numbers are the same to the last bit.
+
+    The same machine type, linear algebra for the same kind of processor, instructions, and versions
+    of the libraries that compute. What does not say so is of no known kernel.
+    """
+    used = [_kernels(environment) for environment in environments]
+    return all(each is not None and each == used[0] for each in used)
+
+
+def _kernels(environment: Mapping[str, Any]) -> tuple[Any, ...] | None:
+    packages = environment.get("packages")
+    if not isinstance(packages, Mapping) or any(name not in environment for name in _KERNELS):
+        return None
+    return (
+        *(environment[name] for name in _KERNELS),
+        *(packages.get(name) for name in _COMPUTING),
+    )
+
+
+def extras() -> list[tuple[str, str]]:
+    """The extras of fpbench, and for each its version or the command that installs it."""
+    found = []
+    for extra, package in (
+        ("cp", "cplex"),
+        ("dask", "distributed"),
+        ("acs", "folktables"),
+        ("parquet", "pyarrow"),
+        ("serve", "fastapi"),
+        ("report", "plotly"),
+        ("figures", "matplotlib"),
+    ):
+        installed = _version(package)
+        said = f"{package} {installed}" if installed else f"pip install 'fpbench[{extra}]'"
+        found.append((extra, said))
+    return found
+
+
+def _packages(catalog: Catalog) -> dict[str, str]:
+    names = {"fpbench", *(entry.source.distribution for entry in catalog)}
+    for line in requires("fpbench") or []:
+        if "extra ==" not in line:
+            names.add("".join(c if c.isalnum() or c in "-_." else " " for c in line).split()[0])
+    return {name: v for name in sorted(names) if (v := _version(name))}
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _blas() -> list[str]:
+    # threadpoolctl reports what is loaded, and scipy brings a library of its own.
+    import numpy as np  # noqa: F401
+    import scipy.linalg  # noqa: F401
+    from threadpoolctl import threadpool_info
+
+    return sorted(
+        f"{info['internal_api']} {info.get('version') or '?'} {info.get('architecture') or '?'}"
+        for info in threadpool_info()
+        if info["user_api"] == "blas"
+    )
+
+
+def _simd() -> list[str]:
+    """Instructions that numpy chose to use, beyond those it was compiled for."""
+    import numpy as np
+
+    told = np.show_config(mode="dicts")
+    known = told.get("SIMD Extensions", {}) if isinstance(told, dict) else {}
+    return list(known.get("found", []))

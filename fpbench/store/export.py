@@ -1,0 +1,97 @@
+"""The rows of a run as files that other tools read."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fpbench.base.errors import InputError
+from fpbench.base.letters import plain
+from fpbench.store.results import Results
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+def write(results: Results, form: str, output: Path | None, *, long: bool) -> None:
+    """Write rows as `csv`, `parquet` or `jsonl`, to a file or to standard output.
+
+    Texts are written as they are, but in CSV on a terminal, which would obey some of their letters:
+    these are spelt out. JSON spells them out anyway.
+
+    Parameters
+    ----------
+    results
+        The rows.
+    form
+        The format.
+    output
+        The file; standard output if None, which Parquet refuses.
+    long
+        One row a measure (columns `measure` and `value`) instead of one a cell.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be written, Parquet has no file or no pyarrow, or rows that are not
+        `long` would be next to empty.
+    """
+    frame = _long(results) if long else results.frame()
+    try:
+        if form == "parquet":
+            _parquet(frame, output)
+        elif form == "csv":
+            shown = _spelt_out(frame) if output is None and sys.stdout.isatty() else frame
+            shown.to_csv(output or sys.stdout, index=False)
+        else:
+            frame.to_json(output or sys.stdout, orient="records", lines=True)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise InputError(
+            f"{output or 'standard output'}: cannot be written: {error.strerror or error}"
+        ) from error
+
+
+def _long(results: Results) -> DataFrame:
+    """One row a value; what is not there takes no room."""
+    import pandas as pd
+
+    fixed = results.fixed()
+    seconds = fixed.pop("seconds")
+    columns = {"seconds": (np.arange(len(results)), seconds)}
+    columns |= {name: results.column(name) for name in results.names}
+    rows = np.concatenate([rows for rows, _ in columns.values()])
+    values = [values for _, values in columns.values()]
+    if any(part.dtype == object for part in values):
+        values = [part.astype(object) for part in values]
+    frame = pd.DataFrame(fixed).take(rows)
+    frame["measure"] = [name for name, (mine, _) in columns.items() for _ in mine]
+    frame["value"] = np.concatenate(values)
+    return frame.dropna(subset="value")
+
+
+def _spelt_out(frame: DataFrame) -> DataFrame:
+    def spell(value: Any) -> Any:
+        return plain(value) if isinstance(value, str) else value
+
+    texts = [name for name in frame if frame[name].dtype.kind not in "biuf"]
+    shown = frame.copy(deep=False)
+    for name in texts:
+        shown[name] = frame[name].map(spell)
+    return shown.rename(columns=spell)
+
+
+def _parquet(frame: DataFrame, output: Path | None) -> None:
+    if output is None:
+        raise InputError("Parquet is binary: name a file with --output")
+    # A long export holds numbers and words in one column, which Parquet has no type for.
+    if "value" in frame:
+        frame = frame.assign(value=frame["value"].astype(str))
+    try:
+        frame.to_parquet(output, index=False)
+    except ImportError as error:
+        raise InputError("Parquet needs pyarrow: pip install 'fpbench[parquet]'") from error

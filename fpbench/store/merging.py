@@ -1,0 +1,238 @@
+"""Runs of one matrix from many machines, as one run. Nothing is chosen in silence."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fpbench.base.errors import StoreError
+from fpbench.base.files import read_matrix
+from fpbench.components.names import Status
+from fpbench.matrix.plan import Cell
+from fpbench.store.differences import cell_name, is_time
+from fpbench.store.packing import same
+from fpbench.store.store import Record, Session, Store
+
+_SHOWN = 10
+"""Conflicts that are named; all are counted."""
+
+_Place = tuple[tuple[tuple[str, str], ...], int]
+"""Labels and seed of a cell."""
+
+
+@dataclass(frozen=True)
+class Merged:
+    """What a merge gave."""
+
+    path: Path
+    counts: Mapping[str, int]
+    """Cells by status; those that were not run yet under the empty text."""
+    sessions: int
+
+
+def merge(runs: Sequence[str | Path], out: str | Path) -> Merged:
+    """Put runs of one matrix together: other seeds, or other cells, from many machines.
+
+    Of a cell that one run did and another skipped, or failed at, what was done counts. The parts
+    stay as they are.
+
+    Parameters
+    ----------
+    runs
+        Two or more run directories.
+    out
+        Where to: a directory that is not there yet, or is empty.
+
+    Raises
+    ------
+    StoreError
+        If they are not runs of one matrix, or conflict: the same cell was made by other code or
+        data, or measured otherwise. Every conflict is counted, the first ten are named, and nothing
+        is written.
+    """
+    paths, target = [Path(run) for run in runs], Path(out)
+    if len(paths) < 2:
+        raise StoreError("merge needs two runs or more")
+    twice = [path for path, n in Counter(p.resolve() for p in paths).items() if n > 1]
+    if twice:
+        raise StoreError(f"{twice[0]}: is named twice")
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise StoreError(f"{target}: is there already; name a new directory with --out")
+    with ExitStack() as stack:
+        stores = [stack.enter_context(Store(path)) for path in paths]
+        _check_same(stores)
+        merger = _Merger(stores)
+        part = _new_directory(target)
+        try:
+            merged = merger.write(part, target)
+            if target.exists():
+                target.rmdir()
+            part.rename(target)
+        except BaseException:
+            shutil.rmtree(part, ignore_errors=True)
+            raise
+    return merged
+
+
+def _new_directory(target: Path) -> Path:
+    """Beside the target, so that a merge that fails or is killed leaves no half a run there."""
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        part = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+        part.chmod(0o755)
+    except OSError as error:
+        raise StoreError(f"{target}: cannot be written: {error.strerror or error}") from error
+    return part
+
+
+def _check_same(stores: Sequence[Store]) -> None:
+    first = stores[0]
+    for store in stores:
+        if store.matrix != first.matrix or store.matrix is None:
+            one, other = (f" ({s.title!r})" if s.title else "" for s in (store, first))
+            raise StoreError(
+                f"{store.directory}: is of another matrix{one} than {first.directory}{other}"
+            )
+
+
+class _Merger:
+    def __init__(self, stores: Sequence[Store]) -> None:
+        self._stores = stores
+        self._conflicts: list[str] = []
+        self._count = 0
+        self._cells: dict[_Place, tuple[Cell, int]] = {}
+        self._done: dict[str, tuple[int, bytes]] = {}
+        """Of cells that several runs have done: the first of them, and what it measured."""
+
+    def write(self, directory: Path, target: Path) -> Merged:
+        """Write all of it; the caller puts it in its place."""
+        first = self._stores[0]
+        matrix = read_matrix(first.directory)
+        for number, store in enumerate(self._stores):
+            for cell in store.cells():
+                self._plan(cell, number)
+        with Store(directory, create=True) as store:
+            with store.writing():
+                store.plan(first.about(), self._in_order())
+                sessions = self._sessions(store)
+                self._results(store, sessions)
+                self._check()
+            for source in self._stores:
+                store.add_timings(source.spent())
+            latest = store.environment()
+            store.write("environment.json", json.dumps(latest, indent=2) + "\n")
+            counts = Counter(store.results(keys=False).statuses)
+            if matrix is not None:
+                store.write(matrix[0].name, matrix[1])
+        return Merged(target, dict(counts), len(sessions))
+
+    def _plan(self, cell: Cell, number: int) -> None:
+        place = tuple(sorted(cell.labels.items())), cell.seed
+        known, other = self._cells.setdefault(place, (cell, number))
+        if cell.reason is None and known.reason is not None:
+            self._cells[place] = cell, number  # what can be run here is not skipped
+        elif cell.reason is None and known.key != cell.key:
+            self._conflict(cell, "made by other code, data or versions", other, number)
+
+    def _in_order(self) -> Iterator[Cell]:
+        """As a plan has them: combinations in the order of the first run, seeds ascending."""
+        order: dict[Any, list[Cell]] = {}
+        for (labels, _), (cell, _) in self._cells.items():
+            order.setdefault(labels, []).append(cell)
+        for cells in order.values():
+            yield from sorted(cells, key=lambda cell: cell.seed)
+
+    def _sessions(self, store: Store) -> dict[tuple[int, int], int]:
+        """The sessions of all runs, the latest last: their new numbers."""
+        found: list[tuple[float, int, Session]] = [
+            (session.started, number, session)
+            for number, source in enumerate(self._stores)
+            for session in source.sessions()
+        ]
+        return {
+            (number, session.number): store.add_session(session.started, session.environment)
+            for _, number, session in sorted(found, key=lambda each: each[:2])
+        }
+
+    def _results(self, store: Store, sessions: dict[tuple[int, int], int]) -> None:
+        """The results of all runs: of each cell what was done, or else how it failed first."""
+        often = Counter(key for source in self._stores for key in source.done())
+        failed: dict[str, Record] = {}
+        with store.pages() as pages:
+            for number, source in enumerate(self._stores):
+                for record in source.records():
+                    session = sessions.get((number, record.session))
+                    if session is None:
+                        raise StoreError(
+                            f"{source.directory}: cell {record.key} is of session no. "
+                            f"{record.session}, which is not there"
+                        )
+                    if record.status is not Status.DONE:
+                        if not often[record.key]:
+                            failed.setdefault(record.key, record._replace(session=session))
+                    elif often[record.key] == 1 or self._is_first(record, number):
+                        pages.add(record.key, session, record.seconds, record.measures)
+        for record in failed.values():
+            store.put(record)
+
+    def _is_first(self, record: Record, number: int) -> bool:
+        """Whether no earlier run did a cell that several have done."""
+        digest = _digest(record)
+        other, known = self._done.setdefault(record.key, (number, digest))
+        if digest != known:
+            self._differ(record, other, number)
+        return other == number
+
+    def _differ(self, record: Record, other: int, number: int) -> None:
+        """Two runs measured the same cell, and not the same."""
+        self._count += 1
+        if len(self._conflicts) >= _SHOWN:
+            return
+        cell = next((c for c, _ in self._cells.values() if c.key == record.key), None)
+        named = cell_name(cell.labels, cell.seed) if cell else f"cell {record.key}"
+        theirs = next(r for r in self._stores[other].records() if r.key == record.key)
+        for name in dict.fromkeys([*theirs.measures, *record.measures]):
+            one, two = theirs.measures.get(name), record.measures.get(name)
+            if not is_time(name) and not same(one, two):
+                where = self._stores[other].directory, self._stores[number].directory
+                said = f"{name} is {one!r} in {where[0]} and {two!r} in {where[1]}"
+                self._conflicts.append(f"{named}: {said}")
+                return
+        self._conflicts.append(f"{named}: other names of measures")
+
+    def _conflict(self, cell: Cell, why: str, other: int, number: int) -> None:
+        self._count += 1
+        if len(self._conflicts) < _SHOWN:
+            where = f"{self._stores[other].directory} and {self._stores[number].directory}"
+            self._conflicts.append(f"{cell_name(cell.labels, cell.seed)}: {why} in {where}")
+
+    def _check(self) -> None:
+        if self._count:
+            more = self._count - len(self._conflicts)
+            lines = [*self._conflicts, *([f"and {more} more"] if more else [])]
+            cells = "1 cell is" if self._count == 1 else f"{self._count} cells are"
+            raise StoreError(
+                f"cannot be merged: {cells} not the same in all runs (`fpbench diff` shows more):"
+                + "".join(f"\n  {line}" for line in lines)
+            )
+
+
+def _digest(record: Record) -> bytes:
+    """What is the same if and only if two cells measured the same, to the last bit."""
+    plain = sorted(
+        (name, type(value).__name__, repr(value))
+        for name, value in record.measures.items()
+        if not is_time(name)
+    )
+    return hashlib.blake2b(repr(plain).encode(), digest_size=16).digest()
+
+
+__all__ = ["Merged", "merge"]

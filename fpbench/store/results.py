@@ -1,0 +1,328 @@
+"""The rows of a run as columns: a million of them are read, compared and ranked at once.
+
+What a cell measured lies in *blocks*: the cells of one layout, one line of values for each of its
+names. Of names that few cells have nothing is held for the others.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fpbench.base.errors import InputError
+from fpbench.components.names import KINDS, Status
+from fpbench.store import packing
+from fpbench.store.packing import Bits, Kind, Kinds
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+_MOST_PLACES = 10_000_000
+_MOST_EMPTY = 100
+"""Places of a table for each that holds a value, if it is larger than that."""
+Rows = NDArray[np.intp]
+"""Positions of rows."""
+Labels = tuple[str, ...]
+"""A label for every kind, in the order of `KINDS`; empty where the kind is not used."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """What the cells of one layout measured."""
+
+    names: tuple[str, ...]
+    rows: Rows
+    """Which rows they are."""
+    kinds: Kinds
+    """(names, rows)."""
+    bits: Bits
+    """(names, rows)."""
+
+    @cached_property
+    def place(self) -> Mapping[str, int]:
+        """The line of each name."""
+        return {name: i for i, name in enumerate(self.names)}
+
+
+@dataclass(frozen=True)
+class Results:
+    """Rows of a run, in the order of its plan."""
+
+    combinations: Sequence[Labels]
+    """The combinations of components that there are."""
+    combination: NDArray[np.int64]
+    """(n,) which of them each row is."""
+    seeds: NDArray[np.int64]
+    """(n,)."""
+    statuses: Sequence[str]
+    """n of `done`, `failed` and `skipped`; empty where a cell has not been run yet."""
+    seconds: NDArray[np.float64]
+    """(n,) how long each took; NaN where that is not known."""
+    cells: Sequence[str]
+    """The n keys; empty texts if they were not asked for."""
+    reasons: Mapping[int, str]
+    """Why rows were skipped or failed, by position."""
+    blocks: Sequence[Block] = ()
+    words: Sequence[str] = field(default=(), repr=False)
+    """The texts that measures are numbers of."""
+
+    def __len__(self) -> int:
+        return len(self.seeds)
+
+    @classmethod
+    def of(cls, rows: Iterable[Mapping[str, Any]]) -> Results:
+        """The same from dictionaries, one a row; what a row lacks is empty."""
+        rows = list(rows)
+        combinations: dict[Labels, int] = {}
+        words: dict[str, int] = {}
+        layouts: dict[tuple[str, ...], tuple[list[int], list[bytes]]] = {}
+        chosen = []
+        for i, row in enumerate(rows):
+            labels = tuple(row.get(kind, "") for kind in KINDS)
+            chosen.append(combinations.setdefault(labels, len(combinations)))
+            measures = {name: value for name, value in row.items() if name not in packing.FIXED}
+            positions, blobs = layouts.setdefault(tuple(measures), ([], []))
+            positions.append(i)
+            blobs.append(packing.pack(measures, lambda text: words.setdefault(text, len(words))))
+        return cls(
+            combinations=list(combinations),
+            combination=np.array(chosen, np.int64),
+            seeds=np.array([row.get("seed", 0) for row in rows], np.int64),
+            statuses=[row.get("status", "") for row in rows],
+            seconds=_floats(row.get("seconds") for row in rows),
+            cells=[row.get("cell", "") for row in rows],
+            reasons={i: row["reason"] for i, row in enumerate(rows) if row.get("reason")},
+            blocks=[
+                Block(names, np.array(positions), *packing.split(blobs, len(names)))
+                for names, (positions, blobs) in layouts.items()
+            ],
+            words=list(words),
+        )
+
+    @cached_property
+    def names(self) -> list[str]:
+        """Names of the measures, in the order in which rows first have them."""
+        order = sorted(range(len(self.blocks)), key=lambda i: (self._first(i), i))
+        return list(dict.fromkeys(name for i in order for name in self.blocks[i].names))
+
+    def _first(self, block: int) -> int:
+        rows = self.blocks[block].rows
+        return int(rows.min()) if len(rows) else len(self)
+
+    def numbers(self, name: str) -> NDArray[np.float64]:
+        """(n,) a measure, or `seconds`; NaN where there is no number."""
+        if name == "seconds":
+            return self.seconds
+        found = np.full(len(self), np.nan)
+        for block, i in self._having(name):
+            found[block.rows] = packing.numbers(block.kinds[i], block.bits[i], self.word)
+        return found
+
+    def measured(self, name: str, among: NDArray[np.bool_]) -> bool:
+        """Whether some of these rows have a finite number of a measure, or of `seconds`."""
+        if name == "seconds":
+            return bool(np.isfinite(self.seconds[among]).any())
+        return any(
+            (np.isfinite(packing.numbers(block.kinds[i], block.bits[i], self.word))
+             & among[block.rows]).any()
+            for block, i in self._having(name)
+        )  # fmt: skip
+
+    def kinds(self, name: str) -> Kinds:
+        """(n,) what the values of a measure are; `NONE` where it is not there."""
+        found = np.zeros(len(self), np.uint8)
+        for block, i in self._having(name):
+            found[block.rows] = block.kinds[i]
+        return found
+
+    def bits(self, name: str) -> Bits:
+        """(n,) the eight bytes of the values of a measure; 0 where it is not there."""
+        found = np.zeros(len(self), np.int64)
+        for block, i in self._having(name):
+            found[block.rows] = block.bits[i]
+        return found
+
+    def value(self, name: str, row: int) -> Any:
+        """A measure of one row; None where it is not there."""
+        found = None
+        for block, i in self._having(name):
+            for at in np.flatnonzero(block.rows == row):
+                part = slice(at, at + 1)
+                (found,) = packing.values(block.kinds[i][part], block.bits[i][part], self.word)
+        return found
+
+    def has(self, name: str) -> NDArray[np.bool_]:
+        """(n,) whether rows have a measure, be it None."""
+        found = np.zeros(len(self), np.bool_)
+        for block, _ in self._having(name):
+            found[block.rows] = True
+        return found
+
+    def texts(self, name: str) -> tuple[Rows, NDArray[np.int64]]:
+        """The rows in which a measure is a text, and the numbers of these words."""
+        rows, numbers = [np.zeros(0, np.intp)], [np.zeros(0, np.int64)]
+        for block, i in self._having(name):
+            said = block.kinds[i] == Kind.WORD
+            rows.append(block.rows[said])
+            numbers.append(block.bits[i][said])
+        return np.concatenate(rows), np.concatenate(numbers)
+
+    def _having(self, name: str) -> Sequence[tuple[Block, int]]:
+        return self._places.get(name, ())
+
+    @cached_property
+    def _places(self) -> Mapping[str, Sequence[tuple[Block, int]]]:
+        """The blocks that have each name, and its line there: there may be many of both."""
+        found: dict[str, list[tuple[Block, int]]] = {}
+        for block in self.blocks:
+            for place, name in enumerate(block.names):
+                found.setdefault(name, []).append((block, place))
+        return found
+
+    def word(self, number: int) -> str:
+        """A text that measures are a number of.
+
+        Raises
+        ------
+        ValueError
+            If there is none of this number.
+        """
+        if not 0 <= number < len(self.words):
+            raise ValueError(f"a measure that is word no. {number} of {len(self.words)}")
+        return self.words[number]
+
+    def without(self, names: Set[str]) -> Results:
+        """The same without some measures."""
+        if not any(names & block.place.keys() for block in self.blocks):
+            return self
+        blocks = []
+        for block in self.blocks:
+            kept = [i for i, name in enumerate(block.names) if name not in names]
+            left = tuple(block.names[i] for i in kept)
+            blocks.append(Block(left, block.rows, block.kinds[kept], block.bits[kept]))
+        return replace(self, blocks=blocks)
+
+    def beside(self, rows: Rows, measures: Mapping[str, object]) -> Results:
+        """The same with more measures of some rows; what is NaN becomes None."""
+        if not len(rows):
+            return self
+        found = np.array(list(measures.values()), np.float64)
+        kinds = np.where(np.isnan(found), Kind.NONE, Kind.FLOAT).astype(np.uint8)
+        block = Block(tuple(measures), rows, kinds, found.view(np.int64))
+        made = replace(self, blocks=[*self.blocks, block])
+        made.__dict__["_finished"] = self._finished  # the same rows
+        return made
+
+    def labels(self, row: int) -> dict[str, str]:
+        """The label of each kind that a row combines."""
+        return dict(zip(KINDS, self.combinations[self.combination[row]], strict=True))
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One dictionary a row.
+
+        `cell`, a label for every kind (empty where not used), `seed`, `status`, `reason`,
+        `seconds`, then the measures.
+        """
+        seeds, seconds = self.seeds.tolist(), self.seconds.tolist()
+        found: list[dict[str, Any]] = [
+            {
+                "cell": cell,
+                **self.labels(i),
+                "seed": seeds[i],
+                "status": self.statuses[i],
+                "reason": self.reasons.get(i),
+                "seconds": None if seconds[i] != seconds[i] else seconds[i],
+            }
+            for i, cell in enumerate(self.cells)
+        ]
+        for block in self.blocks:
+            columns = [packing.values(block.kinds[i], block.bits[i], self.word)
+                       for i in range(len(block.names))]  # fmt: skip
+            for row, *values in zip(block.rows.tolist(), *columns, strict=True):
+                found[row].update(zip(block.names, values, strict=True))
+        return found
+
+    def frame(self) -> DataFrame:
+        """The rows: labels, seed, status, reason, seconds, and one column a measure.
+
+        Raises
+        ------
+        InputError
+            If next to all of it would be empty: measures are many, and most rows have few.
+        """
+        import pandas as pd
+
+        places = len(self) * len(self.names)
+        values = sum(block.kinds.size for block in self.blocks)
+        if places > max(_MOST_PLACES, _MOST_EMPTY * values):
+            raise InputError(
+                f"a table of {len(self):,} rows and {len(self.names):,} measures would have "
+                f"{values:,} values in {places:,} places; export with --long, or take rows()"
+            )
+        return pd.DataFrame(self.fixed() | {name: self._column(name) for name in self.names})
+
+    def fixed(self) -> dict[str, Any]:
+        """The columns that every run has."""
+        labels = np.array(self.combinations, object).reshape(-1, len(KINDS))
+        columns: dict[str, Any] = {"cell": list(self.cells)}
+        for i, kind in enumerate(KINDS):
+            columns[kind] = labels[self.combination, i].tolist()
+        columns |= {
+            "seed": self.seeds,
+            "status": list(self.statuses),
+            "reason": [self.reasons.get(i) for i in range(len(self))],
+            "seconds": self.seconds,
+        }
+        return columns
+
+    def _column(self, name: str) -> Any:
+        """A measure as pandas holds it; NaN where it is not there."""
+        rows, values = self.column(name)
+        if values.dtype == np.int64:
+            return values
+        found = np.full(len(self), np.nan, values.dtype)
+        found[rows] = values
+        return found.tolist() if values.dtype == object else found  # pandas knows what they are
+
+    def column(self, name: str) -> tuple[Rows, NDArray[Any]]:
+        """The rows that have a measure, ascending, and its values as pandas holds them.
+
+        Whole numbers stay whole where every row has one.
+        """
+        having = self._having(name)
+        rows = np.concatenate([block.rows for block, _ in having])
+        kinds = np.concatenate([block.kinds[i] for block, i in having])
+        bits = np.concatenate([block.bits[i] for block, i in having])
+        rows, first = np.unique(rows[::-1], return_index=True)  # of a row twice, what came last
+        kinds, bits = kinds[::-1][first], bits[::-1][first]
+        present = set(np.unique(kinds).tolist())
+        if present == {Kind.INT} and len(rows) == len(self):
+            return rows, bits
+        if present <= {Kind.FLOAT, Kind.INT, Kind.NONE} and present != {Kind.NONE}:
+            return rows, packing.numbers(kinds, bits, self.word)
+        values = np.empty(len(rows), object)
+        values[:] = packing.values(kinds, bits, self.word)
+        return rows, values
+
+    def finished(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """(n,) which rows are done, and which failed."""
+        return self._finished
+
+    @cached_property
+    def _finished(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        numbers = defaultdict(int, {Status.DONE.value: 1, Status.FAILED.value: 2})
+        found = np.fromiter(map(numbers.__getitem__, self.statuses), np.uint8, len(self))
+        return found == 1, found == 2
+
+
+def _floats(given: Iterable[float | None]) -> NDArray[np.float64]:
+    return np.array([np.nan if value is None else value for value in given], np.float64)
+
+
+__all__ = ["Block", "Labels", "Results", "Rows"]

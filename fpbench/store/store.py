@@ -1,0 +1,218 @@
+"""The run store: one SQLite file in a run directory. A finished cell is committed, then counted.
+
+A run directory holds the matrix (as it was given), `environment.json` (of the latest session),
+`store.sqlite` and `store.lock`. Rows are data: numbers and text, never pickles.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from fpbench.base.errors import StoreError
+from fpbench.base.files import write_file
+from fpbench.components.names import Status
+from fpbench.components.records import Measures
+from fpbench.matrix.plan import Cell
+from fpbench.store.access import OpenStore
+from fpbench.store.locks import STORE
+from fpbench.store.reading import (
+    Record,
+    Session,
+    read_cells,
+    read_done,
+    read_records,
+    read_results,
+    read_sessions,
+)
+from fpbench.store.results import Results
+from fpbench.store.writing import PAGE, Pages, number, packed, storable, write_pages, write_plan
+
+
+class Store(OpenStore):
+    """A run on disk.
+
+    Parameters
+    ----------
+    directory
+        The run directory.
+    create
+        Whether to write to it, and to make one if there is none. Only one process may, at a time;
+        a store of an earlier version is brought to this one. Without it nothing is ever written,
+        and what is read is what had been committed when it was opened.
+
+    Raises
+    ------
+    StoreError
+        If the directory holds no run, or one that cannot be used, or another run is writing to it.
+    """
+
+    @property
+    def matrix(self) -> str | None:
+        """Canonical JSON of the matrix that made this run; None if it is new."""
+        return self.about().get("matrix")
+
+    @property
+    def title(self) -> str:
+        """Title of the matrix."""
+        return self.about().get("title", "")
+
+    @property
+    def rank_by(self) -> str:
+        """The measure that its leaderboard ranks by."""
+        return self.about().get("rank_by", "gain")
+
+    def about(self) -> dict[str, str]:
+        """What `begin` was told of the matrix."""
+        found = self._read("SELECT name, value FROM about")
+        return {str(name): str(value) for name, value in found}
+
+    def write(self, name: str, content: str | bytes) -> None:
+        """Write a file beside the store, whole or not at all."""
+        self.check_there()
+        write_file(self.directory / name, content)
+
+    def begin(
+        self, about: Mapping[str, str], environment: Mapping[str, Any], cells: Iterable[Cell]
+    ) -> int:
+        """Start a session: write down what is planned. Results that are here stay.
+
+        Returns
+        -------
+        int
+            The session, which results are recorded under.
+        """
+        with self.writing():
+            self.plan(about, cells)
+            return self.add_session(time.time(), environment)
+
+    def plan(self, about: Mapping[str, str], cells: Iterable[Cell]) -> None:
+        """Write down what is planned; within a transaction."""
+        rows = ((c.key, json.dumps(dict(c.labels)), c.seed, c.reason) for c in cells)
+        write_plan(self._open, rows)
+        said = [(name, storable(value)) for name, value in about.items()]
+        self._open.executemany("INSERT OR REPLACE INTO about VALUES (?, ?)", said)
+
+    def add_session(self, started: float, environment: Mapping[str, Any]) -> int:
+        """Write down a session; within a transaction."""
+        cursor = self._open.execute(
+            "INSERT INTO session (started, environment) VALUES (?, ?)",
+            (started, json.dumps(environment)),
+        )
+        assert cursor.lastrowid is not None
+        return cursor.lastrowid
+
+    def done(self) -> set[str]:
+        """Keys of the cells that are done; failed ones are tried again."""
+        with self._reading():
+            return read_done(self._open)
+
+    def add(
+        self,
+        session: int,
+        key: str,
+        status: Status,
+        seconds: float,
+        measures: Measures,
+        reason: str | None = None,
+        trace: str | None = None,
+    ) -> None:
+        """Commit the result of one cell.
+
+        Raises
+        ------
+        StoreError
+            If it cannot be written; nothing of it is, then.
+        PluginError
+            If a measure is neither a number, nor a text, nor None.
+        """
+        with self.writing():
+            self.put(Record(key, session, status, seconds, measures, reason, trace))
+        self._loose += 1
+        if self._loose >= PAGE:
+            with self.writing():
+                self.tidy()
+
+    def put(self, record: Record) -> None:
+        """Write down a result, instead of an earlier one of this cell; within a transaction."""
+        key, session, status, seconds, measures, *said = record
+        layout, data = packed(self._open, measures)
+        texts = (None if text is None else storable(text) for text in said)
+        place = number(self._open, "known", "key", key)
+        row = (place, session, status.value, seconds, layout, data, *texts)
+        self._open.execute("INSERT OR REPLACE INTO result VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+
+    def pages(self) -> Pages:
+        """To write many results of cells that have none yet; within a transaction."""
+        return Pages(self._open)
+
+    def tidy(self) -> None:
+        """Collect what is final in pages, which are read at once; within a transaction."""
+        try:
+            write_pages(self._open)
+        except (ValueError, TypeError, LookupError) as error:  # of a run that somebody changed
+            raise StoreError(f"{self.directory / STORE}: cannot be read: {error}") from error
+        self._loose = 0
+
+    def add_timings(self, timings: Mapping[tuple[str, str], tuple[int, float]]) -> None:
+        """Add to the number and seconds of steps done, by action and component."""
+        rows = [(*name, count, seconds) for name, (count, seconds) in timings.items()]
+        with self.writing():
+            self._open.executemany(
+                "INSERT INTO timing VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
+                "count = count + excluded.count, seconds = seconds + excluded.seconds",
+                rows,
+            )
+
+    def timings(self) -> dict[tuple[str, str], float]:
+        """Mean seconds of a step, by action and component."""
+        return {name: seconds / count for name, (count, seconds) in self.spent().items()}
+
+    def spent(self) -> dict[tuple[str, str], tuple[int, float]]:
+        """Number and seconds of steps done, by action and component."""
+        found = self._read("SELECT action, component, count, seconds FROM timing WHERE count > 0")
+        return {(action, name): (count, seconds) for action, name, count, seconds in found}
+
+    def results(self, *, keys: bool = True) -> Results:
+        """The rows of the cells that are planned, in the order of the plan.
+
+        A cell that is neither done, failed nor skipped yet has an empty status. Who needs no keys
+        is served sooner.
+        """
+        with self._reading():
+            return read_results(self._open, keys=keys)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The same as dictionaries; see `Results.rows`."""
+        return self.results().rows()
+
+    def cells(self) -> Iterator[Cell]:
+        """The cells that are planned, in the order of the plan."""
+        with self._reading():
+            yield from read_cells(self._open)
+
+    def records(self) -> Iterator[Record]:
+        """All results, those of cells that are not planned any more included."""
+        with self._reading():
+            yield from read_records(self._open)
+
+    def sessions(self) -> list[Session]:
+        """Its sessions, the latest last."""
+        with self._reading():
+            return read_sessions(self._open)
+
+    def environment(self) -> dict[str, Any]:
+        """The environment of the latest session."""
+        sessions = self.sessions()
+        return sessions[-1].environment if sessions else {}
+
+    def trace(self, key: str) -> str | None:
+        """The traceback of a failed cell."""
+        query = "SELECT trace FROM result JOIN known ON known.id = number WHERE key = ?"
+        (trace,) = next(self._read(query, (key,)), (None,))
+        return None if trace is None else str(trace)
+
+
+__all__ = ["Record", "Session", "Store"]

@@ -1,0 +1,176 @@
+"""What a store is written with: numbers for texts, and pages. All within a caller's transaction."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fpbench.store.packing import Page, pack, split
+
+PAGE = 4_096
+"""Cells of a page, if they measure no more than is usual."""
+_PLANNED = 65_536
+"""Cells of a page of the plan."""
+_MOST = 16 * 2**20
+"""Bytes of a page."""
+_Row = tuple[int, int, float, bytes]
+"""Number of a cell, session, seconds, and what it measured."""
+_FINAL = """
+SELECT number, session, seconds, data FROM result WHERE layout = ? AND number > ?
+AND status = 'done' AND reason IS NULL AND trace IS NULL ORDER BY number LIMIT ?
+"""
+
+
+def packed(db: sqlite3.Connection, measures: Mapping[str, Any]) -> tuple[int, bytes]:
+    """The number of the layout of measures, and their values as a blob.
+
+    Raises
+    ------
+    PluginError
+        If a value is neither a number, nor a text, nor None.
+    """
+    layout = number(db, "layout", "names", json.dumps(list(measures)))
+    return layout, pack(measures, lambda text: number(db, "word", "text", storable(text)))
+
+
+def number(db: sqlite3.Connection, table: str, column: str, text: str) -> int:
+    """The number of a text in one of the tables that number them; a new one if it is new."""
+    found = db.execute(f"SELECT id FROM {table} WHERE {column} = ?", (text,)).fetchone()
+    if found is not None:
+        return int(found[0])
+    new = db.execute(f"INSERT INTO {table} ({column}) VALUES (?)", (text,)).lastrowid
+    assert new is not None
+    return new
+
+
+def storable(text: str) -> str:
+    """A text as UTF-8 can hold it: file names may hold bytes that are no letters."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def write_plan(db: sqlite3.Connection, cells: Iterable[tuple[str, str, int, str | None]]) -> None:
+    """Write down what is planned, instead of what was.
+
+    Parameters
+    ----------
+    db
+        The store.
+    cells
+        Key, JSON of labels, seed and the reason why it is skipped, for each cell.
+    """
+    combinations: dict[str, int] = {}
+    reasons: dict[str | None, int] = {None: 0}
+
+    def numbered() -> Iterable[tuple[int, int, int, int]]:
+        for key, labels, seed, reason in cells:
+            if labels not in combinations:
+                combinations[labels] = number(db, "combination", "labels", labels)
+            if reason not in reasons:
+                reasons[reason] = number(db, "word", "text", storable(reason or ""))
+            yield number(db, "known", "key", key), combinations[labels], seed, reasons[reason]
+
+    db.execute("DELETE FROM planned")
+    rows = iter(numbered())
+    while page := list(islice(rows, _PLANNED)):
+        data = np.array(page, "<i8").T.tobytes()
+        db.execute("INSERT INTO planned (data) VALUES (?)", (data,))
+
+
+def write_pages(db: sqlite3.Connection) -> None:
+    """Collect in pages what is final: the results of cells that are done.
+
+    A cell whose result is in a page already stays beside it: the later one counts.
+    """
+    paged = page_numbers(db)
+    layouts = db.execute(
+        "SELECT DISTINCT layout, names FROM result JOIN layout ON layout.id = layout"
+    ).fetchall()
+    for layout, names in layouts:
+        width, last = len(json.loads(names)), -(2**63)
+        while rows := db.execute(_FINAL, (layout, last, _page_size(width))).fetchall():
+            last = rows[-1][0]
+            fresh = ~np.isin([row[0] for row in rows], paged)
+            rows = [row for row, new in zip(rows, fresh.tolist(), strict=True) if new]
+            if rows:
+                _write_page(db, layout, width, rows)
+                db.executemany("DELETE FROM result WHERE number = ?", ((row[0],) for row in rows))
+
+
+def _page_size(width: int) -> int:
+    """Cells of a page, of so many measures each."""
+    return max(min(PAGE, _MOST // (24 + 9 * width)), 1)
+
+
+def _write_page(db: sqlite3.Connection, layout: int, width: int, rows: list[_Row]) -> None:
+    numbers, sessions, seconds, blobs = zip(*rows, strict=True)
+    page = Page(
+        np.array(numbers, np.int64), np.array(sessions, np.int64), np.array(seconds, np.float64),
+        *split(blobs, width),
+    )  # fmt: skip
+    row = layout, len(rows), page.to_bytes()
+    db.execute("INSERT INTO page (layout, count, data) VALUES (?, ?, ?)", row)
+
+
+class Pages:
+    """Writes results that are final straight into pages: of each cell one, of none that has one.
+
+    Within a caller's transaction, and in a `with`, whose end writes what waits.
+    """
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+        self._known: dict[tuple[str, str], int] = {}
+        self._waiting: dict[int, list[_Row]] = {}
+        self._widths: dict[int, int] = {}
+
+    def add(self, key: str, session: int, seconds: float, measures: Mapping[str, Any]) -> None:
+        """Write down what a cell measured, at once or with others."""
+        layout = self._number("layout", "names", json.dumps(list(measures)))
+        blob = pack(measures, lambda text: self._number("word", "text", storable(text)))
+        rows = self._waiting.setdefault(layout, [])
+        rows.append((number(self._db, "known", "key", key), session, seconds, blob))
+        self._widths[layout] = len(measures)
+        if len(rows) >= _page_size(len(measures)):
+            self._write(layout)
+
+    def __enter__(self) -> Pages:
+        return self
+
+    def __exit__(self, failed: type | None, *_: object) -> None:
+        if failed is None:
+            for layout in list(self._waiting):
+                self._write(layout)
+
+    def _write(self, layout: int) -> None:
+        _write_page(self._db, layout, self._widths[layout], self._waiting.pop(layout))
+
+    def _number(self, table: str, column: str, text: str) -> int:
+        """What many cells share is looked up once."""
+        if (table, text) not in self._known:
+            self._known[table, text] = number(self._db, table, column, text)
+        return self._known[table, text]
+
+
+def page_numbers(db: sqlite3.Connection) -> NDArray[np.int64]:
+    """The numbers of the cells whose results are in pages.
+
+    Raises
+    ------
+    ValueError
+        If a page is not one.
+    """
+    parts = [np.zeros(0, np.int64)]
+    for count, data in db.execute("SELECT count, substr(data, 1, 8 * count) FROM page"):
+        parts.append(np.frombuffer(data, "<i8", count))
+    return np.concatenate(parts)
+
+
+__all__ = [
+    "PAGE", "Pages", "number", "packed", "page_numbers", "storable", "write_pages", "write_plan",
+]  # fmt: skip

@@ -1,0 +1,4 @@
+"""Data sets that are one table: a frame of the user, CSV, Parquet.
+
+Imports `base`, `data`, `components`.
+"""

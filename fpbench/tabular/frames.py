@@ -1,0 +1,290 @@
+"""A data set from any pandas frame: a user's own table, checked before it is believed."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fpbench.base.errors import DataError, InputError, nearest
+from fpbench.components.records import Codes
+from fpbench.data.attributes import MOST_VALUES, Attribute, column_of, distinct, text_of
+from fpbench.data.columns import check_column, check_drop, parse_drop, parse_sensitive
+from fpbench.data.domain import Domain
+from fpbench.data.table import Table
+from fpbench.tabular.tabular import Labelled, tabulate
+
+if TYPE_CHECKING:
+    from pandas import DataFrame, Series
+
+_ZERO_ONE = {"0": 0, "1": 1, "false": 0, "true": 1}
+"""Labels that say themselves what they are, in any case."""
+_MISSING = ("error", "drop")
+_SHOWN = 5
+
+
+def table(
+    frame: DataFrame,
+    *,
+    label: str,
+    sensitive: str | Attribute | Mapping[str, Any] | Iterable[str | Attribute | Mapping[str, Any]],
+    positive: str | bool | int | float | None = None,
+    drop: str | Iterable[str] = (),
+    missing: str = "error",
+    domain: Mapping[str, Any] | Domain | None = None,
+    name: str = "table",
+) -> Table:
+    """Make a data set of a pandas frame.
+
+    Numbers stay numbers; strings, booleans and pandas categoricals become categoricals. A feature
+    that is the same for everyone says nothing, and one that is different for everyone (strings, or
+    consecutive whole numbers) names people instead of describing them: both are refused, with the
+    `drop` that leaves them out.
+
+    Parameters
+    ----------
+    frame
+        n rows; columns named by strings.
+    label
+        Column of the labels.
+    sensitive
+        The sensitive attribute: a column, an `Attribute` (or the same as a mapping), or several of
+        them, which are crossed. These columns are no features.
+    positive
+        Value of the label that counts as 1, all others as 0; without it, labels must be 0 or 1, or
+        booleans.
+    drop
+        Columns that are not to be features.
+    missing
+        What to do about values that are missing in a column that is used: `error`, or `drop` for
+        dropping the rows.
+    domain
+        What is publicly known of features, whoever is in the data: `[low, high]` of numbers, lists
+        of categories; private learners need it.
+    name
+        Name of the data set.
+
+    Raises
+    ------
+    InputError
+        If it is no pandas frame; if a column or a value that is named is not there; if a domain is
+        neither bounds nor categories.
+    DataError
+        If values are missing; labels are not 0 or 1, or all the same; a column holds neither
+        numbers nor words, or is of no use as said above.
+
+    Examples
+    --------
+    >>> import fpbench, pandas as pd
+    >>> people = pd.DataFrame({"job": list("ababa"), "age": [20, 70, 64, 35, 70],
+    ...                        "paid": [0, 1, 0, 1, 1]})
+    >>> fpbench.table(people, label="paid", sensitive={"column": "age", "cuts": [60]}).groups
+    ('age < 60', 'age >= 60')
+    """
+    where = f"data set {name!r}"
+    try:
+        _check_frame(frame)
+        attributes, dropped = parse_sensitive(sensitive), parse_drop(drop)
+        _check_names(list(frame.columns), label, attributes, dropped)
+        known = domain if isinstance(domain, Domain) else Domain.of(domain or {})
+        known.check_names(frame.columns)
+        if missing not in _MISSING:
+            raise InputError(f"missing: must be 'error' or 'drop', not {missing!r}")
+        used = _complete(frame.drop(columns=list(dropped)), missing)
+        codes, said = _labels(used[label], positive)
+        columns = _columns(used.drop(columns=label), known.categories)
+        _refuse_useless(columns.drop(columns=[column_of(item) for item in attributes]), dropped)
+    except DataError as error:
+        raise DataError(f"{where}: {error}") from None
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
+    return tabulate(Labelled(columns, codes, said), attributes, domain=known, name=name)
+
+
+def _check_frame(frame: Any) -> None:
+    import pandas as pd
+
+    if not isinstance(frame, pd.DataFrame):
+        raise InputError(f"must be made of a pandas DataFrame, not of a {type(frame).__name__}")
+
+
+def _check_names(
+    columns: list[Any], label: str, sensitive: tuple[str | Attribute, ...], drop: tuple[str, ...]
+) -> None:
+    for column in columns:
+        if not isinstance(column, str):
+            raise DataError(f"columns must be named by strings, not {column!r}")
+        if columns.count(column) > 1:
+            raise DataError(f"there are {columns.count(column)} columns {column!r}")
+    if label not in columns:
+        raise InputError(f"label: no column {label!r}; {nearest(str(label), columns)}")
+    for what, names in (("sensitive", map(column_of, sensitive)), ("drop", drop)):
+        for name in names:
+            if name == label:
+                raise InputError(f"{what}: {name!r} is the label")
+            try:
+                check_column(name, columns)
+            except InputError as error:
+                raise InputError(f"{what}: {error}") from None
+    check_drop(drop, sensitive)
+
+
+def _complete(frame: DataFrame, missing: str) -> DataFrame:
+    """The rows in which nothing is missing."""
+    if not len(frame):
+        raise DataError("holds no row")
+    holes = frame.isna()
+    lacking = holes.sum()
+    lacking = lacking[lacking > 0]
+    if missing == "error" and len(lacking):
+        said = ", ".join(f"{name!r} ({count:,})" for name, count in lacking.items())
+        raise DataError(
+            f'values are missing in {len(lacking)} of its columns: {said}; missing = "drop" drops '
+            "these rows, and drop = [...] drops columns"
+        )
+    kept = frame[~holes.any(axis=1)]
+    if not len(kept):
+        empty = [name for name, count in lacking.items() if count == len(frame)]
+        hint = f": nobody has a value of {_list(empty)}; drop = [...] drops columns"
+        raise DataError(f"no row is complete among {len(frame):,}{hint if empty else ''}")
+    return kept
+
+
+def _labels(column: Series, positive: str | bool | int | float | None) -> tuple[Codes, str]:
+    """Labels and what label 1 stands for."""
+    name, values = str(column.name), _column(column)
+    known = {text_of(value): value for value in distinct(values)}
+    shown = ", ".join(map(repr, list(known)[:_SHOWN])) + (", ..." if len(known) > _SHOWN else "")
+    if positive is not None and text_of(positive) not in known:
+        hint = nearest(text_of(positive), known) if len(known) <= MOST_VALUES else ""
+        raise InputError(
+            f"positive: no label in {name!r} is {text_of(positive)!r}; {hint}".rstrip("; ")
+        )
+    plain = {text: _ZERO_ONE.get(text.casefold()) for text in known}
+    if positive is None and None in plain.values():
+        raise DataError(
+            f"label {name!r} must be 0 or 1 and holds {shown}; say which value counts as 1 with "
+            "positive"
+        )
+    if len(known) < 2 or (positive is None and len(set(plain.values())) < 2):
+        raise DataError(f"label {name!r} is {shown} for everyone, so there is nothing to learn")
+    if positive is None:
+        ones, said = [known[text] for text in known if plain[text]], f"{name} = 1"
+    else:
+        ones, said = [known[text_of(positive)]], f"{name} = {text_of(positive)}"
+    return values.isin(ones).to_numpy().astype(np.int8), said
+
+
+def _columns(frame: DataFrame, worded: Container[str]) -> DataFrame:
+    """Columns as numbers or categoricals; numbers are codes where categories are declared."""
+    import pandas as pd
+
+    made = {}
+    for name, column in frame.items():
+        coded = name in worded and _is_number(column)
+        texts = [text_of(value) for value in column.tolist()] if coded else []
+        made[name] = _categorical(column, texts) if coded else _column(column)
+    return pd.DataFrame(made).reset_index(drop=True)
+
+
+def _is_number(column: Series) -> bool:
+    from pandas.api import types
+
+    return bool(types.is_numeric_dtype(column.dtype)) and not types.is_bool_dtype(column.dtype)
+
+
+def _column(column: Series) -> Series:
+    """A column as numbers, or as a categorical whose categories are strings."""
+    import pandas as pd
+    from pandas.api import types
+
+    kind = column.dtype
+    if types.is_bool_dtype(kind) and not isinstance(kind, pd.CategoricalDtype):
+        return _categorical(column, [str(bool(value)) for value in column])
+    if isinstance(kind, pd.CategoricalDtype):
+        ordered = column.cat.remove_unused_categories()
+        names = [text_of(category) for category in ordered.cat.categories]
+        if len(set(names)) < len(names):
+            raise DataError(f"column {column.name!r} has two categories of the same name")
+        return ordered.cat.rename_categories(dict(zip(ordered.cat.categories, names, strict=True)))
+    if types.is_integer_dtype(kind) or types.is_float_dtype(kind):
+        return pd.Series(_numbers(column), name=column.name, index=column.index)
+    if not (types.is_object_dtype(kind) or types.is_string_dtype(kind)):
+        raise DataError(
+            f"column {column.name!r} holds {kind}, neither numbers nor words; turn it into one of "
+            "them, or drop it"
+        )
+    return _of_objects(column)
+
+
+def _numbers(column: Series) -> NDArray[Any]:
+    kind = column.dtype if isinstance(column.dtype, np.dtype) else None
+    if kind is None:  # a nullable type of pandas, in which nothing is missing any more
+        kind = np.dtype(np.int64 if "int" in str(column.dtype).lower() else np.float64)
+    values: NDArray[Any] = column.to_numpy(dtype=kind)
+    if not np.isfinite(values).all():
+        raise DataError(f"column {column.name!r} holds infinite values")
+    return values
+
+
+def _of_objects(column: Series) -> Series:
+    """Python objects: numbers if all of them are, else words."""
+    import pandas as pd
+
+    values = column.tolist()
+    kinds = {type(value) for value in values}
+    for kind in kinds:
+        if not issubclass(kind, str | bool | int | float | np.number | np.bool_):
+            raise DataError(
+                f"column {column.name!r} holds {kind.__name__} values, neither numbers nor words"
+            )
+    if all(issubclass(kind, int | float | np.number) and kind is not bool for kind in kinds):
+        numbers = np.array(values)
+        if numbers.dtype == object:
+            raise DataError(
+                f"column {column.name!r} holds whole numbers that 64 bits do not hold; turn it "
+                "into one of floats or words, or drop it"
+            )
+        return _column(pd.Series(numbers, name=column.name, index=column.index))
+    return _categorical(column, [text_of(value) for value in values])
+
+
+def _categorical(column: Series, values: list[str]) -> Series:
+    import pandas as pd
+
+    # Categories of the whole table, so that any part of it is encoded alike.
+    made = pd.Categorical(values, categories=sorted(set(values)))
+    return pd.Series(made, name=column.name, index=column.index)
+
+
+def _refuse_useless(features: DataFrame, dropped: tuple[str, ...]) -> None:
+    """Refuse columns that say nothing of anyone, or name everyone."""
+    rows = len(features)
+    counts = {name: column.nunique() for name, column in features.items()}
+    same = [name for name, count in counts.items() if count == 1]
+    names = [
+        name for name, count in counts.items()
+        if count == rows > MOST_VALUES and _names_people(features[name])
+    ]  # fmt: skip
+    said = [
+        *([f"the same for everyone: {_list(same)}"] if same else []),
+        *([f"different for everyone, and so no feature: {_list(names)}"] if names else []),
+    ]
+    if said:
+        out = ", ".join(f'"{name}"' for name in (*dropped, *same, *names))
+        raise DataError(f"columns are {'; others are '.join(said)}; leave them out: drop = [{out}]")
+
+
+def _names_people(column: Series) -> bool:
+    """Whether values that are all different are words, or numbers that merely count."""
+    from pandas.api import types
+
+    if types.is_integer_dtype(column.dtype):
+        return int(column.max()) - int(column.min()) == len(column) - 1
+    return not types.is_float_dtype(column.dtype)
+
+
+def _list(names: Iterable[Any]) -> str:
+    return ", ".join(map(repr, names))

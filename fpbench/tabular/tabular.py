@@ -1,0 +1,193 @@
+"""Data sets that are one table of columns: what is sensitive, what is dropped, what is refused."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, ValidationInfo, field_validator
+
+from fpbench.base.errors import DataError, InputError
+from fpbench.components.attack_kinds import Dataset
+from fpbench.components.records import Codes
+from fpbench.data.attributes import Attribute, column_of, groups_of, measured_cuts
+from fpbench.data.columns import Dropped, Sensitive, check_column, check_drop
+from fpbench.data.data_files import DataHome
+from fpbench.data.domain import Declared, Domain, declared
+from fpbench.data.table import Table
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+_SENSITIVE = (
+    "sensitive attribute: a column, a table with a rule, or a list of them, which are crossed; "
+    'rules: { column = "C", one_of = [...] }, { column = "C", cuts = [...] }, '
+    '{ column = "C", quantile = 0.25 }'
+)
+
+
+_DOMAIN = (
+    "what is publicly known of features, which private learners need: a table, name = [low, high] "
+    'of numbers, name = ["a", "b"] of categories'
+)
+
+
+def sensitive_field(*default: str | Attribute) -> Any:
+    """The parameter `sensitive` of a tabular data set, with its default; required without one."""
+    return Field(default, description=_SENSITIVE) if default else Field(description=_SENSITIVE)
+
+
+def domain_field() -> Any:
+    """The parameter `domain` of a data set."""
+    return Field({}, validate_default=True, description=_DOMAIN)
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """Everyone's columns and label, before it is said which of the columns are sensitive."""
+
+    columns: DataFrame
+    """n rows; numeric columns and pandas categoricals, without missing values."""
+    labels: Codes
+    """(n,) in {0, 1}."""
+    positive: str
+    """What label 1 stands for."""
+    test: NDArray[np.bool_] | None = None
+    """(n,) who is in the test set that the data's authors publish; None if they publish none."""
+
+
+class TabularDataset(Dataset):
+    """A data set that is one table, any column of which may be the sensitive attribute.
+
+    A subclass gives `read`, and `sensitive` a default with `sensitive_field`. All that its users
+    may say of attributes and features is then the same as for every other tabular data set.
+    """
+
+    columns: ClassVar[tuple[str, ...]] = ()
+    """Names of all columns but the label's; empty if they are not known before loading."""
+    n_values: ClassVar[Mapping[str, int]] = {}
+    """Number of different values of the columns for which it is known."""
+    declared: ClassVar[Domain] = Domain()
+    """What is publicly known of its columns; the parameter `domain` adds to it."""
+
+    sensitive: Sensitive = sensitive_field()
+    drop: Dropped = Field((), description="columns that are not to be features")
+    domain: Declared = domain_field()
+
+    @field_validator("domain")
+    @classmethod
+    def _of_columns(cls, given: dict[str, Any]) -> dict[str, Any]:
+        return declared(given, cls.columns)
+
+    @field_validator("sensitive")
+    @classmethod
+    def _known(cls, given: tuple[str | Attribute, ...]) -> tuple[str | Attribute, ...]:
+        for item in given if cls.columns else ():
+            check_column(column_of(item), cls.columns)
+        return given
+
+    @field_validator("drop")
+    @classmethod
+    def _can_go(cls, given: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        for name in given if cls.columns else ():
+            check_column(name, cls.columns)
+        check_drop(given, info.data.get("sensitive", ()))
+        return given
+
+    @property
+    def n_groups(self) -> int | None:
+        """Number of groups, where the rules or what is known of the columns say it."""
+        product = 1
+        for item in self.sensitive:
+            count = self.n_values.get(item) if isinstance(item, str) else len(item.groups)
+            if count is None:
+                return None
+            product *= count
+        return product
+
+    @property
+    def measured_cuts(self) -> dict[str, str]:
+        """Groups that are cut at a quantile."""
+        return measured_cuts(self.sensitive)
+
+    @abstractmethod
+    def read(self, home: DataHome) -> Labelled:
+        """Read everyone's columns and labels.
+
+        Raises
+        ------
+        DataError
+            If a file is missing, or does not hold what is expected.
+        """
+
+    def load(self, home: DataHome) -> Table:
+        """Read the table, and set the sensitive columns apart.
+
+        Raises
+        ------
+        DataError
+            If a file is missing, or does not hold what is expected; if a rule does not fit its
+            column.
+        InputError
+            If a column that is named is not there.
+        """
+        people, own = self.read(home), Domain.of(self.domain)
+        own.check_names(map(str, people.columns.columns))
+        known = self.declared | own
+        return tabulate(people, self.sensitive, drop=self.drop, domain=known, name=self.name)
+
+
+def tabulate(
+    people: Labelled,
+    sensitive: Iterable[str | Attribute],
+    *,
+    drop: Iterable[str] = (),
+    domain: Domain | None = None,
+    name: str = "table",
+) -> Table:
+    """A table of people whose groups are made from some of the columns.
+
+    Parameters
+    ----------
+    people
+        Columns and labels.
+    sensitive
+        Columns or rules; several are crossed. These columns are no features.
+    drop
+        Columns that are no features either.
+    domain
+        What is publicly known of the columns.
+    name
+        Name of the data set, for messages and listings.
+
+    Raises
+    ------
+    InputError
+        If a column is not there.
+    DataError
+        If a rule does not fit its column, or fewer than two groups have members.
+    """
+    import pandas as pd
+
+    sensitive, drop, where = tuple(sensitive), tuple(drop), f"data set {name!r}"
+    apart = [column_of(item) for item in sensitive]
+    present = list(people.columns.columns)
+    try:
+        for column in (*apart, *drop):
+            check_column(column, present)
+        check_drop(drop, sensitive)
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
+    features = people.columns.drop(columns=[*apart, *drop])
+    if not features.shape[1]:
+        raise DataError(f"{where}: nothing is left to be a feature")
+    groups = pd.DataFrame(groups_of(sensitive, people.columns, where))
+    known = (domain or Domain()).only(map(str, features.columns))
+    return Table(
+        name, features, people.labels, groups, people.positive, people.test, known,
+        measured_cuts(sensitive),
+    )  # fmt: skip

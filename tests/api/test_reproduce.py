@@ -1,0 +1,400 @@
+"""`fpbench reproduce`: a matrix that states what it expects, run and compared."""
+
+import os
+import subprocess
+import sys
+import tomllib
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fpbench import InputError
+from fpbench.api import reproduce
+from fpbench.cli.screen import results as boards
+from fpbench.components.names import ATTACK
+from fpbench.results.ranking import Leaderboard, Line, interval
+from fpbench.results.verdicts.paper_tables import AuditLine, SummaryLine
+
+ROOT = Path(__file__).parents[2]
+MATRIX = """
+title = "Toys, [bold]not markup[/]"
+seeds = 4
+[[dataset]]
+use = "flock"
+[[learner]]
+use = "parrot"
+[[disclosure]]
+use = "oracle"
+[[adversary]]
+use = "coin"
+[[adversary]]
+use = "peek"
+[[corrector]]
+use = "none"
+[leaderboard]
+rank_by = "gain"
+[[expect]]
+check = "value"
+says = "no correction, no gain"
+source = "common sense"
+measure = "gain"
+expected = 0.0
+[[expect]]
+check = "at-least"
+says = "everybody is guessed"
+source = "nowhere"
+measure = "initial_accuracy"
+than = 1.0
+where = { adversary = ["coin", "peek"] }
+[[expect]]
+check = "at-least"
+says = "sheep too"
+source = "nowhere"
+measure = "gain"
+than = 0.0
+where = { dataset = "sheep" }
+"""
+
+
+@pytest.fixture
+def file(tmp_path, toys):
+    path = tmp_path / "toys.toml"
+    path.write_text(MATRIX + "[profile.quick]\nseeds = 2\n[profile.tiny]\nseeds = 1\n")
+    return path
+
+
+def test_statements_are_compared_with_the_rows_and_with_the_strongest_adversary(file, tmp_path):
+    made = reproduce.reproduce(reproduce.find(str(file)), out=tmp_path / "run")
+    assert [str(v.outcome) for v in made.verdicts] == ["matched", "deviates", "not run"]
+    assert made.verdicts[0].ours.count == 2  # seeds of the quick profile, which is the default
+    assert {line.labels["adversary"] for line in made.table} == {"coin", "peek"}
+    rows = made.run.frame()
+    best = rows.groupby("adversary")["initial_accuracy"].mean().idxmax()
+    assert {line.labels["adversary"] for line in made.table_of_strongest} == {best}
+    (verdict,) = made.verdicts_on_strongest  # the other two say nothing of adversaries
+    assert verdict.rows == 2
+
+
+@pytest.mark.parametrize(
+    ("profile", "seeds", "expected"), [("full", None, 4), ("tiny", None, 1), (None, 3, 3)]
+)
+def test_profiles_and_seeds_are_those_asked_for(file, profile, seeds, expected):
+    assert len(reproduce.find(str(file), profile, seeds).seeds) == expected
+
+
+def test_cells_are_counted_of_what_is_run_only(file):
+    """Two adversaries: 4 cells in the quick profile, 8 in all."""
+    assert len(reproduce.find(str(file), max_cells=4).seeds) == 2
+    with pytest.raises(InputError, match="4 combinations, more than 3"):
+        reproduce.find(str(file), max_cells=3)
+    with pytest.raises(InputError, match="8 combinations, more than 7"):
+        reproduce.find(str(file), "full", max_cells=7)
+
+
+def test_a_matrix_without_a_quick_profile_is_run_as_it_stands(tmp_path, toys):
+    path = tmp_path / "toys.toml"
+    path.write_text(MATRIX)
+    assert len(reproduce.find(str(path)).seeds) == 4
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("ferry-fig22", "nothing to reproduce named 'ferry-fig22'; did you mean 'ferry-fig2'?"),
+        (str(ROOT / "benchmarks" / "quickstart.toml"), "states nothing to compare with"),
+        ("no/such.toml", "cannot be read"),
+    ],
+)
+def test_what_cannot_be_reproduced_is_refused(name, message):
+    with pytest.raises(InputError) as error:
+        reproduce.find(name)
+    assert message in str(error.value)
+
+
+def test_all_matrices_that_state_something_are_known_and_packaged():
+    stating = {p for p in (ROOT / "benchmarks").glob("*.toml") if "[[expect]]" in p.read_text()}
+    assert set(reproduce.known()) == {path.stem for path in stating}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    packaged = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+    assert packaged == {f"benchmarks/{p.name}": f"fpbench/benchmarks/{p.name}" for p in stating}
+
+
+@pytest.mark.parametrize("name", sorted(reproduce.known()))
+def test_every_paper_matrix_has_a_quick_profile_and_a_header(name):
+    matrix = reproduce.find(name)
+    assert matrix.profile == "quick"
+    assert len(matrix.seeds) <= 20
+    assert len(reproduce.find(name, "full").seeds) >= 20
+    header = matrix.text.split("title")[0]
+    assert header.startswith("# ")
+    assert "# Expected" in header
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in sorted(reproduce.known()) if name.startswith(("ferry-f", "ferry-t"))]
+)
+def test_figures_and_tables_of_the_paper_have_their_size(name):
+    full, quick = reproduce.find(name, "full"), reproduce.find(name)
+    assert len(full.seeds) == 100
+    for matrix, trials in ((full, 100), (quick, 0)):
+        adversaries = {choice.label: choice.parameters for choice in matrix.axes["adversary"]}
+        for label in ("a1", "a2"):
+            assert adversaries[label].get("trials", 0) == trials
+            assert not trials or adversaries[label]["scope"] == "dataset"
+    if name.startswith("ferry-fig"):
+        tolerances = sorted({choice.parameters["tolerance"] for choice in full.axes["learner"]})
+        steps = {round(b - a, 9) for a, b in pairwise(tolerances)}
+        assert (len(tolerances), tolerances[0]) == (49, 0.0)
+        assert len(steps) > 1  # tight ones lie closer
+    if name in ("ferry-fig2", "ferry-fig3", "ferry-fig4", "ferry-table3", "ferry-table4"):
+        metrics = {choice.parameters["metric"] for choice in full.axes["learner"]}
+        assert len(metrics) == 4
+
+
+def test_the_tables_say_it_all(file, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    made = reproduce.reproduce(reproduce.find(str(file)), out=tmp_path / "run")
+    boards.show_reproduction(made, "Toys, [bold]not markup[/]")
+    shown = capsys.readouterr().out
+    for words in (
+        "Toys, [bold]not markup[/]",
+        "the strongest adversary of the run",
+        "everybody is guessed (nowhere)",
+        "matched",
+        "sheep too",
+        "no row with dataset = 'sheep'",
+        "as stated  1 matched, 1 deviates, 1 not run",
+        "strongest adversary  1 deviates",
+    ):
+        assert words in shown
+    assert max(map(len, shown.splitlines())) <= 100
+
+
+AUDITS = """
+title = "Audits, [bold]not markup[/]"
+seeds = 2
+[[dataset]]
+use = "flock"
+rows = 90
+[[learner]]
+use = "parrot"
+[[auditor]]
+use = "pafer"
+epsilon = { sweep = [0.5, 1.0] }
+repetitions = 20
+resamples = 20
+[[auditor]]
+use = "group-fairness"
+resamples = 0
+[[mechanism]]
+use = "laplace"
+[[policy]]
+use = "clip"
+[[policy]]
+use = "project"
+[[expect]]
+check = "lower"
+says = "better than guessing"
+source = "here"
+measure = "error"
+than = "random_guess_error"
+per = ["auditor"]
+[[expect]]
+check = "lower"
+says = "projecting helps"
+source = "there"
+measure = "error"
+of = "policy"
+value = "project"
+than = "clip"
+"""
+
+
+def test_audits_have_a_table_and_no_strongest_adversary(toys, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    path = tmp_path / "audits.toml"
+    path.write_text(AUDITS)
+    made = reproduce.reproduce(reproduce.find(str(path)), out=tmp_path / "run")
+    assert made.table == made.table_of_strongest == made.verdicts_on_strongest == []
+    names = ("auditor", "mechanism", "policy")
+    labels = [tuple(line.labels[kind] for kind in names) for line in made.audits]
+    assert labels == [  # in the order of the matrix
+        *((f"pafer epsilon={e}", "laplace", p) for e in (0.5, 1.0) for p in ("clip", "project")),
+        ("group-fairness", "", ""),
+    ]
+    rows = made.run.frame()
+    for line in made.audits[:4]:
+        mine = rows
+        for kind in names:
+            mine = mine[mine[kind] == line.labels[kind]]
+        assert line.seeds == len(mine) == 2
+        for name in ("true_ratio", "error", "random_guess_error", "uar", "uar_minus_error"):
+            assert line.measures[name].mean == pytest.approx(mine[name].mean())
+    assert "error" not in made.audits[4].measures
+    boards.show_reproduction(made, "Audits, [bold]not markup[/]")
+    shown = capsys.readouterr().out
+    for words in ("Audits, [bold]not markup[/]", "dataset flock · learner parrot · means over 2",
+                  "pafer epsilon=0.5", "UAR - error", "better than guessing (here)",
+                  "mean error of project less that of clip; stated: < 0", "as stated  "):  # fmt: skip
+        assert words in shown
+    assert "strongest" not in shown
+    assert max(map(len, shown.splitlines())) <= 120
+    (board,) = made.run.leaderboards()
+    assert board.rank_by == "error"
+    boards.show_leaderboard(board)
+    shown = capsys.readouterr().out
+    for words in ("epsilon", "truth", "estimate", "coverage", "invalid", "error", "95 %"):
+        assert words in shown
+    assert "test_accuracy" not in shown
+
+
+def test_claims_that_name_another_metric_are_told(capsys):
+    labels = dict.fromkeys(ATTACK, "x")
+    lines = [
+        SummaryLine(labels, metric, 0.1, {}, claimed, 4)
+        for metric, claimed in (
+            ("equal-opportunity", {"equal-opportunity": 1.0}),
+            ("statistical-parity", {"statistical-parity": 1.0}),
+            ("statistical-parity", {"statistical-parity": 0.5, "predictive-equality": 0.5}),
+            (None, {"predictive-equality": 1.0}),
+        )
+    ]
+    boards.show_summary(lines, "Title")
+    told = [line for line in capsys.readouterr().out.splitlines() if "claims name" in line]
+    assert told == [
+        "trained for statistical-parity: claims name statistical-parity 75%, predictive-equality "
+        "25%",
+        "trained for nothing: claims name predictive-equality 100%",
+    ]
+
+
+def test_learners_trained_for_the_same_are_told_apart(capsys, monkeypatch):
+    names = ("train_accuracy", "test_accuracy", "train_unfairness", "claim_tolerance",
+             "initial_accuracy", "corrected_accuracy", "gain")  # fmt: skip
+    measures = {name: interval(np.array([0.11, 0.12]), name) for name in names}
+    same = dict.fromkeys(ATTACK, "x")
+    lines = [
+        SummaryLine({**same, "learner": f"pate of {k}", "adversary": adversary}, None, None,
+                    measures, {}, 2)
+        for k in (20, 150) for adversary in ("a1", "a2")
+    ]  # fmt: skip
+    for width, absent in ((120, ()), (60, ("test acc", "claimed"))):
+        monkeypatch.setenv("COLUMNS", str(width))
+        boards.show_summary(lines, "Title")
+        shown = capsys.readouterr().out
+        assert "metric" not in shown
+        assert shown.count("pate of 150") == shown.count("pate of 20") == 2
+        heading = shown.splitlines()[2]
+        for word in ("acc", "test acc", "claimed", "guess", "corrected", "gain", "sd"):
+            assert (word in heading) is (word not in absent)
+        assert max(map(len, shown.splitlines())) <= width
+        assert "…" not in shown
+    boards.show_summary(lines[:2], "Title")
+    assert "pate of 20" not in capsys.readouterr().out
+
+
+def test_wide_headings_leave_the_interval_whole(capsys, monkeypatch):
+    names = ("model_epsilon", "flip_probability", "sensitivity", "baseline_loss_test", "loss_test",
+             "expected_accuracy_test", "risk_gap_test", "risk_gap_train")  # fmt: skip
+    measures = {name: interval(np.array([0.11, 0.12]), name) for name in names}
+    kinds = ("dataset", "learner", "auditor")
+    lines = tuple(
+        Line(i, dict(zip(kinds, ("d", f"pate sigma={i}0.0", "a"), strict=True)), measures, 2, 0, ())
+        for i in (1, 2)
+    )
+    for width in range(60, 121, 5):
+        monkeypatch.setenv("COLUMNS", str(width))
+        boards.show_leaderboard(Leaderboard("", "risk_gap_train", kinds, lines))
+        assert capsys.readouterr().out.count(".1100 to .1200") == 2
+
+
+def test_what_is_not_private_is_called_so(capsys):
+    kinds = ("dataset", "learner", "auditor")
+    labels = {"dataset": "d", "learner": "l", "auditor": "a"}
+    for private, said in ((0.0, True), (1.0, False), (None, False)):
+        found = {} if private is None else {"audit_private": private}
+        measures = {
+            name: interval(np.array([value, value]), name)
+            for name, value in {**found, "risk_gap_train": 0.1}.items()
+        }
+        line = Line(1, labels, measures, 2, 0, ())
+        boards.show_leaderboard(Leaderboard("", "risk_gap_train", kinds, (line,)))
+        assert ("not a private output" in capsys.readouterr().out) is said
+
+
+def test_on_a_narrow_terminal_audits_show_what_fits(capsys, monkeypatch):
+    kinds = ("dataset", "learner", "auditor")
+    names = ("epsilon", "true_ratio", "estimated_ratio", "coverage", "invalid_ratio", "error")
+    measures = {name: interval(np.array([0.11, 0.12]), name) for name in names}
+    lines = tuple(
+        Line(
+            i,
+            {"dataset": "d", "learner": "l", "auditor": f"auditor number {i}"},
+            measures,
+            2,
+            0,
+            (),
+        )
+        for i in (1, 2)
+    )
+    for width, absent in (
+        (120, ()),
+        (80, ()),
+        (60, ("invalid", "epsilon")),
+    ):
+        monkeypatch.setenv("COLUMNS", str(width))
+        boards.show_leaderboard(Leaderboard("", "error", kinds, lines))
+        shown = capsys.readouterr().out
+        assert max(map(len, shown.splitlines())) <= width
+        assert ".1100 to .1200" in shown
+        assert not [word for word in absent if word in shown]
+        assert "estimate" in shown
+
+
+def test_of_very_many_audits_some_are_shown(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    labels = dict.fromkeys(("dataset", "learner", "mechanism", "policy"), "x")
+    errors = {"error": interval(np.array([0.25]))}
+    lines = [AuditLine({**labels, "auditor": f"a{i}."}, errors, 1) for i in range(450)]
+    boards.show_audits(lines, "many")
+    shown = capsys.readouterr().out
+    assert "every 3rd of 450 lines; `fpbench leaderboard` shows all" in shown
+    assert [f"a{i}." in shown for i in range(450)] == [i % 3 == 0 for i in range(450)]
+
+
+def fpbench(*arguments, toys_path):
+    command = [sys.executable, "-m", "fpbench", *arguments]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(toys_path)}
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+
+
+def test_the_command(file, tmp_path, monkeypatch):
+    paths = [path for path in sys.path if path]
+    out = fpbench("reproduce", toys_path=paths)
+    assert (out.returncode, out.stderr) == (0, "")
+    assert "ferry-table3" in out.stdout
+    out = fpbench("reproduce", str(file), "--out", str(tmp_path / "run"), toys_path=paths)
+    assert (out.returncode, out.stderr) == (0, "")
+    assert f"run directory: {tmp_path / 'run'}" in out.stdout
+    out = fpbench("reproduce", "ferry-fig22", toys_path=paths)
+    assert out.returncode == 2
+    assert out.stderr.startswith("error: nothing to reproduce named 'ferry-fig22'")
+
+
+def test_excessive_risks_have_their_columns_where_they_fit(capsys, monkeypatch):
+    names = ("model_epsilon", "flip_probability", "sensitivity", "baseline_loss_test", "loss_test",
+             "expected_accuracy_test", "risk_gap_test", "risk_gap_train")  # fmt: skip
+    measures = {name: interval(np.array([0.11, 0.12]), name) for name in names}
+    labels = {"dataset": "d", "learner": "a learner", "auditor": "excessive-risk"}
+    lines = tuple(Line(i, {**labels, "learner": f"{i}"}, measures, 2, 0, ()) for i in (1, 2))
+    for width, absent in ((130, ()), (80, ("clean", "flips")), (60, ("accuracy", "model eps"))):
+        monkeypatch.setenv("COLUMNS", str(width))
+        boards.show_leaderboard(Leaderboard("", "risk_gap_train", tuple(labels), lines))
+        shown = capsys.readouterr().out
+        assert max(map(len, shown.splitlines())) <= width
+        assert not [word for word in absent if word in shown]
+        assert "train gap" in shown
+    boards.show_audits([AuditLine(labels, measures, 2)], "risks")
+    assert "sensitivity" in capsys.readouterr().out

@@ -1,0 +1,210 @@
+"""Files that a stranger may have made are opened by one function, and by nothing else."""
+
+import ast
+import os
+from pathlib import Path
+
+import pytest
+from strangers import set_trap
+
+import fpbench
+from fpbench.base.files import MATRIX_BYTES, open_file, read_file, read_matrix, write_file
+
+PACKAGE = Path(fpbench.__file__).parent
+MODULES = sorted(path for path in PACKAGE.rglob("*.py") if "templates" not in path.parts)
+
+OPENERS = {
+    "open", "read_text", "read_bytes", "write_text", "write_bytes", "fdopen", "touch", "truncate",
+    "copyfile", "copy2", "copytree", "copymode", "move", "rename", "symlink_to", "mkfifo",
+    "hardlink_to", "fromfile", "tofile", "memmap", "loadtxt", "genfromtxt", "savetxt", "read_csv",
+    "read_parquet", "read_json", "read_pickle", "read_table", "read_schema", "to_csv", "to_json",
+    "to_parquet", "savefig", "mkstemp", "NamedTemporaryFile", "ZipFile", "open_code", "FileIO",
+    "open_binary", "open_text", "mmap", "input",
+}  # fmt: skip
+"""Names of functions and methods that open or make files."""
+WHOLE = {"sqlite3.connect", "shutil.copy", "os.rename", "os.replace", "np.load", "numpy.load", "tomllib.load", "np.save", "os.posix_spawn",
+         "tarfile.open", "io.open", "os.open", "io.FileIO", "codecs.open"}  # fmt: skip
+"""The same, where the last part alone would say too little."""
+ALLOWED = {
+    # The one way: guarded, or beside the files of a run directory under a name of its own.
+    ("files.py", "open_file"): "os.open",
+    ("files.py", "read_file"): "os.fdopen",
+    ("files.py", "write_file"): "os.fdopen tempfile.mkstemp",
+    ("connections.py", "_stream"): "os.fdopen",
+    # SQLite opens by name what has been checked; a copy is in a private folder.
+    ("connections.py", "connect_writer"): "sqlite3.connect",
+    ("connections.py", "_open"): "sqlite3.connect",
+    ("connections.py", "_copy"): "copy.truncate target.open",
+    ("connections.py", "copied"): "sqlite3.connect",
+    ("migrations.py", "_expected"): "sqlite3.connect",
+    # Renames a run directory as a whole, without a look into it.
+    ("locks.py", "move_aside"): "directory.rename",
+    ("merging.py", "merge"): "part.rename",
+    # Written where the user said.
+    ("export.py", "write"): "frame.to_json shown.to_csv",
+    ("export.py", "_parquet"): "frame.to_parquet",
+    ("leaderboard_cli.py", "_write"): "output.write_text",
+    ("report/drawing.py", "draw"): "output.write_bytes",
+    ("report/drawing.py", "_saved"): "canvas.savefig",
+    ("report/writing.py", "write_report"): "output.write_text",
+    ("scaffold.py", "write_package"): "file.write_text",
+    # Data sets: `DataHome` finds regular files only; a matrix may name any table of the user's.
+    ("home.py", "DataHome.fetch"): "path.read_bytes",
+    ("home.py", "DataHome.fetch.write"): "path.write_bytes",
+    ("home.py", "_member"): "zipfile.ZipFile",
+    ("home.py", "sha256"): "path.open",
+    ("builtin/datasets/_acs.py", "Survey._download"): "shutil.move",
+    ("builtin/datasets/_reader.py", "_header"): "path.open",
+    ("builtin/datasets/_reader.py", "_rows"): "path.open",
+    ("builtin/datasets/credit_card.py", "CreditCard.fetch"): "path.write_bytes",
+    ("builtin/datasets/csv.py", "CSV.write_example"): "frame.to_csv",
+    ("builtin/datasets/parquet.py", "Parquet.frame"): "pd.read_parquet",
+    ("builtin/datasets/parquet.py", "Parquet.write_example"): "frame.to_parquet",
+    ("testing/data_stage.py", "_written"): "place.write_bytes",
+    # What a curator is told to serve, and its ledger.
+    ("curator_files.py", "_parquet"): "parquet.read_schema pd.read_parquet",
+    ("curator_files.py", "_text"): "path.open",
+    ("curator_files.py", "read_token"): "path.read_text",
+    ("ledger_files.py", "_connect"): "sqlite3.connect",
+    ("ledger_files.py", "_create"): "os.open",
+    # Files of fpbench, of plugins that are installed, and of the system.
+    ("one_use.py", "_limit"): "open",
+    ("plugins.py", "_of_path"): "project.read_text",
+    ("trust.py", "_Brought.of"): "dist.read_text",
+    ("trust.py", "_editable_source"): "dist.read_text",
+    ("trust.py", "_folders"): "link.read_text",
+    ("families.py", "children"): "open",
+    ("families.py", "_words"): "open",
+    ("families.py", "_marked"): "open",
+    ("families.py", "_sizes"): "open",
+    ("families.py", "_devices_in_memory"): "open",
+    ("report/page.py", "_asset"): "(files('fpbench.report') / 'assets' / name).read_text",
+    ("report/page.py", "_plotly"): "file.read_text",
+    ("reproduce.py", "known"): "path.read_text",
+    ("scaffold.py", "component"): "template.read_text",
+    ("specs.py", "_parsed"): "Path(file).read_text",
+    ("specs.py", "_public"): "Path(__file__).with_name('__init__.pyi').read_text",
+    # No files.
+    ("answers.py", ""): "read_table",
+    ("builtin/datasets/german.py", "German.read"): "read(paths(self, home), _LAYOUT).rename",
+    ("export.py", "_spelt_out"): "shown.rename",
+    ("remote.py", "RemoteCurator._send"): "self._opener.open",
+}
+"""Who opens files, and how; each a reason why it is no file of a run directory."""
+
+
+def openings(source):
+    """Functions, and the calls in them that open files, of a module's source."""
+    found = []
+
+    def walk(node, inside):
+        for child in ast.iter_child_nodes(node):
+            name = inside
+            if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                name = f"{inside}.{child.name}".lstrip(".")
+            if isinstance(child, ast.Call):
+                called = ast.unparse(child.func)
+                if called in WHOLE or called.rpartition(".")[2] in OPENERS:
+                    found.append((inside, called))
+            # An opener that is handed on is called elsewhere.
+            elif isinstance(child, ast.Attribute) and ast.unparse(child) in WHOLE:
+                found.append((inside, ast.unparse(child)))
+            walk(child, name)
+
+    walk(ast.parse(source), "")
+    return found
+
+
+def test_nobody_opens_files_in_another_way():
+    found = {}
+    for path in MODULES:
+        for inside, called in openings(path.read_text()):
+            found.setdefault((str(path.relative_to(PACKAGE)), inside), set()).add(called)
+    assert {place: " ".join(sorted(calls)) for place, calls in found.items()} == ALLOWED
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "open(run / 'matrix.toml')", "(run / 'matrix.toml').read_text()", "os.open(path, 0)",
+        "Path(run, 'x').open('rb')", "io.open(path)", "shutil.copyfile(path, other)",
+        "np.load(path)", "sqlite3.connect(path)", "tomllib.load(stream)", "run.path.read_bytes()",
+        "json.load((run / 'environment.json').open())", "opener = os.open", "pd.read_csv(path)",
+        "shutil.copy(path, other)",
+    ],
+)  # fmt: skip
+def test_the_test_above_would_see_it(line):
+    assert openings(f"def gather(run):\n    {line}\n")
+    assert openings(line)
+
+
+@pytest.mark.parametrize("kind", ["link", "dangling", "fifo", "directory", "socket", "hardlink"])
+def test_what_is_no_file_of_its_own_is_refused(tmp_path, kind):
+    file = tmp_path / "file"
+    assert set_trap(file, kind, tmp_path / "outside")
+    with pytest.raises(OSError, match="^.Errno 22. it (is a|has another)"):
+        open_file(file, most=100)
+    if kind in ("link", "hardlink"):  # of a file that the user names, it does not matter
+        assert read_file(file, most=100, named=True) == b"mine"
+
+
+def test_a_file_that_is_replaced_in_between_is_refused(tmp_path, monkeypatch):
+    """Looked at once more when it is open; a pipe does not make whoever opens it wait."""
+    file = tmp_path / "file"
+    file.write_text("fine")
+    original = os.open
+
+    def replaced(path, flags, *more):
+        file.unlink()
+        os.mkfifo(file)
+        return original(path, flags, *more)
+
+    monkeypatch.setattr(os, "open", replaced)
+    with pytest.raises(OSError, match="it is a pipe"):
+        open_file(file, most=100)
+
+    def linked(path, flags, *more):
+        file.unlink()
+        (tmp_path / "other").write_text("precious")
+        file.symlink_to(tmp_path / "other")
+        return original(path, flags, *more)
+
+    file.unlink()
+    file.write_text("fine")
+    monkeypatch.setattr(os, "open", linked)
+    with pytest.raises(OSError, match="Too many levels of symbolic links"):
+        open_file(file, most=100)
+
+
+def test_no_more_is_read_than_there_may_be(tmp_path):
+    file = tmp_path / "file"
+    file.write_bytes(b"x" * 100)
+    assert read_file(file, most=100) == b"x" * 100
+    with pytest.raises(OSError, match="it is larger than"):
+        read_file(file, most=99)
+    status = Path("/proc/self/status")
+    if status.exists():  # which says that it has no bytes
+        with pytest.raises(OSError, match="it is larger than"):
+            read_file(status, most=10)
+
+
+def test_the_matrix_of_a_directory(tmp_path):
+    assert read_matrix(tmp_path) is None
+    (tmp_path / "matrix.json").write_text("{}")
+    assert read_matrix(tmp_path) == (tmp_path / "matrix.json", b"{}")
+    (tmp_path / "matrix.toml").write_text("x = 1")
+    assert read_matrix(tmp_path) == (tmp_path / "matrix.toml", b"x = 1")
+    os.truncate(tmp_path / "matrix.toml", MATRIX_BYTES + 1)
+    with pytest.raises(fpbench.StoreError, match="matrix.toml: cannot be read: it is larger than"):
+        read_matrix(tmp_path)
+
+
+def test_what_is_written_is_whole_and_follows_nothing(tmp_path):
+    (tmp_path / "precious").write_text("mine")
+    (tmp_path / "file").symlink_to(tmp_path / "precious")
+    write_file(tmp_path / "file", "new")
+    assert (tmp_path / "precious").read_text() == "mine"
+    assert (tmp_path / "file").read_text() == "new"
+    assert not (tmp_path / "file").is_symlink()
+    write_file(tmp_path / "file", b"\xff")
+    assert (tmp_path / "file").read_bytes() == b"\xff"

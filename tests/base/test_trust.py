@@ -1,0 +1,458 @@
+"""Whose code runs: what a matrix may name, and what the user forbids."""
+
+import importlib
+import json
+import py_compile
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from fpbench import InputError, Recipe, discover
+from fpbench.base import trust
+from fpbench.base.trust import IMPORTS, NO_THIRD_PARTY, installed_entry_points, why_not
+from fpbench.matrix.matrix import read
+
+MARKED = """
+from pathlib import Path
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+Path(__file__).with_name("ran-{name}").touch()
+
+class Mine(ClassifierMixin, BaseEstimator):
+    def fit(self, matrix, classes):
+        return self
+"""
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """Make a module that leaves a mark when it runs, installed or not."""
+    place = tmp_path / "packages"
+    place.mkdir()
+    monkeypatch.syspath_prepend(str(place))
+    trust._accepted.cache_clear()
+
+    def make(name, requires=None, entry_points=""):
+        (place / f"{name}.py").write_text(MARKED.format(name=name))
+        if requires is not None:
+            info = place / f"{name}-1.0.dist-info"
+            info.mkdir()
+            needs = "".join(f"Requires-Dist: {line}\n" for line in requires)
+            (info / "METADATA").write_text(
+                f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n{needs}"
+            )
+            (info / "top_level.txt").write_text(name)
+            (info / "entry_points.txt").write_text(entry_points)
+        trust._accepted.cache_clear()
+        return place / f"ran-{name}"
+
+    yield make
+    trust._accepted.cache_clear()
+
+
+@pytest.mark.parametrize(
+    "requires", [["scikit-learn>=1.6"], ["scikit_learn; extra == 'sklearn'"], ["Scikit.Learn"]]
+)
+def test_packages_that_build_on_sklearn_may_be_named(package, requires):
+    ran = package("extension", ["numpy", *requires])
+    assert why_not("extension") is None
+    assert "no module 'extension.deep'" in why_not("extension.deep.inside")
+    assert not ran.exists()
+    assert Recipe("extension:Mine").classifier().__name__ == "Mine"
+    assert ran.exists()
+    del sys.modules["extension"]
+
+
+def test_a_plugin_may_be_named_for_its_code_runs_anyhow(package):
+    package("plugged", [], "[fpbench]\nplugged = plugged\n")
+    assert why_not("plugged") is None
+
+
+@pytest.mark.parametrize(
+    "requires", [None, ["numpy"], ["scikit-learn-extra"]], ids=["not installed", "other", "like"]
+)
+def test_other_packages_are_not_imported(package, monkeypatch, requires):
+    ran = package("stranger", requires)
+    with pytest.raises(
+        InputError,
+        match=r"stranger:Mine is refused: module 'stranger' \(.*stranger.py\) did not come with "
+        rf"scikit-learn, what requires it, or a plugin, .*{IMPORTS}=stranger",
+    ):
+        Recipe("stranger:Mine").check()
+    assert not ran.exists()
+    monkeypatch.setenv(IMPORTS, "other,stranger")
+    assert Recipe("stranger:Mine").classifier().__name__ == "Mine"
+    assert ran.exists()
+    del sys.modules["stranger"]
+
+
+@pytest.fixture
+def beside(tmp_path, monkeypatch):
+    """An empty folder that Python imports from first, as of a notebook: the matrix lies in it."""
+    place = tmp_path / "beside"
+    place.mkdir()
+    monkeypatch.chdir(place)
+    monkeypatch.syspath_prepend("")
+    before = set(sys.modules)
+    yield place
+    for name in set(sys.modules) - before:
+        del sys.modules[name]
+
+
+def write(place, file, text=""):
+    path = place / file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def distribute(place, name, files, more=None):
+    """Metadata of a distribution that requires scikit-learn and lists its files."""
+    info = f"{name}-1.0.dist-info"
+    listed = [
+        *files,
+        f"{info}/METADATA",
+        f"{info}/RECORD",
+        *(f"{info}/{file}" for file in more or {}),
+    ]
+    write(place, f"{info}/METADATA", f"Name: {name}\nVersion: 1.0\nRequires-Dist: scikit-learn\n")
+    write(place, f"{info}/RECORD", "".join(f"{file},,\n" for file in listed))
+    for file, text in (more or {}).items():
+        write(place, f"{info}/{file}", text)
+
+
+@pytest.fixture
+def site(tmp_path, monkeypatch):
+    """A folder of installed distributions."""
+    place = tmp_path / "site"
+    place.mkdir()
+    monkeypatch.syspath_prepend(str(place))
+    trust._accepted.cache_clear()
+    yield place
+    trust._accepted.cache_clear()
+
+
+EVIL = "open('ran', 'w')\n"
+
+
+@pytest.mark.parametrize("package", ["tests", "folktables", "sklearn", "deep.inside"])
+@pytest.mark.parametrize("form", ["source", "bytecode", "zip", "namespace"])
+def test_what_lies_beside_the_matrix_has_no_trusted_name(site, beside, monkeypatch, package, form):
+    """The names are those of installed packages, and found first."""
+    folder = package.replace(".", "/")
+    distribute(site, "deep", ["deep/__init__.py", "deep/inside/__init__.py"])
+    write(site, "deep/inside/__init__.py")
+    write(site, "deep/__init__.py")
+    if form != "namespace":
+        for parent in Path(folder, "x").parents:
+            if parent != Path("."):
+                write(beside, parent / "__init__.py", EVIL)
+    evil = write(beside, f"{folder}/evil.py", EVIL)
+    if form == "bytecode":
+        for file in list(beside.rglob("*.py")):
+            py_compile.compile(str(file), file.with_suffix(".pyc"))
+            file.unlink()
+    if form == "zip":
+        with zipfile.ZipFile(beside / "all.zip", "w") as archive:
+            for file in [*beside.rglob("*.py")]:
+                archive.write(file, file.relative_to(beside))
+                file.unlink()
+        monkeypatch.syspath_prepend("all.zip")
+    for name in [
+        name for name in sys.modules if f"{name}.".startswith(f"{package.split('.')[0]}.")
+    ]:
+        monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(InputError, match=r"did not come with|there is no module"):
+        Recipe(f"{package}.evil:C").check()
+    assert not (beside / "ran").exists()
+    assert evil.parent.exists()
+
+
+def test_a_folder_beside_the_matrix_that_looks_installed_is_not(site, beside):
+    distribute(beside, "looks", ["looks.py"], {"entry_points.txt": "[fpbench]\nlooks = looks\n"})
+    write(beside, "looks.py", EVIL)
+    assert "did not come with" in why_not("looks")
+    assert "looks" not in {point.name for point in installed_entry_points("fpbench")}
+    distribute(site, "looks", ["looks.py"])
+    assert "did not come with" in why_not("looks")  # for it is still found beside the matrix
+
+
+def test_of_a_package_in_several_places_only_what_was_installed_may_be_named(site, beside):
+    distribute(site, "spaced", ["spaced/mine.py"])
+    write(site, "spaced/mine.py", "from sklearn.naive_bayes import GaussianNB as C\n")
+    write(beside, "spaced/evil.py", EVIL)
+    assert Recipe("spaced.mine:C").classifier().__name__ == "GaussianNB"
+    assert "did not come with" in why_not("spaced.evil")
+
+
+def test_a_package_that_looks_for_its_modules_elsewhere_lends_them_no_trust(site, beside):
+    distribute(site, "wide", ["wide/__init__.py"])
+    extending = "from pkgutil import extend_path\n__path__ = extend_path(__path__, __name__)\n"
+    write(site, "wide/__init__.py", extending)
+    write(beside, "wide/evil.py", EVIL)
+    sys.path.remove("")
+    sys.path.append("")
+    assert "no module 'wide.evil'" in why_not("wide.evil")
+    write(beside, "wide/__init__.py")
+    with pytest.raises(InputError, match=r"'wide\.evil' .* did not come with"):
+        Recipe("wide.evil:C").check()
+    assert "wide" in sys.modules
+    assert not (beside / "ran").exists()
+
+
+def test_a_link_to_what_is_installed_is_the_same_file(site, beside):
+    distribute(site, "linked", ["linked.py"])
+    real = write(site, "linked.py")
+    (beside / "linked.py").symlink_to(real)
+    assert why_not("linked") is None
+    (beside / "linked.py").unlink()
+    (beside / "linked.py").symlink_to(write(beside, "other.py"))
+    assert "did not come with" in why_not("linked")
+
+
+@pytest.mark.parametrize("name", ["edited", "edited.inner"])
+def test_the_source_of_what_is_installed_to_be_edited_may_be_named(
+    site, beside, tmp_path, monkeypatch, name
+):
+    """But only what it puts on the import path: not what lies anywhere in its folder."""
+    source = tmp_path / "project"
+    write(source, "src/edited/__init__.py")
+    write(source, "src/edited/inner.py")
+    write(source, "untrusted/evil.py", EVIL)
+    said = json.dumps({"url": source.as_uri(), "dir_info": {"editable": True}})
+    write(site, "_edited.pth", f"{source}/src\n")
+    distribute(site, "edited", ["_edited.pth"], {"direct_url.json": said})
+    sys.path.append(str(source / "src"))
+    try:
+        assert why_not(name) is None
+        monkeypatch.chdir(source / "untrusted")
+        assert "did not come with" in why_not("evil")
+        write(source / "untrusted", "edited/__init__.py")
+        write(source / "untrusted", "edited/inner.py", EVIL)
+        assert "did not come with" in why_not(name)
+    finally:
+        sys.path.remove(str(source / "src"))
+
+
+def test_what_an_installed_finder_maps_may_be_named(site, tmp_path, monkeypatch):
+    """Editable installations of setuptools: a finder that the distribution brought."""
+    source = tmp_path / "project"
+    file = write(source, "somewhere/mapped.py")
+    finder = (
+        "import sys\nfrom importlib.util import spec_from_file_location\n"
+        "class Finder:\n    @classmethod\n    def find_spec(cls, name, path=None, target=None):\n"
+        f"        return spec_from_file_location(name, {str(file)!r}) if name == 'mapped' else None\n"
+        "sys.meta_path.append(Finder)\n"
+    )
+    write(site, "__editable___mapped_finder.py", finder)
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path])
+    importlib.import_module("__editable___mapped_finder")
+    try:
+        assert "did not come with" in why_not("mapped")
+        said = json.dumps({"url": source.as_uri(), "dir_info": {"editable": True}})
+        distribute(site, "mapped", ["__editable___mapped_finder.py"], {"direct_url.json": said})
+        trust._accepted.cache_clear()
+        assert why_not("mapped") is None
+    finally:
+        del sys.modules["__editable___mapped_finder"]
+
+
+@pytest.mark.parametrize(
+    "start", [["-m", "fpbench"], ["-c", "from fpbench.cli.main import main; main()"]]
+)
+@pytest.mark.parametrize("path", ["tests.evil:C", "sklearn.evil:C", "sklearn.tree:C"])
+def test_no_command_imports_what_lies_beside_the_matrix(tmp_path, start, path):
+    """With -m and -c Python looks into the current folder first, also for what fpbench needs."""
+    for package in ("tests", "sklearn"):
+        write(tmp_path, f"{package}/__init__.py", EVIL)
+        write(tmp_path, f"{package}/evil.py", EVIL)
+    distribute(tmp_path, "looks", ["looks.py"], {"entry_points.txt": "[fpbench]\nlooks = looks\n"})
+    write(tmp_path, "looks.py", EVIL)
+    text = MATRIX.replace('use = "plain"', f'use = "plain"\nbase = "{path}"')
+    write(tmp_path, "m.toml", text.replace("third", "none"))
+    words = [sys.executable, *start, "plan", "m.toml"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("raise ValueError('two\\nlines')", "cannot be imported: two lines"),
+        ("raise SystemExit", "cannot be imported: SystemExit"),
+        ("import no_such_thing", "cannot be imported: No module named 'no_such_thing'"),
+        ("def __getattr__(name):\n    raise RuntimeError('not\\nnow')", "cannot give 'C': not now"),
+        ("", "has no 'C'"),
+    ],
+)
+def test_a_trusted_module_that_fails_is_one_line(site, beside, source, reason):
+    """As of optuna.integration, which imports what it lacks when asked for a class."""
+    distribute(site, "failing", ["failing.py"])
+    write(site, "failing.py", source)
+    with pytest.raises(InputError, match=reason) as caught:
+        Recipe("failing:C").check()
+    assert "\n" not in str(caught.value)
+
+
+def test_without_third_parties_only_sklearn_may_be_named(package, monkeypatch):
+    package("extension", ["scikit-learn"])
+    monkeypatch.setenv(NO_THIRD_PARTY, "1")
+    monkeypatch.setenv(IMPORTS, "extension")
+    assert why_not("sklearn.naive_bayes") is None
+    assert "only classes of scikit-learn" in why_not("extension")
+
+
+@pytest.mark.parametrize(
+    ("module", "reason"),
+    [
+        ("os", "part of Python itself"),
+        ("antigravity", "part of Python itself"),
+        ("sklearn.__main__", "is a program"),
+        ("no_such_thing", r"no module 'no_such_thing'; is it installed\?"),
+        ("numpy", "'numpy' (.*) did not come with scikit-learn"),
+    ],
+)
+def test_what_may_never_be_named(module, reason):
+    assert re.search(reason, why_not(module))
+    assert "antigravity" not in sys.modules
+
+
+PLUGIN = """
+from pathlib import Path
+Path(__file__).with_name("ran").touch()
+from fpbench import Corrector, hookimpl
+
+class Third(Corrector):
+    name = "third"
+    summary = "from a third party"
+    def correct(self, problem):
+        raise NotImplementedError
+
+@hookimpl
+def fpbench_correctors():
+    return [Third]
+"""
+MATRIX = """
+[[dataset]]
+use = "census-synthetic"
+[[learner]]
+use = "plain"
+[[disclosure]]
+use = "hidden"
+[[adversary]]
+use = "prior"
+[[corrector]]
+use = "third"
+[[expect]]
+check = "value"
+measure = "gain"
+expected = 0
+tolerance = 1
+says = "nothing is gained"
+source = "nobody"
+"""
+
+
+def test_no_code_of_third_parties_is_imported(install, monkeypatch):
+    site = install("third-party", "third", PLUGIN)
+    monkeypatch.setenv(NO_THIRD_PARTY, "1")
+    catalog = discover()
+    assert not (site / "ran").exists()
+    assert {entry.source.distribution for entry in catalog} == {"fpbench"}
+    assert "third-party 1.0" in map(str, catalog.left_out)
+    with pytest.raises(InputError, match=r"third-party 1.0.* left out: --no-third-party"):
+        catalog.component("corrector", "third")
+    monkeypatch.setenv(NO_THIRD_PARTY, "0")
+    discover.cache_clear()
+    assert discover().component("corrector", "third")
+    assert (site / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["plan", "m.toml"],
+        ["run", "m.toml"],
+        ["reproduce", "m.toml"],
+        ["plugins"],
+        ["describe", "corrector", "none"],
+        ["doctor"],
+        ["data", "list"],
+        ["data", "verify", "census-synthetic"],
+        ["data", "fetch", "census-synthetic"],
+    ],
+    ids=lambda words: " ".join(words[:2]),
+)
+def test_every_command_that_loads_plugins_can_do_without_third_parties(
+    install, command, tmp_path, words
+):
+    site = install("third-party", "third", PLUGIN)
+    (tmp_path / "work" / "m.toml").write_text(MATRIX)
+    done = command(*words, "--no-third-party")
+    assert not (site / "ran").exists()
+    assert "Traceback" not in done.stderr
+    if "m.toml" in words:
+        assert done.returncode == 2
+        assert "unknown corrector 'third'" in done.stderr
+    else:
+        assert done.returncode == 0, done.stderr
+    if words[0] == "plugins":
+        assert "left out: third-party 1.0 (--no-third-party)" in done.stdout
+
+
+def test_workers_do_without_third_parties_too(install, command, tmp_path):
+    site = install("third-party", "third", PLUGIN)
+    text = MATRIX.replace('census-synthetic"', 'census-synthetic"\nrows = 300')
+    (tmp_path / "work" / "m.toml").write_text(text.replace("third", "none") + "[split]\n")
+    done = command("run", "m.toml", "--jobs", "2", "--no-third-party", "--seeds", "2")
+    assert done.returncode == 0, done.stderr
+    assert not (site / "ran").exists()
+
+
+def test_every_command_that_discovers_has_the_option():
+    import typer
+
+    from fpbench.cli.main import app
+
+    group = typer.main.get_command(app)
+
+    def commands(group):
+        for inner in group.commands.values():
+            yield from commands(inner) if hasattr(inner, "commands") else [inner]
+
+    found = {}
+    for command in commands(group):
+        options = {option for parameter in command.params for option in parameter.opts}
+        found.setdefault(command.name, set()).add("--no-third-party" in options)
+    for name in ("run", "plan", "reproduce", "plugins", "describe", "doctor", "list", "fetch",
+                 "verify", "serve"):  # fmt: skip
+        assert found[name] == {True}, name
+
+
+def test_a_module_beside_the_matrix_is_no_classifier(install, command, tmp_path):
+    """What comes with a stranger's matrix is not imported, wherever the command is called."""
+    work = tmp_path / "work"
+    (work / "evil.py").write_text(MARKED.format(name="evil"))
+    text = MATRIX.replace('use = "plain"', 'use = "plain"\nbase = "evil:Mine"')
+    (work / "m.toml").write_text(text.replace("third", "none"))
+    for call in ([Path(sys.executable).parent / "fpbench"], [sys.executable, "-m", "fpbench"]):
+        done = subprocess.run(
+            [*call, "plan", "m.toml"], cwd=work, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 2
+        assert "evil:Mine is refused: " in done.stderr
+        assert not (work / "ran-evil").exists()
+
+
+def test_profiles_cannot_lead_out_of_the_run_directory():
+    base = {"dataset": [{"use": "d"}], "learner": [{"use": "l"}], "auditor": [{"use": "a"}]}
+    for name in ("../up", "/etc", "a/b", "..", "", "a\x00", "a" * 200):
+        with pytest.raises(InputError, match="a name has letters"):
+            read({**base, "profile": {name: {"seeds": 1}}})
+    assert read({**base, "profile": {"quick-2_x": {"seeds": 1}}}, "quick-2_x").profile

@@ -1,0 +1,297 @@
+"""`leaderboard`, `compare` and `completion`, as a user meets them."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+from test_cli import bad, fine
+
+import fpbench
+from fpbench.cli import main as cli
+from fpbench.cli.screen import console
+
+
+@pytest.fixture
+def command(capsys, monkeypatch):
+    """The command line without a process of its own: it starts a hundred times faster."""
+
+    def call(*arguments, **env):
+        words = ["fpbench", *map(str, arguments)]
+        with monkeypatch.context() as patch:
+            patch.setattr("sys.argv", words)
+            patch.setattr(console, "MODE", console.Mode())
+            for name, value in env.items():
+                patch.setenv(name, value)
+            code = 0
+            try:
+                cli.main()
+            except SystemExit as end:
+                code = end.code or 0
+        out, err = capsys.readouterr()
+        return subprocess.CompletedProcess(words, code, out, err)
+
+    return call
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory):
+    """A run of some of our own components on generated data, made once."""
+    where = tmp_path_factory.mktemp("made")
+    matrix = """
+title = "Census <b>[red]"
+seeds = 8
+[[dataset]]
+use = "census-synthetic"
+rows = 600
+[[learner]]
+use = "plain"
+[[learner]]
+use = "threshold-optimizer"
+[[disclosure]]
+use = "published"
+metric = "statistical-parity"
+[[adversary]]
+use = "a1"
+[[adversary]]
+use = "prior"
+[[corrector]]
+use = "exact"
+[[corrector]]
+use = "none"
+"""
+    (where / "m.toml").write_text(matrix)
+    fpbench.run(where / "m.toml", out=where / "run")
+    return where / "run"
+
+
+@pytest.fixture
+def run(made, tmp_path):
+    """A copy of it, as other tests may write into theirs."""
+    shutil.copytree(made, tmp_path / "copy")
+    return tmp_path / "copy"
+
+
+def test_views_and_formats(command, run):
+    for view, words in (
+        ("combinations", "over best"),
+        ("attacks", "means over 2 settings (learner)"),
+        ("correctors", "exact"),
+        ("defences", "strongest"),
+        ("pareto", "Pareto front"),
+    ):
+        shown = fine(command("leaderboard", run, "--view", view, COLUMNS="80")).stdout
+        assert words in shown
+        assert "Census <b>[red]" in shown
+        assert all(len(line) <= 80 for line in shown.splitlines() if " could (" not in line)
+        for form, start in (
+            ("markdown", "**Census"),
+            ("latex", r"\begin{table}"),
+            ("html", "<table>"),
+        ):
+            text = fine(command("leaderboard", run, "--view", view, "--format", form)).stdout
+            assert text.startswith(start)
+            if form == "html":
+                assert "<b>" not in text
+        assert json.loads(fine(command("leaderboard", run, "--view", view, "--json")).stdout)
+
+
+def test_json_says_all_that_a_line_knows(command, run):
+    (board,) = json.loads(fine(command("leaderboard", run, "--json")).stdout)
+    assert (board["rank_by"], board["least_first"], board["view"]) == (
+        "gain",
+        False,
+        "combinations",
+    )
+    assert len(board["lines"]) == 8
+    line = board["lines"][0]
+    assert set(line["measures"]["gain"]) == {"mean", "sd", "low", "high", "n"}
+    assert line["measures"]["gain_over_best"]["mean"] <= line["measures"]["gain"]["mean"]
+    assert (line["rank"], line["done"], line["failed"], line["p_above"]) == (1, 8, 0, None)
+
+
+def test_sorting_filtering_grouping(command, run):
+    def lines(*options):
+        told = json.loads(fine(command("leaderboard", run, "--json", *options)).stdout)
+        return [
+            [line["labels"] | {"rank": line["rank"]} for line in board["lines"]] for board in told
+        ]
+
+    (few,) = lines("--where", "learner=thr*", "--where", "corrector=exact")
+    assert {(x["learner"], x["corrector"]) for x in few} == {("threshold-optimizer", "exact")}
+    (names,) = lines("--sort", "adversary")
+    assert [x["adversary"] for x in names] == ["a1"] * 4 + ["prior"] * 4
+    (ordered,) = lines("--sort", "initial_accuracy")
+    (usual,) = lines()
+    assert sorted(map(str, ordered)) == sorted(map(str, usual))
+    one, other = lines("--group", "learner")
+    assert {x["learner"] for x in one} == {"plain"}
+    assert {x["learner"] for x in other} == {"threshold-optimizer"}
+    assert [len(board) for board in lines("--group", "corrector", "--view", "attacks")] == [2, 2]
+    told = json.loads(fine(command("leaderboard", run, "--sort", "adversary", "--json")).stdout)
+    assert {line["p_above"] for line in told[0]["lines"]} == {None}  # of other neighbours
+    (top,) = lines("--top", "3")
+    assert len(top) == 3
+    shown = fine(command("leaderboard", run, "--columns", "changes,people", "--top", "1")).stdout
+    assert re.search(r"# .*changes people +gain", shown)
+    assert "7 more lines" in shown
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--by", "gian"], "did you mean 'gain'?"),
+        (["--view", "defenses"], "did you mean 'defences'?"),
+        (["--where", "leaner=x"], "did you mean 'learner'?"),
+        (["--where", "learner"], "is no filter"),
+        (["--group", "leaner"], "did you mean 'learner'?"),
+        (["--sort", "gian"], "did you mean 'gain'?"),
+        (["--columns", "gian"], "did you mean 'gain'?"),
+        (["--view", "mechanisms"], "has nothing that the view 'mechanisms' ranks"),
+        (["--view", "pareto", "--by", "gain"], "it ranks nothing"),
+        (["--top", "3", "--all"], "contradict"),
+    ],
+)
+def test_bad_input(command, run, options, words):
+    bad(command("leaderboard", run, *options), words)
+
+
+def test_an_empty_run_and_one_of_a_newer_version(command, run, tmp_path):
+    import sqlite3
+    from contextlib import closing
+
+    file = run / "store.sqlite"
+    with closing(sqlite3.connect(file)) as database, database:
+        database.execute("PRAGMA user_version = 99")
+    bad(command("leaderboard", run), "99")
+    bad(command("leaderboard", tmp_path), "not a run directory")
+
+
+def test_files_are_written(command, run, tmp_path):
+    fine(command("leaderboard", run, "-o", tmp_path / "b.tex", "--format", "latex"))
+    assert (tmp_path / "b.tex").read_text().endswith("\\end{table}\n")
+    bad(command("leaderboard", run, "-o", tmp_path / "no" / "b.tex"), "b.tex")
+
+
+def test_compare(command, run, made):
+    same = fine(command("compare", made, run, COLUMNS="140")).stdout
+    assert "the same" in same
+    told = json.loads(fine(command("compare", made, run, "--json")).stdout)
+    assert {move["moved"] for move in told[0]["moves"]} == {"the same"}
+    only = ["--where", "corrector=exact"]
+    told = fine(
+        command("compare", made, run, *only, "--by", "changes", "--format", "markdown")
+    ).stdout
+    assert "changes: the second run against the first" in told
+    bad(command("compare", made, run, "--by", "gian"), "did you mean 'gain'?")
+    bad(command("compare", made, run, "--pair", "a2=a1"), "no label 'a2'")
+    bad(command("compare", made, "nowhere"), "not a run directory")
+
+
+def test_long_tables_are_cut_unless_all_is_asked_for(command, run, monkeypatch):
+    monkeypatch.setattr("fpbench.cli.screen.results.MOST", 5)
+    shown = fine(command("leaderboard", run, COLUMNS="200")).stdout
+    assert "3 more lines" in shown
+    assert shown.endswith("`fpbench leaderboard RUN --all` shows all lines\n")
+    for options in (["--all"], ["--top", "8"], ["--format", "markdown"]):
+        assert "more line" not in fine(command("leaderboard", run, *options)).stdout
+    assert "--all" not in fine(command("leaderboard", run, "--top", "2")).stdout
+    front = fine(command("leaderboard", run, "--view", "pareto", "--top", "1")).stdout
+    assert "1 more line" in front
+    assert "3 more lines" in fine(command("compare", run, run)).stdout
+    assert "more line" not in fine(command("compare", run, run, "--all")).stdout
+
+
+def test_what_is_missing_is_said(tmp_path, made):
+    matrix = (made.parent / "m.toml").read_text().replace('metric = "statistical-parity"\n', "")
+    (tmp_path / "m.toml").write_text(matrix.replace("seeds = 8", "seeds = 1"))
+    run = fpbench.run(tmp_path / "m.toml", out=tmp_path / "run")
+    assert run.leaderboard().notes[-1] == "4 of 8 cells skipped"
+
+
+def test_notebooks(made):
+    run = fpbench.load(made)
+    shown = run._repr_html_()
+    assert shown.count("<table>") == 1
+    assert "&lt;b&gt;" in shown
+    assert "<b>" not in shown
+    assert run.leaderboard()._repr_html_() == shown
+    front = run.pareto()[0]
+    assert {point.labels["learner"] for point in front.points} == {"plain", "threshold-optimizer"}
+
+
+def test_quiet_and_plain(command, made, tmp_path):
+    matrix = made.parent / "m.toml"
+    quiet = fine(command("-q", "run", matrix, "--out", made))
+    assert quiet.stdout == f"run directory: {made}\n"
+    assert quiet.stderr == ""
+    plain = fine(command("--plain", "leaderboard", made)).stdout
+    assert plain.isascii()
+    assert not set("─│·") & set(plain)
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash here")
+def test_bash_completes(command, tmp_path):
+    script = fine(command("completion", "bash")).stdout
+    asked = {
+        ("fpbench", "le"): "leaderboard",
+        ("fpbench", "leaderboard", "r", "--view", "def"): "defences",
+        ("fpbench", "leaderboard", "r", "--js"): "--json",
+        ("fpbench", "data", "ve"): "verify",
+        ("fpbench", "describe", "mech"): "mechanism",
+        ("fpbench", "export", "r", "--format", "p"): "parquet",
+        ("fpbench", "run", ""): "files",
+    }
+    lines = [script, "compopt() { COMPREPLY=(files); }"]
+    for words in asked:
+        quoted = " ".join(f"'{word}'" for word in words)
+        lines.append(f"COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; COMPREPLY=(); _fpbench")
+        lines.append('echo "${COMPREPLY[*]}"')
+    done = subprocess.run(
+        ["bash", "-c", "\n".join(lines)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split("\n")[:-1] == list(asked.values())
+    assert done.stderr == ""
+
+
+def test_completion_scripts_name_every_command_and_option(command):
+    shown = fine(command("--help")).stdout
+    names = re.findall(r"^  ([a-z]+) ", shown[shown.index("Commands") :], re.MULTILINE)
+    assert "leaderboard" in names
+    for shell in ("bash", "zsh", "fish"):
+        script = fine(command("completion", shell)).stdout
+        for name in names:
+            assert re.search(rf"\b{name}\b", script)
+        assert "together" in script
+        if shutil.which(shell):
+            subprocess.run([shell, "-n"], input=script, text=True, check=True)
+    bad(command("completion", "bsh"), "did you mean 'bash'?")
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="there is no fish here")
+def test_fish_completes(command, tmp_path):
+    (tmp_path / "fpbench.fish").write_text(fine(command("completion", "fish")).stdout)
+    asked = {"fpbench leaderboard r --view def": "defences", "fpbench data ve": "verify",
+             "fpbench describe mech": "mechanism"}  # fmt: skip
+    for words, expected in asked.items():
+        told = subprocess.run(
+            ["fish", "--no-config", "-c", f"source fpbench.fish; complete -C '{words}'"],
+            cwd=tmp_path, capture_output=True, text=True, check=True,
+            env={**os.environ, "HOME": str(tmp_path)},
+        )  # fmt: skip
+        assert told.stdout.split()[0] == expected
+
+
+def test_an_empty_run(command, tmp_path):
+    """A run that was interrupted before its first cell was done."""
+    matrix = tmp_path / "m.toml"
+    matrix.write_text(
+        '[[dataset]]\nuse = "census-synthetic"\nrows = 300\n[[learner]]\nuse = "plain"\n'
+        '[[disclosure]]\nuse = "hidden"\n[[adversary]]\nuse = "prior"\n[[corrector]]\nuse = "none"\n'
+    )
+    with pytest.raises(KeyboardInterrupt):
+        fpbench.run(matrix, out=tmp_path / "run", stop=lambda: True)
+    bad(command("leaderboard", tmp_path / "run"), "no cell has been run yet")
+    assert "no cell has been run yet" in fpbench.load(tmp_path / "run")._repr_html_()

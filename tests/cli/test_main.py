@@ -1,0 +1,386 @@
+"""The installed command, as a user meets it."""
+
+import csv
+import hashlib
+import io
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+import fpbench
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+
+TOY = """
+title = "Toys"
+seeds = 2
+[[dataset]]
+use = "flock"
+[[learner]]
+use = "parrot"
+[[disclosure]]
+use = "oracle"
+[[adversary]]
+use = "peek"
+[[corrector]]
+use = "flip"
+[[corrector]]
+use = "none"
+"""
+
+
+@pytest.fixture
+def toy_matrix(toys, tmp_path):
+    file = tmp_path / "work" / "toy.toml"
+
+    def write(text=TOY):
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text)
+        return "toy.toml"
+
+    return write
+
+
+def fine(done, code=0):
+    assert done.returncode == code, done.stdout + done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+    return done
+
+
+def bad(done, *words, code=2):
+    """One clear error, on standard error, and the exit code."""
+    fine(done, code)
+    said = [line for line in done.stderr.splitlines() if not line.startswith("warning: ")]
+    assert len(said) == 1
+    assert said[0].startswith("error: ")
+    for word in words:
+        assert word in done.stderr
+    return done
+
+
+def test_a_run_shows_its_leaderboard_and_is_resumed(command, toy_matrix):
+    matrix = toy_matrix()
+    first = fine(command("run", matrix))
+    assert "Toys" in first.stdout
+    assert "run directory: runs/toy" in first.stdout
+    again = fine(command("run", matrix))
+    board = first.stdout[: first.stdout.index("run directory")]
+    assert again.stdout.startswith(board)
+    assert fine(command("leaderboard", "runs/toy")).stdout == board
+
+
+def test_the_leaderboard_is_what_a_person_reads(command, toy_matrix):
+    fine(command("run", toy_matrix(TOY.replace("seeds = 2", "seeds = 1"))))
+    shown = fine(command("leaderboard", "runs/toy", COLUMNS="80")).stdout
+    rows = [line.split() for line in shown.splitlines() if re.match(r" *\d ", line)]
+    assert [row[0] for row in rows] == ["1", "1"]
+    assert "optimum not proven" in shown  # flip proves nothing, so that it is ranked apart
+    assert "corrector flip" in shown
+    assert "corrector none" in shown
+    assert "One seed gives no interval" in shown
+    assert all(len(line) <= 80 for line in shown.splitlines())
+
+
+def test_a_plan_says_what_would_run(command, toy_matrix):
+    shown = fine(command("plan", toy_matrix())).stdout
+    assert "4 cells to run, 0 skipped" in shown
+    assert re.search(r"^train parrot +2 +4 *$", shown, re.MULTILINE)
+    assert re.search(r"^all +19 +32 *$", shown, re.MULTILINE)
+    assert "rough time: not known" in shown
+    fine(command("run", "toy.toml"))
+    after = fine(command("plan", "toy.toml")).stdout
+    assert "4 of them done already" in after
+    assert "about 0 s of work left" in after
+
+
+def test_a_plan_says_what_is_skipped_and_why(command, toy_matrix):
+    matrix = toy_matrix(TOY.replace('use = "flock"', 'use = "flock"\ngroups = 3'))
+    shown = fine(command("plan", matrix)).stdout
+    assert "2 cells to run, 2 skipped" in shown
+    assert "skipped 2: flip turns around two groups only" in shown
+    rows = list(csv.DictReader(io.StringIO(run_and_export(command, matrix))))
+    assert [row["status"] for row in rows].count("skipped") == 2
+
+
+def run_and_export(command, matrix):
+    fine(command("run", matrix))
+    return fine(command("export", "runs/toy")).stdout
+
+
+COLUMNS = ["cell", "dataset", "learner", "disclosure", "adversary", "corrector", "mechanism",
+           "policy", "auditor", "seed", "status", "reason", "seconds"]  # fmt: skip
+MEASURES = {
+    "majority_accuracy", "initial_accuracy", "corrected_accuracy", "gain", "changes",
+    "change_precision", "objective", "solver_status", "solver_gap", "proven", "correct_seconds",
+    "claim_metric", "claim_form", "claim_tolerance", "claim_holds", "train_accuracy",
+    "test_accuracy", "train_unfairness", "test_unfairness",
+}  # fmt: skip
+
+
+def test_exports_are_tidy(command, toy_matrix, tmp_path):
+    rows = list(csv.DictReader(io.StringIO(run_and_export(command, toy_matrix()))))
+    assert len(rows) == 4
+    assert list(rows[0])[:13] == COLUMNS
+    assert set(rows[0]) >= MEASURES
+    lines = fine(command("export", "runs/toy", "--format", "jsonl")).stdout.splitlines()
+    records = [json.loads(line) for line in lines]
+    assert [record["cell"] for record in records] == [row["cell"] for row in rows]
+    assert records[0]["solver_status"] == "feasible"
+
+    long = fine(command("export", "runs/toy", "--long")).stdout
+    gains = [row for row in csv.DictReader(io.StringIO(long)) if row["measure"] == "gain"]
+    assert {row["cell"]: float(row["value"]) for row in gains} == {
+        row["cell"]: float(row["gain"]) for row in rows
+    }
+
+
+def test_parquet_goes_to_a_file(command, toy_matrix, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    wide = pandas.read_csv(io.StringIO(run_and_export(command, toy_matrix())))
+    fine(command("export", "runs/toy", "--format", "parquet", "-o", "rows.parquet"))
+    fine(command("export", "runs/toy", "--format", "parquet", "--long", "-o", "long.parquet"))
+    read = pandas.read_parquet(tmp_path / "work" / "rows.parquet")
+    assert list(read["cell"]) == list(wide["cell"])
+    assert read["gain"].tolist() == pytest.approx(wide["gain"].tolist())
+    assert "measure" in pandas.read_parquet(tmp_path / "work" / "long.parquet")
+    bad(command("export", "runs/toy", "--format", "parquet"), "--output")
+    bad(command("export", "runs/toy", "-o", "no/such/place.csv"), "no/such/place.csv")
+
+
+def test_a_cell_that_fails_is_exit_code_one(command, toy_matrix):
+    text = TOY + '[[learner]]\nuse = "parrot"\nlabel = "sick"\nfails = "raises"\n'
+    done = bad(command("run", toy_matrix(text)), "4 of 8 cells failed", code=1)
+    assert "failed: train parrot: RuntimeError: the parrot bit" in done.stdout
+    rows = list(csv.DictReader(io.StringIO(fine(command("export", "runs/toy")).stdout)))
+    assert [row["status"] for row in rows].count("done") == 4
+
+
+def test_data_that_a_component_refuses_is_exit_code_two_and_nothing_is_lost(command, toy_matrix):
+    text = TOY + '[[learner]]\nuse = "parrot"\nlabel = "picky"\nfails = "input"\n'
+    bad(command("run", toy_matrix(text)), "4 of 8 cells failed", code=2)
+    rows = list(csv.DictReader(io.StringIO(fine(command("export", "runs/toy")).stdout)))
+    assert [row["status"] for row in rows].count("done") == 4
+
+
+def test_bad_input_is_one_line_and_runs_nothing(command, toy_matrix, toy_trace, tmp_path):
+    cases = {
+        TOY.replace("seeds", "seed"): "toy.toml: unknown key 'seed'; did you mean 'seeds'?",
+        TOY.replace('"flip"', '"flap"'): "unknown corrector 'flap'; did you mean 'flip'?",
+        TOY.replace(
+            'use = "flock"', 'use = "flock"\nrows = 1'
+        ): "greater than or equal to 3, not 1",
+        "[[": "not valid TOML",
+        with_facts(
+            '{ use = "shares", group = "g0" }'
+        ): "unknown use 'shares'; did you mean 'share'?",
+        with_facts(SHARE, '{ use = "known", share = 2.0 }'): "also.1.share: input should be less",
+        with_facts('{ use = "share", group = "g0", low = 0.5, high = 0.2 }'): "is above high 0.2",
+    }
+    for text, words in cases.items():
+        bad(command("run", toy_matrix(text)), words)
+        bad(command("plan", "toy.toml"), words)
+    bad(command("run", "gone.toml"), "gone.toml: cannot be read")
+    assert toy_trace() == []
+    assert not (tmp_path / "work" / "runs").exists()
+
+
+SHARE = '{ use = "share", group = "g1", margin = 0.1 }'
+
+
+def with_facts(*facts):
+    """The toys, of whom more is known than a claim."""
+    text = TOY.replace('use = "oracle"', f'use = "oracle"\nalso = [{", ".join(facts)}]')
+    return text.replace('use = "flip"', 'use = "exact"')
+
+
+def test_facts_are_run_and_those_that_cannot_be_used_are_skipped(command, toy_matrix):
+    linear = '{ use = "linear", group = "g1", column = "x" }'
+    shown = fine(command("plan", toy_matrix(with_facts(SHARE)))).stdout
+    assert "4 cells to run, 0 skipped" in shown
+    shown = fine(command("plan", toy_matrix(with_facts(SHARE, linear)))).stdout
+    assert "2 cells to run, 2 skipped" in shown
+    assert "corrector 'exact' cannot express the constraint 'linear'; it can express:" in (
+        " ".join(shown.split())
+    )
+    rows = list(csv.DictReader(io.StringIO(run_and_export(command, toy_matrix(with_facts(SHARE))))))
+    assert {row["status"] for row in rows} == {"done"}
+    assert {row["claim_form"] for row in rows} == {"to-overall"}
+    assert {row["claim_holds"] for row in rows} <= {"0", "1"}
+
+
+def test_a_fact_of_a_group_that_is_not_there_is_bad_input(command, toy_matrix):
+    matrix = toy_matrix(with_facts(SHARE.replace("g1", "g7")))
+    done = bad(command("run", matrix), "4 of 4 cells failed", code=2)
+    assert "failed: disclose oracle: no group 'g7'; did you mean" in done.stdout
+
+
+def test_bad_options(command, toy_matrix):
+    matrix = toy_matrix()
+    bad(command("run", matrix, "--jobs", "0"), "jobs must be 1 or more, not 0")
+    bad(command("run", matrix, "--engine", "loki"), "unknown engine 'loki'; did you mean 'loky'?")
+    bad(command("run", matrix, "--engine", "inline", "-j", "2"), "one job at a time, not 2")
+    fine(command("run", matrix, "--jobs", "many"), code=2)
+    fine(command("nonsense"), code=2)
+    bad(command("leaderboard", "nowhere"), "nowhere: not a run directory")
+    bad(command("export", "nowhere"), "nowhere: not a run directory")
+    fine(command("run", matrix))
+    bad(command("leaderboard", "runs/toy", "--by", "gian"), "did you mean 'gain'?")
+    fine(command("run", matrix, "--seeds", "3"))
+    assert "3 seeds" in fine(command("leaderboard", "runs/toy")).stdout
+    toy_matrix(TOY + "[split]\ntrain = 0.4\ntest = 0.2\n")
+    bad(command("run", matrix), "made by another matrix", "--out", "--fresh")
+    fine(command("run", matrix, "--fresh"))
+    assert "flip" in fine(command("leaderboard", "runs/toy.1")).stdout
+
+
+def test_an_interruption_says_how_to_go_on(command, install, toys, tmp_path):
+    source = (Path(__file__).parents[1] / "plugins" / "toys.py").read_text()
+    source = source[: source.index("class Flock")] + (
+        "class Stop(Corrector):\n    name = 'stop'\n    summary = 'interrupts'\n"
+        "    def correct(self, problem):\n        raise KeyboardInterrupt\n"
+        "@hookimpl\ndef fpbench_correctors():\n    return [Stop]\n"
+    )
+    install("stopper", "stopper", source)
+    (tmp_path / "work" / "toy.toml").write_text(TOY + '[[corrector]]\nuse = "stop"\n')
+    done = bad(command("run", "toy.toml"), "goes on: fpbench run toy.toml\n", code=130)
+    assert "interrupted" in done.stderr
+    shown = fine(command("plan", "toy.toml")).stdout
+    assert "2 of them done already" in shown
+    options = ("--engine", "inline", "--retries", "1", "--max-cells", "50")
+    bad(command("run", "toy.toml", *options), f"goes on: fpbench run toy.toml {' '.join(options)}\n",
+        code=130)  # fmt: skip
+
+
+def test_plugins_are_listed_with_their_distribution(command, install, toys):
+    install("bad-plugin", "bad", "1 / 0")
+    shown = fine(command("plugins")).stdout
+    assert re.search(rf"^ +adult +fpbench {re.escape(fpbench.__version__)}$", shown, re.M)
+    assert re.search(r"^ +flock +fpbench-toys 1\.0$", shown, re.MULTILINE)
+    assert "broken: bad of bad-plugin 1.0: ZeroDivisionError: division by zero" in shown
+    assert "Traceback" not in shown
+    assert "Traceback" in command("plugins", "--trace").stdout
+    assert "a few people with one feature" in fine(command("plugins", "--long")).stdout
+
+
+def test_every_component_can_be_described(command):
+    shown = fine(command("describe", "learner", "exponentiated-gradient")).stdout
+    assert "Agarwal" in shown
+    assert re.search(r"tolerance +=\ 0\.01 +number >= 0, <= 1\. ", shown)
+    assert "statistical-parity | predictive-equality" in shown
+    for entry in fpbench.discover():
+        assert entry.name in fine(command("describe", entry.kind, entry.name)).stdout
+    assert "share, to-overall" in fine(command("describe", "corrector", "posterior")).stdout
+    bad(command("describe", "learner", "plan"), "unknown learner 'plan'; did you mean 'plain'?")
+    bad(command("describe", "lerner", "plain"), "unknown kind 'lerner'; did you mean 'learner'?")
+
+
+def test_the_doctor_says_what_works(command, tmp_path):
+    shown = fine(command("doctor", FPBENCH_DATA=str(tmp_path), XDG_DATA_HOME=str(tmp_path))).stdout
+    for words in ("components", "engines", "loky", "extras", "fpbench data fetch adult"):
+        assert words in shown
+
+
+def test_versions_and_help(command):
+    assert fine(command("--version")).stdout == f"fpbench {fpbench.__version__}\n"
+    shown = fine(command("--help")).stdout
+    for name in ("run", "plan", "leaderboard", "export", "plugins", "describe", "data", "doctor"):
+        assert re.search(rf"^  {name} ", shown, re.MULTILINE)
+    bare = command()
+    assert "Usage" in bare.stdout + bare.stderr
+
+
+def test_the_quickstart_shows_the_leak(command, tmp_path):
+    """The README's main job: the correction is clearly better than the guess."""
+    done = fine(command("run", BENCHMARKS / "quickstart.toml", "--jobs", os.cpu_count() or 1))
+    assert "run directory: runs/quickstart" in done.stdout
+    run = fpbench.load(tmp_path / "work" / "runs" / "quickstart")
+    assert set(run.frame()["status"]) == {"done"}
+    best = run.leaderboard().lines[0]
+    assert best.labels["corrector"] == "exact"
+    assert best.measures["gain"].low > 0.01
+
+
+def test_one_group_is_bad_input(command, toy_matrix):
+    matrix = toy_matrix(TOY.replace('use = "flock"', 'use = "flock"\ngroups = 1'))
+    done = bad(command("run", matrix), "4 of 4 cells failed", code=2)
+    assert "data set 'flock': the sensitive attribute group has one group" in done.stdout
+
+
+def test_a_data_file_with_a_missing_column_is_bad_input(command, tmp_path):
+    data = tmp_path / "data"
+    data.mkdir()
+    for name in ("adult.data", "adult.test"):
+        (data / name).write_text("39, State-gov, 77516, Bachelors\n")
+    matrix = TOY.replace('use = "flock"', 'use = "adult"').replace('"parrot"', '"plain"')
+    matrix = (
+        matrix.replace('"oracle"', '"hidden"')
+        .replace('"peek"', '"a2"')
+        .replace('"flip"', '"exact"')
+    )
+    (tmp_path / "work" / "adult.toml").write_text(matrix)
+    done = bad(command("run", "adult.toml", FPBENCH_DATA=str(data)), "cells failed", code=2)
+    assert "adult.data" in done.stdout
+    assert "fpbench data verify adult" in done.stdout
+
+
+def test_other_data_makes_other_cells_and_a_warning(command, adult_home, tmp_path):
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "adult.test").write_bytes(adult_home.find("adult.test").read_bytes())
+    lines = adult_home.find("adult.data").read_bytes().splitlines(keepends=True)
+    matrix = (
+        '[[dataset]]\nuse = "adult"\n[[learner]]\nuse = "plain"\n[[disclosure]]\nuse = "hidden"\n'
+        '[[adversary]]\nuse = "a1"\nparameters = { n_estimators = 3 }\n[[corrector]]\nuse = "none"\n'
+    )
+    (tmp_path / "work" / "adult.toml").write_text(matrix)
+    cells = []
+    for kept, differs in ((lines[:3000], True), (lines, False)):
+        (data / "adult.data").write_bytes(b"".join(kept))
+        done = fine(command("run", "adult.toml", FPBENCH_DATA=str(data)))
+        assert ("adult.data is not the known original" in done.stderr) is differs
+        rows = fine(command("export", "runs/adult")).stdout
+        cells.append(next(iter(csv.DictReader(io.StringIO(rows)))))
+        noted = json.loads((tmp_path / "work" / "runs" / "adult" / "environment.json").read_text())
+        held = hashlib.sha256((data / "adult.data").read_bytes()).hexdigest()
+        assert noted["data"]["adult.data"] == held
+    assert cells[0]["cell"] != cells[1]["cell"]
+    assert cells[0]["initial_accuracy"] != cells[1]["initial_accuracy"]
+
+
+def test_what_is_skipped_is_said_after_a_run(command, toy_matrix):
+    text = TOY.replace('use = "oracle"', 'use = "published"').replace('"parrot"', '"plain"')
+    done = fine(command("run", toy_matrix(text)))
+    assert "skipped 4: learner 'plain' is trained for no fairness metric" in done.stdout
+
+
+def test_a_slip_in_the_ranking_is_found_before_anything_is_run(command, toy_matrix, toy_trace):
+    matrix = toy_matrix(TOY + '[leaderboard]\nrank_by = "gian"\n')
+    bad(command("run", matrix), "toy.toml", "rank_by", "did you mean 'gain'?")
+    assert toy_trace() == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a = " + "[" * 5000, "a = " + "9" * 5000, "seeds = [9223372036854775808]", "\x00"],
+    ids=["nested", "digits", "seed", "nul"],
+)
+def test_odd_files_are_one_clear_error(command, toy_matrix, text):
+    bad(command("plan", toy_matrix(text)), "toy.toml")
+
+
+def test_a_byte_order_mark_is_no_error(command, toy_matrix):
+    fine(command("plan", toy_matrix("\ufeff" + TOY)))
+
+
+def test_places_that_cannot_be_used_are_one_clear_error(command, toy_matrix, tmp_path):
+    matrix = toy_matrix()
+    bad(command("run", matrix, "--out", "x" * 300), "File name too long")
+    (tmp_path / "work" / "taken" / "environment.json").mkdir(parents=True)
+    bad(command("run", matrix, "--out", "taken"), "environment.json", "directory")
+
+
+def test_a_terminal_that_lacks_letters_still_shows_the_rest(command, toy_matrix):
+    fine(command("run", toy_matrix(), PYTHONIOENCODING="ascii"))

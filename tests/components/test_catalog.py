@@ -1,0 +1,177 @@
+"""Discovery: one plugin's failure is a row, and everything else works."""
+
+import pytest
+
+from fpbench import NameUnknownError, PluginError, discover
+from fpbench.components import hooks as hookspecs
+from fpbench.components.bases import BASES
+from fpbench.components.names import ATTACK, AUDIT, KINDS
+
+FLIP = """
+from fpbench import Corrector, hookimpl
+
+class Flip(Corrector):
+    name = "flip"
+    summary = "the flip of {owner}"
+
+    def correct(self, problem):
+        return None
+
+@hookimpl
+def fpbench_correctors():
+    return [Flip]
+"""
+
+
+def test_the_table_of_kinds_is_what_hooks_and_bases_are_made_from():
+    hooks = {name for name in vars(hookspecs) if name.startswith("fpbench_")}
+    assert hooks == {kind.hook for kind in KINDS.values()}
+    assert list(BASES) == list(KINDS)
+    for kind, base in BASES.items():
+        assert (base.__name__, base.kind) == (KINDS[kind].base, kind)
+        assert callable(getattr(base, KINDS[kind].method))
+    assert set(ATTACK) | set(AUDIT) == set(KINDS)
+
+
+def test_every_hook_has_a_line_of_documentation():
+    for kind in KINDS.values():
+        assert (getattr(hookspecs, kind.hook).__doc__ or "").endswith(".")
+
+
+def test_a_toy_plugin_uses_every_hook(toys):
+    from_toys = {e.kind for e in discover() if e.source.distribution == "fpbench-toys"}
+    assert from_toys == set(KINDS)
+
+
+def test_what_is_installed_is_found_with_its_distribution(toys):
+    catalog = discover()
+    assert str(catalog.entry("corrector", "flip").source) == "fpbench-toys 1.0"
+    assert catalog.component("corrector", "flip").name == "flip"
+    names = [entry.name for entry in catalog.of_kind("corrector")]
+    assert names == sorted(names)
+    assert {"exact", "flip", "none"} <= set(names)
+    assert catalog.broken == []
+
+
+def test_every_component_of_ours_describes_itself():
+    for entry in discover():
+        cls = discover().component(entry.kind, entry.name)
+        assert (cls.name, cls.kind) == (entry.name, entry.kind)
+        assert cls.summary
+        assert "\n" not in cls.summary
+        for field in cls.model_fields.values():
+            assert field.description, (cls, field)
+
+
+def test_a_name_claimed_twice_names_both_owners_and_harms_nobody_else(install):
+    install("first-flip", "first", FLIP.format(owner="first"))
+    install("second-flip", "second", FLIP.format(owner="second"))
+    catalog = discover()
+    with pytest.raises(
+        PluginError, match=r"'flip' is claimed by first-flip 1.0 and second-flip 1.0"
+    ):
+        catalog.component("corrector", "flip")
+    assert catalog.component("corrector", "exact")
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        (
+            "import nowhere_to_be_found",
+            "ModuleNotFoundError: No module named 'nowhere_to_be_found'",
+        ),
+        ("1 / 0", "ZeroDivisionError: division by zero"),
+        (
+            "from fpbench import hookimpl\n@hookimpl\ndef fpbench_correctors():\n    return 3",
+            "TypeError",
+        ),
+        (
+            "from fpbench import hookimpl\n@hookimpl\ndef fpbench_correctors():\n    1 / 0",
+            "ZeroDivision",
+        ),
+        (
+            "from fpbench import hookimpl\n@hookimpl\ndef fpbench_spells():\n    return []",
+            "fpbench_spells",
+        ),
+        ("def broken(:", "SyntaxError"),
+        (
+            "from fpbench import hookimpl\n@hookimpl\ndef fpbench_spells():\n    return []",
+            "fpbench_spells: fpbench 0.1.0 has no such thing; is the plugin for a newer fpbench?",
+        ),
+        (
+            "from fpbench import Spell",
+            "Spell: fpbench 0.1.0 has no such thing; is the plugin for a newer fpbench?",
+        ),
+        (
+            "from fpbench import hookimpl\n@hookimpl\ndef fpbench_correctors(wand):\n    return []",
+            "Argument(s) {'wand'}: fpbench 0.1.0 has no such thing",
+        ),
+        ("raise SystemExit(0)", "SystemExit: 0"),
+    ],
+)
+def test_a_broken_plugin_is_a_row(install, source, reason):
+    install("bad-plugin", "bad", source)
+    catalog = discover()
+    (broken,) = catalog.broken
+    assert broken.plugin == "bad"
+    assert str(broken.source) == "bad-plugin 1.0"
+    assert reason in broken.reason
+    assert "Traceback" in broken.trace
+    assert catalog.component("corrector", "exact")
+
+
+def test_troubles_of_every_sort_are_a_clear_row_each(install, command):
+    """Two that claim one name, one that fails on import, one for newer hooks: the rest works."""
+    install("first-flip", "first", FLIP.format(owner="first"))
+    install("second-flip", "second", FLIP.format(owner="second"))
+    install("torn", "torn", "import nowhere_to_be_found")
+    install(
+        "modern", "modern", "from fpbench import hookimpl\n@hookimpl\ndef fpbench_spells(): pass"
+    )
+    done = command("plugins")
+    assert done.returncode == 0
+    rows = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    assert "flip first-flip 1.0 also claimed by second-flip 1.0" in rows
+    assert (
+        "broken: torn of torn 1.0: ModuleNotFoundError: No module named 'nowhere_to_be_found'"
+        in rows
+    )
+    (row,) = [row for row in rows if row.startswith("broken: modern of modern 1.0: ")]
+    assert "fpbench_spells: fpbench 0.1.0 has no such thing; is the plugin for a newer" in row
+    assert sum("flip" in row or "torn" in row or "modern" in row for row in rows) == 3
+    assert command("describe", "corrector", "exact").returncode == 0
+    claimed = command("describe", "corrector", "flip")
+    assert claimed.returncode == 2
+    assert "is claimed by first-flip 1.0 and second-flip 1.0" in claimed.stderr
+
+
+LAZY = """
+from fpbench import Lazy, hookimpl
+
+@hookimpl
+def fpbench_correctors():
+    return [Lazy("late", "{target}")]
+"""
+
+
+@pytest.mark.parametrize(
+    ("target", "reason"),
+    [
+        ("nowhere:Late", "fails on import: ModuleNotFoundError"),
+        ("fpbench.components.claims.rates:Late", "fails on import: AttributeError"),
+        ("fpbench.components.claims.rates:RateConstraint", "is not a subclass of Corrector"),
+        ("fpbench.builtin.correctors.exact:Exact", "calls itself 'exact'"),
+    ],
+)
+def test_a_lazy_component_that_is_not_there(install, target, reason):
+    install("late", "late", LAZY.format(target=target))
+    with pytest.raises(PluginError, match=f"corrector 'late' of late 1.0 {reason}"):
+        discover().component("corrector", "late")
+
+
+def test_unknown_names_come_with_the_nearest():
+    with pytest.raises(NameUnknownError, match="unknown kind 'lerner'; did you mean 'learner'"):
+        discover().component("lerner", "plain")
+    with pytest.raises(NameUnknownError, match="unknown learner 'plane'; did you mean 'plain'"):
+        discover().component("learner", "plane")

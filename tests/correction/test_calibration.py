@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.optimize import minimize
+from scipy.special import expit, logit
+
+from fpbench.correction.calibration import LEAST_WEIGHT, calibrate, calibrated
+
+pytestmark = pytest.mark.numeric
+
+PROBABILITY = st.sampled_from([0.0, 1.0, 0.5]) | st.floats(0, 1)
+SOMEONE = np.array([0.0, 0.1, 0.5, 0.7, 1.0])
+
+
+@st.composite
+def held_out(draw, least=2, most=40):
+    m = draw(st.integers(least, most))
+    return draw(arrays(float, m, elements=PROBABILITY)), draw(arrays(bool, m))
+
+
+def targets(happened):
+    """Platt's: as if one more had been seen of each kind."""
+    yes, no = happened.sum(), (~happened).sum()
+    return np.where(happened, (yes + 1) / (yes + 2), 1 / (no + 2))
+
+
+@settings(deadline=None)
+@given(held_out())
+def test_calibrated_beliefs_are_those_of_maximum_likelihood(drawn):
+    beliefs, happened = drawn
+    assume(0 < happened.sum() < len(happened))
+    target = targets(happened)
+    p = calibrate(beliefs, beliefs, happened)
+    assert ((p > 0) & (p < 1)).all()
+    # Where the loss is least, its slopes are 0; at the end of what is allowed, one is positive.
+    scores = np.clip(logit(beliefs), -10, 10)
+    assert (p - target).mean() == pytest.approx(0, abs=1e-6)
+    correlation = ((scores - scores.mean()) * (p - target)).mean()
+    flat = np.ptp(p) < 1e-12
+    assert correlation >= -1e-5 if flat else correlation == pytest.approx(0, abs=1e-5)
+
+
+@settings(deadline=None)
+@given(held_out(0), arrays(float, 20, elements=PROBABILITY))
+def test_calibration_keeps_the_order(drawn, beliefs):
+    p = calibrate(beliefs, *drawn)
+    assert (np.diff(p[np.argsort(beliefs)]) >= 0).all()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_line_is_that_of_a_general_minimiser(seed):
+    rng = np.random.default_rng(seed)
+    score = np.clip(rng.normal(1, 3, 200), -10, 10)
+    happened = rng.random(200) < expit(0.6 * score - 1)
+    target = targets(happened)
+
+    def loss(line):
+        z = line[0] * score + line[1]
+        return (np.logaddexp(0, z) - target * z).sum()
+
+    slope, intercept = minimize(loss, [1, 0], method="BFGS").x
+    found = calibrate([0.1, 0.6], expit(score), happened)
+    np.testing.assert_allclose(logit(found), slope * logit([0.1, 0.6]) + intercept, atol=1e-4)
+
+
+def test_a_known_distortion_is_undone():
+    rng = np.random.default_rng(0)
+    truth = rng.beta(1, 2, 40_000)
+    happened = rng.random(len(truth)) < truth
+    # A balanced forest's: shifted towards the rarer event, and too timid.
+    shown = expit(0.5 * logit(truth) + 0.7)
+    found = calibrate(shown, shown, happened)
+    assert np.abs(found - truth).max() < 0.02
+    assert np.abs(shown - truth).max() > 0.2
+
+
+def test_a_held_out_part_that_cannot_tell():
+    for beliefs, happened in (([], []), ([0.3], [1]), ([0.3, 0.9], [1, 1]), ([0.0, 1.0], [0, 0])):
+        found = calibrate(SOMEONE, beliefs, happened)
+        np.testing.assert_array_equal(found, SOMEONE)
+        assert found is not SOMEONE
+
+
+@pytest.mark.parametrize("beliefs", [[0.7] * 5, [1.0] * 5, [0.9, 0.8, 0.7, 0.2, 0.1]])
+def test_beliefs_that_are_all_equal_or_contradicted_give_the_share(beliefs):
+    happened = np.array([False, False, False, True, True])
+    share = targets(happened).mean()
+    assert share == pytest.approx((3 * 1 / 5 + 2 * 3 / 4) / 5)
+    np.testing.assert_allclose(calibrate(SOMEONE, beliefs, happened), share)
+
+
+def attacked(seed=0, n=300, m=400, k=2):
+    """A guess of (n,) people, and of (m,) others whose truth is known."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(k, size=n + m)
+    values = np.where(rng.random(n + m) < 0.7, truth, rng.integers(k, size=n + m))
+    confidence = np.clip(rng.normal(0.5 + 0.2 * (values == truth), 0.2), 0, 1)
+    return values[m:], confidence[m:], values[:m], confidence[:m], truth[:m]
+
+
+def test_two_groups_get_the_likelier_one_and_its_log_odds():
+    values, confidence, held_values, held_confidence, truth = guess = attacked()
+    ones = np.where(values == 1, confidence, 1 - confidence)
+    held_ones = np.where(held_values == 1, held_confidence, 1 - held_confidence)
+    p = calibrate(ones, held_ones, truth == 1)
+    likeliest, weights = calibrated(*guess, 2)
+    assert likeliest.dtype == values.dtype
+    np.testing.assert_array_equal(likeliest, p > 0.5)
+    np.testing.assert_allclose(weights, np.abs(logit(p)), rtol=1e-9)
+    assert 0 < (likeliest != values).sum() < 100
+
+
+def test_a_guess_skewed_towards_one_group_is_changed():
+    # Only one in ten is of group 1, but the adversary was taught on as many of each.
+    rng = np.random.default_rng(1)
+    truth = (rng.random(4000) < 0.1).astype(np.int8)
+    balanced = expit(rng.normal(3 * truth - 1.5, 1.7))
+    values = (balanced > 0.5).astype(np.int8)
+    guess = values, np.maximum(balanced, 1 - balanced)
+    likeliest, _ = calibrated(*guess, *guess, truth, 2)
+    assert (likeliest == truth).mean() > (values == truth).mean() + 0.05
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.integers(0, 10**6), st.integers(0, 60))
+def test_the_names_of_two_groups_do_not_matter(seed, m):
+    values, confidence, held_values, held_confidence, truth = attacked(seed, 20, m)
+    likeliest, weights = calibrated(values, confidence, held_values, held_confidence, truth, 2)
+    others, same = calibrated(
+        1 - values, confidence, 1 - held_values, held_confidence, 1 - truth, 2
+    )
+    np.testing.assert_allclose(same, weights, atol=1e-6)
+    clear = weights > 1e-5
+    np.testing.assert_array_equal((1 - others)[clear], likeliest[clear])
+
+
+def test_more_groups_keep_the_guess_and_price_it():
+    values, confidence, held_values, held_confidence, truth = guess = attacked(k=4)
+    p = calibrate(confidence, held_confidence, held_values == truth)
+    same, weights = calibrated(*guess, 4)
+    np.testing.assert_array_equal(same, values)
+    assert (p < 0.25).any()
+    np.testing.assert_allclose(
+        weights, np.maximum(np.log(3 * p / (1 - p)), LEAST_WEIGHT), rtol=1e-9
+    )
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_weights_are_positive_and_finite_without_a_held_out_part(k):
+    nobody = np.empty(0, dtype=int)
+    values = np.array([0, 1, 1, 0, 1])
+    confidence = np.array([1.0, 0.0, 0.5, 0.75, 0.4])
+    likeliest, weights = calibrated(values, confidence, nobody, nobody, nobody, k)
+    if k == 2:
+        # No better than its opposite, a guess stays.
+        assert likeliest.tolist() == [0, 0, 1, 0, 0]
+        np.testing.assert_allclose(weights, [10, 10, LEAST_WEIGHT, np.log(3), np.log(1.5)])
+    else:
+        assert likeliest.tolist() == values.tolist()
+        wanted = [10 + np.log(2), LEAST_WEIGHT, np.log(2), np.log(6), np.log(4 / 3)]
+        np.testing.assert_allclose(weights, wanted)

@@ -1,0 +1,74 @@
+"""What workers on other machines must have."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fpbench import DataHome, discover
+from fpbench.execution.engines.fitness import found, needs_of, unlike
+from fpbench.matrix.matrix import read
+from fpbench.matrix.planner import make_plan
+
+MATRIX = {
+    "dataset": [{"use": "flock"}],
+    "learner": [{"use": "parrot", "number": {"sweep": [0, 1]}}],
+    "auditor": [{"use": "counter", "mechanism": {"use": "hiss"}}],
+}
+
+
+@pytest.fixture
+def needs(toys):
+    plan = make_plan(read(MATRIX), discover(), DataHome.default())
+    return needs_of(plan.steps.values(), discover())
+
+
+def test_needs_are_those_of_the_matrix_and_of_what_its_components_hold(needs):
+    assert needs.uses == (
+        ("auditor", "counter"), ("dataset", "flock"), ("learner", "parrot"), ("mechanism", "hiss")
+    )  # fmt: skip
+    assert needs.here["learner 'parrot'"].startswith("fpbench-toys 1.0/")
+    assert {"Python", "fpbench", "numpy", "scikit-learn"} < set(needs.here)
+
+
+def test_who_has_the_same_lacks_nothing(needs):
+    assert unlike(needs.here, found(needs.uses)) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "has", "said"),
+    [
+        ("numpy", "1.0", "numpy 1.0, not "),
+        ("numpy", "", "no numpy (here "),
+        ("Python", "3.9", "Python 3.9, not 3."),
+        ("learner 'parrot'", "", "no learner 'parrot', which is of fpbench-toys 1.0 here"),
+        ("learner 'parrot'", "fpbench-toys 2.0/0", "learner 'parrot' of fpbench-toys 2.0, not of "),
+        (
+            "learner 'parrot'",
+            "fpbench-toys 1.0/0",
+            "learner 'parrot' of fpbench-toys 1.0 with other",
+        ),
+        (
+            "learner 'parrot'",
+            "!no solver",
+            "learner 'parrot' cannot be used: no solver; here it is",
+        ),
+    ],
+)
+def test_each_difference_is_named_with_both_sides(needs, name, has, said):
+    (told,) = unlike(needs.here, {**needs.here, name: has})
+    assert told.startswith(said)
+
+
+versions = st.dictionaries(
+    st.sampled_from("abc"), st.sampled_from(["", "1", "2", "d 1/x", "d 1/y"])
+)
+
+
+@given(versions, versions)
+def test_whoever_differs_is_told_so_and_nobody_else(here, there):
+    differ = [name for name, version in here.items() if there.get(name, "") != version]
+    assert len(unlike(here, there)) == len(differ)
+
+
+def test_what_cannot_be_used_here_is_no_reason_to_refuse_a_worker():
+    assert unlike({"x": "!no solver"}, {"x": "d 1/x"}) == []

@@ -1,0 +1,249 @@
+"""An adversary that looks everywhere finds no truth where the engine can hide it."""
+
+import os
+import pwd
+import resource
+
+import pytest
+
+import fpbench
+from fpbench.execution.isolation import one_use_server as one_use
+from fpbench.execution.isolation.confining import USER, is_private
+
+MATRIX = {
+    "seeds": 3,
+    "dataset": [{"use": "flock", "rows": 90}],
+    "learner": [{"use": "parrot"}],
+    "disclosure": [{"use": "oracle"}],
+    "adversary": [{"use": "hunter"}],
+    "corrector": [{"use": "none"}],
+}
+
+
+@pytest.fixture(autouse=True)
+def _troubles(toys, install):
+    install("fpbench-troubles", "troubles")
+
+
+def found(tmp_path, **options):
+    frame = fpbench.run(MATRIX, out=tmp_path / "run", **options).frame()
+    assert set(frame["status"]) == {"done"}, frame["reason"].tolist()
+    return frame
+
+
+def test_in_one_process_there_is_no_hiding(tmp_path):
+    """So the hunter can hunt, and the tests below can fail."""
+    assert (found(tmp_path)["found"] > 0).all()
+
+
+@pytest.mark.parametrize("engine", ["loky", "dask"])
+def test_the_truth_is_not_in_the_process_of_an_adversary(tmp_path, engine):
+    if engine == "dask":
+        pytest.importorskip("distributed")
+    frame = found(tmp_path, engine=engine, jobs=2)
+    assert (frame["found"] == 0).all()
+    assert len(set(frame["process"])) == 3  # a process is used once
+
+
+def test_limits_hide_it_in_one_job_too(tmp_path):
+    matrix = MATRIX | {"limits": {"timeout": 60}}
+    frame = fpbench.run(matrix, out=tmp_path / "run").frame()
+    assert (frame["found"] == 0).all()
+    assert os.getpid() not in set(frame["process"])
+
+
+@pytest.mark.parametrize("engine", ["inline", "loky"])
+def test_what_an_adversary_is_tuned_beside_is_not_there(tmp_path, engine):
+    matrix = MATRIX | {"adversary": [{"use": "tuned-hunter"}]}
+    jobs = 1 if engine == "inline" else 2
+    frame = fpbench.run(matrix, out=tmp_path / "run", engine=engine, jobs=jobs).frame()
+    assert set(frame["status"]) == {"done"}, frame["reason"].tolist()
+    assert (frame["before"] > 0).all() == (engine == "inline")
+    assert (frame["found"] > 0).all() == (engine == "inline")
+
+
+def test_what_an_adversary_gives_back_runs_nowhere_else(tmp_path, monkeypatch):
+    """Its objects are not even opened where the truth is."""
+    monkeypatch.setenv("EVIL_MARK", str(tmp_path / "mark"))
+    matrix = MATRIX | {"adversary": [{"use": "smuggler"}]}
+    frame = fpbench.run(matrix, out=tmp_path / "run", jobs=2).frame()
+    (reason,) = set(frame["reason"])
+    assert reason.startswith("guess smuggler: measure 'gift' must be a text, None, or a number of")
+    assert not (tmp_path / "mark").exists()
+
+
+FORGED = ["objects", "offset", "before", "uninitialised", "nested", "runs", "pointers", "lies",
+          "numbers", "mapping", "long", "huge", "nan", "below", "essay", "nothing", "flood"]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("jobs", "limits"),
+    [(1, {"timeout": 120, "memory_limit": "256 MiB"}), (2, {}), (2, {"timeout": 120})],
+    ids=["inline with limits", "loky", "loky with limits"],
+)
+def test_who_forges_its_answer_fails_alone(tmp_path, monkeypatch, jobs, limits):
+    """Whatever bytes it sends: the run ends, and everybody else's cells are done and right."""
+    monkeypatch.setenv("EVIL_MARK", str(tmp_path / "mark"))
+    what = (
+        FORGED if jobs == 1 else ["objects", "offset", "nested", "runs", "numbers", "nan", "flood"]
+    )
+    forger = {"use": "forger", "what": {"sweep": ["none", *what]}}
+    matrix = MATRIX | {"seeds": 1, "adversary": [forger, {"use": "coin"}], "limits": limits}
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    rows = fpbench.run(matrix, out=tmp_path / "run", jobs=jobs).rows()
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    said = {row["adversary"].removeprefix("forger "): row for row in rows}
+    honest = fpbench.run(MATRIX | {"seeds": 1, "adversary": [{"use": "coin"}]}, out=tmp_path / "b")
+    assert said["coin"]["initial_accuracy"] == honest.rows()[0]["initial_accuracy"]
+    assert said["none"]["status"] == said["coin"]["status"] == "done"
+    for name in what:
+        row = said[name]
+        assert row["status"] == "failed", name
+        assert row["reason"].startswith("guess forger: ") or name == "essay", row["reason"]
+        assert "Traceback" not in row["reason"]
+        assert len(row["reason"]) < (300 if name != "essay" else 20_001)
+        assert 0 <= row["seconds"] < 600
+    assert "is longer than the" in said["flood"]["reason"]
+    assert not (tmp_path / "mark").exists()
+    assert grown < 256 * 1024  # kilobytes; the flood alone has no end
+
+
+def test_with_limits_what_any_component_answers_is_read_as_data(tmp_path, monkeypatch):
+    monkeypatch.setenv("EVIL_MARK", str(tmp_path / "mark"))
+    what = ["none", "objects", "nested", "runs", "numbers", "nan", "flood"]
+    cheat = {"use": "cheat", "what": {"sweep": what}}
+    matrix = MATRIX | {"seeds": 1, "adversary": [{"use": "coin"}], "corrector": [cheat],
+                       "limits": {"timeout": 120}}  # fmt: skip
+    rows = fpbench.run(matrix, out=tmp_path / "run").rows()
+    assert [row["status"] for row in rows] == ["done"] + ["failed"] * (len(what) - 1)
+    assert all(row["reason"].startswith("correct cheat: ") for row in rows[1:])
+    assert not (tmp_path / "mark").exists()
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_with_limits_no_component_forges_what_is_measured_of_it(tmp_path, jobs):
+    """Its process has other functions of fpbench than the one in which the truth is."""
+    forges = {"forges": {"sweep": [False, True]}}
+    auditors = [
+        {"use": "forging-auditor", "label": label, "releases": label == "release", **forges}
+        for label in ("release", "measures")
+    ]
+    matrix = MATRIX | {"seeds": 1, "adversary": [{"use": "coin"}], "auditor": auditors,
+                       "corrector": [{"use": "forging-corrector", **forges}],
+                       "limits": {"timeout": 300}}  # fmt: skip
+    rows = fpbench.run(matrix, out=tmp_path / "run", jobs=jobs).rows()
+    assert [row["status"] for row in rows] == ["done"] * 6, [row["reason"] for row in rows]
+    names = {"cell", "auditor", "corrector", "seconds", "correct_seconds"}
+    measured = [
+        {name: value for name, value in row.items() if name not in names and value is not None}
+        for row in rows
+    ]
+    for honest, forging in zip(measured[::2], measured[1::2], strict=True):
+        assert forging == honest
+    audits = [row for row in rows if row.get("audit_metric") is not None]
+    assert [row["epsilon"] for row in audits] == [2.0, 2.0]
+    assert 0.0123 not in {value for row in measured for value in row.values()}
+    assert all(row["error"] > 0 for row in audits)
+    attacks = [row for row in rows if row["corrector"]]
+    assert len(attacks) == 2
+    for row in attacks:
+        # Everybody is said to be of group 0, which is the smaller one.
+        assert row["reconsidered_accuracy"] == pytest.approx(1 - row["majority_accuracy"])
+        assert 0 < row["correct_seconds"] <= 300  # a part of a step takes no longer than the step
+
+
+@pytest.mark.parametrize(("jobs", "limits"), [(1, {"timeout": 300}), (2, {})])
+def test_an_adversary_is_loaded_no_data_set(tmp_path, monkeypatch, jobs, limits):
+    monkeypatch.setenv("FPBENCH_DATA", str(tmp_path))
+    monkeypatch.setenv("FPBENCH_CURATOR_TOKEN", "a token of somebody")
+    monkeypatch.setenv("MY_PASSWORD", "hunter2")
+    monkeypatch.setenv("HARMLESS", "yes")
+    matrix = MATRIX | {"seeds": 1, "adversary": [{"use": "loader"}], "limits": limits}
+    (row,) = fpbench.run(matrix, out=tmp_path / "run", jobs=jobs).rows()
+    assert row["status"] == "done", row["reason"]
+    ways = {name: said for name, said in row.items() if name.startswith("way_")}
+    assert len(ways) >= 18
+    for name, said in ways.items():
+        assert "no data set is loaded in a process of an adversary" in said, (name, said)
+        assert name in ("way_run", "way_started") or said.startswith("HiddenError: "), (name, said)
+    assert row["found"] == 0
+    assert row["has"] == "HOME PATH HARMLESS"
+    assert row["hidden"] == "HOME PATH HARMLESS"
+
+
+def test_other_components_have_the_whole_environment(tmp_path, monkeypatch):
+    monkeypatch.setenv("FPBENCH_DATA", str(tmp_path))
+    monkeypatch.setenv("MY_PASSWORD", "hunter2")
+    matrix = MATRIX | {"seeds": 1, "adversary": [{"use": "coin"}], "corrector": [{"use": "reader"}],
+                       "limits": {"timeout": 300}}  # fmt: skip
+    (row,) = fpbench.run(matrix, out=tmp_path / "run").rows()
+    assert row["read"] == f"hunter2 {tmp_path}"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "private"),
+    [
+        ("FPBENCH_DATA", "/data", True), ("FPBENCH_CURATOR_TOKEN", "x", True),
+        ("XDG_DATA_HOME", "/d", True), ("AWS_SECRET_ACCESS_KEY", "x", True),
+        ("AWS_ACCESS_KEY_ID", "x", True), ("PGPASSWORD", "x", True), ("MYSQL_PWD", "x", True),
+        ("SSH_AUTH_SOCK", "/s", True), ("GITHUB_TOKEN", "x", True), ("my_api_key", "x", True),
+        ("DB", "postgres://me:secret@host/x", True), ("HOME", "/root", False), ("PWD", "/", False),
+        ("PATH", "/bin", False), ("TOKENIZERS_PARALLELISM", "false", False),
+        ("FPBENCH_IMPORTS", "mine", False), ("HTTP_PROXY", "http://proxy:3128", False),
+        ("KEYBOARD", "us", False), ("FPBENCH_ISOLATED_USER", "nobody", False),
+    ],
+)  # fmt: skip
+def test_what_of_the_environment_is_private(name, value, private):
+    assert is_private(name, value) == private
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("no-such-user", "there is no user 'no-such-user' here"),
+                        ("root", "must be a user other than root")]
+)  # fmt: skip
+def test_a_user_who_cannot_be_is_one_error_at_the_start(tmp_path, monkeypatch, name, words):
+    monkeypatch.setenv(USER, name)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    with pytest.raises(fpbench.InputError, match=words):
+        fpbench.run(MATRIX | {"limits": {"timeout": 60}}, out=tmp_path / "run")
+
+
+def test_only_root_starts_processes_of_another_user(tmp_path, monkeypatch):
+    monkeypatch.setenv(USER, "nobody")
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(fpbench.InputError, match="only root can start processes as 'nobody'"):
+        fpbench.run(MATRIX | {"limits": {"timeout": 60}}, out=tmp_path / "run")
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs root")
+def test_adversaries_run_as_another_user(tmp_path, monkeypatch):
+    """Who can neither open the data nor read the memory of the processes that hold it."""
+    secret = tmp_path / "secret"
+    secret.write_text("the truth")
+    secret.chmod(0o600)
+    monkeypatch.setenv(USER, "nobody")
+    monkeypatch.setenv("EVIL_MARK", str(secret))
+    matrix = MATRIX | {"seeds": 1, "adversary": [{"use": "stranger", "coordinator": os.getpid()}],
+                       "limits": {"timeout": 300}}  # fmt: skip
+    (row,) = fpbench.run(matrix, out=tmp_path / "run").rows()
+    assert row["status"] == "done", row["reason"]
+    assert row["user"] == pwd.getpwnam("nobody").pw_uid
+    assert row["groups"] == ""
+    assert row["secret"] == row["memory"] == row["back"] == "PermissionError"
+    monkeypatch.delenv(USER)
+    (row,) = fpbench.run(matrix, out=tmp_path / "other").rows()
+    assert (row["user"], row["secret"], row["memory"]) == (0, "opened", "opened")
+
+
+@pytest.mark.parametrize(
+    ("name", "imported"),
+    [
+        ("fpbench.components.claims.rates", True), ("sklearn.tree._classes", True), ("numpy", True),
+        ("fpbench.__main__", False), ("sklearn.conftest", False), ("scipy.stats.tests.a", False),
+        ("os", False), ("fpbench_evil", False), ("fpbench..rates", False), ("", False),
+        ("fpbench.testing", False), ("numpy.x;y", False), ("fpbench.cli.pytest_plugin", False),
+    ],
+)  # fmt: skip
+def test_what_a_child_names_is_imported_only_if_it_does_nothing(name, imported):
+    """The pipe in which a child names modules is the child's to write in."""
+    assert one_use._may_be_preloaded(name) == imported

@@ -1,0 +1,524 @@
+"""Whatever bytes come, reading them gives a valid result or one error: nothing else happens."""
+
+import json
+import pickle
+import random
+import struct
+import sys
+import tracemalloc
+
+import cloudpickle
+import numpy as np
+import pandas as pd
+import pytest
+
+from fpbench.base.errors import PluginError
+from fpbench.components.auditor import Release
+from fpbench.components.claims.conditions import Constraint
+from fpbench.components.claims.constraints import ShareBounds
+from fpbench.components.claims.rates import RateConstraint
+from fpbench.components.guarantee import Guarantee
+from fpbench.components.records import (
+    Claim,
+    Correction,
+    Guess,
+    Predictions,
+    Sample,
+    Scores,
+    SolverStatus,
+    Split,
+    View,
+)
+from fpbench.data.domain import Domain
+from fpbench.data.table import Table
+from fpbench.execution.isolation.processes import receive
+from fpbench.execution.wire.answers import CODECS, most, opened, packed
+from fpbench.execution.wire.message import MOST_HEADER, pack, unpack
+from fpbench.execution.wire.sealing import seal, unseal
+from fpbench.execution.work.actions import MEASURING
+from fpbench.matrix.limits import NO_LIMITS, Limits
+from fpbench.matrix.step import Corrected, Failure, Result, Sealed, SealedClaim
+
+N, M, K = 40, 20, 2
+NOTES = {"a": 1.5, "b": None, "c": "text, [with] {marks} \"x\"", "d": 2**70, "e": True,
+         "f": float("inf"), "g": -0.0}  # fmt: skip
+
+
+def people(n, seed=0):
+    rng = np.random.default_rng(seed)
+    return Sample(
+        ("x", "y"),
+        features=pd.DataFrame({"u": rng.random(n), "v": pd.Categorical(rng.choice(["p", "q"], n))}),
+        labels=rng.integers(0, 2, n).astype(np.int8),
+        sensitive=rng.integers(0, K, n).astype(np.int8),
+        domain=Domain({"u": (0, 1.5)}, {"v": ("p", "q")}),
+        measured_cuts={"labels": "column 'z' is cut at its median"},
+    )
+
+
+SPLIT = Split(people(N, 1), people(M, 2), people(M, 3))
+VIEW = View(SPLIT.train.only(frozenset({"features"})), SPLIT.attack)
+
+
+def bits(n):
+    return (np.arange(n) % 2).astype(np.int8)
+
+
+def guess():
+    values, held = np.arange(N) % K, np.arange(M) % K
+    return Guess(values, np.linspace(0, 1, N), np.arange(M), held, np.ones(M, np.float32), NOTES)
+
+
+def table():
+    sample = SPLIT.train
+    sensitive = pd.DataFrame({"s": pd.Categorical.from_codes(sample.sensitive, ["x", "y"])})
+    domain, test = sample.domain, np.arange(N) < 9
+    cuts = {"sensitive": "column 's' is cut at its median"}
+    return Table("tiny", sample.features, sample.labels, sensitive, "yes", test, domain, cuts)
+
+
+ASKED = RateConstraint("equalized-odds", 0.1, "ratio")
+ANSWERS = {
+    "load": (table(), ()),
+    "split": (SPLIT, ()),
+    "train": (Sealed(b"a model"), ()),
+    "predict": (Predictions(bits(N), bits(M), bits(M), ASKED, NOTES, Guarantee(1.0, 1e-5, "add-remove")), (None, SPLIT)),
+    "disclose": (SealedClaim(ASKED, "me", (), NOTES, None, "secure", b"facts"), ()),
+    "reveal": (Scores(np.linspace(0, 1, N), np.linspace(0, 1, M)), (None, SPLIT)),
+    "tune": (Sealed(b"an adversary"), ()),
+    "guess": (guess(), (VIEW, None)),
+    "correct": (
+        Corrected(
+            Correction(
+                bits(N), SolverStatus.OPTIMAL, 3.0, 2.5, np.zeros((2, K, K), np.int64), 0.25,
+                {"own": 1}, np.linspace(0, 1, N),
+            ),
+            0.125,
+            NOTES,
+            bits(N),
+        ),
+        (SPLIT, None, None, None),
+    ),
+    "score": (NOTES, ()),
+    "audit": (
+        Release(
+            "equalized-odds", np.ones(3), np.zeros(3), np.ones(3), 0.95,
+            Guarantee(0.5, 0.0, "attribute", 0.1), "simulation", NOTES,
+        ),
+        (),
+    ),
+}  # fmt: skip
+"""A result of every action, and what its component was handed."""
+
+
+def same(one, other):
+    """Whether two results are the same to the last bit, and of the same types."""
+    if isinstance(one, np.ndarray):
+        return one.dtype == other.dtype and one.tobytes() == other.tobytes()
+    if isinstance(one, pd.DataFrame):
+        pd.testing.assert_frame_equal(one, other)
+        return True
+    if isinstance(one, Sample):
+        return one.seen == other.seen and all(
+            same(getattr(one, name), getattr(other, name))
+            for name in (*one.seen, "groups", "measured_cuts")
+        )
+    if isinstance(one, dict | tuple):
+        assert type(one) is type(other)
+        assert len(one) == len(other)
+        pairs = zip(one.items(), other.items(), strict=True) if isinstance(one, dict) else None
+        return all(map(same, *zip(*(pairs or zip(one, other, strict=True)), strict=True))) if (
+            len(one)) else True  # fmt: skip
+    if hasattr(one, "__dataclass_fields__"):
+        assert type(one) is type(other)
+        return all(same(getattr(one, f), getattr(other, f)) for f in one.__dataclass_fields__)
+    return type(one) is type(other) and repr(one) == repr(other)
+
+
+def test_every_action_has_its_words():
+    from fpbench.execution.work.actions import ACTIONS
+
+    assert set(CODECS) == set(ACTIONS) == set(ANSWERS)
+
+
+@pytest.mark.parametrize("action", ANSWERS)
+def test_an_answer_is_what_it_was(action):
+    value, given = ANSWERS[action]
+    content = packed(action, Result(value, 0.5))
+    assert len(content) <= most(action, given, NO_LIMITS)
+    result = opened(action, bytearray(content), given)
+    assert result.seconds == 0.5
+    assert same(result.value, value)
+
+
+def test_arrays_of_any_order_come_as_they_are():
+    values = np.asfortranarray(np.arange(2 * K * K).reshape(2, K, K))[::-1].astype(">i4")
+    correction = Correction(None, None, moves=values)
+    content = packed("correct", Result(Corrected(correction, 0.0, {}, None), 0.0))
+    there = opened("correct", content, ANSWERS["correct"][1]).value.correction
+    assert np.array_equal(there.moves, values)
+    assert there.moves.dtype == np.dtype("i4")
+
+
+def test_a_failure_is_a_failure_and_short():
+    failure = Failure("why " * 100_000, "\udc80 \x1b", True)
+    there = opened("guess", packed("guess", Result(failure, 0.0)), (VIEW, None)).value
+    assert there.bad_input is True
+    assert len(there.reason) <= 20_000
+    assert "letters" in there.reason
+    assert there.trace == "\udc80 \x1b"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"values": np.array(["a"] * N)},
+        {"values": np.array([None] * N)},
+        {"values": [0] * N},
+        {"confidence": np.ones(N, np.complex128)},
+        {"confidence": np.ones(N, np.longdouble)},
+        {"notes": {"gift": object()}},
+        {"notes": {3: 1}},
+        {"notes": [("a", 1)]},
+        {"notes": {"essay": "x" * (MOST_HEADER + 1)}},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_what_is_not_plain_is_refused_where_it_is_made(change):
+    fields = {name: getattr(guess(), name) for name in Guess.__dataclass_fields__}
+    with pytest.raises(PluginError):
+        packed("guess", Result(Guess(**(fields | change)), 0.0))
+
+
+# What a hostile component may send
+
+
+class Call:
+    """Pickles as a call."""
+
+    def __init__(self, function, *arguments):
+        self.pair = function, arguments
+
+    def __reduce__(self):
+        return self.pair
+
+
+def nested(levels=60):
+    """800 bytes whose `repr` has no end: each list holds the one before ten times."""
+    pieces = [b"\x80\x04", b"]", b"\x94"]
+    pieces += [b"]\x94(" + (b"h" + bytes([k])) * 10 + b"e" for k in range(levels)]
+    return b"".join([*pieces, b"}b."])
+
+
+PICKLES = [
+    pickle.dumps(Result(1, 1.0)),
+    cloudpickle.dumps(Result(guess(), 1.0)),
+    pickle.dumps(Call(np.ndarray, (N,), "O", struct.pack("<Q", 0x4141414141414141) * N)),
+    pickle.dumps(Call(np.ndarray, (N,), "u1", bytes(8), -(1 << 40))),
+    pickle.dumps(Call(np.ndarray, (16,), "u1", bytes(8), -16)),
+    pickle.dumps(Call(np.ndarray, (64,), "u1")),
+    nested(),
+    pickle.dumps(Result(Failure(123, 456, False), 1.0)),
+]
+
+
+def raw(header, body=b""):
+    """Bytes of a header that is written as it is."""
+    head = header if isinstance(header, bytes) else json.dumps(header).encode()
+    return struct.pack("!I", len(head)) + head + bytes(-(4 + len(head)) % 16) + body
+
+
+FAILED = {"kind": "failure", "seconds": 1.0, "reason": "r", "trace": "t", "bad_input": False,
+          "arrays": []}  # fmt: skip
+HOSTILE = {
+    "nothing": b"",
+    "a bit of it": b"\0\0\0",
+    "a header that is not there": struct.pack("!I", 2**32 - 1),
+    "a header that is too long": raw(b" " * (MOST_HEADER + 1)),
+    "no JSON": raw(b"\xff\xfe{}"),
+    "no mapping": raw(b"[]"),
+    "deep": raw(b"[" * 2_000_000),
+    "deep, closed": raw(b"[" * 100_000 + b"]" * 100_000),
+    "wide": raw(b'{"arrays": [' + b"[]," * 1_300_000 + b"[]]}"),
+    "many keys": raw(b"{" + b",".join(b'"%d":0' % i for i in range(200_000)) + b"}"),
+    "escapes without end": raw(b'"' + b"\\\\" * 2_000_000),
+    "quotes without end": raw(b'"' * 4_000_001),
+    "digits without end": raw(b'{"seconds": ' + b"9" * 4_000_000 + b"}"),
+    "a key twice": raw(json.dumps(FAILED)[:-1].encode() + b', "reason": "other"}'),
+    "seconds are no number": raw(FAILED | {"seconds": "long"}),
+    "seconds are a truth value": raw(FAILED | {"seconds": True}),
+    "seconds are NaN": raw(FAILED | {"seconds": float("nan")}),
+    "seconds are infinite": raw(json.dumps(FAILED).replace("1.0", "1e999").encode()),
+    "seconds are too many": raw(FAILED | {"seconds": 10**400}),
+    "seconds are below 0": raw(FAILED | {"seconds": -1e300}),
+    "a reason that is a number": raw(FAILED | {"reason": 123, "trace": 456}),
+    "a reason that is a mapping": raw(FAILED | {"reason": {"a": 1}, "trace": None}),
+    "bad input that is no truth value": raw(FAILED | {"bad_input": 1}),
+    "more arrays than it should have": raw(FAILED | {"arrays": [["|u1", 0]]}),
+    "bytes after the end": raw(FAILED) + bytes(16),
+    **{
+        f"an array of {said}": raw(FAILED | {"arrays": [said]}, bytes(64))
+        for said in (
+            ["|O8", 8], ["O", 8], ["<U4", 4], ["|V8", 8], ["<c16", 4], ["<M8[s]", 8], ["|S8", 8],
+            ["<f16", 4], [["f", "<i8"], 8], [None, 8], [], 8, None, ["|u1", -64], ["|u1", 64.0],
+            ["|u1", True], ["|u1", "64"], ["|u1", 2**70], ["<i8", 2**61, 2**61], ["|u1", 63],
+            ["|u1", 65, 1], ["|u1", 1, 1, 1, 64], ["|u1", 0, 2**48, 2**48], ["|u1", 2**45],
+        )
+    },
+}  # fmt: skip
+
+
+@pytest.fixture
+def opens_nothing(monkeypatch):
+    """Fails if anything is unpickled."""
+    for name in ("loads", "load", "Unpickler"):
+        monkeypatch.setattr(pickle, name, None)
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_what_is_announced_is_checked_before_it_is_believed(what, opens_nothing):
+    tracemalloc.start()
+    try:
+        with pytest.raises(PluginError) as error:
+            opened("guess", bytearray(HOSTILE[what]), (VIEW, None))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 16 * MOST_HEADER
+    assert len(str(error.value)) < 200  # nothing of what came is repeated
+
+
+@pytest.mark.parametrize("number", range(len(PICKLES)))
+@pytest.mark.parametrize("action", ANSWERS)
+def test_no_pickle_is_an_answer(number, action, opens_nothing):
+    with pytest.raises(PluginError):
+        opened(action, bytearray(PICKLES[number]), ANSWERS[action][1])
+
+
+class Channel:
+    """Gives bytes without end; counts them."""
+
+    def __init__(self, size):
+        self.first, self.count = struct.pack("!Q", size), 0
+
+    def recv(self, size):
+        piece, self.first = (self.first or bytes(min(size, 5_000)))[:size], b""
+        self.count += len(piece)
+        assert self.count < 10_000, "more was read than may come"
+        return piece
+
+
+@pytest.mark.parametrize("size", [2**62, 2**64 - 1, 1001])
+def test_nothing_is_read_of_what_is_longer_than_it_may_be(size):
+    channel = Channel(size)
+    with pytest.raises(PluginError, match="longer than the 1,000 bytes"):
+        receive(channel, 1000)
+    assert channel.count == 8
+    assert receive(Channel(1000), 1000) == bytes(1000)
+
+
+def test_an_answer_may_be_as_long_as_what_is_asked():
+    """A guess as its people, a model as the memory that its step may take."""
+    slack = MOST_HEADER + 1000
+    assert most("guess", (VIEW, None), NO_LIMITS) < 8 * (2 * N + 3 * M) + slack
+    assert most("score", (), NO_LIMITS) < slack
+    assert most("train", (), Limits(memory_limit=2**28)) < 2**28 + slack
+
+
+ODD = [None, True, False, 0, -1, 2**31, 2**63, 2**70, 10**400, 0.5, -0.5, 1e308, "", "x", "guess",
+       "|O8", "<f8", "|u1", [], [[]], {}, {"a": 1}, [1, 2], ["nan"], "\udc80", "\0" * 50,
+       [[[[[[[[[]]]]]]]]]]  # fmt: skip
+
+
+def mutate_value(value, rng):
+    """The same, changed at a place of its own choice."""
+    if isinstance(value, dict) and value and rng.random() < 0.8:
+        key = rng.choice(sorted(value))
+        kind = rng.random()
+        if kind < 0.15:
+            return {name: each for name, each in value.items() if name != key}
+        if kind < 0.25:
+            return value | {rng.choice(["x", "kind", "values", "\n"]): rng.choice(ODD)}
+        return value | {key: mutate_value(value[key], rng)}
+    if isinstance(value, list) and value and rng.random() < 0.8:
+        place = rng.randrange(len(value))
+        kind = rng.random()
+        if kind < 0.15:
+            return value[:place] + value[place + 1 :]
+        if kind < 0.3:
+            return [*value, rng.choice(value)]
+        return [*value[:place], mutate_value(value[place], rng), *value[place + 1 :]]
+    if type(value) is int and rng.random() < 0.7:
+        return value + rng.choice([-1, 1, 2**32, -value, value])
+    return rng.choice(ODD)
+
+
+def mutate(content, rng, others):
+    """Bytes that a hostile component might send instead."""
+    (size,) = struct.unpack_from("!I", content)
+    kind = rng.randrange(10)
+    if kind == 0:
+        for _ in range(rng.choice([1, 2, 8, 64])):
+            content[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
+        return content
+    if kind == 1:
+        return content[: rng.randrange(len(content))]
+    if kind == 2:
+        return content + bytes(rng.choice([1, 8, 16, 4096]))
+    if kind == 3:
+        lie = rng.choice([0, 1, size - 1, size + 1, size + 16, 2**31, 2**32 - 1])
+        return struct.pack("!I", lie) + content[4:]
+    if kind == 4:
+        return bytearray(rng.choice(PICKLES)) if rng.random() < 0.5 else content[:4] + rng.randbytes(
+            rng.randrange(600))  # fmt: skip
+    if kind == 5:  # the header of one, the arrays of another
+        other = rng.choice(others)
+        (there,) = struct.unpack_from("!I", other)
+        return content[: -(-(4 + size) // 16) * 16] + other[-(-(4 + there) // 16) * 16 :]
+    if kind == 6:  # a byte of the header
+        content[4 + rng.randrange(size)] = rng.choice(b'0123456789"[]{},:-.eE\\untfalsNI \0\xff')
+        return content
+    if kind == 7:  # values of arrays
+        start = min(-(-(4 + size) // 16) * 16, len(content) - 1)
+        for _ in range(rng.choice([1, 4, 16])):
+            content[rng.randrange(start, len(content))] = rng.choice([0, 1, 2, 127, 128, 255])
+        return content
+    header = json.loads(bytes(content[4 : 4 + size]).decode())
+    for _ in range(rng.choice([1, 1, 2, 5])):
+        header = mutate_value(header, rng)
+    text = json.dumps(header).encode()
+    return bytearray(raw(text, bytes(content[-(-(4 + size) // 16) * 16 :])))
+
+
+def check_valid(action, value, given):
+    """Raise AssertionError if this is not what the action may give."""
+    if isinstance(value, Failure):
+        assert (type(value.reason), type(value.trace), type(value.bad_input)) == (str, str, bool)
+        return
+    template = ANSWERS[action][0]
+    kinds = (Claim, type(None)) if action == "disclose" else type(template)
+    assert isinstance(value, kinds)
+    if action == "guess":
+        MEASURING["guess"](value, given, None)
+        assert value.values.shape == value.confidence.shape == (N,)
+        assert set(np.unique(value.values)) <= set(range(K))
+        assert value.held_out.shape == value.held_out_values.shape
+        assert np.isfinite(value.confidence).all()
+        VIEW.attack.sensitive[value.held_out]
+    if action == "predict":
+        assert [len(p) for p in (value.train, value.test, value.attack)] == [N, M, M]
+        assert set(np.unique(value.train)) <= {0, 1}
+    if action == "correct":
+        assert value[0].values is None or value[0].values.shape == (N,)
+        assert value[0].gap is None or isinstance(value[0].gap, float)
+    if action == "load":
+        assert len(value.features) == len(value.labels) == len(value.codes)
+        value.digest()
+    for measures in (value if isinstance(value, dict) else getattr(value, "notes", {}),):
+        assert all(type(v) in (str, int, float, bool, type(None)) for v in measures.values())
+
+
+def attempted(action, content, given):
+    """The result, or why there is none."""
+    try:
+        result = opened(action, content, given)
+        if action == "guess" and isinstance(result.value, Guess):
+            MEASURING["guess"](result.value, given, None)
+    except PluginError as error:
+        return str(error)
+    return result
+
+
+def test_ten_thousand_mutated_answers_are_read_or_refused(opens_nothing):
+    """Seeded; with the peak of memory, which bounds what any of them can make the reader take."""
+    rng = random.Random(18)
+    actions = list(ANSWERS)
+    weights = [1 if action in ("load", "split") else 4 for action in actions]
+    bases = {action: packed(action, Result(ANSWERS[action][0], 0.5)) for action in actions}
+    failed = packed("guess", Result(Failure("why", "trace", False), 0.5))
+    refused = read = 0
+    tracemalloc.start()
+    try:
+        for _ in range(10_000):
+            (action,) = rng.choices(actions, weights)
+            given = ANSWERS[action][1]
+            base = failed if rng.random() < 0.1 else bases[action]
+            content = mutate(bytearray(base), rng, list(bases.values()))
+            result = attempted(action, content, given)
+            if isinstance(result, str):
+                refused += 1
+                assert len(result) < 300
+                continue
+            read += 1
+            assert type(result) is Result
+            assert type(result.seconds) is float
+            assert 0 <= result.seconds < float("inf")
+            check_valid(action, result.value, given)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert refused > 5_000
+    assert read > 500  # or the mutations would only ever meet the first check
+    assert peak < 2 * MOST_HEADER
+
+
+# What is sealed
+
+
+class _Own(Constraint):
+    """A constraint of a plugin."""
+
+    @property
+    def word(self):
+        return "own"
+
+    @property
+    def labels(self):
+        return ()
+
+
+def test_what_a_disclosure_knows_besides_rates_stays_sealed():
+    claim = Claim(ASKED, "me", (ShareBounds(0, 0.1, 0.9), _Own()), {"a": 1})
+    content = packed("disclose", Result(seal("disclose", claim), 0.0))
+    there = opened("disclose", content).value
+    assert isinstance(there, SealedClaim)
+    assert (there.constraint, there.source, there.also, there.notes) == (ASKED, "me", (), {"a": 1})
+    open_claim = unseal(there)
+    assert type(open_claim) is Claim
+    assert [c.word for c in open_claim.constraints] == ["ratio", "share", "own"]
+    assert seal("disclose", Claim(ASKED, "me")) == Claim(ASKED, "me")
+    assert seal("disclose", None) is None
+
+
+@pytest.mark.parametrize("action", ["train", "tune"])
+def test_models_and_adversaries_stay_sealed(action, monkeypatch):
+    model = _Own()
+    content = packed(action, Result(seal(action, model), 0.0))
+    with monkeypatch.context() as patched:
+        patched.setattr(pickle, "loads", None)
+        there = opened(action, content).value
+    assert type(there) is Sealed
+    assert type(unseal(there)) is _Own
+
+
+def test_a_wire_reads_what_a_wire_writes():
+    content = pack({"a": [1, -0.0, "\udc80"]}, [np.zeros((0, 3)), np.array([True, False])])
+    message = unpack(content)
+    assert message.field("a", list) == [1, -0.0, "\udc80"]
+    assert message.array("one", "f", None, 3).shape == (0, 3)
+    assert message.array("two", "b", 2).tolist() == [True, False]
+    message.end()
+
+
+def test_truth_values_are_true_or_false():
+    content = bytearray(pack({}, [np.array([True, False])]))
+    content[content.index(b"\x01", 30)] = 7
+    with pytest.raises(PluginError, match="truth values"):
+        unpack(content)
+
+
+def test_the_reader_imports_nothing_that_unpickles():
+    """Modules that read answers where the truth is."""
+    for name in ("wire", "wire_values", "wire_frames", "answers"):
+        module = sys.modules[f"fpbench.{name}"]
+        assert not {"pickle", "cloudpickle"} & set(vars(module))

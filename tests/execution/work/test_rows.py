@@ -1,0 +1,301 @@
+"""Rows: what components say stands beside what fpbench measures, and never instead of it."""
+
+import pytest
+
+import fpbench
+from fpbench import Guarantee, PluginError
+from fpbench.components.measures import COMPUTED, DERIVED, MEASURED, MEASURES, misplaced
+from fpbench.components.names import KINDS
+from fpbench.execution.work.rows import Words, make_row
+from fpbench.store.packing import FIXED
+
+SPEAKERS = ("disclosure", "corrector", "adversary", "learner", "auditor")
+LIARS = """
+from dataclasses import replace
+from pydantic import Field
+from fpbench import Weighing, hookimpl
+from toys import Coin, Counter, Flip, Oracle, Parrot
+
+class LiarAdversary(Coin):
+    name = "liar-adversary"
+    note: str = Field("gain", description="the name of its note")
+    def guess(self, view, rng):
+        return replace(super().guess(view, rng), notes={self.note: 99.0})
+
+class LiarCorrector(Flip):
+    name = "liar-corrector"
+    note: str = Field("gain", description="the name of its note")
+    def correct(self, problem):
+        return replace(super().correct(problem), measures={self.note: 99.0})
+
+class LiarWeigher(Flip):
+    name = "liar-weigher"
+    note: str = Field("gain", description="the name of its note")
+    def weigh(self, guess, held_out, truth):
+        return Weighing(None, {self.note: 99.0})
+
+class LiarDisclosure(Oracle):
+    name = "liar-disclosure"
+    note: str = Field("gain", description="the name of its note")
+    def claim(self, context, rng):
+        return replace(super().claim(context, rng), notes={self.note: 99.0})
+
+class LiarAuditor(Counter):
+    name = "liar-auditor"
+    note: str = Field("gain", description="the name of its note")
+    def audit(self, subject, rng):
+        return super().audit(subject, rng) | {self.note: 99.0}
+
+class LiarLearner(Parrot):
+    name = "liar-learner"
+    note: str = Field("gain", description="the name of its note")
+    def fit(self, sample, rng):
+        model = super().fit(sample, rng)
+        model.notes = {self.note: 99.0}
+        return model
+
+@hookimpl
+def fpbench_learners():
+    return [LiarLearner]
+@hookimpl
+def fpbench_disclosures():
+    return [LiarDisclosure]
+@hookimpl
+def fpbench_adversaries():
+    return [LiarAdversary]
+@hookimpl
+def fpbench_correctors():
+    return [LiarCorrector, LiarWeigher]
+@hookimpl
+def fpbench_auditors():
+    return [LiarAuditor]
+"""
+HONEST = {
+    "dataset": [{"use": "flock"}],
+    "learner": [{"use": "parrot"}],
+    "disclosure": [{"use": "oracle"}],
+    "adversary": [{"use": "coin"}],
+    "corrector": [{"use": "flip"}],
+    "auditor": [{"use": "counter", "mechanism": {"use": "hiss"}}],
+}
+
+
+def said(values, kind="adversary", name="a-1"):
+    return Words(kind, name, values)
+
+
+def refusal(*words, guarantee=None, measured=()):
+    with pytest.raises(PluginError) as error:
+        make_row(dict(measured), words, guarantee)
+    return str(error.value)
+
+
+@pytest.mark.parametrize("kind", SPEAKERS)
+def test_no_component_names_what_fpbench_measures(kind):
+    """Whatever cell has it, and whether or not this row does."""
+    for name in MEASURED | DERIVED | FIXED | {"guarantee"}:
+        message = refusal(said({name: 1.0}, kind))
+        assert message.startswith(f"{kind} 'a-1': {name!r} is ")
+        assert message.endswith(f"choose another name, such as 'a_1_{name}'")
+        assert make_row({}, [said({f"a_1_{name}": None}, kind)], None)
+
+
+def test_all_that_is_measured_is_known():
+    assert {"gain", "initial_accuracy", "train_unfairness", "people", "correct_seconds",
+            "reconsidered_accuracy", "true_ratio", "error", "epsilon", "delta", "claim_epsilon",
+            "model_epsilon", "asked_metric", "proven"} <= MEASURED  # fmt: skip
+    assert {"leak", "mean_leak", "strongest_accuracy", "best_initial_accuracy", "gain_over_best",
+            "uar", "uar_minus_error"} <= DERIVED  # fmt: skip
+    assert {"gain_over_best", "gain"} <= MEASURES
+    assert {"status", "cell", "seed", "seconds", *KINDS} <= FIXED
+    assert {"gain", "error", "true_ratio", "claim_holds", "test_accuracy"} <= COMPUTED
+    assert not {"objective", "solver_status", "epsilon", "model_epsilon", "claim_metric"} & COMPUTED
+    with pytest.raises(AssertionError, match="measures that no table names"):
+        make_row({"leak": 1.0}, [], None)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["Gain", "GAIN", " gain", "gain ", "gain\u00a0", "ga in", "ga-in", "_gain_", "g\u0430in",
+     "\uff47\uff41\uff49\uff4e", "ga\u00edn", "ga\u200bin", "ga\u0131n", "G\u0391IN", "ga\u03b9n", "\u0261ain", "g\u0251in", "\u0262ain",
+     "ga1n", "g4in", "ga\u026an", "ga\u0acdin\u200d", "\u050dain", "ga\u01c0n"],
+)  # fmt: skip
+def test_what_looks_like_a_measure_of_fpbench_is_refused(name):
+    message = refusal(said({name: 99.0}))
+    assert "looks like 'gain', which is what fpbench measures itself" in message
+    assert message.isprintable()
+    assert misplaced([name, "gain", "error"], audit=False) == [name, "error"]
+
+
+def test_other_names_are_a_components_own():
+    values = {"gains": 1.0, "my_gain": 2.0, "accuracy_delta": 0.1, "k_neighbours": 3,
+              "\u6e96\u78ba\u7387\u9ad8": 1, "gr\u00f6\u00dfe": 2, "gain_2": 3, "l1_norm": 4, "r2": 5,
+              "people_\u043c\u0443\u0436\u0447\u0438\u043d\u044b": 4}  # fmt: skip
+    assert make_row({"gain": 0.5}, [said(values)], None) == {"gain": 0.5, **values}
+
+
+def test_two_components_do_not_share_a_name_unless_they_agree():
+    one, other = said({"fidelity": 0.5}, "learner", "l"), said({"fidelity": 0.6}, "auditor", "a")
+    assert refusal(one, other) == (
+        "auditor 'a': 'fidelity' is given by learner 'l' as well, with another value; choose "
+        "another name, such as 'a_fidelity'"
+    )
+    assert "as 'fidelity'" in refusal(one, said({"Fidelity": 0.5}, "auditor", "a"))
+    assert make_row({}, [one, said({"fidelity": 0.5})], None) == {"fidelity": 0.5}
+    nan = [said({"x": float("nan")}), said({"x": float("nan")}, "learner")]
+    assert make_row({}, nan, None).keys() == {"x"}
+    # One corrector speaks twice: of its weights and of its correction.
+    assert "with another value" in refusal(said({"x": 1}, "corrector"), said({"x": 2}, "corrector"))
+
+
+@pytest.mark.parametrize("values", [None, [("gain", 1.0)], "gain", 7])
+def test_words_are_dictionaries(values):
+    assert "must be dictionaries, not " in refusal(said(values))
+    assert "must be a text, not 'int'" in refusal(said({3: 1.0}))
+
+
+PROMISE = Guarantee(0.5, 1e-5, "add-remove", 0.01)
+TRUE = {"x_epsilon": 0.5, "x_delta": 1e-5, "x_neighbours": "add-remove", "x_rho": 0.01}
+
+
+@pytest.mark.parametrize("kind", SPEAKERS[:-1])
+@pytest.mark.parametrize(
+    "name", ["x_epsilon", "X_Epsilon", "xepsilon", "x_\u03b5", "x_epsil\u043en"]
+)
+def test_an_epsilon_is_that_of_the_models_guarantee(kind, name):
+    for value in (0.4, 0.0, float("nan"), "0.5", True):
+        for guarantee, why in ((None, "the model has none"), (PROMISE, "the model's is 0.5")):
+            message = refusal(said({name: value}, kind), guarantee=guarantee)
+            assert "reads as the epsilon of a guarantee" in message
+            assert why in message
+    assert "the model has none" in refusal(said({name: 0.5}, kind))
+    assert make_row({}, [said({name: 0.5}, kind)], PROMISE)
+    assert make_row({}, [said({name: None}, kind)], None)
+
+
+def test_what_an_epsilon_is_of_is_that_of_the_models_guarantee():
+    assert make_row({}, [said(TRUE, "learner")], PROMISE) == TRUE
+    wrong = {"x_delta": 0.0, "x_neighbours": "attribute", "x_rho": 0.1}
+    for name, value in wrong.items():
+        assert f"{name!r} reads as the" in refusal(said(TRUE | {name: value}), guarantee=PROMISE)
+        assert f"{name!r} reads" in refusal(said({"x_epsilon": None, name: value}))
+    # What says whose it is does not end so, and an auditor measures what it likes.
+    assert make_row({}, [said({"x_epsilon_paper": 0.4})], None)
+    assert make_row({}, [said({"found_epsilon": 0.4}, "auditor")], PROMISE)
+
+
+def matrix(use, note):
+    kind = {"liar-weigher": "corrector"}.get(use, use.removeprefix("liar-"))
+    liar = {"use": use, "note": note}
+    if kind == "auditor":
+        liar["mechanism"] = {"use": "hiss"}
+    return kind, HONEST | {kind: [*HONEST[kind], liar]}
+
+
+@pytest.mark.parametrize("use", ["liar-weigher", *(f"liar-{kind}" for kind in SPEAKERS)])
+@pytest.mark.parametrize("note", ["gain", "true_ratio", "test_accuracy"])
+def test_whoever_names_what_is_measured_fails_its_own_cells(tmp_path, toys, install, use, note):
+    install("liars", "liars", LIARS)
+    kind, crossed = matrix(use, note)
+    honest = {row["cell"]: row for row in fpbench.run(HONEST, out=tmp_path / "honest").rows()}
+    rows = fpbench.run(crossed, out=tmp_path / "crossed").rows()
+    for row in rows:
+        if row[kind].startswith("liar"):
+            assert row["status"] == "failed"
+            assert f"{kind} {use!r}: {note!r} is what fpbench measures itself" in row["reason"]
+        else:
+            times = {"seconds", "correct_seconds"}
+            assert {**row, **dict.fromkeys(times)} == {
+                **honest[row["cell"]],
+                **dict.fromkeys(times),
+            }
+    assert {row["status"] for row in rows} == {"done", "failed"}
+
+
+def test_a_note_of_ones_own_is_shown(tmp_path, toys, install):
+    install("liars", "liars", LIARS)
+    for use in ("liar-weigher", *(f"liar-{kind}" for kind in SPEAKERS)):
+        kind, crossed = matrix(use, "my_gain")
+        rows = fpbench.run(crossed, out=tmp_path / use).rows()
+        found = {(row[kind].startswith("liar"), row.get("my_gain")) for row in rows if row[kind]}
+        assert found == {(True, 99.0), (False, None)}
+
+
+GUARANTEES = """
+from fpbench import Guarantee, hookimpl
+from toys import Model, Parrot
+from pydantic import Field
+
+class Sly(Guarantee):
+    def __post_init__(self):
+        pass
+
+class Sworn(Parrot):
+    name = "sworn"
+    what: str = Field("good", description="what it guarantees")
+    def fit(self, sample, rng):
+        model = Model()
+        model.guarantee = {"good": Guarantee(0.5, 1e-6, "replace-one", 0.1), "none": None,
+                           "text": "epsilon 0.5", "sly": Sly(-1.0)}[self.what]
+        return model
+
+@hookimpl
+def fpbench_learners():
+    return [Sworn]
+"""
+
+
+def test_what_a_model_guarantees_gets_into_the_row_from_its_guarantee(tmp_path, toys, install):
+    install("sworn", "sworn", GUARANTEES)
+    whats = ("good", "none", "text", "sly")
+    sworn = [{"use": "sworn", "what": what, "label": what} for what in whats]
+    found = fpbench.run(HONEST | {"learner": sworn}, out=tmp_path / "run").rows()
+    for row in found:
+        what = row["learner"]
+        if what == "text":
+            assert "must be an fpbench.Guarantee or None, not str" in row["reason"]
+        elif what == "sly":
+            assert "epsilon must be above 0 and finite, not -1.0" in row["reason"]
+        elif what == "none":
+            assert (row["model_epsilon"], row.get("model_delta")) == (None, None)
+        else:
+            names = ("model_epsilon", "model_delta", "model_neighbours", "model_rho")
+            assert [row[name] for name in names] == [0.5, 1e-6, "replace-one", 0.1]
+
+
+def test_a_tree_that_saw_training_people_is_shown_without_its_teachers_guarantee(tmp_path):
+    people = {"teacher": {"use": "pate", "teachers": 10, "public": 60, "sigma": 20.0}}
+    found = fpbench.run(
+        {
+            "dataset": [{"use": "census-synthetic", "rows": 500}],
+            "learner": [
+                {
+                    "use": "distilled",
+                    "teacher": {"use": "private-tree", "max_depth": 2},
+                    "label": "t",
+                },
+                {"use": "distilled", **people, "people": "training", "label": "training"},
+                {"use": "distilled", **people, "label": "public"},
+            ],
+            "disclosure": [{"use": "hidden"}],
+            "adversary": [{"use": "majority"}],
+            "corrector": [{"use": "none"}],
+        },
+        out=tmp_path / "run",
+    )
+    rows = {row["learner"]: row for row in found.rows()}
+    assert [row["reason"] for row in rows.values()] == [None] * 3
+    for name in ("t", "training"):
+        said = [n for n in rows[name] if "epsilon" in n and rows[name][n] is not None]
+        assert said == [], name
+        assert rows[name]["distilled_on"] == "training"
+    assert rows["public"]["model_epsilon"] == rows["public"]["pate_epsilon"] > 0
+    (board,) = found.leaderboards(view="defences")
+    shown = {line.labels["learner"]: line for line in board.lines}
+    assert shown["t"].labels["guarantee"] == shown["training"].labels["guarantee"] == "none"
+    assert "epsilon" not in shown["t"].measures
+    assert shown["public"].labels["guarantee"].startswith("add-remove, delta ")
+    (front,) = found.pareto()
+    assert {p.labels["learner"]: p.guarantee == "none" for p in front.points} == {
+        "t": True, "training": True, "public": False,
+    }  # fmt: skip

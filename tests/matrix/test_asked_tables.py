@@ -1,0 +1,115 @@
+"""Tables that a matrix asks for."""
+
+import pytest
+from rich.console import Console
+
+from fpbench import MatrixError
+from fpbench.cli.screen import console
+from fpbench.cli.screen.paper_tables import show_asked
+from fpbench.components.names import KINDS
+from fpbench.matrix.asked_tables import parse
+from fpbench.matrix.matrix import read
+from fpbench.results.verdicts.paper_tables import summarise
+
+MATRIX = {
+    "dataset": [{"use": "census-synthetic"}],
+    "learner": [{"use": "plain"}],
+    "auditor": [{"use": "group-fairness"}],
+}
+
+
+def row(learner, seed, status="done", **more):
+    return {**dict.fromkeys(KINDS, ""), "dataset": "d", "learner": learner, "seed": seed,
+            "status": status, **more}  # fmt: skip
+
+
+def asked(*columns, **more):
+    return parse([{"columns": [*columns], **more}], "m.toml")[0]
+
+
+def test_rows_of_attacks_and_of_audits_of_one_learner_make_one_line():
+    rows = [
+        row("a", 0, auditor="x", gap=0.1, accuracy=0.8), row("a", 1, auditor="x", gap=0.3, accuracy=0.6),
+        row("a", 0, corrector="c", gain=0.01, accuracy=0.8), row("b", 0, auditor="x", gap=None),
+        row("b", 0, corrector="c", gain=0.02), row("b", 1, "failed", corrector="c", gain=9.0),
+    ]  # fmt: skip
+    table = asked(
+        {"measure": "accuracy"}, {"measure": "gap", "name": "unfairness"}, {"measure": "gain"}
+    )
+    first, second = summarise(table, rows)
+    assert first.labels == {"learner": "a"} and second.labels == {"learner": "b"}
+    assert [value.mean for value in first.values] == pytest.approx([0.7, 0.2, 0.01])
+    assert [value.count for value in first.values] == [2, 2, 1]
+    assert second.values[:2] == (None, None) and second.values[2].mean == 0.02
+
+
+def test_where_narrows_tables_and_columns_down():
+    rows = [row("a", 0, auditor=t, tau=t, pairs=p) for t, p in (("x", 0.9), ("y", 0.7), ("z", 0.5))]
+    one, two = ({"measure": "pairs", "name": t, "where": {"auditor": t}} for t in ("x", "y"))
+    (line,) = summarise(asked(one, two), rows)
+    assert [value.mean for value in line.values] == [0.9, 0.7]
+    (line,) = summarise(asked({"measure": "pairs"}, where={"tau": ["z"]}), rows)
+    assert line.values[0].mean == 0.5
+    assert summarise(asked(one, where={"tau": "z"}), rows) == []
+
+
+def test_rows_of_a_seed_that_differ_have_no_mean():
+    rows = [row("a", 0, auditor="x", pairs=0.9), row("a", 0, auditor="y", pairs=0.7)]
+    (line,) = summarise(asked({"measure": "pairs"}), rows)
+    assert line.values == (None,) and line.several == (True,)
+
+
+def test_lines_are_of_all_kinds_that_are_asked_for():
+    rows = [row("a", 0, auditor="x", v=1.0), row("a", 0, auditor="y", v=2.0), row("a", 0, v=3.0)]
+    lines = summarise(asked({"measure": "v"}, rows=["learner", "auditor"]), rows)
+    assert [line.labels["auditor"] for line in lines] == ["x", "y"]
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({}, "needs a value for 'columns'"), ({"columns": []}, "columns"),
+        ({"columns": [{"measure": "x"}], "rows": ["learners"]}, "unknown kind 'learners'; did you mean 'learner'"),
+        ({"columns": [{"measure": "x"}, {"measure": "x"}]}, "two columns are headed 'x'"),
+        ({"columns": [{"measure": "x"}], "colums": 1}, "colums"),
+        ({"columns": [{"measure": "x", "where": {"auditor": []}}]}, "where"),
+        ({"columns": [{"name": "x"}]}, "measure"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_asked_for_is_one_error(table, message):
+    with pytest.raises(MatrixError) as caught:
+        read({**MATRIX, "summary": [table]})
+    assert "[[summary]] no. 1" in str(caught.value) and message in str(caught.value)
+
+
+def test_a_matrix_keeps_them_and_is_the_same_matrix():
+    given = read({**MATRIX, "summary": [{"columns": [{"measure": "x"}]}]})
+    assert given.summaries[0].columns[0].heading == "x"
+    assert given.canonical() == read(MATRIX).canonical()
+
+
+def shown(monkeypatch, table, lines, width):
+    out = Console(width=width, record=True, force_terminal=False)
+    monkeypatch.setattr(console, "terminal", lambda **_: out)
+    show_asked(table, lines)
+    return out.export_text()
+
+
+def test_a_narrow_terminal_names_what_it_leaves_out(monkeypatch, capsys):
+    names = [f"measure {i}" for i in range(9)]
+    table = asked(*({"measure": name} for name in names), title="Everything [of it]")
+    lines = summarise(table, [row(f"learner {i}", 0, **dict.fromkeys(names, 0.25)) for i in (1, 2)])
+    wide = shown(monkeypatch, table, lines, 120)
+    assert "Everything [of it]" in wide and "one seed" in wide and "wider" not in wide
+    assert all(f" {i}" in wide for i in range(9)) and wide.count(".2500") == 18
+    narrow = shown(monkeypatch, table, lines, 60)
+    assert "a wider terminal also shows" in narrow and "measure 8" in narrow.split("shows")[1]
+    assert all(len(line) <= 60 for line in narrow.splitlines())
+
+
+def test_nothing_and_several_are_said(monkeypatch, capsys):
+    table = asked({"measure": "v"})
+    assert "nothing of it has been run" in shown(monkeypatch, table, [], 80)
+    lines = summarise(table, [row("a", 0, v=1.0), row("a", 0, v=2.0), row("b", 0, v=1.0)])
+    said = shown(monkeypatch, table, lines, 80)
+    assert "several" in said and "narrows them down" in said

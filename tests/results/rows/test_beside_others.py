@@ -1,0 +1,124 @@
+"""Rows beside the strongest adversary of their run."""
+
+from collections import defaultdict
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fpbench.components.names import AUDIT, KINDS
+from fpbench.results.rows import beside_others as comparisons
+from fpbench.store.results import Results
+
+FIXED = {"cell", *KINDS, "seed", "status", "reason", "seconds"}
+
+
+def compared(rows):
+    """Rows beside each other, with what columns add to every row left out again."""
+    found = comparisons.compared(Results.of(rows)).rows()
+    return [
+        {name: value for name, value in new.items() if name in old or name not in FIXED}
+        for old, new in zip(rows, found, strict=True)
+    ]
+
+
+def row(learner="l", seed=0, guess=0.7, corrected=0.8, dataset="d"):
+    return {
+        "dataset": dataset,
+        "learner": learner,
+        "seed": seed,
+        "initial_accuracy": guess,
+        "corrected_accuracy": corrected,
+    }
+
+
+SHARES = st.floats(0, 1)
+ROWS = st.lists(
+    st.builds(
+        row,
+        st.sampled_from("lm"),
+        st.integers(0, 1),
+        SHARES,
+        st.none() | SHARES,
+        st.sampled_from("de"),
+    )
+)
+
+
+def test_a_gain_over_a_weak_guess_is_not_one_over_a_strong_one():
+    weak, strong, elsewhere = compared([row(), row(guess=0.85, corrected=0.84), row("m")])
+    assert (weak["best_initial_accuracy"], strong["best_initial_accuracy"]) == (0.85, 0.85)
+    assert weak["gain_over_best"] == 0.8 - 0.85
+    assert strong["gain_over_best"] == 0.84 - 0.85
+    assert elsewhere["best_initial_accuracy"] == 0.7  # another learner is another target
+
+
+@given(ROWS)
+def test_the_strongest_is_one_of_the_rows_of_the_same_target(rows):
+    for found, given_row in zip(compared(rows), rows, strict=True):
+        target = [given_row[name] for name in ("dataset", "learner", "seed")]
+        guesses = [
+            r["initial_accuracy"]
+            for r in rows
+            if [r[name] for name in ("dataset", "learner", "seed")] == target
+        ]
+        assert found["best_initial_accuracy"] == max(guesses)
+        if found["corrected_accuracy"] is None:
+            assert found["gain_over_best"] is None
+        else:
+            gain = found["corrected_accuracy"] - found["best_initial_accuracy"]
+            assert found["gain_over_best"] == gain
+        assert found.items() >= given_row.items()
+
+
+def test_rows_without_a_guess_stay_as_they_are():
+    audit = {"dataset": "d", "learner": "l", "seed": 0, "members": 3.0}
+    failed = {"dataset": "d", "learner": "l", "seed": 0, "status": "failed"}
+    assert compared([audit, failed, row()])[:2] == [audit, failed]
+
+
+def audit(tenth, recall, error, seed=0, **labels):
+    return {
+        **dict.fromkeys(AUDIT, "x"), **labels, "seed": seed, "true_tenth": tenth,
+        "tenth_recall": recall, "error": error,
+    }  # fmt: skip
+
+
+def test_recall_is_averaged_over_tenths_and_not_over_seeds():
+    rows = [audit(0.6, 1.0, 0.1, 0), audit(0.6, 0.5, 0.2, 1), audit(0.7, 0.25, 0.3, 2)]
+    for row, found in zip(rows, compared(rows), strict=True):
+        assert found == {**row, "uar": 0.5, "uar_minus_error": pytest.approx(0.3)}
+
+
+@given(
+    st.lists(
+        st.builds(
+            audit,
+            st.sampled_from([0.1, 0.2, 0.3]),
+            SHARES,
+            SHARES,
+            st.integers(0, 5),
+            **{kind: st.sampled_from("xy") for kind in AUDIT},
+        )
+    )
+)
+def test_uar_is_the_mean_recall_of_the_classes_of_audits_alike(rows):
+    alike = defaultdict(list)
+    for row in rows:
+        alike[tuple(row[kind] for kind in AUDIT)].append(row)
+    for row, found in zip(rows, compared(rows), strict=True):
+        group = alike[tuple(row[kind] for kind in AUDIT)]
+        recalls = [
+            np.mean([r["tenth_recall"] for r in group if r["true_tenth"] == tenth])
+            for tenth in {r["true_tenth"] for r in group}
+        ]
+        assert found["uar"] == pytest.approx(np.mean(recalls))
+        error = np.mean([r["error"] for r in group])
+        assert found["uar_minus_error"] == pytest.approx(found["uar"] - error)
+        assert {k: v for k, v in found.items() if not k.startswith("uar")} == row
+
+
+def test_audits_that_estimate_nothing_have_no_recall():
+    row = {**dict.fromkeys(AUDIT, "x"), "seed": 0, "independence_gap": 0.1}
+    assert compared([row, {**row, "tenth_recall": None}]) == [row, {**row, "tenth_recall": None}]

@@ -1,0 +1,64 @@
+"""Rows averaged over seeds: line by line what numpy gives."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fpbench.components.names import KINDS
+from fpbench.results.rows.lines import Tallies
+from fpbench.results.statistics.intervals import interval
+from fpbench.store.results import Results
+
+ROWS = st.lists(
+    st.tuples(
+        st.sampled_from("abc"),
+        st.sampled_from(["done", "done", "done", "failed", "skipped", ""]),
+        st.none() | st.floats(-1, 1) | st.sampled_from([np.nan, np.inf, 1, True, "word"]),
+    ),
+    max_size=20,
+)
+
+
+def made(rows):
+    return [
+        {"cell": f"k{i}", **dict.fromkeys(KINDS, ""), "learner": learner, "seed": i,
+         "status": status, "reason": f"why {i % 2}" if status == "failed" else None,
+         "seconds": 1.0, "gain": value, "odd_warning": f"w{i % 2}" if i % 3 else ""}
+        for i, (learner, status, value) in enumerate(rows)
+    ]  # fmt: skip
+
+
+@given(ROWS)
+def test_a_line_is_the_mean_of_its_rows(given_rows):
+    rows = made(given_rows)
+    tally = Tallies(Results.of(rows))
+    counted = [row for row in rows if row["status"] in ("done", "failed")]
+    assert [tally.labels(i)["learner"] for i in range(len(tally))] == list(
+        dict.fromkeys(row["learner"] for row in counted)
+    )
+    measured = set()
+    for i in range(len(tally)):
+        mine = [row for row in counted if row["learner"] == tally.labels(i)["learner"]]
+        done = [row for row in mine if row["status"] == "done"]
+        assert tally.done[i] == len(done)
+        assert tally.failed[i] == len(mine) - len(done)
+        reasons = dict.fromkeys(row["reason"] for row in mine if row["status"] == "failed")
+        assert tally.reasons[i] == tuple(reasons)
+        said = dict.fromkeys(row["odd_warning"] for row in done if row["odd_warning"])
+        assert tally.warnings[i] == tuple(said)
+        numbers = [row["gain"] for row in done if isinstance(row["gain"], int | float)]
+        values = np.array([float(n) for n in numbers if np.isfinite(n)])
+        measures = tally.measures(i)
+        assert ("gain" in measures) == (len(values) > 0)
+        assert list(measures) == [name for name in ("seconds", "gain") if name in measures]
+        if len(values):
+            found, alone = measures["gain"], interval(values, "gain")
+            assert (found.mean, found.deviation, found.count) == (
+                alone.mean, alone.deviation, alone.count
+            )  # fmt: skip
+            if np.ptp(values) > 0:
+                assert np.allclose([found.low, found.high], [alone.low, alone.high], atol=1e-12)
+            else:
+                assert found.low is found.high is None
+            measured.add("gain")
+    assert tally.names(range(len(tally))) & {"gain"} == measured

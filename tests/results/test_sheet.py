@@ -1,0 +1,91 @@
+"""Tables as Markdown, LaTeX and HTML: nothing that a label says is obeyed."""
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fpbench.base.letters import plain
+from fpbench.results.sheet import Column, Sheet, html, latex, markdown
+
+EVIL = "<script>alert('x')</script> & | \\input{/etc/passwd} $x_1^2$ #~%\"`*[link](http://x)"
+
+
+def sheet(text="plain", number="-.1250"):
+    return Sheet(
+        "A title", "one · two", (Column("#"), Column("learner", number=False), Column("gain")),
+        (("=1", text, number),), ("a note",), ("odd",), ("broke",),
+    )  # fmt: skip
+
+
+def test_markdown():
+    assert markdown([sheet()]) == (
+        "**A title**  \none · two\n\n| \\# | learner | gain |\n| ---: | --- | ---: |\n"
+        "| =1 | plain | -.1250 |\n\n- a note\n- warning: odd\n- failed: broke"
+    )
+
+
+def test_latex():
+    assert latex([sheet()]) == "\n".join([
+        r"\begin{table}",
+        r"\centering",
+        r"\caption{A title. one, two. a note. warning: odd. failed: broke}",
+        r"\begin{tabular}{rlr}",
+        r"\toprule",
+        r"\# & learner & gain \\",
+        r"\midrule",
+        r"=1 & plain & $-.1250$ \\",
+        r"\bottomrule",
+        r"\end{tabular}",
+        r"\end{table}",
+    ])  # fmt: skip
+
+
+class Reader(HTMLParser):
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.said = [], []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+
+    def handle_data(self, data):
+        self.said.append(data)
+
+
+KNOWN = {"table", "caption", "strong", "br", "thead", "tr", "th", "tbody", "td", "ul", "li"}
+
+
+@given(st.text())
+def test_html_shows_words_and_obeys_none(text):
+    for word in (text, EVIL, EVIL + text):
+        read = Reader(html([sheet(word)]))
+        assert set(read.tags) <= KNOWN
+        assert plain(word, but="\n") in "".join(read.said)
+
+
+@given(st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Zl", "Zp"])))
+def test_latex_and_markdown_obey_no_word(text):
+    tex = latex([sheet(EVIL + text)]).split("\n")[7]
+    bare = re.sub(r"\\(text\w+\{\}|[{}$&#%_\\])", "", tex.removesuffix(r" \\"))
+    assert bare.count("&") == 2  # those between columns
+    assert not set(bare) & set("\\{}#%_^~")
+    assert bare.count("$") == 2  # those around the number
+    md = markdown([sheet(EVIL + text)]).split("\n")[5]
+    plain = re.sub(r"\\[|*_`\[\]#~\\]", "", md)
+    assert plain.count("|") == 4
+    assert not set(plain) & set("<>*_`[]")
+
+
+@pytest.mark.parametrize("write", [html, latex, markdown])
+def test_no_letter_that_a_terminal_obeys_is_written(write):
+    """Not even into a file: who shows it with `cat` is as little surprised as at the screen."""
+    letters = "".join(map(chr, (*range(32), *range(127, 160), 0x202E, 0x2066, 0xAD, 0x2028)))
+    text = write([sheet(letters)])
+    assert not {letter for letter in text if plain(letter, but="\n") != letter}
+    assert "x1b" in text
+    assert "x9b" in text

@@ -1,0 +1,373 @@
+"""Attacks, correctors, mechanisms and defences, ranked by themselves."""
+
+import numpy as np
+import pytest
+
+from fpbench.base.errors import InputError
+from fpbench.components.measures import GUARANTEE
+from fpbench.components.names import KINDS
+from fpbench.results import other_sheets as board_data
+from fpbench.results.defences import STRONGEST
+from fpbench.results.pareto import pareto
+from fpbench.results.rows.beside_others import compared
+from fpbench.results.views import VIEWS, view
+from fpbench.store.results import Results
+
+SEEDS = 12
+PROMISE = {"model_epsilon": 1.5, "model_delta": 1e-5, "model_neighbours": "add-remove"}
+
+
+def attack(learner, adversary, corrector, seed, guess, corrected, dataset="d", **more):
+    labels = dict.fromkeys(KINDS, "") | {
+        "dataset": dataset, "learner": learner, "disclosure": "published", "adversary": adversary,
+        "corrector": corrector,
+    }  # fmt: skip
+    noise = seed / 1e4
+    gain = None if corrected is None else corrected - guess
+    return {"cell": "", **labels, "seed": seed, "status": "done", "reason": None, "seconds": 1.0,
+            "majority_accuracy": 0.6, "initial_accuracy": guess + noise, "gain": gain,
+            "corrected_accuracy": None if corrected is None else corrected + noise,
+            "test_accuracy": 0.8 if learner == "open" else 0.7,
+            "test_unfairness": 0.3 if learner == "open" else 0.1, "model_epsilon": None,
+            **more}  # fmt: skip
+
+
+def failed(row):
+    kept = {name: row[name] for name in ("cell", *KINDS, "seed")}
+    return {**kept, "status": "failed", "reason": "it broke", "seconds": 1.0}
+
+
+def run(learners=("open", "fair"), **more):
+    """A strong guess that nothing improves, and a weak one that is improved beyond it."""
+    rows = []
+    for learner in learners:
+        leaky = 0.05 * (learner == "open")
+        for seed in range(SEEDS):
+            rows += [
+                attack(learner, "weak", "none", seed, 0.65, 0.65, **more),
+                attack(learner, "weak", "exact", seed, 0.65, 0.75 + leaky, **more),
+                attack(learner, "strong", "none", seed, 0.72, 0.72, **more),
+                attack(learner, "strong", "exact", seed, 0.72, None, **more),
+            ]
+    return rows
+
+
+def views(rows, name, rank_by=None):
+    return view(
+        compared(Results.of(rows)), name, rank_by or ("leak" if name == "defences" else "gain")
+    )
+
+
+def test_attacks_and_correctors_are_ranked_over_learners():
+    (board,) = views(run(), "attacks")
+    assert board.kinds == ("disclosure", "adversary", "corrector")
+    first = board.lines[0]
+    assert (first.rank, first.labels["adversary"], first.labels["corrector"]) == (
+        1,
+        "weak",
+        "exact",
+    )
+    assert first.measures["gain"].mean == pytest.approx(0.125)
+    assert "means over 2 settings (learner)" in board.notes
+    (board,) = views(run(), "correctors")
+    # `exact` has no gain where the claim cannot be met, so that its mean would be of other settings.
+    assert [(x.labels["corrector"], x.rank) for x in board.lines] == [("none", 1), ("exact", None)]
+
+
+def test_defences_are_ranked_by_the_strongest_attack():
+    (board,) = views(run(), "defences")
+    fair, exposed = board.lines
+    assert [(x.rank, x.labels["learner"]) for x in board.lines] == [(1, "fair"), (2, "open")]
+    assert fair.labels[STRONGEST] == "weak + exact"
+    assert fair.measures["leak"].mean == pytest.approx(0.15, abs=1e-3)
+    assert exposed.measures["leak"].mean == pytest.approx(0.20, abs=1e-3)
+    # A correction that was not possible leaves the guess.
+    assert fair.measures["mean_leak"].mean == pytest.approx(0.11, abs=1e-3)
+    assert fair.measures["gain_over_best"].mean == pytest.approx(0.03)
+    assert GUARANTEE not in board.kinds
+
+
+def test_a_guess_alone_may_be_the_strongest_attack():
+    rows = [
+        row for row in run(["fair"]) if (row["adversary"], row["corrector"]) != ("weak", "exact")
+    ]
+    (board,) = views(rows, "defences")
+    assert board.lines[0].labels[STRONGEST] == "strong alone"
+    assert board.lines[0].measures["leak"].mean == pytest.approx(0.12, abs=1e-3)
+    assert board.lines[0].measures["gain_over_best"].mean == 0
+
+
+def test_the_worst_case_is_at_least_the_mean_and_at_most_the_best_seed():
+    rng = np.random.default_rng(0)
+    rows = [
+        attack(learner, f"a{i}", "none", seed, *[rng.uniform(0.5, 0.9)] * 2)
+        for learner in ("x", "y", "z") for i in range(6) for seed in range(SEEDS)
+    ]  # fmt: skip
+    (board,) = views(rows, "defences")
+    for line in board.lines:
+        best = np.mean([
+            max(r["initial_accuracy"] for r in rows
+                if r["learner"] == line.labels["learner"] and r["seed"] == seed)
+            for seed in range(SEEDS)
+        ])  # fmt: skip
+        leak = line.measures["leak"].mean
+        assert line.measures["mean_leak"].mean <= leak <= best - 0.6 + 1e-12
+
+
+def test_an_attack_on_one_learner_only_is_left_out():
+    rows = run() + [attack("fair", "special", "none", seed, 0.9, 0.9) for seed in range(SEEDS)]
+    (board,) = views(rows, "defences")
+    assert board.lines[0].labels["learner"] == "fair"
+    assert board.notes[0] == "left out: 1 attack that was not made on every learner"
+
+
+def test_learners_whose_cells_failed_are_seen():
+    rows = run() + [failed(row) for row in run(["sick"])]
+    (board,) = views(rows, "defences")
+    last = board.lines[-1]
+    assert (last.rank, last.labels["learner"], last.done, last.failed) == (None, "sick", 0, SEEDS)
+    assert last.reasons == ("it broke",)
+
+
+def test_several_datasets_have_their_own_defences_and_one_of_all():
+    rows = run(dataset="one") + run(dataset="two")
+    overall, one, two = views(rows, "defences")
+    assert (overall.scope, overall.kinds[0]) == ("overall: 2 data sets", "learner")
+    assert [board.lines[0].labels["learner"] for board in (overall, one, two)] == ["fair"] * 3
+    assert overall.lines[0].measures["leak"].count == SEEDS
+
+
+def test_notes_are_those_of_the_data_set_and_stand_above_all():
+    rows = run(dataset="a", proven=0) + run(dataset="data", proven=1)
+    notes = [board.notes for board in views(rows, "defences")]
+    said = "optimum not proven at every seed: the strongest attack on 2 learners"
+    assert [[note for note in each if said in note] for each in notes] == [
+        [f"a: {said}"],
+        [said],
+        [],
+    ]
+
+
+def test_guarantees_stand_beside_leaks():
+    rows = run(["open"]) + run(["dp"], **PROMISE)
+    (board,) = views(rows, "defences")
+    dp, other = sorted(board.lines, key=lambda line: line.labels["learner"])
+    assert other.labels[GUARANTEE] == "none"
+    assert "epsilon" not in other.measures
+    assert dp.labels[GUARANTEE] == "add-remove, delta 1e-05"
+    assert dp.measures["epsilon"].mean == 1.5
+
+
+def without(rows, *names):
+    return [{name: value for name, value in row.items() if name not in names} for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"model_epsilon": None}, "none"),
+        ({"model_epsilon": -1.0}, "none"),
+        ({"model_epsilon": float("inf")}, "none"),
+        ({"model_epsilon": "0.1"}, "none"),
+        (None, "not recorded"),
+    ],
+)
+def test_a_learner_promises_no_more_than_the_least_of_its_rows(changed, words):
+    """Whatever notes say, and be it at one seed only."""
+    notes = {"dp_epsilon": 0.1, "dp_neighbours": "add-remove", "dp_delta": 0.0}
+    rows = run(["dp"], **PROMISE, **notes)
+    rows[-1:] = without(rows[-1:], *PROMISE) if changed is None else [rows[-1] | changed]
+    (board,) = views(rows + run(["other"], **PROMISE), "defences")
+    (line,) = [line for line in board.lines if line.labels["learner"] == "dp"]
+    assert line.labels[GUARANTEE] == words
+    assert "epsilon" not in line.measures
+    points, found = front(rows)
+    assert (points["dp"].guarantee, found.objectives[-1]) == (words, "leak")
+
+
+def test_rows_of_an_earlier_version_say_that_nothing_is_recorded():
+    old = without(run(["old"], old_epsilon=0.5, old_neighbours="add-remove"), "model_epsilon")
+    rows = run(["open"]) + old + run(["dp"], **PROMISE)
+    (board,) = views(rows, "defences")
+    said = {line.labels["learner"]: line.labels[GUARANTEE] for line in board.lines}
+    assert said == {"open": "none", "old": "not recorded", "dp": "add-remove, delta 1e-05"}
+    shown = board_data.front_sheet(front(rows)[1])
+    at = [column.heading for column in shown.columns].index("epsilon")
+    assert {row[1]: row[at] for row in shown.rows} == {
+        "open": "none", "old": "not recorded", "dp": "1.5000",
+    }  # fmt: skip
+
+
+def test_nothing_is_said_of_guarantees_where_nobody_has_one():
+    (board,) = views(run(), "defences")
+    assert GUARANTEE not in board.kinds
+    shown = board_data.front_sheet(front(run())[1])
+    assert not {GUARANTEE, "epsilon"} & {column.heading for column in shown.columns}
+
+
+def test_what_is_unproven_stands_beside_leaks():
+    rows = run(["open"], proven=0) + run(["dp"], proven=1, **PROMISE)
+    (board,) = views(rows, "defences")
+    assert "optimum not proven at every seed: the strongest attack on 1 learner" in board.notes
+    (board,) = views(run(["open"], proven=1), "defences")
+    assert not any("proven" in note for note in board.notes)
+
+
+def test_the_strongest_attack_names_its_disclosure_where_there_are_several():
+    (board,) = views(run(["open"]), "defences")
+    assert board.lines[0].labels[STRONGEST] == "weak + exact"
+    (board,) = views([*run(["open"]), *({**row, "disclosure": "hidden", "corrected_accuracy": 0.61}
+                     for row in run(["open"]))], "defences")  # fmt: skip
+    assert board.lines[0].labels[STRONGEST] == "weak + exact, published"
+
+
+def test_mechanisms_and_policies_are_ranked_by_the_error_of_audits():
+    rows = [
+        {"cell": "", **dict.fromkeys(KINDS, ""), "dataset": "d", "learner": "l",
+         "auditor": f"pafer epsilon={e}", "mechanism": m, "policy": p, "seed": s, "status": "done",
+         "reason": None, "seconds": 1.0, "error": base / e + s / 1e4, "epsilon": e,
+         "delta": 1e-6 if m == "gaussian" else 0.0}
+        for e in (1.0, 2.0) for s in range(SEEDS)
+        for m, p, base in (("laplace", "uniform", 0.1), ("laplace", "zero", 0.2), ("gaussian", "zero", 0.3))
+    ]  # fmt: skip
+    pure, approximate = views(rows, "mechanisms")
+    assert pure.apart == ("delta 0",)
+    assert [(x.rank, x.labels["policy"]) for x in pure.lines] == [(1, "uniform"), (2, "zero")]
+    assert pure.lines[0].measures["error"].mean == pytest.approx(0.075, abs=1e-3)
+    assert approximate.apart == ("delta 1e-06",)
+
+
+def test_views_without_rows_of_their_kind_are_empty():
+    rows = run()
+    assert views(rows, "mechanisms") == []
+    audits = [{**row, "auditor": "x", "adversary": ""} for row in rows]
+    assert views(audits, "defences") == []
+    assert pareto(Results.of(audits)) == []
+    for name in VIEWS:
+        if name != "pareto":
+            assert views([], name) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "by", "words"),
+    [
+        ("defenses", None, "unknown view 'defenses'; did you mean 'defences'?"),
+        ("defences", "leek", "unknown measure to rank defences by: 'leek'; did you mean 'leak'?"),
+        ("attacks", "gian", "unknown measure to rank by: 'gian'; did you mean 'gain'?"),
+        ("pareto", None, "has no ranking"),
+    ],
+)
+def test_bad_views(name, by, words):
+    with pytest.raises(InputError) as told:
+        views(run(), name, by)
+    assert words in str(told.value)
+
+
+def front(rows):
+    (found,) = pareto(compared(Results.of(rows)), "t")
+    return {point.labels["learner"]: point for point in found.points}, found
+
+
+def test_a_front_is_what_nothing_beats():
+    rows = run(["open", "fair"])
+    rows += [{**row, "learner": "worse", "test_accuracy": 0.6} for row in run(["fair"])]
+    points, found = front(rows)
+    assert found.objectives == ("test_accuracy", "test_unfairness", "leak")
+    assert {name: p.on_front for name, p in points.items()} == {
+        "open": True,
+        "fair": True,
+        "worse": False,
+    }
+    assert points["worse"].beaten_by == ("fair",)
+    assert (points["open"].share, points["worse"].share) == (1.0, 0.0)
+
+
+def costs(point):
+    names = ("test_accuracy", "test_unfairness", "leak")
+    return np.array([point.values[name].mean for name in names]) * [-1, 1, 1]
+
+
+def test_the_front_is_that_of_comparing_all_pairs():
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        rows = []
+        for i in range(8):
+            accuracy, unfairness, leak = rng.integers(0, 4, size=3) / 10
+            rows += [
+                attack(f"l{i}", "a", "none", seed, 0.6 + leak, 0.6 + leak, test_accuracy=accuracy,
+                       test_unfairness=unfairness)
+                for seed in range(2)
+            ]  # fmt: skip
+        points, _ = front(rows)
+        for one in points.values():
+            beaten = any(
+                (costs(p) <= costs(one)).all() and (costs(p) < costs(one)).any()
+                for p in points.values()
+            )
+            assert one.on_front is not beaten
+
+
+def test_epsilons_of_other_guarantees_are_not_compared():
+    def private(name, epsilon, neighbours, accuracy):
+        return [
+            {**row, "learner": name, "model_epsilon": epsilon, "model_neighbours": neighbours,
+             "test_accuracy": accuracy}
+            for row in run(["fair"])
+        ]  # fmt: skip
+
+    rows = private("one", 1.0, "attribute", 0.9) + private("two", 2.0, "add-remove", 0.8)
+    points, found = front(rows)
+    assert found.objectives[-1] == "epsilon"
+    assert points["two"].on_front
+    points, _ = front(private("one", 1.0, "attribute", 0.9) + private("two", 2.0, "attribute", 0.8))
+    assert points["two"].beaten_by == ("one",)
+    # Whoever promises nothing is beaten by any promise, all else being the same.
+    points, _ = front(
+        private("one", 1.0, "attribute", 0.9)
+        + [{**row, "learner": "none", "test_accuracy": 0.9} for row in run(["fair"])]
+    )
+    assert points["none"].beaten_by == ("one",)
+    assert points["one"].on_front
+
+
+def test_who_lacks_an_objective_is_not_on_the_front():
+    rows = run(["open", "fair"])
+    rows += [
+        {**row, "learner": "half", "test_accuracy": 1.0, "test_unfairness": 0.0 if row["seed"] else None}
+        for row in run(["fair"])
+    ]  # fmt: skip
+    points, found = front(rows)
+    assert points["half"].lacks == ("test_unfairness",)
+    assert not points["half"].on_front
+    assert points["half"].share is None
+    assert points["fair"].on_front
+    assert found.points[-1].labels["learner"] == "half"
+    shown = board_data.front_sheet(found)
+    assert shown.rows[-1][-1] == "not compared: no unfairness at every seed"
+    assert "1 more line" in board_data.front_sheet(found, 2).notes
+
+
+def test_rows_without_an_objective_make_no_front():
+    unknown = {"majority_accuracy": None, "test_accuracy": None, "test_unfairness": None}
+    points, found = front(run(**unknown))
+    assert not points
+    assert "no accuracy, unfairness or leak" in found.notes
+    assert not board_data.front_sheet(found).rows
+
+
+def test_one_seed_does_not_tell_how_sure_a_front_is():
+    points, found = front([row for row in run() if row["seed"] == 0])
+    assert {p.share for p in points.values()} == {None}
+    assert "one seed does not tell how sure the front is" in found.notes
+
+
+def test_over_all_data_sets_lines_compare_that_are_on_all_of_them():
+    """A mean over the settings that all lines share would else speak of one data set only."""
+    rows = [*run(dataset="one"), *run(dataset="two")]
+    rows = [r for r in rows if (r["dataset"], r["corrector"]) != ("two", "none")]
+    overall, one, two = views(rows, "correctors")
+    assert overall.scope == "overall: 2 data sets"
+    assert [line.labels["corrector"] for line in overall.lines] == ["exact"]
+    assert "left out, as not run on every data set: none" in overall.notes
+    assert {line.labels["corrector"] for line in one.lines} == {"exact", "none"}
+    assert {line.labels["corrector"] for line in two.lines} == {"exact"}

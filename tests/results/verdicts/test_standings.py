@@ -1,0 +1,83 @@
+"""A statement as a whole: it holds if all verdicts match, under conditions if some do."""
+
+import pytest
+
+from fpbench.cli.screen import results as boards
+from fpbench.cli.screen import verdicts as verdict_boards
+from fpbench.matrix.expectations import parse
+from fpbench.results.verdicts.standings import Standing, judged
+from fpbench.results.verdicts.verdicts import evaluate
+
+
+def rows(measure, **by_dataset):
+    """One row for each data set and seed."""
+    return [
+        {"dataset": name, "seed": seed, "status": "done", "learner": "l", measure: value}
+        for name, values in by_dataset.items()
+        for seed, value in enumerate(values)
+    ]
+
+
+def stated(**more):
+    table = {"check": "at-least", "says": "[it] is positive", "source": "here", "measure": "x",
+             "than": 0.0}  # fmt: skip
+    return parse([{**table, **more}], "here.toml")
+
+
+YES, NO, PERHAPS = [1.0] * 5, [-2.0] * 5, [-1.0, 1.0] * 3
+
+
+@pytest.mark.parametrize(
+    ("found", "standing", "matched"),
+    [
+        ({"a": YES, "b": YES}, Standing.HOLDS, 2),
+        ({"a": YES, "b": NO}, Standing.CONDITIONS, 1),
+        ({"a": YES, "b": PERHAPS}, Standing.CONDITIONS, 1),
+        ({"a": NO, "b": NO}, Standing.FAILS, 0),
+        ({"a": NO, "b": PERHAPS}, Standing.FAILS, 0),
+        ({"a": PERHAPS}, Standing.UNDECIDED, 0),
+    ],
+)
+def test_the_standing_of_a_statement(found, standing, matched):
+    (one,) = judged(evaluate(stated(), rows("x", **found)))
+    assert one.standing is standing
+    assert one.counts.get("matched", 0) == matched
+    assert sum(one.counts.values()) == len(found)
+    means = [sum(values) / len(values) for values in found.values()]
+    assert (one.least, one.greatest) == (min(means), max(means))
+
+
+def test_what_was_not_run_does_not_count():
+    skipped = [{"dataset": "c", "seed": 0, "status": "skipped", "learner": "l", "reason": "gone"}]
+    (one,) = judged(evaluate(stated(), rows("x", a=YES) + skipped))
+    assert (one.standing, one.counts) == (Standing.HOLDS, {"matched": 1})
+    (one,) = judged(evaluate(stated(), skipped))
+    assert (one.standing, one.counts, one.least) == (Standing.NOT_RUN, {}, None)
+
+
+def test_conditions_are_named():
+    found = rows("x", a=YES, b=NO, c=YES)
+    (one,) = judged(evaluate(stated(per=["learner"]), found))
+    assert one.where == {"matched": ("a, l", "c, l"), "deviates": ("b, l",)}
+    (one,) = judged(evaluate(stated(per=["learner"]), found[:5]))
+    assert one.where == {}
+
+
+def test_the_table_has_a_line_for_each_statement(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "90")
+    said = stated() + stated(says="never run", where={"dataset": "z"})
+    verdict_boards.show_standings(evaluate(said, rows("x", a=YES, b=NO)))
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "Statement by statement"
+    assert " ".join(lines[-3].split()) == (
+        "[it] is positive (not b) holds under conditions 1 of 2 -2.0000 to 1.0000"
+    )
+    assert " ".join(lines[-2].split()) == "never run not run - -"
+    assert boards.short(0.25) == ".2500"
+
+
+def test_only_few_exceptions_are_named(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "90")
+    many = {f"d{i}": NO for i in range(5)}
+    verdict_boards.show_standings(evaluate(stated(), rows("x", a=YES, **many)))
+    assert "not d0" not in capsys.readouterr().out

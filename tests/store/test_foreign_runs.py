@@ -1,0 +1,520 @@
+"""To read a run directory changes nothing, in it or around it, whoever made it."""
+
+import inspect
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import typer.main
+from malformed import command
+from strangers import MATRIX, STORE_FILES, TRAPS, add_journal, copy_run, look, set_trap
+
+import fpbench
+from fpbench import Status, StoreError
+from fpbench.cli.main import app
+from fpbench.matrix.plan import Cell
+from fpbench.results.views import VIEWS
+from fpbench.store import connections
+from fpbench.store.store import Store
+
+FORMS = ("table", "markdown", "latex", "html", "json")
+NO_RUNS = {"output", "matrix", "directory", "file", "ledger", "token_file", "certfile", "keyfile"}
+"""Options and arguments that name a path, but no run directory."""
+
+READING = {
+    "leaderboard": [
+        *(["RUN", "--view", view] for view in VIEWS),
+        *(["RUN", "--format", form, "-o", "OUT"] for form in FORMS),
+    ],
+    "compare": [["RUN", "HONEST"], ["HONEST", "RUN", "--json"]],
+    "export": [["RUN"], ["RUN", "--long"], ["RUN", "--format", "jsonl", "-o", "OUT"]],
+    "report": [["RUN", "-o", "OUT"]],
+    "figure": [["RUN"], ["RUN", "accuracy", "-o", "OUT.svg"]],
+    "merge": [["RUN", "HONEST", "--out", "OUT"], ["HONEST", "RUN", "--out", "OUT"]],
+    "diff": [["RUN", "HONEST"], ["HONEST", "RUN"]],
+    "verify": [["RUN", "--sample", "1", "--seed", "0"]],
+    "plan": [["MATRIX", "--out", "RUN"]],
+}
+"""How each command that reads run directories is called."""
+WRITING = {
+    "run": [["MATRIX", "--out", "RUN"], ["MATRIX", "--out", "RUN", "--seeds", "3"]],
+    "reproduce": [["MATRIX", "--out", "RUN"]],
+}
+"""Those that go on with a run."""
+CALLS = {
+    "load": lambda run, honest, out: [
+        fpbench.load(run).rows(), fpbench.load(run).frame(), fpbench.load(run).leaderboards(),
+        fpbench.load(run).pareto(), fpbench.load(run).labels("learner"),
+        fpbench.load(run)._repr_html_(),
+    ],
+    "diff": lambda run, honest, out: fpbench.diff(run, honest),
+    "merge": lambda run, honest, out: fpbench.merge([run, honest], out),
+    "verify": lambda run, honest, out: fpbench.verify(run, 1, seed=0),
+}  # fmt: skip
+"""How each function that reads run directories is called."""
+
+HEARD: list[tuple[str, tuple]] = []
+_listening: list[bool] = []
+
+
+def _hear(event, said):
+    if _listening and (
+        event in ("open", "sqlite3.connect") or event.startswith(("os.", "shutil."))
+    ):
+        HEARD.append((event, said, sys._getframe(1).f_code.co_filename))
+
+
+sys.addaudithook(_hear)
+
+
+@pytest.fixture(autouse=True)
+def _no_endless_wait():
+    """Who opens a pipe that nobody writes to would never come back."""
+    signal.alarm(300)
+    yield
+    signal.alarm(0)
+
+
+@pytest.fixture(scope="module")
+def honest(tmp_path_factory):
+    place = tmp_path_factory.mktemp("honest")
+    (place / "m.toml").write_text(MATRIX)
+    ended = command("--quiet", "run", str(place / "m.toml"), "--out", str(place / "run"))
+    assert ended.code == 0, ended
+    return place / "run"
+
+
+@pytest.fixture(scope="module")
+def killed(honest, tmp_path_factory):
+    """What a run leaves that was killed: results that are only in the log."""
+    place = tmp_path_factory.mktemp("killed") / "run"
+    live = copy_run(honest, place.with_name("live"))
+    with Store(live, create=True) as store:
+        record = next(store.records())
+        store.add(1, record.key, Status.DONE, 77.0, record.measures)
+        copy_run(live, place)
+    return place
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """Where a stranger's run lies, beside files of ours; temporary files are elsewhere."""
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "place").mkdir()
+    (tmp_path / "place" / "precious").write_text("mine")
+    yield tmp_path / "place"
+    assert list((tmp_path / "temporary").iterdir()) == []
+
+
+def words(name, arguments, run, honest, out):
+    known = {"RUN": str(run), "HONEST": str(honest), "MATRIX": str(honest.parent / "m.toml")}
+    known |= {"OUT": str(out), "OUT.svg": f"{out}.svg"}
+    return [name, *(known.get(word, word) for word in arguments)]
+
+
+def fine(said):
+    """Whether a command has read the run, and shown what there is to be shown."""
+    nothing = "has nothing that the view 'mechanisms' ranks", "has too little for a figure"
+    return said.code == 0 or any(why in said.error for why in nothing)
+
+
+def outputs(tmp_path):
+    for number in range(1000):
+        yield tmp_path / f"out{number}"
+
+
+def commands_with_runs():
+    """Commands that take a path which is not known to be something else than a run directory."""
+
+    def walk(each, name=""):
+        for inner, below in getattr(each, "commands", {}).items():
+            yield from walk(below, f"{name} {inner}".strip())
+        if not hasattr(each, "commands"):
+            yield name, each
+
+    for name, each in walk(typer.main.get_command(app)):
+        parameters = inspect.signature(each.callback).parameters
+        paths = {k for k, parameter in parameters.items() if "Path" in str(parameter.annotation)}
+        if paths - NO_RUNS:
+            yield name
+
+
+def test_no_command_and_no_function_is_forgotten():
+    assert set(commands_with_runs()) == {*READING, *WRITING}
+    public = [getattr(fpbench, name) for name in fpbench.__all__]
+    taking = {
+        each.__name__
+        for each in public
+        if inspect.isfunction(each)
+        and any(
+            "Path" in str(parameter.annotation) and name not in NO_RUNS
+            for name, parameter in inspect.signature(each).parameters.items()
+        )
+    }
+    assert taking == {*CALLS, "run"}
+
+
+@pytest.mark.parametrize("kind", ["honest", "killed"])
+def test_reading_changes_nothing(kind, request, honest, place, tmp_path):
+    run = copy_run(request.getfixturevalue(kind), place / "run")
+    assert (run / "store.sqlite-wal").exists() is (kind == "killed")
+    before, out = look(place, honest.parent), outputs(tmp_path)
+    for name, calls in READING.items():
+        for arguments in calls:
+            said = command(*words(name, arguments, run, honest, next(out)))
+            assert fine(said), (name, arguments, said)
+            assert look(place, honest.parent) == before, (name, arguments)
+    for name, call in CALLS.items():
+        call(run, honest, next(out))
+        assert look(place, honest.parent) == before, name
+    seconds = {row["seconds"] for row in fpbench.load(run).rows()}
+    assert (77.0 in seconds) is (kind == "killed")  # what is in the log was read, too
+
+
+def test_a_journal_is_obeyed_by_nobody(killed, honest, place, tmp_path):
+    """The journal of a store that was in another mode, too: SQLite would delete what it names."""
+    run = copy_run(honest, place / "run")
+    add_journal(run, place / "precious")
+    before, out = look(place, honest.parent), outputs(tmp_path)
+    for name, calls in (READING | WRITING).items():
+        for arguments in calls:
+            said = command(*words(name, arguments, run, honest, next(out)))
+            assert said.refused, (name, arguments, said)
+            assert "store.sqlite-journal" in said.error
+            assert look(place, honest.parent) == before, (name, arguments)
+    for name, call in CALLS.items():
+        with pytest.raises(StoreError, match="fpbench never writes such a file"):
+            call(run, honest, next(out))
+        assert look(place, honest.parent) == before, name
+
+
+def test_the_journal_of_these_tests_would_be_obeyed(honest, place):
+    """Otherwise the test above showed nothing."""
+    run = copy_run(honest, place / "run")
+    add_journal(run, place / "precious")
+    with closing(sqlite3.connect(run / "store.sqlite")) as db:
+        db.execute("SELECT * FROM about").fetchall()
+    assert not (place / "precious").exists()
+
+
+@pytest.mark.parametrize("kind", TRAPS)
+@pytest.mark.parametrize("name", STORE_FILES)
+def test_traps_in_the_place_of_a_store(name, kind, killed, honest, place):
+    """Refused at once by who reads and by who goes on; nothing is followed, opened or changed."""
+    run = copy_run(killed, place / "run")
+    if not set_trap(run / name, kind, place / "outside"):
+        pytest.skip("only root makes devices")
+    before = look(place)
+    for create in (False, True):
+        with pytest.raises(StoreError, match=r"cannot be used: |not a run directory"):
+            Store(run, create=create)
+        if kind == "dangling" and name == "store.sqlite":
+            break  # to read, nothing is there; who writes is refused by the test below
+        assert look(place) == before
+    assert command("leaderboard", str(run)).refused
+    assert look(place) == before
+
+
+@pytest.mark.parametrize("kind", TRAPS)
+@pytest.mark.parametrize("name", ["store.lock", "store.sqlite"])
+def test_traps_for_who_goes_on(name, kind, honest, place):
+    run = copy_run(honest, place / "run")
+    if not set_trap(run / name, kind, place / "outside"):
+        pytest.skip("only root makes devices")
+    before = look(place)
+    for more in ([], ["--fresh"]) if name == "store.lock" else ([],):
+        said = command("run", str(honest.parent / "m.toml"), "--out", str(run), *more)
+        assert said.refused, said
+        assert look(place) == before
+
+
+@pytest.mark.parametrize("kind", TRAPS)
+@pytest.mark.parametrize("name", ["matrix.toml", "matrix.json"])
+def test_traps_in_the_place_of_a_matrix(name, kind, honest, place, tmp_path):
+    """Neither published by a report, nor copied by a merge, nor parsed."""
+    run = copy_run(honest, place / "run")
+    (run / "matrix.toml").unlink()
+    if not set_trap(run / name, kind, place / "outside"):
+        pytest.skip("only root makes devices")
+    before = look(place)
+    for call in (
+        ["report", str(run), "-o", str(tmp_path / "out")],
+        ["verify", str(run)],
+        ["merge", str(run), str(honest), "--out", str(tmp_path / "merged")],
+    ):
+        said = command(*call)
+        assert said.refused, said
+        assert f"{run / name}: cannot be read: it " in said.error
+        assert look(place) == before
+    assert not (tmp_path / "out").exists()
+    assert not (tmp_path / "merged").exists()
+
+
+@pytest.mark.parametrize("kind", ["link", "dangling", "hardlink", "fifo", "socket"])
+def test_what_is_written_replaces_traps(kind, honest, place):
+    """A report in the directory, and what a run that goes on writes."""
+    names = ("report.html", "environment.json", "matrix.toml")
+    run = copy_run(honest, place / "run")
+    for name in names:
+        set_trap(run / name, kind, place / f"outside-{name}")
+    outside = sorted(place.glob("outside*"))
+    before = {path: path.read_bytes() for path in outside}
+    said = command("--quiet", "run", str(honest.parent / "m.toml"), "--out", str(run))
+    assert said.code == 0, said
+    said = command("report", str(run))
+    assert said.code == 0, said
+    assert {path: path.read_bytes() for path in sorted(place.glob("outside*"))} == before
+    assert all((run / name).lstat().st_nlink == 1 for name in names)
+    assert all((run / name).is_file() and not (run / name).is_symlink() for name in names)
+
+
+@pytest.mark.parametrize(
+    "name", ["STORE.SQLITE-JOURNAL", "Store.sqlite-journal", "store.sqlite-mj1A2B3C4D", "journal"]
+)
+def test_names_that_sqlite_does_not_know(name, honest, place):
+    """Other names are other files; where case does not matter, they are refused as the journal."""
+    run = copy_run(honest, place / "run")
+    add_journal(run, place / "precious")
+    (run / "store.sqlite-journal").rename(run / name)
+    before = look(place)
+    said = command("leaderboard", str(run))
+    assert said.refused if (run / "store.sqlite-journal").exists() else said.code == 0, said
+    assert look(place) == before
+
+
+def test_the_index_of_a_log_is_not_believed(killed, place):
+    """Its content is nobody's business: it is made anew, in the private copy."""
+    run = copy_run(killed, place / "run")
+    (run / "store.sqlite-shm").write_bytes(os.urandom(32768))
+    before = look(place)
+    assert 77.0 in {row["seconds"] for row in fpbench.load(run).rows()}
+    assert look(place) == before
+
+
+@pytest.mark.parametrize("name", ["store.sqlite", "store.sqlite-wal"])
+def test_a_store_without_end_is_refused(name, killed, place):
+    run = copy_run(killed, place / "run")
+    os.truncate(run / name, connections.STORE_BYTES + 1)  # of which next to nothing is on disk
+    assert "is larger than 16,384 MiB" in command("leaderboard", str(run)).error
+
+
+@pytest.mark.skipif(not hasattr(os, "SEEK_DATA"), reason="nobody tells where holes are")
+@pytest.mark.parametrize("name", ["store.sqlite", "store.sqlite-wal"])
+def test_a_hole_in_a_store_takes_no_room_and_no_time(name, killed, place, monkeypatch):
+    """It may come out of an archive of a few kilobytes."""
+    run = copy_run(killed, place / "run")
+    os.truncate(run / name, 2**26)
+    before, taken, opening = look(run), [], connections._open
+
+    def noting(file, how):
+        files = (file, connections.beside(file, "-wal"))
+        taken.append(sum(each.stat().st_blocks * 512 for each in files))
+        return opening(file, how)
+
+    monkeypatch.setattr(connections, "_open", noting)
+    assert 77.0 in {row["seconds"] for row in fpbench.load(run).rows()}
+    assert taken
+    assert max(taken) < 2**23
+    assert look(run) == before
+
+
+def test_a_copy_needs_room(killed, place, monkeypatch):
+    run = copy_run(killed, place / "run")
+    full = shutil.disk_usage(place)._replace(free=100)
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: full)
+    with pytest.raises(StoreError, match="there is no room for a copy of .* set TMPDIR"):
+        fpbench.load(run)
+
+
+@pytest.mark.parametrize("kind", ["honest", "killed"])
+def test_every_file_is_opened_by_the_one_function(kind, request, honest, place, tmp_path):
+    """Python itself tells what is opened, and by whom."""
+    run = copy_run(request.getfixturevalue(kind), place / "run")
+    out = outputs(tmp_path)
+    calls = [(name, each) for name, several in READING.items() for each in several]
+    HEARD.clear()
+    _listening.append(True)
+    try:
+        for name, arguments in calls:
+            said = command(*words(name, arguments, run, honest, next(out)))
+            assert fine(said), said
+    finally:
+        _listening.clear()
+    opened, connected, other = [], [], []
+    for event, said, module in HEARD:
+        if not any(str(part).partition("file://")[2].startswith(str(run)) or
+                   str(part).startswith(str(run)) for part in said):  # fmt: skip
+            continue
+        if event == "open":
+            opened.append((Path(said[0]).name, said[2], Path(module).name))
+        elif event == "sqlite3.connect":
+            connected.append(said[0])
+        else:
+            other.append(event)
+    guarded = os.O_NOFOLLOW | os.O_NONBLOCK
+    assert {module for *_, module in opened} == {"files.py"}
+    assert all(flags & guarded == guarded and not flags & 3 for _, flags, _ in opened)
+    expected = {"store.sqlite", "matrix.toml"} | (
+        {"store.sqlite-wal"} if kind == "killed" else set()
+    )
+    assert {name for name, *_ in opened} == expected
+    assert all(address.endswith("?mode=ro&immutable=1") for address in connected)
+    assert bool(connected) is (kind == "honest")
+    assert set(other) <= {"os.listdir", "os.scandir"}, other
+
+
+# A run that goes on while it is read
+
+WRITER = """
+import sys
+from pathlib import Path
+from fpbench import Status
+from fpbench.matrix.plan import Cell
+from fpbench.store.store import Store
+store = Store(Path(sys.argv[1]), create=True)
+store._db.execute("PRAGMA wal_autocheckpoint = 8")
+cells = [Cell(f"k{i}", {"dataset": "d"}, i) for i in range(200_000)]
+if not store.matrix:
+    session = store.begin({"matrix": "[]", "title": "t", "rank_by": "gain"}, {}, cells[:5000])
+started = len(store.done())
+print("ready", flush=True)
+for line in sys.stdin:
+    for _ in range(int(line)):
+        key = f"k{started}"
+        store.add(1, key, Status.DONE, float(started), {"gain": started / 7, "word": key * 50})
+        started += 1
+    print(started, flush=True)
+"""
+
+
+class Live:
+    """A process that writes to a run, as much as it is told to."""
+
+    def __init__(self, run):
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", WRITER, run],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        assert self.process.stdout.readline() == "ready\n"
+
+    def tell(self, cells):
+        self.process.stdin.write(f"{cells}\n")
+        self.process.stdin.flush()
+
+    def add(self, cells):
+        self.tell(cells)
+        return int(self.process.stdout.readline())
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdin.close()
+        self.process.stdout.close()
+
+
+@pytest.fixture
+def live(place):
+    writer = Live(place / "run")
+    yield writer
+    writer.end()
+
+
+def whole(run):
+    """How many cells are done, once it is sure that they are the first ones, and as written."""
+    with Store(run) as store:
+        rows = store.rows()
+        done = [row for row in rows if row["status"]]
+        (state,) = store._db.execute("PRAGMA integrity_check").fetchone()
+    assert state == "ok"
+    assert [row["cell"] for row in done] == [f"k{i}" for i in range(len(done))]
+    for i, row in enumerate(done):
+        assert (row["gain"], row["word"], row["seconds"]) == (i / 7, f"k{i}" * 50, float(i))
+    return len(done)
+
+
+def test_what_a_live_run_has_committed_is_seen(live, place):
+    for cells in (1, 7, 40, 300):
+        assert whole(place / "run") == live.add(cells) - cells
+    assert whole(place / "run") == 348
+    live.end()
+    before = look(place)
+    assert whole(place / "run") == 348
+    assert look(place) == before
+
+
+def test_a_run_that_writes_all_the_time_is_never_read_torn(live, place):
+    """Its log begins anew every few cells; a copy is of one moment all the same, or is refused."""
+    live.tell(4000)
+    counts = []
+    while not counts or counts[-1] < 4000:
+        try:
+            counts.append(whole(place / "run"))
+        except StoreError as error:
+            assert "is written to faster than it can be copied" in str(error)  # noqa: PT017
+    assert counts == sorted(counts)
+
+
+def test_a_copy_that_was_overtaken_is_made_anew(live, place, monkeypatch):
+    """Between the first half of the store and the second, hundreds of cells are written into it."""
+    live.add(500)
+    copies = []
+    original = connections._copy
+
+    def overtaken(stream, target):
+        copies.append(target.name)
+        original(stream, target)
+        if len(copies) == 1:
+            half = target.stat().st_size // 2
+            live.add(500)
+            with target.open("r+b") as copy:
+                copy.seek(half)
+                stream.seek(half)
+                copy.write(stream.read(half))
+
+    monkeypatch.setattr(connections, "_copy", overtaken)
+    assert whole(place / "run") == 1000
+    assert copies == ["store.sqlite", "store.sqlite-wal"] * 2
+
+
+def test_a_store_that_is_written_to_while_it_is_read_is_no_garbage(live, place):
+    """It lay still when it was opened; what is read later would be of two states."""
+    live.add(300)
+    live.process.stdin.close()
+    live.process.wait()
+    assert not (place / "run" / "store.sqlite-wal").exists()
+    with Store(place / "run") as reader:
+        assert len(reader.done()) == 300
+        again = Live(place / "run")
+        assert len(reader.done()) == 300
+        again.add(200)
+        with pytest.raises(StoreError, match="it was written to while it was read; read it again"):
+            reader.rows()
+        again.end()
+    assert whole(place / "run") == 500
+
+
+def test_who_writes_may_read_and_loses_no_lock_by_it(place):
+    """POSIX locks of a process go when any descriptor of the file is closed, whoever opened it."""
+    run = place / "run"
+    with Store(run, create=True) as store:
+        session = store.begin({}, {}, [Cell("k0", {"dataset": "d"}, 0)])
+        store.add(session, "k0", Status.DONE, 1.0, {})
+        with Store(run) as reader:
+            assert reader.done() == {"k0"}
+        script = (
+            "import sqlite3, sys\n"
+            "db = sqlite3.connect(sys.argv[1])\n"
+            "print(db.execute('SELECT count(*) FROM result').fetchone())\n"
+            "db.close()\n"
+        )
+        subprocess.run([sys.executable, "-c", script, run / "store.sqlite"], check=True)
+        assert (run / "store.sqlite-wal").exists()  # not taken for one that nobody uses
+        store.add(session, "k0", Status.DONE, 1.0, {})

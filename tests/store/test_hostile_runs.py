@@ -1,0 +1,219 @@
+"""Run directories of strangers are data: read, or refused with one clear error; never obeyed."""
+
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from malformed import TOYS, command, document
+
+READERS = (["leaderboard"], ["export"], ["export", "--long"])
+UNSEEN = {chr(code) for code in (*range(9), *range(11, 32), *range(127, 160), 0x202E)}
+
+hostile = st.one_of(
+    st.none(),
+    st.sampled_from([0, -1, 2**63 - 1, float("inf"), -1e308, 1e-320]),
+    st.sampled_from([
+        "", "{}", "[]", "[" * 5000, '{"a": ' * 3000, "null", '"x"', '{"dataset": 3}',
+        '{"dataset": "\x1b[2J", "learner": "[red]x", "corrector": "\\u202e"}', "nan", "done",
+        "\x1b]0;owned\x07", "[bold]", "%s{0}", "a" * 100_000, "../../etc/passwd",
+    ]),
+    st.binary(max_size=40),
+    st.text(max_size=20),
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A run of toys, and its tables."""
+    place = tmp_path_factory.mktemp("hostile")
+    with pytest.MonkeyPatch.context() as patch:
+        from fpbench import discover
+
+        site = place / "site" / "toys-1.0.dist-info"
+        site.mkdir(parents=True)
+        (site / "METADATA").write_text("Metadata-Version: 2.1\nName: toys\nVersion: 1.0\n")
+        (site / "entry_points.txt").write_text("[fpbench]\ntoys = toys\n")
+        patch.syspath_prepend(str(site.parent))
+        patch.syspath_prepend(str(Path(__file__).parents[1] / "plugins"))
+        discover.cache_clear()
+        (place / "m.toml").write_text(document({**TOYS, "expect": []}))
+        done = command("run", str(place / "m.toml"), "--out", str(place / "run"))
+        assert done.code == 0, done
+        discover.cache_clear()
+    with closing(sqlite3.connect(place / "run" / "store.sqlite")) as db:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        tables = {
+            name: [row[1] for row in db.execute(f"PRAGMA table_info({name})")]
+            for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        }
+        filled = [
+            (table, column)
+            for table, columns in tables.items()
+            for column in columns
+            if db.execute(f"SELECT COUNT(*) FROM {table}").fetchone()[0]
+        ]
+    return place / "run", filled
+
+
+def harmless(run, beside):
+    """Whatever reads it ends well or with one clear error, and shows nothing a terminal obeys.
+
+    Also beside an honest run, before and after it.
+    """
+    shutil.rmtree(run.parent / "merged", ignore_errors=True)
+    honest, hostile, out = str(beside), str(run), str(run.parent / "merged")
+    for words in (
+        *([reader[0], hostile, *reader[1:]] for reader in READERS),
+        ["diff", honest, hostile],
+        ["diff", hostile, honest],
+        ["verify", hostile, "--sample", "1", "--seed", "0"],
+        ["merge", hostile, honest, "--out", out],
+        ["merge", honest, hostile, "--out", out],  # refused if it is there, by then
+    ):
+        said = command(*words)
+        assert said.code == 0 or said.refused or (words[0] == "diff" and said.code == 1), said
+        if words[0] != "export":  # which writes data for programs, as it is
+            assert not UNSEEN & set(said.output), (words, said)
+        assert not UNSEEN & set(said.error), said
+
+
+@settings(
+    max_examples=12,
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(data=st.data())
+def test_whatever_stands_in_a_store(made, tmp_path, data):
+    original, columns = made
+    run = tmp_path / "run"
+    shutil.rmtree(run, ignore_errors=True)
+    shutil.copytree(original, run)
+    with closing(sqlite3.connect(run / "store.sqlite")) as db:
+        for _ in range(data.draw(st.integers(1, 3))):
+            table, column = data.draw(st.sampled_from(columns))
+            where = data.draw(st.sampled_from(["", " WHERE rowid = 1"]))
+            value = data.draw(hostile)
+            try:
+                with db:
+                    db.execute(f"UPDATE OR REPLACE {table} SET {column} = ?{where}", (value,))
+            except (sqlite3.Error, UnicodeEncodeError):  # the schema forbids it, as it should
+                continue
+    harmless(run, made[0])
+
+
+@settings(
+    max_examples=12,
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(st.lists(st.tuples(st.floats(0, 1), st.integers(0, 255)), min_size=1, max_size=30))
+def test_whatever_bytes_a_store_has(made, tmp_path, changes):
+    run = tmp_path / "run"
+    shutil.rmtree(run, ignore_errors=True)
+    shutil.copytree(made[0], run)
+    file = run / "store.sqlite"
+    content = bytearray(file.read_bytes())
+    for place, byte in changes:
+        content[int(place * (len(content) - 1))] = byte
+    file.write_bytes(content)
+    harmless(run, made[0])
+
+
+@pytest.mark.parametrize(
+    ("where", "value", "commands"),
+    [
+        ("result.session", 99, ["merge"]),
+        ("result.session", "x", ["merge"]),
+        ("result.seconds", "x", ["merge"]),
+        ("session.started", "x", ["diff", "merge"]),
+        ("session.environment", "[[1, 2]]", ["diff", "merge"]),
+        ("session.environment", 900 * '{"a":' + "1" + 900 * "}", ["diff", "merge"]),
+        ("layout.names", '["a", "a"]', ["diff", "merge", "export"]),
+    ],
+)
+def test_what_no_run_says_is_one_clear_error(made, tmp_path, where, value, commands):
+    run = tmp_path / "run"
+    shutil.copytree(made[0], run)
+    table, column = where.split(".")
+    with closing(sqlite3.connect(run / "store.sqlite")) as db, db:
+        db.execute(f"UPDATE OR REPLACE {table} SET {column} = ?", (value,))
+    words = {
+        "diff": [str(made[0]), str(run)],
+        "merge": [str(made[0]), str(run), "--out", str(tmp_path / "merged")],
+        "export": [str(run)],
+    }
+    for name in commands:
+        said = command(name, *words[name])
+        assert said.refused, said
+        assert str(run) in said.error
+    assert not (tmp_path / "merged").exists()
+
+
+def test_names_that_are_no_text_are_spelt_out(made, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(made[0], run)
+    with closing(sqlite3.connect(run / "store.sqlite")) as db, db:
+        db.execute("UPDATE layout SET names = replace(names, 'toy_note', '\\udc80')")
+        db.execute("UPDATE combination SET labels = replace(labels, 'flip', '\\udc80')")
+    said = command("export", str(run))
+    assert said.code == 0, said
+    assert said.output.count("\\udc80") > 1
+    harmless(run, made[0])
+
+
+def test_what_a_terminal_would_obey_is_spelt_out(made, tmp_path):
+    run = tmp_path / "run"
+    shutil.copytree(made[0], run)
+    with closing(sqlite3.connect(run / "store.sqlite")) as db, db:
+        db.execute("UPDATE about SET value = '[b]\x1b]0;owned\x07' WHERE name = 'title'")
+        db.execute("UPDATE combination SET labels = replace(labels, 'flip', 'fl\\u001b[2Jip')")
+    shown = command("leaderboard", str(run)).output
+    assert r"[b]\x1b]0;owned" in shown
+    assert r"fl\x1b[2Jip" in shown
+    harmless(run, made[0])
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TRIGGER t AFTER INSERT ON result BEGIN DELETE FROM result; END",
+        "CREATE VIEW v AS SELECT 1",
+        "CREATE TABLE another (a)",
+        "DROP TABLE session",
+        "ALTER TABLE session ADD COLUMN more TEXT",
+        "PRAGMA user_version = 99",
+        "ALTER TABLE about RENAME TO hidden; CREATE VIEW about AS WITH RECURSIVE n(name, value) AS "
+        "(SELECT 1, 1 UNION ALL SELECT name + 1, 1 FROM n) SELECT * FROM n",
+    ],
+)
+def test_a_store_with_another_schema_is_refused(made, tmp_path, statement):
+    run = tmp_path / "run"
+    shutil.copytree(made[0], run)
+    with closing(sqlite3.connect(run / "store.sqlite")) as db:
+        db.executescript(statement)
+    for words in READERS:
+        assert command(words[0], str(run), *words[1:]).refused
+
+
+@pytest.mark.parametrize("name", ["store.sqlite", "m.toml", "matrix.toml", "environment.json"])
+@pytest.mark.parametrize("there", [True, False])
+def test_nothing_is_written_outside_through_a_link(made, toys, tmp_path, name, there):
+    run, outside = tmp_path / "run", tmp_path / "outside"
+    shutil.copytree(made[0], run)
+    before = (run / name).read_bytes() if (run / name).exists() else b"precious"
+    if there:
+        outside.write_bytes(before)
+    (run / name).unlink(missing_ok=True)
+    (run / name).symlink_to(outside)
+    matrix = made[0].parent / "m.toml"
+    said = command("run", str(matrix), "--out", str(run), "--seeds", "1")
+    assert said.code == 0 or said.refused, said
+    assert outside.exists() == there
+    if there:
+        assert outside.read_bytes() == before
