@@ -1,4 +1,7 @@
-"""What must stay true of the house: floors, doors, light start, small rooms."""
+"""What must stay true of the house: doors, light start, who prints, who opens what.
+
+Which room may import which is kept by import-linter: `[tool.importlinter]` in `pyproject.toml`.
+"""
 
 import ast
 import os
@@ -14,160 +17,13 @@ PACKAGE = Path(fpbench.__file__).parent
 MODULES = sorted(path for path in PACKAGE.rglob("*.py"))
 BUILTINS = sorted((PACKAGE / "builtin").rglob("*.py"))
 
-# A module imports only from floors below its own.
-FLOORS = [
-    ["errors", "families", "kinds", "decimals", "rounding", "trust"],
-    ["validation", "epsilons", "files", "letters"],
-    [
-        "converged",
-        "counts",
-        "points",
-        "pieces",
-        "highs",
-        "beliefs",
-        "poisson_binomial",
-        "home",
-        "hookspecs",
-        "limits",
-        "placing",
-        "processes",
-        "signals",
-        "attributes",
-        "domains",
-        "privacy",
-        "row_blocks",
-        "conversion",
-        "events",
-        "packing",
-        "locks",
-        "connections",
-        "intervals",
-        "ranks",
-        "numbering",
-        "sheets",
-        "sparklines",
-        "projection",
-        "statements",
-        "split_scores",
-        "documents",
-        "curator_connections",
-        "sweeps",
-        "welch",
-        "wire",
-    ],
-    [
-        "confining",
-        "ledger_books",
-        "results",
-        "measures",
-        "writing",
-        "batched_logistic",
-        "batched_mlp",
-        "noisy_votes",
-        "columns",
-        "conditions",
-        "lattice",
-        "encoding",
-        "estimators",
-        "tree_recipe",
-    ],
-    [
-        "ledger_tables",
-        "rates",
-        "regions",
-        "tallies",
-        "selection",
-        "pooling",
-        "board_columns",
-        "migrations",
-        "label_moments",
-        "split_candidates",
-    ],
-    [
-        "access",
-        "ledger_files",
-        "constraints",
-        "records",
-        "comparability",
-        "board_data",
-        "risk_bounds",
-        "risk_closed_form",
-        "private_trees",
-    ],
-    [
-        "ledger",
-        "protocols",
-        "tables",
-        "facts",
-        "tally",
-        "problems",
-        "frontier",
-        "relaxation",
-        "rules",
-        "similarity",
-        "releases",
-        "rows",
-        "tree_growth",
-    ],
-    [
-        "components",
-        "two_groups",
-        "programs",
-        "posterior",
-        "rule_lists",
-        "grouping",
-        "risk_draws",
-        "tree_inputs",
-        "boxes",
-        "predicted",
-    ],
-    ["auditing", "private_tree", "risk_report", "individual"],
-    [
-        "bases",
-        "sklearn_learner",
-        "tabular",
-        "many_groups",
-        "curator",
-        "curator_files",
-        "risk_votes",
-    ],
-    ["exact", "frames", "excess"],
-    ["weights"],
-    ["optimal", "scores", "axes", "plugins", "expectations", "curator_wire", "summaries"],
-    ["matrix", "ordering"],
-    ["specs", "remote"],
-    ["steps", "curator_service", "versions"],
-    ["actions", "spoiling"],
-    ["sealing", "wire_values", "warming"],
-    ["wire_frames"],
-    ["answers"],
-    ["execution"],
-    ["one_use", "alone", "fitness"],
-    ["keeping"],
-    ["plan", "engines", "dask_worker"],
-    ["dask_cluster"],
-    ["dask_watch"],
-    ["dask_engine"],
-    ["opening"],
-    ["planner", "reading"],
-    ["store", "environment", "leaderboard", "export", "comparisons"],
-    ["seedwise", "defences", "differences"],
-    ["verdicts", "merging", "views", "pareto", "contrast", "summary"],
-    ["standings"],
-    ["runner"],
-    ["console", "completion", "commands", "curator_uploads"],
-    ["curator_http"],
-    ["data_listings", "verification", "runs", "run_boards", "summary_boards", "verdict_boards"],
-    ["api", "listings", "boards", "data_cli", "curator_cli", "runs_cli"],
-    ["leaderboard_cli", "reproduce", "audits", "corrections", "report_cli", "scaffold"],
-    ["check_cli", "pytest_plugin"],
-    ["cli"],
-    ["__main__"],
-]
-FLOOR = {name: number for number, names in enumerate(FLOORS) for name in names}
-
 HEAVY = {"sklearn", "pandas", "fairlearn", "scipy", "pyomo", "docplex", "optuna", "plotly",
          "distributed", "loky", "numpy", "pydantic"}  # fmt: skip
+
+
+def place(path):
+    """A module by its room and name."""
+    return path.relative_to(PACKAGE).with_suffix("").as_posix()
 
 
 def imports(path, *, typing_too=False):
@@ -185,46 +41,13 @@ def imports(path, *, typing_too=False):
             yield from (alias.name for alias in node.names)
 
 
-def test_every_module_has_a_floor():
-    top = {path.stem for path in PACKAGE.glob("*.py")} - {"__init__"}
-    assert top == set(FLOOR)
-
-
-@pytest.mark.parametrize("name", sorted(FLOOR))
-def test_a_module_imports_only_from_floors_below(name):
-    for target in imports(PACKAGE / f"{name}.py"):
-        parts = target.split(".")
-        if parts[0] == "fpbench" and len(parts) > 1 and parts[1] in FLOOR:
-            assert FLOOR[parts[1]] < FLOOR[name], f"{name} imports {target}"
-
-
-@pytest.mark.parametrize("path", sorted((PACKAGE / "report").glob("*.py")), ids=lambda p: p.stem)
-def test_the_report_stands_below_its_command(path):
-    for target in imports(path):
-        parts = target.split(".")
-        if parts[0] == "fpbench" and parts[1] != "report":
-            assert FLOOR[parts[1]] < FLOOR["report_cli"], f"{path.stem} imports {target}"
-
-
-@pytest.mark.parametrize("path", sorted((PACKAGE / "testing").glob("*.py")), ids=lambda p: p.stem)
-def test_the_kit_stands_below_its_commands(path):
-    for target in imports(path):
-        parts = target.split(".")
-        if parts[0] == "fpbench" and parts[1] != "testing":
-            assert FLOOR[parts[1]] < FLOOR["check_cli"], f"{path.stem} imports {target}"
-
-
-@pytest.mark.parametrize("path", sorted((PACKAGE / "templates").glob("*.py")), ids=lambda p: p.stem)
+@pytest.mark.parametrize(
+    "path", sorted((PACKAGE / "testing/templates").glob("*.py")), ids=lambda p: p.stem
+)
 def test_templates_import_only_what_a_third_party_may(path):
     for target in imports(path, typing_too=True):
         public = target.removeprefix("fpbench.") in fpbench.__all__
         assert public or not target.startswith("fpbench"), f"{path.name} imports {target}"
-
-
-def test_only_the_public_door_leads_into_builtins():
-    """Nothing in the core knows a component of ours by name."""
-    for name in FLOOR:
-        assert not [t for t in imports(PACKAGE / f"{name}.py") if t.startswith("fpbench.builtin")]
 
 
 @pytest.mark.parametrize("path", BUILTINS, ids=lambda path: path.stem)
@@ -245,7 +68,11 @@ def test_only_the_console_prints_and_only_the_command_line_exits():
         assert "print" not in calls, path
         # A forked process ends itself: it must not clear up what is its parent's.
         forked = {"os._exit"}
-        allowed = {"cli": calls, "one_use": forked, "execution": forked}.get(path.stem, set())
+        allowed = {
+            "cli/main": calls,
+            "execution/isolation/one_use_server": forked,
+            "execution/work/execution": forked,
+        }.get(place(path), set())
         assert not calls & {"sys.exit", "exit", "quit", "os._exit"} - allowed, path
 
 
@@ -298,9 +125,16 @@ def test_components_import_heavy_libraries_only_inside_methods():
 
 # What processes send each other through pipes, or would; these modules open no file.
 CHANNELS = {
-    "alone", "one_use", "dask_engine", "dask_worker", "elsewhere", "keeping", "round_trips",
-    "sealing",
+    "execution/isolation/one_use", "execution/isolation/one_use_server", "execution/engines/dask", "execution/engines/dask_worker", "testing/elsewhere", "execution/engines/local_worker", "testing/round_trips",
+    "execution/wire/sealing",
 }  # fmt: skip
+# They import what a user installed, or of a list of packages what steps import anyway.
+IMPORTERS = {
+    "components/catalog",
+    "models/classifiers",
+    "execution/isolation/one_use_server",
+    "execution/engines/warming",
+}
 PICKLERS = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
 
 
@@ -319,7 +153,7 @@ def test_no_pickle_is_ever_read_from_disk(path):
     that open no file even import something that reads them.
     """
     read = {name.partition(".")[0] for name in imports(path, typing_too=True) if name}
-    channel = path.stem in CHANNELS
+    channel = place(path) in CHANNELS
     assert channel or not read & PICKLERS
     for node, name in calls_of(path):
         last = name.rpartition(".")[2]
@@ -329,8 +163,7 @@ def test_no_pickle_is_ever_read_from_disk(path):
             system = first == "os.devnull" or first.startswith("'/proc/")
             assert system or last not in {"open", "read_bytes", "read_text", "fdopen"}, name
         if last == "__import__" or name.endswith("import_module"):
-            # What a user installed; and, of a list of packages, what steps import anyway.
-            assert path.stem in {"plugins", "estimators", "one_use", "warming"}, name
+            assert place(path) in IMPORTERS, name
         if name in {"np.load", "numpy.load"}:
             allowed = {k.arg: ast.unparse(k.value) for k in node.keywords}
             assert allowed.get("allow_pickle", "False") == "False", name

@@ -13,13 +13,12 @@ from numpy.typing import ArrayLike
 from fpbench.api.run import given_component
 from fpbench.base.errors import InputError
 from fpbench.base.validation import validated
-from fpbench.components.audit_kinds import Auditor, Mechanism, Policy
-from fpbench.components.auditor import Release, Subject
+from fpbench.components.auditor import Auditor, HistogramSource, Release, Subject
 from fpbench.components.catalog import discover
 from fpbench.components.claims.rates import Metric, RateConstraint
 from fpbench.components.guarantee import Neighbours
-from fpbench.components.protocols import HistogramSource
-from fpbench.components.records import Codes, Sample
+from fpbench.components.mechanism import Mechanism, Policy
+from fpbench.data.sample import Codes, Sample
 from fpbench.models.anybodys_model import is_bare_tree, rules_of, zero_one
 from fpbench.models.rules import Rules, tree_rules
 from fpbench.privacy.curator.curator import Curator

@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from fpbench.base.errors import InputError
 from fpbench.components.claims.conditions import Constraint
-from fpbench.components.records import Codes, Problem
+from fpbench.components.records import Problem
+from fpbench.data.sample import Codes
 
 
 def check_problem(

@@ -13,9 +13,8 @@ from fpbench.base.errors import StoreError
 from fpbench.components.names import KINDS, Status
 from fpbench.execution.runner import Finished
 from fpbench.results import views
-from fpbench.results.leaderboard import sheet
+from fpbench.results.leaderboard import Leaderboard, sheet
 from fpbench.results.pareto import Front, pareto
-from fpbench.results.ranking import Leaderboard
 from fpbench.results.rows.beside_others import compared
 from fpbench.results.rows.selection import chosen, meant, read_filter
 from fpbench.results.sheet import html

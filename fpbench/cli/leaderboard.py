@@ -17,7 +17,7 @@ from fpbench.components.names import KINDS
 
 if TYPE_CHECKING:
     from fpbench.api.run_on_disk import Run
-    from fpbench.results.ranking import Leaderboard, Line
+    from fpbench.results.leaderboard import Leaderboard, Line
     from fpbench.results.sheet import Sheet
 
 

@@ -20,18 +20,10 @@ from fpbench.base.errors import InputError
 from fpbench.components.claims.facts import Fact
 from fpbench.components.claims.rates import FORMS, RateConstraint
 from fpbench.components.protocols import Classifier, Context
-from fpbench.components.records import (
-    Claim,
-    Codes,
-    Correction,
-    Guess,
-    Problem,
-    Sample,
-    View,
-    Weighing,
-)
+from fpbench.components.records import Claim, Correction, Guess, Problem, View, Weighing
 from fpbench.data.attributes import no_guarantee
 from fpbench.data.data_files import check_leave, sha256
+from fpbench.data.sample import Codes, Sample
 from fpbench.data.table import About, Table
 
 if TYPE_CHECKING:

@@ -1,21 +1,23 @@
-"""What an auditor is handed, and what a private one gives back."""
+"""Auditors: the base class, what it is handed, and what a private audit releases."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from fpbench.components.attack_kinds import Component, Learner
 from fpbench.components.claims.rates import Metric
-from fpbench.components.guarantee import Guarantee
-from fpbench.components.records import Measures, Sample
+from fpbench.components.guarantee import Guarantee, Neighbours
+from fpbench.components.mechanism import Mechanism
+from fpbench.components.records import Measures
+from fpbench.data.sample import Codes, Sample
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-    from fpbench.components.protocols import HistogramSource
 
 NOISES = ("simulation", "secure")
 """Where the noise of a release may come from."""
@@ -70,3 +72,109 @@ class Release:
             f"{self.metric}: least / greatest group rate {self.values[0]:.3f}{between} ({price}, "
             f"neighbours by {said.neighbours}, {self.noise} noise{more})"
         )
+
+
+class HistogramSource(Protocol):
+    """Who owns people's groups and answers histogram queries under differential privacy.
+
+    `fpbench.Curator` in this process, `fpbench.RemoteCurator` on another machine.
+    """
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """Names of the K groups."""
+
+    @property
+    def people(self) -> int:
+        """Number of people n."""
+
+    @property
+    def neighbours(self) -> Neighbours:
+        """The relation that epsilon is measured by."""
+
+    def histogram(
+        self,
+        cells: Codes,
+        n_cells: int,
+        *,
+        epsilon: ArrayLike,
+        mechanism: Mechanism,
+        repetitions: int = 1,
+    ) -> NDArray[np.float64]:
+        """Noisy numbers of people of every group in every cell.
+
+        Parameters
+        ----------
+        cells
+            (n,) the cell of each person, in 0..n_cells-1, or -1 for none; public.
+        n_cells
+            Number of cells C.
+        epsilon
+            Of one answer; one or several, shape (...). Cells share nobody, so each uses all of it.
+        mechanism
+            Adds the noise.
+        repetitions
+            Number R of answers for each epsilon, each of fresh noise and each paid for.
+
+        Returns
+        -------
+        ndarray
+            (..., R, C, K).
+
+        Raises
+        ------
+        InputError
+            If the cells are not n such codes.
+        BudgetError
+            If the answers cost more than is left; nothing is spent then.
+        """
+
+
+class Auditor(Component):
+    """Measures a trained model."""
+
+    kind = "auditor"
+    sees: ClassVar[frozenset[str]]
+    """What it is shown: of `features`, `labels`, `sensitive`, `predictions`, `model`, and
+    `curator`: somebody who answers about the sensitive attribute under differential privacy."""
+
+    @property
+    def needs_rules(self) -> bool:
+        """Whether it can audit models with `rules` only."""
+        return False
+
+    @property
+    def needs_baseline(self) -> bool:
+        """Whether it can audit models with a `baseline` only."""
+        return False
+
+    @property
+    def relation(self) -> Neighbours:
+        """The relation of the curator that it is given in a matrix."""
+        return "attribute"
+
+    @property
+    def protects(self) -> frozenset[str]:
+        """The groups, if it asks a curator."""
+        return frozenset({"sensitive"} if "curator" in self.sees else ())
+
+    def incompatible(self, other: Component) -> str | None:
+        """Rules, and a baseline, must be given by the learner."""
+        if not isinstance(other, Learner):
+            return None
+        if self.needs_rules and not other.gives_rules:
+            return f"auditor {self.name!r} reads rules, and learner {other.name!r} gives none"
+        if self.needs_baseline and not other.gives_baseline:
+            return (
+                f"auditor {self.name!r} compares a model with its baseline without privacy, and "
+                f"learner {other.name!r} gives none"
+            )
+        return None
+
+    @abstractmethod
+    def audit(self, subject: Subject, rng: np.random.Generator) -> Measures | Release:
+        """Measure; names of measures are snake_case.
+
+        An audit that never saw the sensitive attribute gives a `Release`, and fpbench, which knows
+        the truth, measures how far off it is.
+        """

@@ -8,7 +8,8 @@ from fpbench.components.attack_kinds import (
     Disclosure,
     Learner,
 )
-from fpbench.components.audit_kinds import Auditor, Mechanism, Policy
+from fpbench.components.auditor import Auditor
+from fpbench.components.mechanism import Mechanism, Policy
 
 _BASES = (Dataset, Learner, Disclosure, Adversary, Corrector, Mechanism, Policy, Auditor)
 

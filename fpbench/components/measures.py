@@ -15,7 +15,7 @@ from typing import Annotated, Required, TypeAlias, TypedDict, TypeVar, get_type_
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench.store.packing import FIXED
+from fpbench.components.names import FIXED
 
 _T = TypeVar("_T")
 _SAID = "as a component says it"

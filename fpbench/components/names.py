@@ -52,3 +52,8 @@ ATTACK = ("dataset", "learner", "disclosure", "adversary", "corrector")
 """The kinds that an attack cell combines, in order."""
 AUDIT = ("dataset", "learner", "auditor", "mechanism", "policy")
 """The kinds that an audit cell combines; an auditor may take no mechanism and no policy."""
+
+FIXED = frozenset({"cell", *KINDS, "seed", "status", "reason", "seconds"})
+"""What every row has, whatever was measured."""
+PORTABLE = "portable"
+"""A measure that fpbench itself writes: false in rows that other processors give otherwise."""

@@ -5,16 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from fpbench.components.claims.rates import RateConstraint
-from fpbench.components.guarantee import Neighbours
-from fpbench.components.records import Codes, Sample
+from fpbench.data.sample import Codes, Sample
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-    from fpbench.components.audit_kinds import Mechanism
 
 
 @runtime_checkable
@@ -133,59 +130,3 @@ class Context(Protocol):
     @property
     def attack(self) -> Sample:
         """The attack set."""
-
-
-class HistogramSource(Protocol):
-    """Who owns people's groups and answers histogram queries under differential privacy.
-
-    `fpbench.Curator` in this process, `fpbench.RemoteCurator` on another machine.
-    """
-
-    @property
-    def groups(self) -> tuple[str, ...]:
-        """Names of the K groups."""
-
-    @property
-    def people(self) -> int:
-        """Number of people n."""
-
-    @property
-    def neighbours(self) -> Neighbours:
-        """The relation that epsilon is measured by."""
-
-    def histogram(
-        self,
-        cells: Codes,
-        n_cells: int,
-        *,
-        epsilon: ArrayLike,
-        mechanism: Mechanism,
-        repetitions: int = 1,
-    ) -> NDArray[np.float64]:
-        """Noisy numbers of people of every group in every cell.
-
-        Parameters
-        ----------
-        cells
-            (n,) the cell of each person, in 0..n_cells-1, or -1 for none; public.
-        n_cells
-            Number of cells C.
-        epsilon
-            Of one answer; one or several, shape (...). Cells share nobody, so each uses all of it.
-        mechanism
-            Adds the noise.
-        repetitions
-            Number R of answers for each epsilon, each of fresh noise and each paid for.
-
-        Returns
-        -------
-        ndarray
-            (..., R, C, K).
-
-        Raises
-        ------
-        InputError
-            If the cells are not n such codes.
-        BudgetError
-            If the answers cost more than is left; nothing is spent then.
-        """

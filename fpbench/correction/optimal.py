@@ -10,11 +10,12 @@ from pydantic import Field
 
 from fpbench.components.attack_kinds import Corrector
 from fpbench.components.claims.constraints import LinearConstraint
-from fpbench.components.records import Codes, Correction, Guess, Problem, SolverStatus, Weighing
+from fpbench.components.records import Correction, Guess, Problem, SolverStatus, Weighing
 from fpbench.correction.calibration import calibrated
 from fpbench.correction.exact.solve import solve_exact
 from fpbench.correction.smallest_tolerance import relax
 from fpbench.correction.weights import sharpen
+from fpbench.data.sample import Codes
 
 
 class OptimalCorrector(Corrector):

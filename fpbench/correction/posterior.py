@@ -24,10 +24,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fpbench.base.errors import InputError
-from fpbench.components.records import Codes, Problem
+from fpbench.components.records import Problem
 from fpbench.correction.exact.counting import Tally
 from fpbench.correction.exact.two_group_regions import regions
 from fpbench.correction.poisson_binomial import Side, Tilted
+from fpbench.data.sample import Codes
 
 _Floats = NDArray[np.floating[Any]]
 _Counts = NDArray[np.int64]

@@ -12,12 +12,13 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench.components.records import Codes, Problem
+from fpbench.components.records import Problem
 from fpbench.correction.exact.counting import Tally
 from fpbench.correction.exact.solve import solve_exact
 from fpbench.correction.exact.two_group_moves import Quadrant, Slice
 from fpbench.correction.exact.two_group_regions import regions
 from fpbench.correction.exact.two_groups import Scan, slices
+from fpbench.data.sample import Codes
 
 _Weights = NDArray[np.float64]
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fpbench.base.errors import DataError, InputError
-from fpbench.components.records import Codes
 from fpbench.data.attributes import MOST_VALUES, text_of
+from fpbench.data.sample import Codes
 from fpbench.data.table import Table
 
 if TYPE_CHECKING:

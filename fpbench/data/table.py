@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench.base.errors import DataError
-from fpbench.components.records import Codes, Sample
 from fpbench.data.domain import Domain
+from fpbench.data.sample import Codes, Sample
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series

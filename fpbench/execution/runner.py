@@ -12,12 +12,12 @@ from graphlib import TopologicalSorter
 from typing import NamedTuple
 
 from fpbench.base.errors import InputError
-from fpbench.components.names import Status
+from fpbench.components.names import PORTABLE, Status
 from fpbench.execution.engines.local import Engine
 from fpbench.execution.work.execution import LostError, SpoiledError
 from fpbench.matrix.plan import Cell, Plan, needed
 from fpbench.matrix.step import Failure, Result, Step, shortened
-from fpbench.store.packing import PORTABLE, unfit
+from fpbench.store.packing import unfit
 from fpbench.store.store import Store
 
 _MOST_TURNS = 50

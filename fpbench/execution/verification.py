@@ -21,7 +21,7 @@ from fpbench.base.files import MATRIX_NAMES, read_matrix
 from fpbench.base.toml_files import parse
 from fpbench.components.catalog import discover
 from fpbench.components.measures import COMPUTED, MEASURED, ModelMeasures, misplaced
-from fpbench.components.names import KINDS, Status
+from fpbench.components.names import FIXED, KINDS, Status
 from fpbench.data.data_files import DataHome
 from fpbench.data.table import Table
 from fpbench.execution.engines.opening import Asked, open_engine
@@ -32,7 +32,7 @@ from fpbench.matrix.planner import make_plan
 from fpbench.matrix.sweeps import MAX_CELLS
 from fpbench.store.differences import Change, cell_name, environment_changes, is_time, near
 from fpbench.store.environment import describe_environment, same_kernels
-from fpbench.store.packing import FIXED, same
+from fpbench.store.packing import same
 from fpbench.store.results import Results
 from fpbench.store.store import Store
 

@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from fpbench.execution.work.actions import ACTIONS
-from fpbench.matrix.step import Step
+from fpbench.matrix.step import ORDER, Step
 
 
 @dataclass(frozen=True)
@@ -73,8 +72,7 @@ class Plan:
 
 def _by_name(steps: Iterable[Step]) -> dict[tuple[str, str], int]:
     counted = Counter(step.name for step in steps)
-    order = list(ACTIONS)
-    return dict(sorted(counted.items(), key=lambda item: order.index(item[0][0])))
+    return dict(sorted(counted.items(), key=lambda item: ORDER.index(item[0][0])))
 
 
 def needed(plan: Plan, finals: Iterable[str]) -> list[str]:

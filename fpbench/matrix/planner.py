@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from fpbench.base.errors import FpbenchError, MatrixError
 from fpbench.components.attack_kinds import Adversary, Component, Dataset, Learner
-from fpbench.components.audit_kinds import Auditor
+from fpbench.components.auditor import Auditor
 from fpbench.components.catalog import Catalog
 from fpbench.components.measures import MEASURES
 from fpbench.components.names import ATTACK, AUDIT

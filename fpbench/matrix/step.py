@@ -8,8 +8,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fpbench.components.records import Claim, Codes, Correction, Measures
+from fpbench.components.records import Claim, Correction, Measures
 from fpbench.components.spec import Spec
+from fpbench.data.sample import Codes
+
+ORDER = (
+    "load", "split", "train", "predict", "disclose", "reveal", "tune", "guess", "correct", "score",
+    "audit",
+)  # fmt: skip
+"""Names of the actions of steps, in the order of the flow."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench.base.errors import InputError, nearest
-from fpbench.components.records import Codes
+from fpbench.data.sample import Codes
 from fpbench.models.rules import Rules
 
 if TYPE_CHECKING:

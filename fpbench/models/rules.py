@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench.base.errors import InputError
-from fpbench.components.records import Codes
+from fpbench.data.sample import Codes
 from fpbench.models.encoding import Encoding, encode
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from fpbench.report.figures import Figure, Series
 from fpbench.report.gathered import Gathered
 from fpbench.report.ideas import figures
 from fpbench.report.written import Chosen, with_defaults
+from fpbench.results.leaderboard import Leaderboard, Line
 from fpbench.results.pareto import Front
-from fpbench.results.ranking import Leaderboard, Line
 
 
 def content(run: Gathered, catalog: Catalog) -> dict[str, Any]:

@@ -13,8 +13,8 @@ from fpbench.base.files import read_matrix
 from fpbench.components.names import KINDS, Status
 from fpbench.matrix.ordering import ranked_by
 from fpbench.report.written import Components, Reading, chosen, read_labels
+from fpbench.results.leaderboard import Leaderboard
 from fpbench.results.pareto import Front, pareto
-from fpbench.results.ranking import Leaderboard
 from fpbench.results.rows.lines import Tallies
 from fpbench.results.statistics.intervals import Interval
 from fpbench.results.views import VIEWS, view

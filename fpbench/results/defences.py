@@ -18,7 +18,8 @@ from fpbench.components.measures import (
     DefenceMeasures,
 )
 from fpbench.components.names import KINDS, Status
-from fpbench.results.ranking import Leaderboard, board
+from fpbench.results.leaderboard import Leaderboard
+from fpbench.results.ranking import board
 from fpbench.results.rows.comparability import UNPROVEN
 from fpbench.results.rows.lines import Tallies
 from fpbench.results.rows.pooling import pooled, shared

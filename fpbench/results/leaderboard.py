@@ -1,17 +1,19 @@
-"""What a leaderboard shows: which columns, and as many as fit."""
+"""A leaderboard: its lines, and the table that shows as many of its columns as fit."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from fpbench.base.decimals import short
-from fpbench.results.sheet import Column, Sheet
+from fpbench.matrix.ordering import least_first
+from fpbench.results.sheet import Column, Sheet, html
 
 if TYPE_CHECKING:
-    from fpbench.results.ranking import Leaderboard, Line
+    from pandas import DataFrame
+
     from fpbench.results.statistics.intervals import Interval
 
 LABEL_WIDTH = 14
@@ -91,6 +93,68 @@ _ROUNDING = 1e-9
 """By how much the means of what is the same may differ."""
 _P_VALUE = "p"
 """Heading of how sure it is that a line differs from the one above."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One combination of components, over all seeds."""
+
+    rank: int | None
+    """1 is best, and shared by neighbours that are not told apart; None without a value to rank
+    by."""
+    labels: Mapping[str, str]
+    measures: Mapping[str, Interval]
+    done: int
+    failed: int
+    reasons: tuple[str, ...]
+    """Why cells failed."""
+    warnings: tuple[str, ...] = ()
+    """What rows say in measures that are named ..._warning."""
+    p_above: float | None = None
+    """p-value of the paired comparison with the line above, for all such comparisons of the
+    leaderboard; None where there is none."""
+
+
+@dataclass(frozen=True)
+class Leaderboard:
+    """Combinations ranked by a measure, best first; skipped cells are left out."""
+
+    title: str
+    rank_by: str
+    kinds: tuple[str, ...]
+    """The kinds whose components differ or matter: the columns of labels."""
+    lines: tuple[Line, ...]
+    scope: str = ""
+    """What it is about, where there are several data sets: one of them, or all."""
+    apart: tuple[str, ...] = ()
+    """What its lines have in common and those of other leaderboards of the run have not."""
+    notes: tuple[str, ...] = ()
+    """What to know of its ranks."""
+    view: str = "combinations"
+
+    @property
+    def least_first(self) -> bool:
+        """Whether less is better."""
+        return least_first(self.rank_by)
+
+    def frame(self) -> DataFrame:
+        """One row a line: rank, labels, and mean, sd, low and high of every measure."""
+        import pandas as pd
+
+        rows = []
+        for line in self.lines:
+            row: dict[str, Any] = {"rank": line.rank, **line.labels, "done": line.done}
+            row["failed"] = line.failed
+            for name, value in line.measures.items():
+                row[name] = value.mean
+                row[f"{name}_sd"], row[f"{name}_n"] = value.deviation, value.count
+                row[f"{name}_low"], row[f"{name}_high"] = value.low, value.high
+            rows.append(row)
+        return pd.DataFrame(rows)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return html([sheet(self)])
 
 
 def sheet(
@@ -301,6 +365,8 @@ __all__ = [
     "LABEL_WIDTH",
     "LESS_TELLING",
     "WIDE_LABEL",
+    "Leaderboard",
+    "Line",
     "columns",
     "headings",
     "more_lines",

@@ -11,8 +11,8 @@ from fpbench.results.sheet import Column, Sheet
 
 if TYPE_CHECKING:
     from fpbench.results.contrast import Contrast
+    from fpbench.results.leaderboard import Leaderboard, Line
     from fpbench.results.pareto import Front
-    from fpbench.results.ranking import Leaderboard, Line
     from fpbench.results.statistics.intervals import Interval
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,80 +15,14 @@ from numpy.typing import NDArray
 from fpbench.base.errors import InputError, nearest
 from fpbench.components.names import ATTACK, AUDIT
 from fpbench.matrix.ordering import least_first, ranked_by
-from fpbench.results.leaderboard import sheet
+from fpbench.results.leaderboard import Leaderboard, Line
 from fpbench.results.rows.comparability import aspects, classes
 from fpbench.results.rows.lines import Tallies
 from fpbench.results.rows.pooling import Pooled, pooled
 from fpbench.results.rows.selection import chosen
-from fpbench.results.sheet import html
 from fpbench.results.statistics.intervals import RESAMPLES, Interval, interval
 from fpbench.results.statistics.signed_ranks import neighbours, shared_ranks
 from fpbench.store.results import Results
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
-
-
-@dataclass(frozen=True)
-class Line:
-    """One combination of components, over all seeds."""
-
-    rank: int | None
-    """1 is best, and shared by neighbours that are not told apart; None without a value to rank
-    by."""
-    labels: Mapping[str, str]
-    measures: Mapping[str, Interval]
-    done: int
-    failed: int
-    reasons: tuple[str, ...]
-    """Why cells failed."""
-    warnings: tuple[str, ...] = ()
-    """What rows say in measures that are named ..._warning."""
-    p_above: float | None = None
-    """p-value of the paired comparison with the line above, for all such comparisons of the
-    leaderboard; None where there is none."""
-
-
-@dataclass(frozen=True)
-class Leaderboard:
-    """Combinations ranked by a measure, best first; skipped cells are left out."""
-
-    title: str
-    rank_by: str
-    kinds: tuple[str, ...]
-    """The kinds whose components differ or matter: the columns of labels."""
-    lines: tuple[Line, ...]
-    scope: str = ""
-    """What it is about, where there are several data sets: one of them, or all."""
-    apart: tuple[str, ...] = ()
-    """What its lines have in common and those of other leaderboards of the run have not."""
-    notes: tuple[str, ...] = ()
-    """What to know of its ranks."""
-    view: str = "combinations"
-
-    @property
-    def least_first(self) -> bool:
-        """Whether less is better."""
-        return least_first(self.rank_by)
-
-    def frame(self) -> DataFrame:
-        """One row a line: rank, labels, and mean, sd, low and high of every measure."""
-        import pandas as pd
-
-        rows = []
-        for line in self.lines:
-            row: dict[str, Any] = {"rank": line.rank, **line.labels, "done": line.done}
-            row["failed"] = line.failed
-            for name, value in line.measures.items():
-                row[name] = value.mean
-                row[f"{name}_sd"], row[f"{name}_n"] = value.deviation, value.count
-                row[f"{name}_low"], row[f"{name}_high"] = value.low, value.high
-            rows.append(row)
-        return pd.DataFrame(rows)
-
-    def _repr_html_(self) -> str:
-        """What a notebook shows."""
-        return html([sheet(self)])
 
 
 def rank(
@@ -309,8 +242,6 @@ def _line(
 __all__ = [
     "RESAMPLES",
     "Interval",
-    "Leaderboard",
-    "Line",
     "board",
     "check_measured",
     "interval",

@@ -14,14 +14,8 @@ import numpy as np
 from fpbench.base.errors import InputError, nearest
 from fpbench.matrix.ordering import ranked_by
 from fpbench.results.defences import defences
-from fpbench.results.ranking import (
-    Leaderboard,
-    board,
-    check_measured,
-    left_out,
-    parted,
-    rank,
-)
+from fpbench.results.leaderboard import Leaderboard
+from fpbench.results.ranking import board, check_measured, left_out, parted, rank
 from fpbench.results.rows.comparability import aspects
 from fpbench.results.rows.lines import Tallies
 from fpbench.results.rows.pooling import pooled

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench.components.names import KINDS
+from fpbench.components.names import KINDS, PORTABLE
 from fpbench.store.environment import same_kernels
-from fpbench.store.packing import PORTABLE, Bits, Kind, Kinds, same
+from fpbench.store.packing import Bits, Kind, Kinds, same
 from fpbench.store.results import Results
 from fpbench.store.store import Store
 

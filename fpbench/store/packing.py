@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench.base.errors import PluginError
-from fpbench.components.names import KINDS
 
 Kinds = NDArray[np.uint8]
 """(names, rows) what each value is, a `Kind`."""
@@ -42,10 +41,6 @@ class Kind(IntEnum):
 
 
 _LEAST, _GREATEST = -(2**63), 2**63 - 1
-FIXED = frozenset({"cell", *KINDS, "seed", "status", "reason", "seconds"})
-"""What every row has, whatever was measured."""
-PORTABLE = "portable"
-"""A measure that fpbench itself writes: false in rows that other processors give otherwise."""
 _LONGEST_NAME = 200
 _MOST_NAMES = 10_000
 _MOST_LETTERS = 2**20
@@ -243,6 +238,6 @@ def same(one: Any, other: Any) -> bool:
 
 
 __all__ = [
-    "FIXED", "Bits", "Kind", "Kinds", "Page", "numbers", "pack", "read_page", "same", "split",
+    "Bits", "Kind", "Kinds", "Page", "numbers", "pack", "read_page", "same", "split",
     "unfit", "values",
 ]  # fmt: skip

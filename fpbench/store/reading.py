@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fpbench.base.numbering import numbered
 from fpbench.base.toml_files import check_depth
-from fpbench.components.names import KINDS, Status
+from fpbench.components.names import FIXED, KINDS, Status
 from fpbench.components.records import Measures
 from fpbench.matrix.plan import Cell
 from fpbench.store import packing
@@ -220,7 +220,7 @@ def _names(text: str) -> tuple[str, ...]:
         raise ValueError(f"names of measures that are none: {text[:80]!r}")
     if len(set(names)) < len(names):
         raise ValueError(f"names of measures of which some are the same: {text[:80]!r}")
-    if not packing.FIXED.isdisjoint(names):
+    if not FIXED.isdisjoint(names):
         raise ValueError(f"names of measures that every row has as such: {text[:80]!r}")
     return tuple(map(storable, names))
 

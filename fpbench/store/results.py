@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench.base.errors import InputError
-from fpbench.components.names import KINDS, Status
+from fpbench.components.names import FIXED, KINDS, Status
 from fpbench.store import packing
 from fpbench.store.packing import Bits, Kind, Kinds
 
@@ -86,7 +86,7 @@ class Results:
         for i, row in enumerate(rows):
             labels = tuple(row.get(kind, "") for kind in KINDS)
             chosen.append(combinations.setdefault(labels, len(combinations)))
-            measures = {name: value for name, value in row.items() if name not in packing.FIXED}
+            measures = {name: value for name, value in row.items() if name not in FIXED}
             positions, blobs = layouts.setdefault(tuple(measures), ([], []))
             positions.append(i)
             blobs.append(packing.pack(measures, lambda text: words.setdefault(text, len(words))))

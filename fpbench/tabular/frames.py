@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench.base.errors import DataError, InputError, nearest
-from fpbench.components.records import Codes
 from fpbench.data.attributes import MOST_VALUES, Attribute, column_of, distinct, text_of
 from fpbench.data.columns import check_column, check_drop, parse_drop, parse_sensitive
 from fpbench.data.domain import Domain
+from fpbench.data.sample import Codes
 from fpbench.data.table import Table
 from fpbench.tabular.tabular import Labelled, tabulate
 

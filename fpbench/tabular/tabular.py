@@ -13,11 +13,11 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from fpbench.base.errors import DataError, InputError
 from fpbench.components.attack_kinds import Dataset
-from fpbench.components.records import Codes
 from fpbench.data.attributes import Attribute, column_of, groups_of, measured_cuts
 from fpbench.data.columns import Dropped, Sensitive, check_column, check_drop
 from fpbench.data.data_files import DataHome
 from fpbench.data.domain import Declared, Domain, declared
+from fpbench.data.sample import Codes
 from fpbench.data.table import Table
 
 if TYPE_CHECKING:

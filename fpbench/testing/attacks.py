@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fpbench.base.errors import InputError
-from fpbench.components.audit_kinds import Mechanism, Policy
 from fpbench.components.guarantee import HISTOGRAM, NEIGHBOURS, Guarantee, Neighbours
+from fpbench.components.mechanism import Mechanism, Policy
 from fpbench.testing.events import bounds, promise, scores
 
 __all__ = ["Attack", "ReleaseFunction", "attack_mechanism", "check_mechanism",

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from fpbench.components.audit_kinds import Auditor, Mechanism, Policy
-from fpbench.components.auditor import Release, Subject
+from fpbench.components.auditor import Auditor, Release, Subject
 from fpbench.components.epsilons import LEAST_EPSILON
 from fpbench.components.guarantee import HISTOGRAM, NEIGHBOURS, Guarantee
+from fpbench.components.mechanism import Mechanism, Policy
 from fpbench.data.data_files import DataHome
 from fpbench.execution.work.actions import ACTIONS, MEASURING
 from fpbench.testing.checking import check_measures

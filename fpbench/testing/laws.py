@@ -14,11 +14,11 @@ from pydantic import ValidationError
 
 from fpbench.base.errors import FpbenchError, HiddenError, InputError, PluginError
 from fpbench.components.attack_kinds import Adversary, Corrector, Learner
-from fpbench.components.audit_kinds import Auditor
+from fpbench.components.auditor import Auditor
 from fpbench.components.bases import BASES
 from fpbench.components.names import KINDS
-from fpbench.components.records import Sample
 from fpbench.components.spec import slot_kinds
+from fpbench.data.sample import Sample
 from fpbench.execution.work.rows import Words, make_row
 from fpbench.testing.cases import Case, Inapplicable
 from fpbench.testing.elsewhere import Unopened

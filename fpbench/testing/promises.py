@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench.base.errors import InputError
-from fpbench.components.audit_kinds import Mechanism
 from fpbench.components.guarantee import HISTOGRAM, NEIGHBOURS, Neighbours
+from fpbench.components.mechanism import Mechanism
 from fpbench.testing.attacks import PAIRS, check_mechanism, epsilon_lower_bound
 from fpbench.testing.cases import Case
 from fpbench.testing.watching import difference

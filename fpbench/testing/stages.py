@@ -11,17 +11,9 @@ import numpy as np
 from fpbench.components.attack_kinds import Adversary, Component, Corrector, Disclosure, Learner
 from fpbench.components.claims.rates import FORMS, RateConstraint
 from fpbench.components.guarantee import Guarantee
-from fpbench.components.records import (
-    Claim,
-    Codes,
-    Guess,
-    Predictions,
-    Problem,
-    Sample,
-    SolverStatus,
-    Split,
-)
+from fpbench.components.records import Claim, Guess, Predictions, Problem, SolverStatus
 from fpbench.data.data_files import DataHome
+from fpbench.data.sample import Codes, Sample, Split
 from fpbench.execution.work.actions import ACTIONS, HANDED, MEASURING
 from fpbench.models.rules import Rules
 from fpbench.testing.brute_force import satisfies

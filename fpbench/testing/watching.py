@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from fpbench.components.records import Sample
+from fpbench.data.sample import Sample
 
 _PLAIN = (str, bytes, bool, int, float, complex, type(None), Enum, os.PathLike)
 

@@ -14,9 +14,10 @@ from pydantic import Field
 from fpbench.components.attack_kinds import Dataset, Disclosure, Learner
 from fpbench.components.claims.rates import RateConstraint
 from fpbench.components.protocols import Context
-from fpbench.components.records import Claim, Codes, Predictions, Sample, Scores, Split
+from fpbench.components.records import Claim, Predictions, Scores
 from fpbench.data.data_files import DataHome
 from fpbench.data.domain import Domain
+from fpbench.data.sample import Codes, Sample, Split
 from fpbench.data.table import Table
 from fpbench.execution.work.actions import ACTIONS
 from fpbench.matrix.step import Step

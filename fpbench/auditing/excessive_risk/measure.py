@@ -12,7 +12,8 @@ from fpbench.auditing.excessive_risk.report import Found, RiskReport, make_repor
 from fpbench.auditing.excessive_risk.votes import closed_form, drawn
 from fpbench.base.errors import InputError, nearest
 from fpbench.components.protocols import PrivateModel, VotedModel
-from fpbench.components.records import Measures, Sample
+from fpbench.components.records import Measures
+from fpbench.data.sample import Sample
 
 RiskMethod: TypeAlias = Literal["monte-carlo", "closed-form"]
 """Train many models, or approximate their distribution by a normal one."""

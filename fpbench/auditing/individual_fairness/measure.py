@@ -17,8 +17,8 @@ from fpbench.auditing.individual_fairness.similarity import (
 )
 from fpbench.auditing.individual_fairness.tree_boxes import nearest_region
 from fpbench.base.errors import InputError
-from fpbench.components.records import Codes
 from fpbench.data.domain import Domain
+from fpbench.data.sample import Codes
 from fpbench.models.anybodys_model import predicted, rules_of, zero_one
 from fpbench.models.rules import Rules
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fpbench.base.errors import DataError, InputError, nearest
-from fpbench.components.records import Codes
 from fpbench.data.domain import Domain
+from fpbench.data.sample import Codes
 from fpbench.models.encoding import encode
 
 if TYPE_CHECKING:

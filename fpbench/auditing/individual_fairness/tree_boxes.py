@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench.auditing.individual_fairness.similarity import Placed
-from fpbench.components.records import Codes
+from fpbench.data.sample import Codes
 from fpbench.models.rules import Branches
 
 _Floats: TypeAlias = NDArray[np.float64]

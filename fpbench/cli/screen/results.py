@@ -25,7 +25,7 @@ from fpbench.results.leaderboard import AUDITED, LABEL_WIDTH, LESS_TELLING
 
 if TYPE_CHECKING:
     from fpbench.api.reproduce import Reproduction
-    from fpbench.results.ranking import Leaderboard
+    from fpbench.results.leaderboard import Leaderboard
     from fpbench.results.sheet import Sheet
     from fpbench.results.verdicts.paper_tables import AuditLine
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from fpbench.components.names import KINDS
 
 if TYPE_CHECKING:
-    from fpbench.results.ranking import Leaderboard
+    from fpbench.results.leaderboard import Leaderboard
 
 LEVELS = "▁▂▃▄▅▆▇█"
 LEAST_POINTS = 3

@@ -21,7 +21,7 @@ from fpbench.components.claims.constraints import (
     ShareBounds,
 )
 from fpbench.components.claims.rates import Form, Metric, RateConstraint, group_counts
-from fpbench.components.records import Sample
+from fpbench.data.sample import Sample
 
 _Share = Annotated[float, Field(ge=0, le=1)]
 

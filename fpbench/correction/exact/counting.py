@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from fpbench.components.claims.constraints import KnownPeople
 from fpbench.components.claims.counts import Classes, Condition, Counts
-from fpbench.components.records import Codes, Correction, Problem, SolverStatus
+from fpbench.components.records import Correction, Problem, SolverStatus
+from fpbench.data.sample import Codes
 
 _Weights = NDArray[np.float64]
 

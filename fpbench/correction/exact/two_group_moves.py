@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench.components.records import Codes
 from fpbench.correction.exact.two_group_regions import Region
+from fpbench.data.sample import Codes
 
 _Mask = NDArray[np.bool_]
 _Counts = NDArray[np.int64]

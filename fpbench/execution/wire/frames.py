@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench.base.errors import PluginError
-from fpbench.components.records import Sample, Split
 from fpbench.data.domain import Domain
+from fpbench.data.sample import Sample, Split
 from fpbench.data.table import Table
 from fpbench.execution.wire.message import Message, Unreadable
 from fpbench.execution.wire.values import write_scalar

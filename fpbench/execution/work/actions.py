@@ -21,26 +21,23 @@ from fpbench.components.attack_kinds import (
     Disclosure,
     Learner,
 )
-from fpbench.components.audit_kinds import Auditor
-from fpbench.components.auditor import NOISES, Release, Subject
+from fpbench.components.auditor import NOISES, Auditor, Release, Subject
 from fpbench.components.claims.rates import RateConstraint
 from fpbench.components.guarantee import Guarantee
 from fpbench.components.measures import CorrectionMeasures
 from fpbench.components.protocols import Classifier
 from fpbench.components.records import (
     Claim,
-    Codes,
     Correction,
     Guess,
     Measures,
     Predictions,
     Problem,
-    Sample,
     Scores,
-    Split,
     View,
 )
 from fpbench.data.data_files import DataHome
+from fpbench.data.sample import Codes, Sample, Split
 from fpbench.data.table import Table
 from fpbench.execution.work.rows import Words, make_row
 from fpbench.execution.work.scores import (

@@ -13,16 +13,8 @@ from fpbench.components.measures import (
     ModelMeasures,
     ReleaseMeasures,
 )
-from fpbench.components.records import (
-    Claim,
-    Codes,
-    Correction,
-    Guess,
-    Predictions,
-    Sample,
-    SolverStatus,
-    Split,
-)
+from fpbench.components.records import Claim, Correction, Guess, Predictions, SolverStatus
+from fpbench.data.sample import Codes, Sample, Split
 
 _FOUR_FIFTHS = 0.8
 """The rule of US law: the least rate must be at least this share of the greatest."""

@@ -35,7 +35,7 @@ from fpbench.models.private_tree.split_scores import Criterion, Selection
 from fpbench.models.rules import Rules, encoded_names, tree_rules
 
 if TYPE_CHECKING:
-    from fpbench.components.audit_kinds import Mechanism
+    from fpbench.components.mechanism import Mechanism
 
 Floats = NDArray[np.float64]
 _WHO = "PrivateTreeClassifier"

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fpbench.base.errors import InputError
 from fpbench.components.guarantee import HISTOGRAM
-from fpbench.components.records import Codes
+from fpbench.data.sample import Codes
 from fpbench.models.private_tree.fitted import PrivateTrees, blocks, step
 from fpbench.models.private_tree.split_candidates import Number, SplitCandidates, Spread
 from fpbench.models.private_tree.split_scores import choose, impurity

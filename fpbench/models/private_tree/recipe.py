@@ -22,7 +22,7 @@ from fpbench.models.private_tree.split_scores import (
 )
 
 if TYPE_CHECKING:
-    from fpbench.components.audit_kinds import Mechanism
+    from fpbench.components.mechanism import Mechanism
 
 Similarity: TypeAlias = Literal["none", "grid", "ball"]
 """How a tree minds that people are similar: not at all; thresholds lie on borders of cells; or a

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fpbench.base.errors import InputError, PluginError
-from fpbench.components.audit_kinds import Mechanism
 from fpbench.components.epsilons import check_epsilon
 from fpbench.components.guarantee import HISTOGRAM, Neighbours
-from fpbench.components.records import Codes
+from fpbench.components.mechanism import Mechanism
 from fpbench.data.groups import group_codes
+from fpbench.data.sample import Codes
 from fpbench.privacy.ledger import Balance, Ledger
 
 if TYPE_CHECKING:

@@ -27,10 +27,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fpbench.base.errors import BudgetError, FpbenchError, InputError
-from fpbench.components.audit_kinds import Mechanism
 from fpbench.components.epsilons import check_epsilon
 from fpbench.components.guarantee import Neighbours
-from fpbench.components.records import Codes
+from fpbench.components.mechanism import Mechanism
+from fpbench.data.sample import Codes
 from fpbench.privacy.curator.files import read_token
 from fpbench.privacy.curator.wire import ABOUT, HISTOGRAM_QUERY, Query
 from fpbench.privacy.ledger import Balance

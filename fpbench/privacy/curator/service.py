@@ -10,8 +10,8 @@ from functools import cached_property
 from typing import Any
 
 from fpbench.base.errors import BudgetError, FpbenchError, InputError
-from fpbench.components.audit_kinds import Mechanism
 from fpbench.components.catalog import discover
+from fpbench.components.mechanism import Mechanism
 from fpbench.components.spec import specify
 from fpbench.privacy.curator.connections import place_of
 from fpbench.privacy.curator.curator import Curator

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from fpbench.base.errors import InputError
-from fpbench.components.audit_kinds import Mechanism
 from fpbench.components.epsilons import LEAST_EPSILON
+from fpbench.components.mechanism import Mechanism
 from fpbench.privacy.curator.curator import checked_cells
 
 ABOUT, HISTOGRAM_QUERY = "/v1/about", "/v1/histogram"

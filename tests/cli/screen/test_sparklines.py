@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fpbench.cli.screen.sparklines import LEVELS, curves, sparkline
-from fpbench.results.ranking import Leaderboard, Line
+from fpbench.results.leaderboard import Leaderboard, Line
 from fpbench.results.statistics.intervals import Interval
 
 

@@ -23,13 +23,12 @@ from fpbench.components.records import (
     Correction,
     Guess,
     Predictions,
-    Sample,
     Scores,
     SolverStatus,
-    Split,
     View,
 )
 from fpbench.data.domain import Domain
+from fpbench.data.sample import Sample, Split
 from fpbench.data.table import Table
 from fpbench.execution.isolation.processes import receive
 from fpbench.execution.wire.answers import CODECS, most, opened, packed

@@ -5,9 +5,8 @@ import pytest
 import fpbench
 from fpbench import Guarantee, PluginError
 from fpbench.components.measures import COMPUTED, DERIVED, MEASURED, MEASURES, misplaced
-from fpbench.components.names import KINDS
+from fpbench.components.names import FIXED, KINDS
 from fpbench.execution.work.rows import Words, make_row
-from fpbench.store.packing import FIXED
 
 SPEAKERS = ("disclosure", "corrector", "adversary", "learner", "auditor")
 LIARS = """

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import fpbench
 from fpbench import BudgetError, Curator, InputError, Ledger, Mechanism, PluginError
-from fpbench.components.protocols import HistogramSource
+from fpbench.components.auditor import HistogramSource
 from fpbench.privacy.curator.curator import _CHUNK, _PAIRED
 
 LAPLACE = fpbench.component("mechanism", "laplace")

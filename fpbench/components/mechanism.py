@@ -1,4 +1,4 @@
-"""The base classes of what takes part in audits: mechanisms, policies and auditors."""
+"""The base classes of noise mechanisms, and of policies that make noisy histograms valid."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import Field, field_validator
 
-from fpbench.components.attack_kinds import Component, Learner
-from fpbench.components.auditor import Release, Subject
+from fpbench.components.attack_kinds import Component
 from fpbench.components.guarantee import Guarantee, Neighbours, Sensitivity
-from fpbench.components.records import Measures
 
 
 class Mechanism(Component):
@@ -110,54 +108,4 @@ class Policy(Component):
         -------
         ndarray
             Of the shape of the answers.
-        """
-
-
-class Auditor(Component):
-    """Measures a trained model."""
-
-    kind = "auditor"
-    sees: ClassVar[frozenset[str]]
-    """What it is shown: of `features`, `labels`, `sensitive`, `predictions`, `model`, and
-    `curator`: somebody who answers about the sensitive attribute under differential privacy."""
-
-    @property
-    def needs_rules(self) -> bool:
-        """Whether it can audit models with `rules` only."""
-        return False
-
-    @property
-    def needs_baseline(self) -> bool:
-        """Whether it can audit models with a `baseline` only."""
-        return False
-
-    @property
-    def relation(self) -> Neighbours:
-        """The relation of the curator that it is given in a matrix."""
-        return "attribute"
-
-    @property
-    def protects(self) -> frozenset[str]:
-        """The groups, if it asks a curator."""
-        return frozenset({"sensitive"} if "curator" in self.sees else ())
-
-    def incompatible(self, other: Component) -> str | None:
-        """Rules, and a baseline, must be given by the learner."""
-        if not isinstance(other, Learner):
-            return None
-        if self.needs_rules and not other.gives_rules:
-            return f"auditor {self.name!r} reads rules, and learner {other.name!r} gives none"
-        if self.needs_baseline and not other.gives_baseline:
-            return (
-                f"auditor {self.name!r} compares a model with its baseline without privacy, and "
-                f"learner {other.name!r} gives none"
-            )
-        return None
-
-    @abstractmethod
-    def audit(self, subject: Subject, rng: np.random.Generator) -> Measures | Release:
-        """Measure; names of measures are snake_case.
-
-        An audit that never saw the sensitive attribute gives a `Release`, and fpbench, which knows
-        the truth, measures how far off it is.
         """

@@ -1,0 +1,162 @@
+"""People, and what is known of them: only what was handed over is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fpbench.base.errors import HiddenError, InputError
+from fpbench.data.attributes import no_guarantee
+from fpbench.data.domain import Domain
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+Codes: TypeAlias = NDArray[np.integer[Any]]
+"""Whole numbers, one a person: labels, predictions or groups."""
+
+
+class Sample:
+    """Some people and some of what is known of them; asking for anything else is an error.
+
+    A column that was not given is not there, so a component that is handed a sample cannot reach
+    what it should not see.
+
+    Parameters
+    ----------
+    groups
+        Names of the groups; the codes in `sensitive` index them.
+    features
+        DataFrame of n rows: numeric columns, and pandas categoricals.
+    labels, predictions
+        Arrays (n,) in {0, 1}.
+    scores
+        Array (n,) in [0, 1]: the target model's probability of label 1.
+    sensitive
+        Array (n,) of group codes in 0..K-1.
+    domain
+        What is publicly known of the features.
+    measured_cuts
+        Which of the columns was cut at a statistic of everybody (a quantile, a median), in words:
+        no guarantee of differential privacy holds for it, see `check_cuts`.
+    """
+
+    __slots__ = ("_columns", "domain", "groups", "measured_cuts")
+
+    COLUMNS = ("features", "labels", "sensitive", "predictions", "scores")
+
+    def __init__(
+        self,
+        groups: tuple[str, ...],
+        *,
+        features: DataFrame | None = None,
+        labels: Codes | None = None,
+        sensitive: Codes | None = None,
+        predictions: Codes | None = None,
+        scores: NDArray[np.float64] | None = None,
+        domain: Domain | None = None,
+        measured_cuts: Mapping[str, str] | None = None,
+    ) -> None:
+        self.groups = groups
+        self.domain = domain or Domain()
+        self.measured_cuts = dict(measured_cuts or {})
+        given = zip(self.COLUMNS, (features, labels, sensitive, predictions, scores), strict=True)
+        self._columns: dict[str, Any] = {name: value for name, value in given if value is not None}
+
+    @property
+    def features(self) -> DataFrame:
+        """The features, a DataFrame of n rows."""
+        value: DataFrame = self._column("features")
+        return value
+
+    @property
+    def labels(self) -> Codes:
+        """The labels, (n,) in {0, 1}."""
+        value: Codes = self._column("labels")
+        return value
+
+    @property
+    def sensitive(self) -> Codes:
+        """The group codes, (n,) in 0..K-1."""
+        value: Codes = self._column("sensitive")
+        return value
+
+    @property
+    def predictions(self) -> Codes:
+        """The target model's predictions, (n,) in {0, 1}."""
+        value: Codes = self._column("predictions")
+        return value
+
+    @property
+    def scores(self) -> NDArray[np.float64]:
+        """The target model's probability of label 1, (n,) in [0, 1]."""
+        value: NDArray[np.float64] = self._column("scores")
+        return value
+
+    @property
+    def seen(self) -> frozenset[str]:
+        """Names of the columns that are here."""
+        return frozenset(self._columns)
+
+    def only(self, columns: frozenset[str]) -> Sample:
+        """The same people with no more than these columns."""
+        return self._with({name: c for name, c in self._columns.items() if name in columns})
+
+    def having(self, **columns: Any) -> Sample:
+        """The same people with these columns added or replaced."""
+        return self._with({**self._columns, **columns})
+
+    def take(self, rows: NDArray[np.intp]) -> Sample:
+        """Copies of these rows, sharing no memory with the whole."""
+        taken = {name: column.take(rows) for name, column in self._columns.items()}
+        if "features" in taken:
+            taken["features"].index = range(len(rows))  # reset_index would copy once more
+        return self._with(taken)
+
+    def check_cuts(self, columns: Iterable[str], who: str) -> None:
+        """Refuse to guarantee privacy of columns that were cut at a statistic of everybody.
+
+        Parameters
+        ----------
+        columns
+            That the guarantee is about, of `features`, `labels` and `sensitive`.
+        who
+            Who gives it, for the message.
+
+        Raises
+        ------
+        InputError
+            Says which column it is, and to choose a public cut.
+        """
+        if why := no_guarantee(self.measured_cuts, columns, who):
+            raise InputError(why)
+
+    def _with(self, columns: dict[str, Any]) -> Sample:
+        return Sample(self.groups, **columns, domain=self.domain, measured_cuts=self.measured_cuts)
+
+    def _column(self, name: str) -> Any:
+        try:
+            return self._columns[name]
+        except KeyError:
+            seen = ", ".join(self._columns) or "nothing"
+            raise HiddenError(f"{name!r} is not to be seen here; seen: {seen}") from None
+
+    def __len__(self) -> int:
+        return len(next(iter(self._columns.values()), ()))
+
+    def __repr__(self) -> str:
+        return f"Sample({len(self)} people; {', '.join(self._columns)})"
+
+
+@dataclass(frozen=True)
+class Split:
+    """A table cut into three parts that share nobody."""
+
+    train: Sample
+    test: Sample
+    attack: Sample
+    """People like the others, known to the adversary, sensitive attribute included."""
