@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fpbench.execution.work.versions import Versions, names_of
+from fpbench.execution.work.dictionary_versions import Versions, names_of
 
 _LIBRARIES = ("fpbench", "joblib", "numpy", "pandas", "scipy", "sklearn")
 _WHOLE = ("fpbench", "sklearn")

@@ -5,9 +5,9 @@ import sys
 import numpy as np
 import pytest
 
-from fpbench.execution.work import versions
+from fpbench.execution.work import dictionary_versions
+from fpbench.execution.work.dictionary_versions import Versions, names_of
 from fpbench.execution.work.spoiling import Watch
-from fpbench.execution.work.versions import Versions, names_of
 
 
 class Owner:
@@ -28,11 +28,11 @@ def test_only_what_was_written_to_is_told(write):
     watched = Versions()
     for table in tables:
         watched.add(table)
-    if versions.KEPT:
+    if dictionary_versions.KEPT:
         assert watched.written() == []
     WRITES[write](tables[1])
     assert 1 in watched.written()
-    if versions.KEPT:
+    if dictionary_versions.KEPT:
         assert watched.written() == []
 
 
@@ -42,9 +42,11 @@ def test_only_what_was_written_to_is_told(write):
 )
 def test_pythons_that_count_writes_are_known(monkeypatch):
     """Otherwise each look compares all names: right, but too dear."""
-    assert versions.KEPT
-    monkeypatch.setattr(versions, "_number", lambda table: versions.ctypes.c_uint64(7))
-    assert not versions._is_kept()
+    assert dictionary_versions.KEPT
+    monkeypatch.setattr(
+        dictionary_versions, "_number", lambda table: dictionary_versions.ctypes.c_uint64(7)
+    )
+    assert not dictionary_versions._is_kept()
 
 
 def test_names_of_a_class_are_its_own():
@@ -57,7 +59,7 @@ def test_names_of_a_class_are_its_own():
 
 
 def test_changes_are_found_where_writes_are_not_counted(monkeypatch):
-    monkeypatch.setattr(versions, "KEPT", False)
+    monkeypatch.setattr(dictionary_versions, "KEPT", False)
     watch = Watch()
     assert watch.look().words == ""
     monkeypatch.setattr(np, "mean", sum)
@@ -73,7 +75,7 @@ def test_what_nobody_wrote_to_is_not_compared(monkeypatch):
     watch.look()  # the line above has written to a class that is watched
     compared.clear()
     watch.look()
-    if versions.KEPT:
+    if dictionary_versions.KEPT:
         assert compared == []
     monkeypatch.setattr(np, "mean", sum)
     watch.look()
