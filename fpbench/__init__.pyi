@@ -3,11 +3,11 @@ from . import testing as testing
 from .api.audit import audit as audit
 from .api.correct import correct as correct
 from .api.correct import correctors_for as correctors_for
-from .api.run import Run as Run
 from .api.run import component as component
 from .api.run import dataset as dataset
-from .api.run import load as load
 from .api.run import run as run
+from .api.run_on_disk import Run as Run
+from .api.run_on_disk import load as load
 from .auditing.excessive_risk.measure import RiskMethod as RiskMethod
 from .auditing.excessive_risk.measure import excessive_risk as excessive_risk
 from .auditing.excessive_risk.report import RiskReport as RiskReport

@@ -27,7 +27,8 @@ import pandas as pd
 import fpbench
 from fpbench.components.names import ATTACK, Status
 from fpbench.matrix.plan import Cell
-from fpbench.store.store import Record, Store
+from fpbench.store.reading import Record
+from fpbench.store.store import Store
 
 ROWS = 1_000_000
 SHAPES = (100, 1_000)

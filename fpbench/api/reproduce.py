@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from fpbench.api.run import Run, default_directory, run
+from fpbench.api.run import default_directory, run
+from fpbench.api.run_on_disk import Run
 from fpbench.base.errors import InputError, nearest
 from fpbench.base.toml_files import parsed
 from fpbench.execution.runner import Finished
@@ -134,6 +135,3 @@ def _folder() -> Path:
     """Where the matrices are: in the package, or beside it in a checkout."""
     inside = Path(__file__).parents[1] / "benchmarks"
     return inside if inside.is_dir() else Path(__file__).parents[2] / "benchmarks"
-
-
-__all__ = ["FULL", "Reproduction", "find", "known", "reproduce"]

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from fpbench.api.run_on_disk import Run, load
+from fpbench.api.run_on_disk import Run
 from fpbench.base.errors import DataError, InputError, RunLostError, StoreError
 from fpbench.components.attack_kinds import Component, Dataset
 from fpbench.components.catalog import Catalog, discover
@@ -257,6 +257,3 @@ def _check_same(store: Store, matrix: Matrix) -> None:
             f"{store.directory}: was made by another matrix{title} than {matrix.origin}; choose "
             "another directory with --out, or move this one aside with --fresh"
         )
-
-
-__all__ = ["Run", "component", "dataset", "given_component", "load", "run"]

@@ -163,6 +163,3 @@ def load(run_dir: str | Path) -> Run:
     """
     Store(Path(run_dir)).close()
     return Run(Path(run_dir))
-
-
-__all__ = ["Run", "load"]

@@ -144,9 +144,3 @@ def identify(file: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_dev, status.st_ino
-
-
-__all__ = [
-    "MATRIX_BYTES", "MATRIX_NAMES", "STORE_BYTES", "check_file", "identify", "open_file",
-    "read_file", "read_matrix", "write_file",
-]  # fmt: skip

@@ -28,6 +28,3 @@ def plain(text: str, but: str = "") -> str:
         else letter
         for letter in text
     )
-
-
-__all__ = ["plain"]

@@ -27,6 +27,3 @@ def numbered(values: _Whole) -> tuple[_Whole, NDArray[np.intp]]:
     there[values - least] = True
     place = np.cumsum(there) - 1
     return np.flatnonzero(there) + least, place[values - least]
-
-
-__all__ = ["numbered"]

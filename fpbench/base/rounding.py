@@ -38,6 +38,3 @@ def drop_last_bits(
     # A power of two, so that only the rounding itself changes anything.
     unit = np.ldexp(1.0, int(np.frexp(scale)[1]) - bits)
     return np.asarray(np.rint(np.asarray(values, np.float64) / unit) * unit)
-
-
-__all__ = ["BITS", "drop_last_bits"]

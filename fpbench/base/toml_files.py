@@ -111,6 +111,3 @@ def check_depth(data: Any, where: str) -> None:
 def _inside(value: Any) -> Iterable[Any]:
     inner = value.values() if isinstance(value, dict) else value
     return inner if isinstance(value, dict | list | tuple) else ()
-
-
-__all__ = ["DEEPEST", "check_depth", "parse", "parsed"]

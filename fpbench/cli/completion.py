@@ -159,6 +159,3 @@ def _seen(place: _Place) -> str:
     if place.commands:
         given.append(f"not __fish_seen_subcommand_from {' '.join(place.commands)}")
     return "; and ".join(given)
-
-
-__all__ = ["SHELLS", "script"]

@@ -27,7 +27,7 @@ from fpbench.components.names import KINDS, Status
 from fpbench.matrix.sweeps import MAX_CELLS
 
 if TYPE_CHECKING:
-    from fpbench.api.run import Run
+    from fpbench.api.run_on_disk import Run
     from fpbench.cli.signals import Stop
 
 
@@ -261,10 +261,10 @@ def export(
     output: Output = None,
 ) -> None:
     """Write the rows of a run, tidy."""
-    from fpbench.api import run as api
+    from fpbench.api.run_on_disk import load
     from fpbench.store.export import write
 
-    write(api.load(run).results(), format.value, output, long=long)
+    write(load(run).results(), format.value, output, long=long)
 
 
 app.command(cls=Command)(report_cli.report)

@@ -62,6 +62,3 @@ def orderly(on_asked: Callable[[], None]) -> Iterator[Stop]:
     finally:
         for kind, handler in before.items():
             signal.signal(kind, handler)
-
-
-__all__ = ["Stop", "orderly"]

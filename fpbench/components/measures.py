@@ -242,31 +242,3 @@ def misplaced(names: Iterable[str], audit: bool) -> list[str]:
     """
     here = IN_AUDITS if audit else IN_ATTACKS
     return [name for name in names if name not in here and reserved_like(fold_name(name))]
-
-
-__all__ = [
-    "COMPUTED",
-    "DERIVED",
-    "GUARANTEE",
-    "IN_ATTACKS",
-    "IN_AUDITS",
-    "MEASURED",
-    "MEASURES",
-    "NOT_RECORDED",
-    "NO_GUARANTEE",
-    "RESERVED",
-    "UNPROMISED",
-    "AttackMeasures",
-    "BesideAttacks",
-    "BesideAudits",
-    "ClaimMeasures",
-    "CorrectionMeasures",
-    "DefenceMeasures",
-    "ModelMeasures",
-    "PlanMeasures",
-    "ReleaseMeasures",
-    "Said",
-    "fold_name",
-    "misplaced",
-    "reserved_like",
-]

@@ -87,6 +87,3 @@ class OptimalCorrector(Corrector):
     @abstractmethod
     def solve(self, problem: Problem) -> Correction:
         """Find the cheapest correction; an impossible problem is a result with a status."""
-
-
-__all__ = ["OptimalCorrector"]

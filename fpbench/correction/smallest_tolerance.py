@@ -59,6 +59,3 @@ def relax(
         if (high - low) * high.denominator * len(problem.guess) ** 2 <= 1:
             return tolerating(high), high
         tried = between(low, high)
-
-
-__all__ = ["relax"]

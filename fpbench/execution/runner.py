@@ -231,6 +231,3 @@ def remaining(plan: Plan, done: Iterable[str]) -> list[Step]:
     held = set(done)
     todo = [cell.key for cell in plan.runnable if cell.key not in held]
     return [plan.steps[key] for key in needed(plan, todo)]
-
-
-__all__ = ["Finished", "Runner", "remaining"]

@@ -289,6 +289,3 @@ def _agree(
 
 def _place(cell: Cell) -> _Place:
     return tuple(cell.labels.get(kind, "") for kind in KINDS), cell.seed
-
-
-__all__ = ["Checked", "Verification", "matrix_of", "verify"]

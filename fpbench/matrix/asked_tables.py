@@ -79,6 +79,3 @@ def parse(tables: Iterable[Mapping[str, Any]], origin: str) -> tuple[Summary, ..
         validated(Summary, dict(table), f"{origin}: [[summary]] no. {number}")
         for number, table in enumerate(tables, 1)
     )
-
-
-__all__ = ["Column", "Summary", "parse"]

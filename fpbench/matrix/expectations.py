@@ -282,6 +282,3 @@ def parse(tables: Iterable[Mapping[str, Any]], origin: str) -> tuple[Expectation
             raise MatrixError(f"{where}: unknown check {check!r}; {nearest(check, CHECKS)}")
         found.append(validated(CHECKS[check], dict(table), f"{where} ({check})"))
     return tuple(found)
-
-
-__all__ = ["CHECKS", "Expectation", "Region", "parse"]

@@ -18,8 +18,9 @@ from fpbench.components.names import KINDS
 from fpbench.matrix import asked_tables as summaries
 from fpbench.matrix.asked_tables import Summary
 from fpbench.matrix.axes import Choice, check_exclude, expanded
-from fpbench.matrix.expectations import Expectation, parse
+from fpbench.matrix.expectations import parse
 from fpbench.matrix.limits import NO_LIMITS, Limits
+from fpbench.matrix.statement import Expectation
 from fpbench.matrix.sweeps import MAX_CELLS
 
 

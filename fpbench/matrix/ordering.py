@@ -28,6 +28,3 @@ def ranked_by(wanted: str, measured: Set[str]) -> str:
     if wanted in MEASURES and wanted not in measured:
         return next((name for name in _OF_AUDITS if name in measured), wanted)
     return wanted
-
-
-__all__ = ["least_first", "ranked_by"]

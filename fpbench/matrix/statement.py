@@ -93,6 +93,3 @@ class Expectation(BaseModel, ABC):
         if math.isinf(region.low):
             return f"{'<' if region.strict else '<='} {region.high - self.tolerance:g}"
         return f"{'>' if region.strict else '>='} {region.low + self.tolerance:g}"
-
-
-__all__ = ["Expectation", "Number", "Region", "Scalar", "ShareOfRows", "Text", "Tolerance"]

@@ -102,6 +102,3 @@ class Corrected(NamedTuple):
     """What it says of its weights."""
     reconsidered: Codes | None
     """(n,) groups that it corrected instead of the guess; None: the guess itself."""
-
-
-__all__ = ["Corrected", "Failure", "Result", "Sealed", "SealedClaim", "Step", "shortened"]

@@ -41,6 +41,3 @@ class LogisticRegression(linear_model.LogisticRegression):  # type: ignore[misc]
 
 def _double(X: NDArray[Any]) -> NDArray[np.float64]:
     return np.asarray(X, np.float64)
-
-
-__all__ = ["LogisticRegression"]

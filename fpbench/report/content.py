@@ -182,6 +182,3 @@ def _safe(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_safe(inner) for inner in value]
     return embedding.plain(value)
-
-
-__all__ = ["content"]

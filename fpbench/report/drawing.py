@@ -246,6 +246,3 @@ def _plain(text: str) -> str:
     """
     text = text.replace("$", r"\$")
     return f" {text}" if text.startswith("_") else text
-
-
-__all__ = ["FORMATS", "check", "draw"]

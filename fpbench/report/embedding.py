@@ -94,6 +94,3 @@ def _back(value: Any) -> Any:
         return value
     word = value["is"]
     return float(word) if word in ("nan", "inf", "-inf") else int(word)
-
-
-__all__ = ["column", "columns", "packed", "plain", "rounded", "squeezed", "unpacked", "values"]

@@ -263,7 +263,3 @@ def number(value: Any) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if math.isfinite(value) else None
-
-
-__all__ = ["Axis", "Drawn", "Figure", "Idea", "Panel", "Point", "Series", "dimensions", "make",
-           "number"]  # fmt: skip

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
-from fpbench.api.run import Run
+from fpbench.api.run_on_disk import Run
 from fpbench.base.errors import StoreError
 from fpbench.base.files import read_matrix
 from fpbench.components.names import KINDS, Status
@@ -18,8 +18,9 @@ from fpbench.results.pareto import Front, pareto
 from fpbench.results.rows.lines import Tallies
 from fpbench.results.statistics.intervals import Interval
 from fpbench.results.views import VIEWS, view
+from fpbench.store.reading import Session
 from fpbench.store.results import Results
-from fpbench.store.store import Session, Store
+from fpbench.store.store import Store
 
 Labels: TypeAlias = tuple[str, ...]
 """A label for every kind, in the order of `KINDS`; empty where the kind is not used."""
@@ -170,6 +171,3 @@ def _boards(results: Results, asked: str | None, by: str, title: str) -> list[Le
 
 def _labels(labels: Mapping[str, Any]) -> Labels:
     return tuple(labels.get(kind, "") for kind in KINDS)
-
-
-__all__ = ["Combination", "Gathered", "Labels", "gather"]

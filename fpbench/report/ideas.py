@@ -248,6 +248,3 @@ def _spread(run: Gathered, at: Callable[[Combination], Place | None]) -> bool:
     """Whether places on an axis are better seen on a logarithmic scale."""
     places = [place for one in run.combinations if isinstance(place := at(one), float)]
     return bool(places) and min(places) > 0 and max(places) / min(places) >= 20
-
-
-__all__ = ["figure", "figures"]

@@ -70,6 +70,3 @@ def _hash(script: str) -> str:
 
 def _asset(name: str) -> str:
     return (files("fpbench.report") / "assets" / name).read_text(encoding="utf-8")
-
-
-__all__ = ["page"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fpbench.api.run import Run
+from fpbench.api.run_on_disk import Run
 from fpbench.base.errors import InputError
 from fpbench.base.files import write_file
 from fpbench.components.catalog import discover
@@ -91,6 +91,3 @@ def list_figures(run: Run, rank_by: str | None = None) -> list[tuple[str, str]]:
     """The figures that a run has enough for: their names and titles."""
     found = figures(gather(run, rank_by))
     return [(one.name, one.title) for one in found] or [("none", "its results are too few")]
-
-
-__all__ = ["list_figures", "render_figure", "render_report", "write_figure", "write_report"]

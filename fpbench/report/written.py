@@ -133,6 +133,3 @@ def _read(label: str, one: Chosen, varying: Iterable[str]) -> Reading:
             base = base.removesuffix(token)
             swept[name] = value
     return Reading(base, dict(reversed(swept.items())))
-
-
-__all__ = ["Chosen", "Components", "Reading", "chosen", "read_labels", "with_defaults"]

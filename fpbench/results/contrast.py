@@ -269,6 +269,3 @@ def _mean(values: _Floats, others: _Floats, by: str) -> Interval | None:
 def _telling(move: Move) -> tuple[bool, float]:
     told = move.p is not None and move.p < ALPHA
     return not told, -abs(move.difference.mean) if move.difference else 0.0
-
-
-__all__ = ["Contrast", "Move", "compare", "read_pairs"]

@@ -277,6 +277,3 @@ def _labelled(made: Leaderboard, said: Mapping[_Learner, Mapping[str, str]]) -> 
 
 def _one(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else "several" if words else ""
-
-
-__all__ = ["STRONGEST", "defences", "defended"]

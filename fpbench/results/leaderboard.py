@@ -358,19 +358,3 @@ def varying(board: Leaderboard) -> list[str]:
 
 def _counts(line: Line) -> str:
     return f"{line.done}" + (f" ({line.failed} failed)" if line.failed else "")
-
-
-__all__ = [
-    "AUDITED",
-    "LABEL_WIDTH",
-    "LESS_TELLING",
-    "WIDE_LABEL",
-    "Leaderboard",
-    "Line",
-    "columns",
-    "headings",
-    "more_lines",
-    "p_value",
-    "sheet",
-    "varying",
-]

@@ -178,6 +178,3 @@ def _plain(value: Interval | None) -> dict[str, Any] | None:
         return None
     return {"mean": value.mean, "sd": value.deviation, "low": value.low, "high": value.high,
             "n": value.count}  # fmt: skip
-
-
-__all__ = ["contrast_data", "contrast_sheet", "data", "front_sheet", "grid_sheet"]

@@ -229,6 +229,3 @@ def as_data(fronts: Sequence[Front]) -> list[dict[str, Any]]:
         }
         for front in fronts
     ]
-
-
-__all__ = ["OBJECTIVES", "Front", "Point", "as_data", "pareto"]

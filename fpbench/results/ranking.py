@@ -20,7 +20,6 @@ from fpbench.results.rows.comparability import aspects, classes
 from fpbench.results.rows.lines import Tallies
 from fpbench.results.rows.pooling import Pooled, pooled
 from fpbench.results.rows.selection import chosen
-from fpbench.results.statistics.intervals import RESAMPLES, Interval, interval
 from fpbench.results.statistics.signed_ranks import neighbours, shared_ranks
 from fpbench.store.results import Results
 
@@ -237,15 +236,3 @@ def _line(
         warnings=tally.warnings[number],
         p_above=p_above,
     )
-
-
-__all__ = [
-    "RESAMPLES",
-    "Interval",
-    "board",
-    "check_measured",
-    "interval",
-    "left_out",
-    "parted",
-    "rank",
-]

@@ -140,6 +140,3 @@ def _text(text: str) -> str:
 def _cell(tag: str, text: str, number: bool) -> str:
     align = "right" if number else "left"
     return f"<{tag} style='text-align:{align}'>{_text(text)}</{tag.split(maxsplit=1)[0]}>"
-
-
-__all__ = ["Column", "Sheet", "html", "latex", "markdown"]

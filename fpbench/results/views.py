@@ -149,6 +149,3 @@ def _board(
         tally, numbers, kinds, by, title,
         scope=scope, apart=apart, notes=(*notes, *said), view=name, unranked=not mean.settings,
     )  # fmt: skip
-
-
-__all__ = ["VIEWS", "check_view", "view"]

@@ -157,6 +157,3 @@ class OpenStore:
             self.check_there()  # or that is why
             file = self.directory / STORE
             raise StoreError(f"{file}: cannot be written: {error}{hint(error)}") from error
-
-
-__all__ = ["OpenStore"]

@@ -303,9 +303,3 @@ def _kept(db: sqlite3.Connection) -> Iterator[None]:
     except BaseException:
         db.close()
         raise
-
-
-__all__ = [
-    "Reader", "beside", "check_store", "connect_reader", "connect_writer", "copied", "hint",
-    "keep_log",
-]  # fmt: skip

@@ -308,9 +308,3 @@ class _Pair:
             for run, rows in zip((self.a, self.b), self.done, strict=True)
         ]
         return Change(self._cell(int(self.done[0][place])), name, *values)
-
-
-__all__ = [
-    "TOLERANCE", "Change", "Difference", "Spread", "cell_name", "diff", "environment_changes",
-    "is_time", "near",
-]  # fmt: skip

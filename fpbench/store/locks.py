@@ -149,6 +149,3 @@ def move_aside(directory: Path) -> Path | None:
     finally:
         lock.release()
     return aside
-
-
-__all__ = ["STORE", "Lock", "holds", "move_aside"]

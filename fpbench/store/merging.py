@@ -19,7 +19,8 @@ from fpbench.components.names import Status
 from fpbench.matrix.plan import Cell
 from fpbench.store.differences import cell_name, is_time
 from fpbench.store.packing import same
-from fpbench.store.store import Record, Session, Store
+from fpbench.store.reading import Record, Session
+from fpbench.store.store import Store
 
 _SHOWN = 10
 """Conflicts that are named; all are counted."""
@@ -233,6 +234,3 @@ def _digest(record: Record) -> bytes:
         if not is_time(name)
     )
     return hashlib.blake2b(repr(plain).encode(), digest_size=16).digest()
-
-
-__all__ = ["Merged", "merge"]

@@ -235,9 +235,3 @@ def same(one: Any, other: Any) -> bool:
     if isinstance(one, float) and isinstance(other, float):
         return struct.pack("<d", one) == struct.pack("<d", other)
     return type(one) is type(other) and bool(one == other)
-
-
-__all__ = [
-    "Bits", "Kind", "Kinds", "Page", "numbers", "pack", "read_page", "same", "split",
-    "unfit", "values",
-]  # fmt: skip

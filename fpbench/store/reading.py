@@ -302,14 +302,3 @@ def _environment(text: str) -> dict[str, Any]:
         raise ValueError(f"an environment that is none: {text[:80]!r}")
     check_depth(environment, "environment")
     return environment
-
-
-__all__ = [
-    "Record",
-    "Session",
-    "read_cells",
-    "read_done",
-    "read_records",
-    "read_results",
-    "read_sessions",
-]

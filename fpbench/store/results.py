@@ -323,6 +323,3 @@ class Results:
 
 def _floats(given: Iterable[float | None]) -> NDArray[np.float64]:
     return np.array([np.nan if value is None else value for value in given], np.float64)
-
-
-__all__ = ["Block", "Labels", "Results", "Rows"]

@@ -157,5 +157,3 @@ def _from_json(db: sqlite3.Connection, text: str) -> tuple[int, bytes]:
 
 
 _MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {1: _to_2}
-
-__all__ = ["VERSION", "create", "migrate", "version_of"]

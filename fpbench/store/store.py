@@ -213,6 +213,3 @@ class Store(OpenStore):
         query = "SELECT trace FROM result JOIN known ON known.id = number WHERE key = ?"
         (trace,) = next(self._read(query, (key,)), (None,))
         return None if trace is None else str(trace)
-
-
-__all__ = ["Record", "Session", "Store"]

@@ -169,8 +169,3 @@ def page_numbers(db: sqlite3.Connection) -> NDArray[np.int64]:
     for count, data in db.execute("SELECT count, substr(data, 1, 8 * count) FROM page"):
         parts.append(np.frombuffer(data, "<i8", count))
     return np.concatenate(parts)
-
-
-__all__ = [
-    "PAGE", "Pages", "number", "packed", "page_numbers", "storable", "write_pages", "write_plan",
-]  # fmt: skip

@@ -19,9 +19,6 @@ from fpbench.components.guarantee import HISTOGRAM, NEIGHBOURS, Guarantee, Neigh
 from fpbench.components.mechanism import Mechanism, Policy
 from fpbench.testing.events import bounds, promise, scores
 
-__all__ = ["Attack", "ReleaseFunction", "attack_mechanism", "check_mechanism",
-           "epsilon_lower_bound"]  # fmt: skip
-
 ReleaseFunction: TypeAlias = Callable[[NDArray[np.int64], np.random.Generator], NDArray[np.float64]]
 """Releases every row of an array (draws, ...) of inputs on its own: (draws, ...) outputs."""
 

@@ -282,7 +282,3 @@ class CorrectorStage(Stage):
         guess, said = np.array([0, 1, 0, 1]), np.array([0, 1, 1, 0])
         problem = Problem(guess, 2, said, said, (unknown_constraint(),))
         yield "a constraint that nobody can express", lambda: component.correct(problem)
-
-
-__all__ = ["AdversaryStage", "Attempts", "CorrectorStage", "DisclosureStage",
-           "LearnerStage", "Stage"]  # fmt: skip

@@ -15,7 +15,7 @@ from fpbench.api import reproduce
 from fpbench.cli.screen import results as boards
 from fpbench.components.names import ATTACK
 from fpbench.results.leaderboard import Leaderboard, Line
-from fpbench.results.ranking import interval
+from fpbench.results.statistics.intervals import interval
 from fpbench.results.verdicts.paper_tables import AuditLine, SummaryLine
 
 ROOT = Path(__file__).parents[2]

@@ -24,7 +24,7 @@ from fpbench import (
     ShareBounds,
     given_problem,
 )
-from fpbench.components.claims.conditions import Classes
+from fpbench.components.claims.counts import Classes
 from fpbench.correction.exact.two_group_regions import regions
 from fpbench.correction.posterior import given_regions
 

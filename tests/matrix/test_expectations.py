@@ -11,8 +11,9 @@ from scipy import stats
 
 from fpbench.base.errors import MatrixError
 from fpbench.components.names import KINDS
-from fpbench.matrix.expectations import CHECKS, Region, parse
+from fpbench.matrix.expectations import CHECKS, parse
 from fpbench.matrix.matrix import read
+from fpbench.matrix.statement import Region
 from fpbench.results.verdicts.paper_tables import SUMMARISED, summary
 from fpbench.results.verdicts.verdicts import (
     Outcome,

@@ -22,9 +22,10 @@ from fpbench.base.errors import PluginError
 from fpbench.components.names import KINDS
 from fpbench.matrix.plan import Cell
 from fpbench.store.packing import same
+from fpbench.store.reading import Record
 from fpbench.store.results import Results
 from fpbench.store.schema import VERSION
-from fpbench.store.store import Record, Store
+from fpbench.store.store import Store
 
 DATA = Path(__file__).parents[1] / "data"
 

@@ -93,6 +93,3 @@ def _solve(counted: Tally, deadline: float) -> Correction:
         raise engine.failed("gave counts that do not satisfy what is known")
     bound = min(counted.base + result.get_objective_bound(), counted.cost(counts))
     return counted.correction(counts, status, bound)
-
-
-__all__ = ["CP"]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from fpbench.matrix.asked_tables import Summary
-    from fpbench.results.ranking import Interval
+    from fpbench.results.statistics.intervals import Interval
     from fpbench.results.verdicts.paper_tables import SummaryLine, SummaryRow
 
 _SUMMARY = {

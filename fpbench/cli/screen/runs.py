@@ -186,6 +186,3 @@ def _table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) ->
     for row in rows:
         table.add_row(*map(escape, row))
     out.print(table)
-
-
-__all__ = ["show_difference", "show_merged", "show_verification"]

@@ -69,6 +69,3 @@ def sparkline(means: Sequence[float]) -> str:
         return LEVELS[3] * len(means)
     top = len(LEVELS) - 1
     return "".join(LEVELS[round((value - least) / (greatest - least) * top)] for value in means)
-
-
-__all__ = ["LEAST_POINTS", "LEVELS", "Curve", "curves", "sparkline"]

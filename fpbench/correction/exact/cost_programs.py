@@ -15,7 +15,8 @@ from fpbench.components.claims.counts import Condition, Counts, Row
 from fpbench.correction.exact.convex_costs import even, merged, tangents
 from fpbench.correction.exact.counting import Tally
 from fpbench.correction.exact.highs import Answer, Model
-from fpbench.correction.exact.lattice import UNFINISHED, Axis, Group, HalfPlane, search
+from fpbench.correction.exact.lattice import UNFINISHED, search
+from fpbench.correction.exact.lattice_points import Axis, Group, HalfPlane
 
 _Numbers = NDArray[np.float64]
 _Integers = NDArray[np.int64]

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench.correction.exact.highs import Model
-from fpbench.correction.exact.lattice_points import Axis, Group, HalfPlane, Points
+from fpbench.correction.exact.lattice_points import Group, Points
 
 _Numbers = NDArray[np.float64]
 _Integers = NDArray[np.int64]
@@ -190,6 +190,3 @@ def _cheapest(key: _Integers, cost: _Numbers) -> NDArray[np.intp]:
     first = np.ones(len(order), dtype=bool)
     first[1:] = np.diff(key[order]) > 0
     return order[first]
-
-
-__all__ = ["UNFINISHED", "Axis", "Group", "HalfPlane", "Unfinished", "search"]

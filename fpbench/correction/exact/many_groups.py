@@ -140,6 +140,3 @@ def _far(condition: Together, fine: Counts) -> bool:
     # Rounding moves each of two rates by up to a person.
     close = condition.tolerance + Fraction(2 * _FINE, smallest)
     return not replace(condition, tolerance=min(close, Fraction(1))).holds(fine)
-
-
-__all__ = ["solve_many_groups"]

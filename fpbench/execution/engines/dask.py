@@ -304,6 +304,3 @@ class DaskEngine(Engine):
             else opened(ROW, said)
             for number, (said, order) in enumerate(zip(note, orders, strict=True))
         ]
-
-
-__all__ = ["DaskEngine"]

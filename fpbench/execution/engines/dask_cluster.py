@@ -211,6 +211,3 @@ def _kill(nanny: Any) -> None:
             process._process.kill()
         except (OSError, ValueError):
             return
-
-
-__all__ = ["Cluster", "compare", "join", "start"]

@@ -122,6 +122,3 @@ async def _replace(dask_scheduler: Any, workers: list[str]) -> None:
     await dask_scheduler.restart_workers(
         workers, wait_for_workers=False, on_error="return", stimulus_id="fpbench-spoiled"
     )
-
-
-__all__ = ["Lookout", "Silences"]

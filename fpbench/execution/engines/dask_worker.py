@@ -159,6 +159,3 @@ def _one_thread() -> None:
 
     os.environ.update(ONE_THREAD)
     threadpool_limits(1)
-
-
-__all__ = ["Job", "Parcel", "UnfitWorkerError", "check", "do", "note_of", "unpack"]

@@ -102,6 +102,3 @@ def unlike(here: Mapping[str, str], there: Mapping[str, str]) -> list[str]:
         else:
             said.append(f"{name} of {source} with other code than here")
     return said
-
-
-__all__ = ["Needs", "found", "needs_of", "unlike"]

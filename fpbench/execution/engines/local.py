@@ -294,6 +294,3 @@ class LokyEngine(Engine):
             max_workers=self._jobs, env=ONE_THREAD | _MEMORY | {MARK: self._server.mark},
             initializer=start_worker, initargs=(os.getpid(),),
         )  # fmt: skip
-
-
-__all__ = ["ENGINES", "Engine", "EngineError", "InlineEngine", "LokyEngine"]

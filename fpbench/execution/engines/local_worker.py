@@ -127,6 +127,3 @@ def tickets(parents: tuple[Any, ...], lacking: frozenset[str] = frozenset()) -> 
         else parent
         for parent in parents
     )
-
-
-__all__ = ["SMALL", "Lacking", "Order", "Packed", "carry_out", "tickets"]

@@ -156,6 +156,3 @@ def _one_thread() -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
-
-
-__all__ = ["Asked", "open_engine"]

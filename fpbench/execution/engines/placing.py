@@ -92,6 +92,3 @@ class Durations:
                 break
             number += 1
         return max(number, 1)
-
-
-__all__ = ["Durations", "Places"]

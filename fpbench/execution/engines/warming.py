@@ -34,6 +34,3 @@ def warm(modules: Iterable[str]) -> None:
     discover()
     for name in modules:
         importlib.import_module(name)
-
-
-__all__ = ["modules_of", "warm"]

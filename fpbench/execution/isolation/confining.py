@@ -91,6 +91,3 @@ def confine(parent: int) -> None:
     os.setuid(user.pw_uid)
     os.environ["HOME"] = user.pw_dir
     die_with_parent(parent)  # which a change of user undoes
-
-
-__all__ = ["USER", "confine", "is_private", "isolated_user", "public_environment", "secrets"]

@@ -165,16 +165,3 @@ def _devices_in_memory() -> set[int]:
             if kind.split()[0] in ("tmpfs", "ramfs"):
                 devices.add(os.makedev(*map(int, words.split()[2].split(":"))))
     return devices
-
-
-__all__ = [
-    "MARK",
-    "adopt_orphans",
-    "children",
-    "descendants",
-    "end_children",
-    "end_marked",
-    "exceeds",
-    "no_survivors",
-    "own_memory",
-]

@@ -294,6 +294,3 @@ def _how_it_ended(status: int, limits: Limits) -> str:
     if limits.memory_limit is not None and name in ("SIGABRT", "SIGSEGV", "SIGBUS"):
         said += "; libraries may end so when there is no memory: " + limits.on_memory
     return said
-
-
-__all__ = ["POSSIBLE", "ForkServer", "apart", "execute_alone", "runs_alone"]

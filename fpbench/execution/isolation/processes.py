@@ -109,17 +109,3 @@ def _exactly(channel: Heard, size: int) -> bytearray:
             raise EOFError
         content += piece
     return content
-
-
-__all__ = [
-    "MEMORY",
-    "NUMBER",
-    "ONE_THREAD",
-    "SIZE",
-    "WELL",
-    "Heard",
-    "die_with_parent",
-    "receive",
-    "send",
-    "start_worker",
-]

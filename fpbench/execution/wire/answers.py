@@ -350,5 +350,3 @@ CODECS: dict[str, _Codec] = {
     "audit": _Codec(_write_audit, _read_audit, lambda _: [_MOST_AUDITS] * 3),
 }
 """By action, every one of them."""
-
-__all__ = ["ROW", "most", "opened", "packed"]

@@ -230,6 +230,3 @@ def _read_texts(message: Message) -> list[str]:
         ]
     except UnicodeDecodeError:
         raise Unreadable("its answer has texts that are none") from None
-
-
-__all__ = ["read_split", "read_table", "write_split", "write_table"]

@@ -227,6 +227,3 @@ class Message:
         """Refuse arrays that nobody has taken."""
         if next(self._arrays, None) is not None:
             raise Unreadable("its answer has more arrays than it should")
-
-
-__all__ = ["MOST_HEADER", "Message", "Unreadable", "most_bytes", "pack", "unpack"]

@@ -46,6 +46,3 @@ def _pickled(value: Any) -> bytes:
 
     content: bytes = cloudpickle.dumps(value)
     return content
-
-
-__all__ = ["SEALED", "seal", "unseal"]

@@ -115,9 +115,3 @@ def read_guarantee(message: Message, name: str = "guarantee") -> Guarantee | Non
     if type(rho) not in (int, float, type(None)):
         raise Unreadable(f"the field {name!r} of its answer is no guarantee")
     return Guarantee(epsilon, delta, neighbours, rho)  # type: ignore[arg-type]  # which checks it
-
-
-__all__ = [
-    "read_constraint", "read_guarantee", "read_measures", "read_scalar", "write_constraint",
-    "write_guarantee", "write_measures", "write_scalar",
-]  # fmt: skip

@@ -376,5 +376,3 @@ MEASURING: dict[str, Callable[[Any, Any, Step], Any]] = {
 }
 """What fpbench makes of a component's answer, given what was handed: it is checked, and measured
 against the truth. It is done where the component is not, if that has a process of its own."""
-
-__all__ = ["ACTIONS", "HANDED", "MEASURING", "view_for"]

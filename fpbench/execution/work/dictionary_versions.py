@@ -73,6 +73,3 @@ def names_of(owner: Any) -> dict[str, Any]:
     if isinstance(names, MappingProxyType):
         (names,) = gc.get_referents(names)
     return names
-
-
-__all__ = ["KEPT", "Versions", "names_of"]

@@ -187,20 +187,3 @@ def failed(step: Step, error: BaseException) -> Failure:
     reason = ": ".join([str(step), *filter(None, words)])
     trace = shortened(traceback.format_exc())
     return Failure(shortened(reason), trace, isinstance(error, InputError))
-
-
-__all__ = [
-    "LostError",
-    "SpoiledError",
-    "StoppedError",
-    "attempt",
-    "check_unspoiled",
-    "component_of",
-    "execute",
-    "execute_in_worker",
-    "failed",
-    "handed",
-    "measured",
-    "told",
-    "watch",
-]

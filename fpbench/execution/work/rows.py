@@ -127,6 +127,3 @@ def _shown(name: Any) -> str:
     """A name, with what cannot be shown written out."""
     text = name if isinstance(name, str) else type(name).__name__
     return repr(text[:_LONGEST_SHOWN]) if text.isprintable() else ascii(text[:_LONGEST_SHOWN])
-
-
-__all__ = ["Words", "make_row"]

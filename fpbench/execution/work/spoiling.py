@@ -315,5 +315,3 @@ _ALIKE: dict[str, Callable[[Any, Any], bool]] = {
     # One that has ended is none that was left.
     "threads": lambda before, now: now <= before,
 }
-
-__all__ = ["Changes", "Watch"]

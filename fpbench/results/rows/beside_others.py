@@ -89,6 +89,3 @@ def _numbered(results: Results, kinds: Sequence[str]) -> NDArray[np.int64]:
     wanted = [_AT[kind] for kind in kinds]
     named = (tuple(labels[i] for i in wanted) for labels in results.combinations)
     return np.array([seen.setdefault(labels, len(seen)) for labels in named], np.int64)
-
-
-__all__ = ["compared"]

@@ -123,6 +123,3 @@ def _phrase(aspect: str, text: str) -> str:
     owner, _, word = aspect.rpartition(": ")
     said = f"{word} {text}" if text else f"{word} not stated"
     return f"{owner}: {said}" if owner else said
-
-
-__all__ = ["UNPROVEN", "aspects", "classes"]

@@ -242,6 +242,3 @@ class _Measures(Mapping[str, Interval]):
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
-
-
-__all__ = ["Tallies"]

@@ -200,6 +200,3 @@ def _reasons(
     for group in np.flatnonzero(~whole).tolist():
         found.setdefault(group, "not every setting has been run at this seed")
     return found
-
-
-__all__ = ["Pooled", "pooled"]

@@ -201,6 +201,3 @@ def everywhere(results: Results, keep: Sequence[str]) -> tuple[Results, list[str
     lacking = [" + ".join(filter(None, line)) for line in found if line not in whole]
     mine = np.array([line in whole for line in lines], np.bool_)
     return chosen(results, mine[results.combination]), lacking
-
-
-__all__ = ["Filter", "Mask", "chosen", "everywhere", "meant", "read_filter", "scopes", "using"]

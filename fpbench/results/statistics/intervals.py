@@ -226,15 +226,3 @@ def _drawn(rng: np.random.Generator, count: int, resamples: int) -> NDArray[np.f
     draws += count * np.arange(resamples)[:, None]
     times = np.bincount(draws.ravel(), minlength=resamples * count)
     return times.reshape(resamples, count).astype(np.float64)
-
-
-__all__ = [
-    "RESAMPLES",
-    "Interval",
-    "all_alike",
-    "bounds",
-    "greatest",
-    "interval",
-    "widest",
-    "wilson",
-]

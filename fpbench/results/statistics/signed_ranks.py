@@ -289,18 +289,3 @@ def enough_seeds(comparisons: int) -> int:
     Of n differences the least p-value is 2^(1 - n): that all have the same sign.
     """
     return 1 + math.ceil(math.log2(max(comparisons, 1) / ALPHA) + 1e-9)
-
-
-__all__ = [
-    "ALPHA",
-    "adjusted",
-    "contrary_notes",
-    "differing",
-    "enough_seeds",
-    "holm",
-    "neighbours",
-    "opposed",
-    "shared_ranks",
-    "signed_rank",
-    "too_few",
-]

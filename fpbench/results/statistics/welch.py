@@ -79,6 +79,3 @@ def _variances(samples: Sequence[Summary]) -> list[tuple[float, int]]:
     """What each sample adds to the variance of the mean of means, and its degrees of freedom."""
     n = len(samples)
     return [(s.deviation**2 / s.count / n**2, s.count - 1) for s in samples]
-
-
-__all__ = ["Difference", "Summary", "difference"]

@@ -12,7 +12,7 @@ import numpy as np
 from fpbench.components.names import ATTACK, AUDIT, Status
 from fpbench.matrix.asked_tables import Column, Summary
 from fpbench.results.leaderboard import AUDITED
-from fpbench.results.ranking import Interval, interval
+from fpbench.results.statistics.intervals import Interval, interval
 from fpbench.results.verdicts.evidence import Row, number
 
 SUMMARISED = (

@@ -77,6 +77,3 @@ def _standing(counts: dict[Outcome, int]) -> Standing:
     if Outcome.MATCHED in counts:
         return Standing.CONDITIONS
     return Standing.FAILS if Outcome.DEVIATES in counts else Standing.UNDECIDED
-
-
-__all__ = ["Judged", "Standing", "judged"]

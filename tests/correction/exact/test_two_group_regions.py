@@ -23,7 +23,7 @@ from fpbench import (
     ShareBounds,
     Together,
 )
-from fpbench.components.claims.conditions import Classes
+from fpbench.components.claims.counts import Classes
 from fpbench.correction.exact.two_group_regions import Region, regions
 
 TOLERANCES = (
