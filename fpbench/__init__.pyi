@@ -13,7 +13,7 @@ from .auditing.excessive_risk.measure import excessive_risk as excessive_risk
 from .auditing.excessive_risk.report import RiskReport as RiskReport
 from .auditing.individual_fairness.measure import SimilarityReport as SimilarityReport
 from .auditing.individual_fairness.measure import individual_fairness as individual_fairness
-from .base.decimals import as_written as as_written
+from .base.arrays import drop_last_bits as drop_last_bits
 from .base.errors import BudgetError as BudgetError
 from .base.errors import DataError as DataError
 from .base.errors import FpbenchError as FpbenchError
@@ -25,7 +25,7 @@ from .base.errors import PluginError as PluginError
 from .base.errors import RunLostError as RunLostError
 from .base.errors import StoreError as StoreError
 from .base.errors import nearest as nearest
-from .base.rounding import drop_last_bits as drop_last_bits
+from .base.text import as_written as as_written
 from .components.attack_kinds import Adversary as Adversary
 from .components.attack_kinds import Component as Component
 from .components.attack_kinds import Corrector as Corrector

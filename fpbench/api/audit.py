@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from fpbench.api.run import given_component
 from fpbench.base.errors import InputError
-from fpbench.base.validation import validated
+from fpbench.base.validation import validate
 from fpbench.components.auditor import Auditor, HistogramSource, Release, Subject
 from fpbench.components.catalog import discover
 from fpbench.components.claims.rates import Metric, RateConstraint
@@ -110,7 +110,7 @@ def audit(
         "mechanism": given_component("mechanism", mechanism),
         "policy": None if policy is None else given_component("policy", policy),
     }  # fmt: skip
-    auditor: Auditor = validated(cls, {name: _plain(v) for name, v in given.items()}, "audit")
+    auditor: Auditor = validate(cls, {name: _plain(v) for name, v in given.items()}, "audit")
     predictions, shown, features = _predicted(model, X, auditor.needs_rules, generator)
     curator = _curator(sensitive, neighbours, generator)
     n = len(predictions)

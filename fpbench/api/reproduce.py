@@ -10,7 +10,7 @@ from pathlib import Path
 from fpbench.api.run import default_directory, run
 from fpbench.api.run_on_disk import Run
 from fpbench.base.errors import InputError, nearest
-from fpbench.base.toml_files import parsed
+from fpbench.base.toml_files import read_toml
 from fpbench.execution.runner import Finished
 from fpbench.matrix.asked_tables import Summary
 from fpbench.matrix.matrix import Matrix, read
@@ -98,7 +98,7 @@ def find(
 
 def _has_quick(path: Path) -> bool:
     """Whether it has that profile; nothing is expanded to find out, for the whole may be large."""
-    profiles = parsed(path)[1].get("profile")
+    profiles = read_toml(path)[1].get("profile")
     return isinstance(profiles, dict) and "quick" in profiles
 
 

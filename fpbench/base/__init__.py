@@ -1,4 +1,4 @@
-"""Errors, validation, numbers as written, files read with care: no word of fairness or privacy.
+"""Errors, validation, numbers as text, guarded files: nothing about fairness or privacy.
 
 Imports nothing of fpbench.
 """

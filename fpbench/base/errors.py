@@ -1,4 +1,4 @@
-"""The exceptions of fpbench, and the one way to suggest the nearest valid name."""
+"""The exceptions of fpbench, and the suggestion of the nearest valid name."""
 
 from collections.abc import Iterable
 
@@ -8,11 +8,11 @@ class FpbenchError(Exception):
 
 
 class InputError(FpbenchError, ValueError):
-    """Something the user gave is wrong: the command line exits with 2."""
+    """Wrong input from the user: the command line exits with 2."""
 
 
 class MatrixError(InputError):
-    """A matrix file that cannot be read, or says something it may not say."""
+    """A matrix file that cannot be read, or has an invalid key or value."""
 
 
 class NameUnknownError(InputError):
@@ -24,19 +24,19 @@ class DataError(InputError):
 
 
 class StoreError(InputError):
-    """A run directory that cannot be used as asked."""
+    """A run directory that cannot be read, written or combined with another."""
 
 
 class RunLostError(FpbenchError):
-    """A run directory that was taken away while a run wrote to it: the command exits with 1."""
+    """A run directory that was removed while a run wrote to it: the command exits with 1."""
 
 
 class BudgetError(InputError):
-    """A private answer that would cost more than what is left of the budget."""
+    """A private answer that would cost more than the rest of the budget."""
 
 
 class HiddenError(FpbenchError, AttributeError):
-    """A component asked for something that it does not see."""
+    """A component that asks for a column it may not see."""
 
 
 class PluginError(FpbenchError):
@@ -44,16 +44,28 @@ class PluginError(FpbenchError):
 
 
 def nearest(name: str, valid: Iterable[str]) -> str:
-    """Say what `name` may have meant: the nearest of `valid`, or all of them."""
-    # difflib costs a few milliseconds, and only a mistake needs it.
+    """A hint for messages: the valid name nearest to `name`, or all valid names."""
+    # difflib takes a few milliseconds to import, and only a mistake needs it.
     from difflib import get_close_matches
 
     names = sorted(valid)
     close = get_close_matches(name, names, n=1, cutoff=0.5)
-    if not close:  # of another case, a name has few letters in common with itself
-        plain = {known.casefold(): known for known in names}
-        found = get_close_matches(name.casefold(), plain, n=1, cutoff=0.5)
-        close = [plain[word] for word in found]
+    if not close:  # in another case, few letters match
+        folded = {known.casefold(): known for known in names}
+        close = [folded[n] for n in get_close_matches(name.casefold(), folded, n=1, cutoff=0.5)]
     if close:
         return f"did you mean {close[0]!r}?"
     return f"valid: {', '.join(names)}" if names else "there is nothing to choose from"
+
+
+def check_choice(what: str, value: object, valid: Iterable[str]) -> None:
+    """Refuse a value that is none of the valid names.
+
+    Raises
+    ------
+    InputError
+        Names the nearest valid one.
+    """
+    names = tuple(valid)
+    if value not in names:
+        raise InputError(f"unknown {what} {value!r}; {nearest(str(value), names)}")

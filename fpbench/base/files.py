@@ -1,8 +1,8 @@
-"""The one way to open a file that a stranger may have made, and to write one beside it.
+"""Guarded reading and atomic writing of files in directories that a stranger may have made.
 
-A run directory may come from anybody. Its files are regular files of its own: a link may lead to
-any file of this user, a pipe makes whoever opens it wait, a device may do anything once it is
-opened. Nothing else in fpbench opens a file of a run directory by itself (`tests/test_files.py`).
+A run directory may come from anybody. Its files must be regular files of its own: a link may lead
+to any file of this user, a pipe blocks whoever opens it, a device may do anything once opened. No
+other module opens a file of a run directory by itself (`tests/base/test_files.py` holds this).
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from pathlib import Path
 from fpbench.base.errors import StoreError
 
 MATRIX_BYTES = 2**24
-"""Bytes of a matrix: one that lists a million seeds has fewer."""
+"""Greatest size of a matrix in bytes; one that lists a million seeds is smaller."""
 STORE_BYTES = 2**34
-"""Bytes of a store or of its log: a million cells of 24 measures take a fortieth."""
+"""Greatest size of a store or its log in bytes; a million cells of 24 measures take 1/40."""
 MATRIX_NAMES = ("matrix.toml", "matrix.json")
-"""What a run directory calls its copy of the matrix."""
+"""Names of the copy of the matrix in a run directory."""
 
-# Not to follow a link, not to wait for a pipe, and bytes as they are (Windows).
+# Follow no link, do not wait for a pipe, and translate no bytes (Windows).
 _GUARDED = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _KINDS = (
     (stat.S_ISLNK, "it is a link; a run directory holds its own files"),
@@ -34,19 +34,18 @@ _KINDS = (
 
 
 def open_file(file: Path, *, most: int, flags: int = os.O_RDONLY, named: bool = False) -> int:
-    """Open a regular file that has no other name; gives its descriptor.
+    """The descriptor of an opened regular file that has no other name (hard link).
 
     Parameters
     ----------
     file
         The file.
     most
-        How many bytes it may have.
+        Greatest size in bytes.
     flags
         To read, to write, and whether to create it, as `os.open` takes them.
     named
-        Whether the user named this very file: a link is followed then, and hard links do not
-        matter.
+        Whether the user named this very file: then links are followed and hard links allowed.
 
     Raises
     ------
@@ -68,7 +67,7 @@ def open_file(file: Path, *, most: int, flags: int = os.O_RDONLY, named: bool = 
 
 
 def check_file(file: Path, *, most: int, named: bool = False) -> None:
-    """Refuse what `open_file` refuses, without opening it.
+    """Refuse what `open_file` refuses, without opening the file.
 
     Raises
     ------
@@ -91,7 +90,7 @@ def _check(status: os.stat_result, file: Path, most: int, named: bool) -> None:
 
 
 def read_file(file: Path, *, most: int, named: bool = False) -> bytes:
-    """The content of a file; see `open_file`.
+    """The content of a file that `open_file` opens.
 
     Raises
     ------
@@ -100,7 +99,7 @@ def read_file(file: Path, *, most: int, named: bool = False) -> bytes:
     """
     with os.fdopen(open_file(file, most=most, named=named), "rb") as stream:
         content = stream.read(most + 1)
-    if len(content) > most:  # it has grown, or does not say how long it is
+    if len(content) > most:  # it has grown, or its status does not tell its size
         raise OSError(errno.EFBIG, f"it is larger than {most // 2**20:,} MiB", str(file))
     return content
 
@@ -138,7 +137,7 @@ def write_file(file: Path, content: str | bytes) -> None:
 
 
 def identify(file: Path) -> tuple[int, int] | None:
-    """What tells a file from another that takes its name later; None if it is not there."""
+    """Device and inode, which identify a file even if it is replaced; None if it is missing."""
     try:
         status = os.stat(file, follow_symlinks=False)
     except OSError:

@@ -1,7 +1,7 @@
-"""TOML files that a stranger may have written: read with bounds, or refused with one clear error.
+"""TOML that a stranger may have written: parsed within limits, or refused with one clear error.
 
-The parser of Python takes memory that grows with the square of the parts of a dotted key, and
-nested values stop whatever walks them; a file that says something sensible comes near neither.
+Python's parser takes memory quadratic in the parts of a dotted key, and deeply nested values
+exhaust the stack of recursive code; no sensible file comes near these limits.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from fpbench.base.errors import MatrixError
 from fpbench.base.files import MATRIX_BYTES, read_file
 
 DEEPEST = 24
-"""Tables and lists within each other: sweeps of components that hold components need six."""
+"""Greatest nesting of tables and lists; sweeps of components that hold components need six."""
 
 _MOST_PARTS = 200
-"""Of a key; depth is looked at once the file has been parsed."""
-# Possessive, and never in vain: every letter is looked at once, whatever the text is.
+"""Greatest number of parts of a dotted key; depth is checked after parsing."""
+# Possessive quantifiers: no backtracking, every letter is matched once.
 _TOKEN = re.compile(
     r"""
     (?P<part>  [\w-]++ | "(?!"") (?:[^"\\\n]|\\.?)*+ "? | '(?!'') [^'\n]*+ '? )
@@ -35,47 +35,46 @@ _TOKEN = re.compile(
 )
 
 
-def parsed(path: Path) -> tuple[str, dict[str, Any]]:
-    """The text of a TOML file that the user named, and what it says.
+def read_toml(path: Path) -> tuple[str, dict[str, Any]]:
+    """The text of a TOML file that the user named, and its data.
 
     Raises
     ------
     MatrixError
-        If it cannot be read, is no TOML, or is larger or deeper than anything sensible.
+        If the file cannot be read, is no TOML, or is larger or deeper than anything sensible.
     """
     try:
         content = read_file(path, most=MATRIX_BYTES, named=True)
     except OSError as error:
         raise MatrixError(f"{path}: cannot be read: {error.strerror or error}") from error
-    return parse(content, str(path))
+    return parse_toml(content, str(path))
 
 
-def parse(content: bytes, name: str) -> tuple[str, dict[str, Any]]:
-    """The text of TOML, and what it says; the name is for messages.
+def parse_toml(content: bytes, name: str) -> tuple[str, dict[str, Any]]:
+    """The text of a TOML document, and its data; the name is for messages.
 
     Raises
     ------
     MatrixError
-        If it is no TOML, or is deeper than anything sensible.
+        If the content is no TOML, or is deeper than anything sensible.
     """
     try:
         text = content.decode("utf-8-sig").replace("\r\n", "\n")
         if _longest_key(text) > _MOST_PARTS:
             raise MatrixError(f"{name}: a key has more than {_MOST_PARTS} parts")
         data = tomllib.loads(text)
+    except MatrixError:
+        raise
     except RecursionError as error:
         raise MatrixError(f"{name}: not valid TOML: nested too deeply") from error
-    # Besides TOMLDecodeError: numbers of too many digits, other encodings.
-    except ValueError as error:
-        if isinstance(error, MatrixError):
-            raise
+    except ValueError as error:  # TOMLDecodeError, numbers of too many digits, other encodings
         raise MatrixError(f"{name}: not valid TOML: {error}") from error
     check_depth(data, name)
     return text, data
 
 
 def _longest_key(text: str) -> int:
-    """How many parts the longest dotted key has, or more."""
+    """An upper bound on the number of parts of the longest dotted key."""
     if text.count(".") < _MOST_PARTS:
         return 0
     longest = parts = 0
@@ -98,16 +97,17 @@ def check_depth(data: Any, where: str) -> None:
     Raises
     ------
     MatrixError
-        If it is; also if it holds itself.
+        If it is; also if it contains itself.
     """
     level: list[Any] = [data]
     for _ in range(DEEPEST):
-        level = [inner for value in level for inner in _inside(value)]
+        level = [child for value in level for child in _children(value)]
         if not level:
             return
     raise MatrixError(f"{where}: is nested more than {DEEPEST} deep")
 
 
-def _inside(value: Any) -> Iterable[Any]:
-    inner = value.values() if isinstance(value, dict) else value
-    return inner if isinstance(value, dict | list | tuple) else ()
+def _children(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list | tuple) else ()

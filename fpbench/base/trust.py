@@ -1,10 +1,10 @@
-"""Whose code may run: what the user allows, in this process and in the workers that it starts.
+"""Which code may be imported, in this process and in the workers that it starts.
 
-A matrix is data, and may come from a stranger. Code comes from what is installed: from plugins,
-unless the user forbids them, and from distributions that build on scikit-learn, whose classifiers a
-matrix may name by import path. What counts is the file that would be imported, not its name: a
-folder beside the matrix may have any name. What the user says is kept in environment variables,
-which workers inherit; a matrix cannot set them.
+A matrix is data, and may come from a stranger. Code comes from installed distributions only: from
+plugins, unless the user forbids them, and from distributions that build on scikit-learn, whose
+classifiers a matrix may name by import path. What counts is the file that would be imported, not
+the module's name: a folder beside the matrix may have any name. The user's choices are environment
+variables, which workers inherit and a matrix cannot set.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from importlib.metadata import Distribution, EntryPoint
 
 NO_THIRD_PARTY = "FPBENCH_NO_THIRD_PARTY"
-"""Environment variable: 1 if only built-in components are to be loaded."""
+"""Environment variable: 1 to load built-in components only."""
 IMPORTS = "FPBENCH_IMPORTS"
-"""Environment variable: packages, joined by commas, that a matrix may name besides."""
+"""Environment variable: further packages, joined by commas, that a matrix may name."""
 
 _SKLEARN = "scikit-learn"
 _PLUGINS = "fpbench"
@@ -35,7 +35,7 @@ _PLUGINS = "fpbench"
 
 
 def forbid_third_party() -> None:
-    """From now on, load built-in components only: for this process, and those it starts."""
+    """Load built-in components only, in this process and those it starts."""
     os.environ[NO_THIRD_PARTY] = "1"
 
 
@@ -44,13 +44,13 @@ def third_party_allowed() -> bool:
     return os.environ.get(NO_THIRD_PARTY, "") in ("", "0")
 
 
-def why_not(module: str) -> str | None:
-    """Why a module that a matrix names is not imported; None if it may be.
+def why_not_importable(module: str) -> str | None:
+    """Why a module that a matrix names may not be imported; None if it may.
 
     It may if every file that would run came with an accepted distribution: scikit-learn, one that
-    requires scikit-learn (be it in an extra), or a plugin. It may, too, if it belongs to a package
-    that the user names in `FPBENCH_IMPORTS`. Nothing is imported to find out. What a package does
-    when it is imported may change where its modules are looked for: ask about them again then.
+    requires scikit-learn (be it in an extra), or a plugin; or if it belongs to a package that the
+    user names in `FPBENCH_IMPORTS`. Nothing is imported to find out. Importing a package may change
+    where its modules are found: call this again for each of them.
     """
     package = module.partition(".")[0]
     if package in sys.stdlib_module_names:
@@ -65,16 +65,16 @@ def why_not(module: str) -> str | None:
         hint = ""
     else:
         return "without third parties, only classes of scikit-learn may be named"
-    refusals = (_refusal(part, package, hint) for part in _parts(module))
+    refusals = (_refusal(part, package, hint) for part in _imported_modules(module))
     return next(filter(None, refusals), None)
 
 
-def _refusal(part: _Part, package: str, hint: str) -> str | None:
+def _refusal(part: _ImportedModule, package: str, hint: str) -> str | None:
     if not part.exists:
         return f"there is no module {part.name!r}; is it installed?"
     if part.runs_nothing:
         return None
-    if any(dist.brought(part) for dist in _accepted(_places(), package == "sklearn")):
+    if any(dist.includes(part) for dist in _accepted(_install_folders(), package == "sklearn")):
         return None
     source = _SKLEARN if package == "sklearn" else f"{_SKLEARN}, what requires it, or a plugin"
     named = f"module {part.name!r} ({part.file or 'no file'})"
@@ -82,29 +82,30 @@ def _refusal(part: _Part, package: str, hint: str) -> str | None:
 
 
 def installed_entry_points(group: str) -> list[EntryPoint]:
-    """Entry points of what is installed; a folder beside the matrix is not."""
-    seen: dict[str, Distribution] = {}
-    for dist in _distributions(_places()):
-        seen.setdefault(normal(dist.name or ""), dist)  # of two copies, imports find the first
-    return [point for dist in seen.values() for point in dist.entry_points if point.group == group]
+    """Entry points of installed distributions, not of a folder beside the matrix."""
+    installed: dict[str, Distribution] = {}
+    for dist in _distributions(_install_folders()):
+        installed.setdefault(normalize_name(dist.name or ""), dist)  # imports find the first copy
+    points = [point for dist in installed.values() for point in dist.entry_points]
+    return [point for point in points if point.group == group]
 
 
 @dataclass(frozen=True)
-class _Part:
-    """A module that an import would run: the one that is wanted, or a package around it."""
+class _ImportedModule:
+    """A module that an import would run: the one named, or a package around it."""
 
     name: str
     exists: bool
     file: str | None = None
-    """Where its code lies; None if that is not known."""
+    """Path of its code; None if unknown."""
     runs_nothing: bool = False
-    """Whether it is a folder without code (a namespace package)."""
+    """Whether it is a namespace package, which has no code."""
     finder: str | None = None
-    """The file of the code that found it."""
+    """File of the import finder that locates it."""
 
 
-def _parts(module: str) -> Iterator[_Part]:
-    """The packages around a module, outermost first, and the module."""
+def _imported_modules(module: str) -> Iterator[_ImportedModule]:
+    """The packages around a module, outermost first, then the module."""
     names = module.split(".")
     path: Iterable[str] | None = None
     for i in range(len(names)):
@@ -113,16 +114,16 @@ def _parts(module: str) -> Iterator[_Part]:
         spec, finder = _find(name, path) if i == 0 or path is not None else (None, None)
         spec = getattr(loaded, "__spec__", None) or spec
         if spec is None:
-            yield _Part(name, exists=False)
+            yield _ImportedModule(name, exists=False)
             return
         file = os.path.abspath(spec.origin) if spec.origin and spec.has_location else None
         bare = spec.origin is None and spec.submodule_search_locations is not None
-        yield _Part(name, True, file, bare, finder)
+        yield _ImportedModule(name, True, file, bare, finder)
         path = getattr(loaded, "__path__", None) if loaded else spec.submodule_search_locations
 
 
 def _find(name: str, path: Iterable[str] | None) -> tuple[ModuleSpec | None, str | None]:
-    """As an import finds a module, without importing the packages around it."""
+    """The spec of a module as an import finds it, and its finder's file; imports no package."""
     for finder in sys.meta_path:
         find: Any = getattr(finder, "find_spec", None)
         spec = find(name, path, None) if find else None
@@ -132,79 +133,78 @@ def _find(name: str, path: Iterable[str] | None) -> tuple[ModuleSpec | None, str
     return None, None
 
 
-# What is installed
-
-
-def _places() -> tuple[str, ...]:
-    """Where installed distributions lie: the import path without what merely lies about.
+def _install_folders() -> tuple[str, ...]:
+    """Folders of installed distributions: the import path without the current or script folder.
 
     Python puts the current folder, or that of a script, before all others. A matrix may lie there,
-    and beside it a folder that looks like an installed distribution. The same folder a second time,
-    or as one of Python's own for what is installed, is there because somebody installed something.
+    and beside it a folder that looks like an installed distribution. If the same folder is on the
+    path a second time, or is a site-packages folder, somebody installed something there.
     """
     import site
 
-    own = {os.path.realpath(p) for p in (*site.getsitepackages(), site.getusersitepackages())}
-    about = _folders_about() - own
-    kept = []
+    site_packages = {
+        os.path.realpath(p) for p in (*site.getsitepackages(), site.getusersitepackages())
+    }
+    excluded = _script_folders() - site_packages
+    folders = []
     for entry in sys.path:
         folder = os.path.realpath(entry) if entry not in ("", os.curdir) else None
-        if folder in about:
-            about.discard(folder)
+        if folder in excluded:
+            excluded.discard(folder)
         elif folder is not None:
-            kept.append(entry)
-    return tuple(kept)
+            folders.append(entry)
+    return tuple(folders)
 
 
-def _folders_about() -> set[str | None]:
-    """The current folder, and that of the script that runs."""
+def _script_folders() -> set[str | None]:
+    """The current folder, and the folder of the running script."""
     main = getattr(sys.modules.get("__main__"), "__file__", None)
     try:
-        here = os.path.realpath(os.curdir)
+        current = os.path.realpath(os.curdir)
     except FileNotFoundError:  # it was deleted
-        here = None
-    return {here, os.path.dirname(os.path.realpath(main)) if main else here} - {None}
+        current = None
+    return {current, os.path.dirname(os.path.realpath(main)) if main else current} - {None}
 
 
 def _distributions(places: tuple[str, ...], name: str | None = None) -> Iterable[Distribution]:
-    """All, or those of a name."""
+    """All distributions, or those of a name."""
     from importlib import metadata
 
     return metadata.distributions(path=list(places), name=name)
 
 
 @cache
-def _accepted(places: tuple[str, ...], sklearn_only: bool) -> list[_Brought]:
-    """What scikit-learn brought; and what those brought that require it, and plugins."""
-    if sklearn_only:  # most often asked for, and reading about all others takes long
-        return [_Brought.of(dist) for dist in _distributions(places, _SKLEARN)]
-    return [_Brought.of(dist) for dist in _distributions(places) if _is_trusted(dist)]
+def _accepted(places: tuple[str, ...], sklearn_only: bool) -> list[_InstalledFiles]:
+    """Files of scikit-learn, of distributions that require it, and of plugins."""
+    if sklearn_only:  # the most frequent case, and reading all others takes long
+        return [_InstalledFiles.of(dist) for dist in _distributions(places, _SKLEARN)]
+    return [_InstalledFiles.of(dist) for dist in _distributions(places) if _is_trusted(dist)]
 
 
 def _is_trusted(dist: Distribution) -> bool:
     required = (re.match(r"[\w.-]*", line) for line in dist.requires or ())
     plugin = any(point.group == _PLUGINS for point in dist.entry_points)
     names = [dist.name or "", *(match.group() for match in required if match)]
-    return plugin or _SKLEARN in map(normal, names)
+    return plugin or _SKLEARN in map(normalize_name, names)
 
 
 @dataclass(frozen=True)
-class _Brought:
-    """What a distribution can have imported."""
+class _InstalledFiles:
+    """The modules that a distribution installed."""
 
     packages: frozenset[str]
-    """Names of modules and packages at the top, as far as they are known."""
+    """Names of top-level modules and packages, as far as known."""
     places: tuple[str, ...]
-    """The folder that it is installed in, as the import path has it, and without links."""
+    """The folder it is installed in, as the import path has it, and with links resolved."""
     files: frozenset[str] | None
-    """Relative to that folder; None if it does not say which files are its own."""
+    """Its files, relative to that folder; None if its metadata do not list them."""
     source: str | None
-    """The folder of its source, if it is installed to be edited."""
+    """The folder of its source, if it is an editable install."""
     linked: tuple[str, ...]
-    """Folders there that it put on the import path."""
+    """Folders of its source that it put on the import path."""
 
     @classmethod
-    def of(cls, dist: Distribution) -> _Brought:
+    def of(cls, dist: Distribution) -> _InstalledFiles:
         listed = None if dist.files is None else [str(file) for file in dist.files]
         names = {file.partition(os.sep)[0].partition(".")[0] for file in listed or ()}
         names |= set((dist.read_text("top_level.txt") or "").split())
@@ -216,23 +216,23 @@ class _Brought:
             places=tuple({place, os.path.realpath(place)}),
             files=None if listed is None else frozenset(map(os.path.normpath, listed)),
             source=source,
-            linked=tuple(folder for link in links for folder in _folders(Path(place, link))),
+            linked=tuple(folder for link in links for folder in _linked_folders(Path(place, link))),
         )
 
-    def brought(self, part: _Part) -> bool:
-        """Whether it installed the file of a module, or links to it in its source."""
+    def includes(self, part: _ImportedModule) -> bool:
+        """Whether the distribution installed a module's file, or links to it in its source."""
         if part.file is None:
             return False
         real = os.path.realpath(part.file)
         if self.files is None:
             named = part.name.partition(".")[0] in self.packages
-            return named and any(_lies(real, part.name, place) for place in self.places)
+            return named and any(_is_module_file(real, part.name, place) for place in self.places)
         if self._installed(part.file) or self._installed(real):
             return True
         if self.source is None or not Path(real).is_relative_to(self.source):
             return False
         finds = part.finder is not None and self._installed(part.finder)
-        return finds or any(_lies(real, part.name, folder) for folder in self.linked)
+        return finds or any(_is_module_file(real, part.name, folder) for folder in self.linked)
 
     def _installed(self, file: str) -> bool:
         return self.files is not None and any(
@@ -241,8 +241,8 @@ class _Brought:
         )
 
 
-def _lies(file: str, module: str, folder: str) -> bool:
-    """Whether a file is where a folder of the import path has a module of that name."""
+def _is_module_file(file: str, module: str, folder: str) -> bool:
+    """Whether a file is the module of that name in a folder of the import path."""
     if not Path(file).is_relative_to(folder):
         return False
     *parents, last = Path(file).relative_to(folder).parts
@@ -251,17 +251,17 @@ def _lies(file: str, module: str, folder: str) -> bool:
 
 
 def _editable_source(dist: Distribution) -> str | None:
-    """Where the source of a distribution lies that is installed to be edited (PEP 610)."""
+    """The source folder of an editable install (PEP 610); None of any other."""
     try:
-        said = json.loads(dist.read_text("direct_url.json") or "{}")
-        if said.get("dir_info", {}).get("editable") is not True:
+        origin = json.loads(dist.read_text("direct_url.json") or "{}")
+        if origin.get("dir_info", {}).get("editable") is not True:
             return None
-        return os.path.realpath(unquote(urlparse(said["url"]).path))
+        return os.path.realpath(unquote(urlparse(origin["url"]).path))
     except (ValueError, KeyError, AttributeError, TypeError):
         return None
 
 
-def _folders(link: Path) -> Iterator[str]:
+def _linked_folders(link: Path) -> Iterator[str]:
     """The folders that a .pth file puts on the import path."""
     try:
         lines = link.read_text().splitlines()
@@ -272,6 +272,6 @@ def _folders(link: Path) -> Iterator[str]:
             yield os.path.realpath(link.parent / line.strip())
 
 
-def normal(name: str) -> str:
-    """The name of a distribution as PyPI compares it."""
+def normalize_name(name: str) -> str:
+    """The name of a distribution in the normal form of PyPI."""
     return re.sub(r"[-_.]+", "-", name).lower()

@@ -1,4 +1,4 @@
-"""Data checked against a pydantic model, with one clear error about the first thing wrong."""
+"""Validation by pydantic models, with one clear error about the first thing wrong."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 from fpbench.base.errors import MatrixError, nearest
 
 
-def validated(
+def validate(
     model: type[BaseModel], data: dict[str, Any], where: str, also: Iterable[str] = ()
 ) -> Any:
     """An instance of a pydantic model, or one clear error about the first thing wrong.
@@ -18,13 +18,13 @@ def validated(
     Parameters
     ----------
     model
-        What the data must be.
+        The model of the data.
     data
         Keys and values, as a user wrote them.
     where
-        Where they stand, for the message.
+        File and table that they stand in, for the message.
     also
-        Keys that are valid beside those of the model, for the message.
+        Further valid keys, for the message.
 
     Raises
     ------
@@ -36,7 +36,7 @@ def validated(
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
     key, tags = _key(first["loc"], data, missing=first["type"] == "missing")
-    said, message, hint = first["input"], first["msg"].removeprefix("Value error, "), ""
+    value, message, hint = first["input"], first["msg"].removeprefix("Value error, "), ""
     match first["type"]:
         case "extra_forbidden":
             valid = nearest(key.rpartition(".")[2], _keys(model, key, tags, also))
@@ -50,20 +50,20 @@ def validated(
             raise MatrixError(f"{where}: {key}: unknown use {use!r}; {nearest(use, uses)}")
         case "model_attributes_type":
             message = "must be a table"
-        case "literal_error" if isinstance(said, str):
-            hint = "; " + nearest(said, _literals(first["ctx"]["expected"]))
-    unlike = "" if isinstance(said, dict | BaseModel) else f", not {said!r}"
-    # A default that was not written, or the whole, may be what is wrong.
+        case "literal_error" if isinstance(value, str):
+            hint = "; " + nearest(value, _literals(first["ctx"]["expected"]))
+    actual = "" if isinstance(value, dict | BaseModel) else f", not {value!r}"
+    # There is no key if a default is wrong, or the table as a whole.
     place = ": ".join(filter(None, (where, key or ".".join(tags))))
-    raise MatrixError(f"{place}: {message[:1].lower()}{message[1:]}{unlike}{hint}")
+    raise MatrixError(f"{place}: {message[:1].lower()}{message[1:]}{actual}{hint}")
 
 
 def _key(path: tuple[int | str, ...], data: Any, *, missing: bool) -> tuple[str, list[str]]:
-    """The key that a path of pydantic's leads to, and the types of unions that it names."""
+    """The dotted key of an error location of pydantic, and the union members it names."""
     key, tags = [], []
     for part in path:
-        place = isinstance(part, int) and isinstance(data, list | tuple) and part < len(data)
-        if place or (isinstance(data, dict) and part in data):
+        index = isinstance(part, int) and isinstance(data, list | tuple) and part < len(data)
+        if index or (isinstance(data, dict) and part in data):
             data = data[part]
             key.append(str(part))
         else:
@@ -72,17 +72,19 @@ def _key(path: tuple[int | str, ...], data: Any, *, missing: bool) -> tuple[str,
 
 
 def _keys(model: type[BaseModel], key: str, tags: list[str], also: Iterable[str]) -> list[str]:
-    """The keys that are valid where an unknown one stands."""
+    """The valid keys of the table that holds an unknown key."""
     outer, _, inner = key.partition(".")
     if not (inner and outer in model.model_fields):
         return [*model.model_fields, *also]
     models = {m: m.model_fields.get("use") for m in _models(model.model_fields[outer].annotation)}
-    told = (m for m, use in models.items() if use is None or {*get_args(use.annotation)} & {*tags})
-    return [name for m in told for name in m.model_fields]
+    chosen = [
+        m for m, use in models.items() if use is None or {*get_args(use.annotation)} & {*tags}
+    ]
+    return [name for m in chosen for name in m.model_fields]
 
 
 def _models(annotation: Any) -> Iterator[type[BaseModel]]:
-    """The models that a value may be, or hold."""
+    """The models in an annotation, at any depth."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for inner in get_args(annotation):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pluggy
 
 from fpbench.base.errors import InputError, NameUnknownError, PluginError, nearest
-from fpbench.base.trust import installed_entry_points, normal, third_party_allowed
+from fpbench.base.trust import installed_entry_points, normalize_name, third_party_allowed
 from fpbench.components import hooks as hookspecs
 from fpbench.components.hooks import Lazy, Registered
 from fpbench.components.names import KINDS
@@ -190,7 +190,8 @@ def discover_in(path: Path) -> tuple[Catalog, Source]:
     installed = [
         (point, said)
         for point in installed_entry_points(GROUP)
-        if normal((said := _source(point)).distribution) != normal(source.distribution)
+        if normalize_name((said := _source(point)).distribution)
+        != normalize_name(source.distribution)
         and point.module not in modules
     ]
     own = [(_entry_point(name, value), source) for name, value in values.items()]

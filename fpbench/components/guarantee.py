@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
-from fpbench.base.decimals import as_written
 from fpbench.base.errors import InputError, nearest
+from fpbench.base.text import as_written
 from fpbench.components.epsilons import check_epsilon, plain_number
 
 Neighbours: TypeAlias = Literal["attribute", "add-remove"]

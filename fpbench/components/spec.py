@@ -14,7 +14,7 @@ from types import MappingProxyType, ModuleType, UnionType
 from typing import Any, Union, get_args, get_origin
 
 from fpbench.base.errors import MatrixError
-from fpbench.base.validation import validated
+from fpbench.base.validation import validate
 from fpbench.components.attack_kinds import Component
 from fpbench.components.bases import BASES
 from fpbench.components.catalog import Catalog
@@ -85,7 +85,7 @@ def specify(
             raise MatrixError(
                 f'{where}: takes {article} {slot_kind}: {named} with {name} = {{ use = "NAME" }}'
             )
-    component = validated(cls, {**plain, **held}, where, ("use", "label"))
+    component = validate(cls, {**plain, **held}, where, ("use", "label"))
     slotted = set(slot_kinds(cls))
     dumped = component.model_dump(mode="json", exclude=slotted)
     chosen = component.model_dump(mode="json", exclude=slotted, exclude_defaults=True)

@@ -18,7 +18,7 @@ import numpy as np
 
 from fpbench.base.errors import InputError, MatrixError, StoreError
 from fpbench.base.files import MATRIX_NAMES, read_matrix
-from fpbench.base.toml_files import parse
+from fpbench.base.toml_files import parse_toml
 from fpbench.components.catalog import discover
 from fpbench.components.measures import COMPUTED, MEASURED, ModelMeasures, misplaced
 from fpbench.components.names import FIXED, KINDS, Status
@@ -201,7 +201,7 @@ def matrix_of(store: Store, max_cells: int = MAX_CELLS) -> Matrix:
     if found is None:
         raise StoreError(f"{store.directory}: holds no matrix ({' or '.join(MATRIX_NAMES)})")
     file, content = found
-    said = _mapping(file, content) if file.suffix == ".json" else parse(content, str(file))[1]
+    said = _mapping(file, content) if file.suffix == ".json" else parse_toml(content, str(file))[1]
     plain = read(said, max_cells=max_cells, origin=str(file))
     for profile in (None, *plain.profiles):
         matrix = _read(said, profile, max_cells)

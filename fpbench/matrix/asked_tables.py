@@ -12,7 +12,7 @@ from typing import Annotated, Any, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from fpbench.base.errors import nearest
-from fpbench.base.validation import validated
+from fpbench.base.validation import validate
 from fpbench.components.names import KINDS
 from fpbench.matrix.statement import Scalar, Text
 
@@ -76,6 +76,6 @@ def parse(tables: Iterable[Mapping[str, Any]], origin: str) -> tuple[Summary, ..
         valid name.
     """
     return tuple(
-        validated(Summary, dict(table), f"{origin}: [[summary]] no. {number}")
+        validate(Summary, dict(table), f"{origin}: [[summary]] no. {number}")
         for number, table in enumerate(tables, 1)
     )

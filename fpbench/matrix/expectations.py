@@ -11,7 +11,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, model_validator
 
 from fpbench.base.errors import MatrixError, nearest
-from fpbench.base.validation import validated
+from fpbench.base.validation import validate
 from fpbench.matrix.statement import (
     Expectation,
     Number,
@@ -280,5 +280,5 @@ def parse(tables: Iterable[Mapping[str, Any]], origin: str) -> tuple[Expectation
             raise MatrixError(f'{where}: needs check = "NAME"; {nearest("", CHECKS)}')
         if check not in CHECKS:
             raise MatrixError(f"{where}: unknown check {check!r}; {nearest(check, CHECKS)}")
-        found.append(validated(CHECKS[check], dict(table), f"{where} ({check})"))
+        found.append(validate(CHECKS[check], dict(table), f"{where} ({check})"))
     return tuple(found)

@@ -12,8 +12,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from fpbench.base.errors import MatrixError, nearest
-from fpbench.base.toml_files import check_depth, parsed
-from fpbench.base.validation import validated
+from fpbench.base.toml_files import check_depth, read_toml
+from fpbench.base.validation import validate
 from fpbench.components.names import KINDS
 from fpbench.matrix import asked_tables as summaries
 from fpbench.matrix.asked_tables import Summary
@@ -179,7 +179,7 @@ def read(
         text = json.dumps(source, default=str, indent=2)
         return _matrix(dict(source), origin, text, "matrix.json", profile, seeds, max_cells)
     path = Path(source)
-    text, said = parsed(path)
+    text, said = read_toml(path)
     return _matrix(said, str(path), text, "matrix.toml", profile, seeds, max_cells)
 
 
@@ -214,7 +214,7 @@ def _matrix(
     # Whole keys are replaced, none is merged.
     said = {**data, **profiles.get(profile or "", {})}
     said.pop("profile", None)
-    file: Any = validated(_File, said if seeds is None else {**said, "seeds": seeds}, origin)
+    file: Any = validate(_File, said if seeds is None else {**said, "seeds": seeds}, origin)
     shares = file.split
     if shares.total > 1 + 1e-9:
         parts = "train and attack" if shares.test == "original" else "train, test and attack"

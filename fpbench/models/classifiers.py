@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench.base.errors import InputError, nearest
-from fpbench.base.trust import why_not
+from fpbench.base.trust import why_not_importable
 
 _LARGEST_SEED = 2**31 - 1
 
@@ -249,7 +249,7 @@ def _imported(path: str) -> Any:
 
 def _import(path: str, module: str) -> ModuleType:
     """A module that an import path leads to, if it may be imported."""
-    if reason := why_not(module):
+    if reason := why_not_importable(module):
         raise InputError(f"{path} is refused: {reason}")
     try:
         return importlib.import_module(module)

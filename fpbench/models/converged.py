@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn import linear_model
 
-from fpbench.base.rounding import drop_last_bits
+from fpbench.base.arrays import drop_last_bits
 
 
 class LogisticRegression(linear_model.LogisticRegression):  # type: ignore[misc]

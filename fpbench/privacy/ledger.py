@@ -8,8 +8,8 @@ from fractions import Fraction
 from os import PathLike
 from typing import NamedTuple, get_args
 
-from fpbench.base.decimals import as_written
 from fpbench.base.errors import BudgetError, InputError, nearest
+from fpbench.base.text import as_written
 from fpbench.components.epsilons import check_epsilon, plain_number
 from fpbench.components.guarantee import Guarantee, Neighbours
 from fpbench.privacy.accounting import epsilon_to_rho, rho_to_epsilon

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, Protocol, TypeAlias
 
-from fpbench.base.decimals import as_written
 from fpbench.base.errors import InputError
+from fpbench.base.text import as_written
 from fpbench.components.guarantee import Guarantee
 
 Accounting: TypeAlias = Literal["basic", "zcdp"]

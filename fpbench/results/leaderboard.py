@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from fpbench.base.decimals import short
+from fpbench.base.text import format_number
 from fpbench.matrix.ordering import least_first
 from fpbench.results.sheet import Column, Sheet, html
 
@@ -224,10 +224,10 @@ def _body(board: Leaderboard, names: Sequence[str], counts: Sequence[str]) -> di
     body = {}
     for name in names:
         found = [line.measures.get(name) for line in board.lines]
-        body[headings(name)] = [short(value.mean) if value else "-" for value in found]
+        body[headings(name)] = [format_number(value.mean) if value else "-" for value in found]
     if names:
         last = [line.measures.get(names[-1]) for line in board.lines]
-        body["sd"] = [short(value.deviation) if value else "-" for value in last]
+        body["sd"] = [format_number(value.deviation) if value else "-" for value in last]
         body["95 %"] = [_spread(value) for value in last]
     if any(line.p_above is not None and line.p_above < 1 for line in board.lines):
         body[_P_VALUE] = [p_value(line.p_above) for line in board.lines]
@@ -282,7 +282,7 @@ def p_value(value: float | None) -> str:
 def _spread(value: Interval | None) -> str:
     if value is None or value.low is None or value.high is None:
         return "-"
-    return f"{short(value.low)} to {short(value.high)}"
+    return f"{format_number(value.low)} to {format_number(value.high)}"
 
 
 def _about(board: Leaderboard, kinds: Sequence[str], seeds: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fpbench.base.decimals import short
+from fpbench.base.text import format_number
 from fpbench.components.measures import GUARANTEE, NO_GUARANTEE
 from fpbench.results.leaderboard import headings, more_lines, p_value
 from fpbench.results.sheet import Column, Sheet
@@ -75,7 +75,7 @@ def grid_sheet(board: Leaderboard) -> Sheet | None:
 
 def _met(line: Line | None, measure: str) -> str:
     value = None if line is None else line.measures.get(measure)
-    return short(value.mean) if value else "-"
+    return format_number(value.mean) if value else "-"
 
 
 def front_sheet(front: Front, most: int | None = None) -> Sheet:
@@ -85,7 +85,9 @@ def front_sheet(front: Front, most: int | None = None) -> Sheet:
     for point in front.points[:most]:
         found = [point.values.get(name) for name in front.objectives]
         lacking = [point.guarantee if name == "epsilon" else "-" for name in front.objectives]
-        values = [short(value.mean) if value else lacking[i] for i, value in enumerate(found)]
+        values = [
+            format_number(value.mean) if value else lacking[i] for i, value in enumerate(found)
+        ]
         others = len(point.beaten_by) - 1
         beaten = f"beaten by {point.beaten_by[0]}" if point.beaten_by else ""
         beaten += f" and {others} more" if others > 0 else ""
@@ -121,8 +123,12 @@ def contrast_sheet(found: Contrast, most: int | None = None) -> Sheet:
     rows = []
     for move in moves:
         gap = move.difference
-        spread = "-" if gap is None or gap.low is None else f"{short(gap.low)} to {short(gap.high)}"
-        means = [short(each.mean) if each else "-" for each in (move.old, move.new, gap)]
+        spread = (
+            "-"
+            if gap is None or gap.low is None
+            else f"{format_number(gap.low)} to {format_number(gap.high)}"
+        )
+        means = [format_number(each.mean) if each else "-" for each in (move.old, move.new, gap)]
         sure = p_value(move.p) or "-"
         rows.append((*(move.labels[kind] for kind in varying), *means, spread, sure, move.word))
     shared = [f"{kind} {found.moves[0].labels[kind]}" for kind in found.kinds

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from fpbench.base.letters import plain
+from fpbench.base.text import escape_unprintable
 
 _LATEX = str.maketrans({
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#",
@@ -76,7 +76,7 @@ def markdown(sheets: Iterable[Sheet]) -> str:
 
 
 def _md(text: str) -> str:
-    return plain(text, but="\r\n").translate(_MARKDOWN)
+    return escape_unprintable(text, but="\r\n").translate(_MARKDOWN)
 
 
 def _md_row(values: Iterable[str]) -> str:
@@ -98,7 +98,7 @@ def latex(sheets: Iterable[Sheet]) -> str:
 
 
 def _tex(text: str) -> str:
-    return plain(text, but="\r\n").translate(_LATEX)
+    return escape_unprintable(text, but="\r\n").translate(_LATEX)
 
 
 def _tex_row(values: Iterable[str]) -> str:
@@ -134,7 +134,7 @@ def _html(sheet: Sheet) -> str:
 
 
 def _text(text: str) -> str:
-    return escape(plain(text, but="\n"))
+    return escape(escape_unprintable(text, but="\n"))
 
 
 def _cell(tag: str, text: str, number: bool) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fpbench.base.errors import InputError
-from fpbench.base.letters import plain
+from fpbench.base.text import escape_unprintable
 from fpbench.store.results import Results
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def _long(results: Results) -> DataFrame:
 
 def _spelt_out(frame: DataFrame) -> DataFrame:
     def spell(value: Any) -> Any:
-        return plain(value) if isinstance(value, str) else value
+        return escape_unprintable(value) if isinstance(value, str) else value
 
     texts = [name for name in frame if frame[name].dtype.kind not in "biuf"]
     shown = frame.copy(deep=False)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench.base.numbering import numbered
+from fpbench.base.arrays import unique_inverse
 from fpbench.base.toml_files import check_depth
 from fpbench.components.names import FIXED, KINDS, Status
 from fpbench.components.records import Measures
@@ -92,7 +92,7 @@ class _Reader:
 
     def results(self, keys: bool) -> Results:
         combinations, place = _combinations(self._db)
-        numbers, which = numbered(self._chosen)
+        numbers, which = unique_inverse(self._chosen)
         self._paged(self._loose())
         for row in np.flatnonzero(self._reason).tolist():
             self._statuses[row] = Status.SKIPPED.value

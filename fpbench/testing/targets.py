@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from fpbench.base.errors import InputError, PluginError, nearest
-from fpbench.base.trust import normal
+from fpbench.base.trust import normalize_name
 from fpbench.components.attack_kinds import Component
 from fpbench.components.catalog import Catalog, Entry, Source, discover, discover_in
 from fpbench.testing.cases import Case
@@ -41,10 +41,10 @@ def checks(target: str | Path | type[Component]) -> list[Check]:
         return list(_of_class(target))
     catalog, names = _found(target)
     for broken in catalog.broken:
-        if normal(broken.source.distribution) in names:
+        if normalize_name(broken.source.distribution) in names:
             raise PluginError(f"plugin {broken.plugin!r} of {broken.source}: {broken.reason}")
     for source in catalog.left_out:
-        if normal(source.distribution) in names:
+        if normalize_name(source.distribution) in names:
             raise InputError(f"{target}: third parties are forbidden here (--no-third-party)")
     entries = [entry for entry in catalog if _owners(entry) & names]
     if not entries:
@@ -75,24 +75,24 @@ def _of_class(cls: type[Component]) -> Iterator[Check]:
 
 
 def _owners(entry: Entry) -> set[str]:
-    return {normal(source.distribution) for source in (entry.source, *entry.rivals)}
+    return {normalize_name(source.distribution) for source in (entry.source, *entry.rivals)}
 
 
 def _found(target: str | Path) -> tuple[Catalog, set[str]]:
     """The catalog to test in, and the distributions to test."""
     catalog, path = discover(), Path(target)
     known = {owner for entry in catalog for owner in _owners(entry)}
-    known |= {normal(broken.source.distribution) for broken in catalog.broken}
+    known |= {normalize_name(broken.source.distribution) for broken in catalog.broken}
     # A bare word that is both, such as `fpbench` beside its sources, is what is installed.
-    if isinstance(target, str) and normal(target) in known:
-        return catalog, {normal(target)}
+    if isinstance(target, str) and normalize_name(target) in known:
+        return catalog, {normalize_name(target)}
     if not path.exists():
         raise InputError(
             f"{target}: neither a path, nor an installed distribution with plugins; "
             f"{nearest(str(target), known)}"
         )
     catalog, source = discover_in(path)
-    return catalog, {normal(source.distribution)}
+    return catalog, {normalize_name(source.distribution)}
 
 
 def of_entry(catalog: Catalog, entry: Entry) -> Iterator[Check]:

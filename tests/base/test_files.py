@@ -70,9 +70,9 @@ ALLOWED = {
     # Files of fpbench, of plugins that are installed, and of the system.
     ("execution/isolation/one_use_server.py", "_limit"): "open",
     ("components/catalog.py", "_of_path"): "project.read_text",
-    ("base/trust.py", "_Brought.of"): "dist.read_text",
+    ("base/trust.py", "_InstalledFiles.of"): "dist.read_text",
     ("base/trust.py", "_editable_source"): "dist.read_text",
-    ("base/trust.py", "_folders"): "link.read_text",
+    ("base/trust.py", "_linked_folders"): "link.read_text",
     ("execution/isolation/families.py", "children"): "open",
     ("execution/isolation/families.py", "_words"): "open",
     ("execution/isolation/families.py", "_marked"): "open",

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fpbench.base.errors import MatrixError
 from fpbench.base.files import MATRIX_BYTES
-from fpbench.base.toml_files import DEEPEST, check_depth, parsed
+from fpbench.base.toml_files import DEEPEST, check_depth, read_toml
 from fpbench.matrix.matrix import read
 
 DEEP = DEEPEST + 10
@@ -47,7 +47,7 @@ def test_what_is_refused(tmp_path, text, message):
     file = tmp_path / "m.toml"
     file.write_text(text)
     with pytest.raises(MatrixError, match=message) as error:
-        parsed(file)
+        read_toml(file)
     assert str(error.value).startswith(f"{file}: ")
     assert "\n" not in str(error.value)
 
@@ -75,7 +75,7 @@ def test_what_is_read(tmp_path, text):
     file = tmp_path / "m.toml"
     file.write_bytes(text.encode())
     plain = text.removeprefix("\ufeff").replace("\r\n", "\n")
-    assert parsed(file) == (plain, tomllib.loads(plain))
+    assert read_toml(file) == (plain, tomllib.loads(plain))
 
 
 def test_a_large_file_is_not_read_to_its_end(tmp_path):
@@ -83,9 +83,9 @@ def test_a_large_file_is_not_read_to_its_end(tmp_path):
     with file.open("wb") as out:
         out.truncate(MATRIX_BYTES * 1000)  # 16 GiB, of which nothing is on disk
     with pytest.raises(MatrixError, match="larger than 16 MiB"):
-        parsed(file)
+        read_toml(file)
     with pytest.raises(MatrixError, match="it is a device, not a file"):
-        parsed(tmp_path.__class__("/dev/zero"))
+        read_toml(tmp_path.__class__("/dev/zero"))
 
 
 @given(st.integers(0, 60), st.sampled_from([list, dict]))

@@ -13,7 +13,7 @@ import pytest
 
 from fpbench import InputError, Recipe, discover
 from fpbench.base import trust
-from fpbench.base.trust import IMPORTS, NO_THIRD_PARTY, installed_entry_points, why_not
+from fpbench.base.trust import IMPORTS, NO_THIRD_PARTY, installed_entry_points, why_not_importable
 from fpbench.matrix.matrix import read
 
 MARKED = """
@@ -59,8 +59,8 @@ def package(tmp_path, monkeypatch):
 )
 def test_packages_that_build_on_sklearn_may_be_named(package, requires):
     ran = package("extension", ["numpy", *requires])
-    assert why_not("extension") is None
-    assert "no module 'extension.deep'" in why_not("extension.deep.inside")
+    assert why_not_importable("extension") is None
+    assert "no module 'extension.deep'" in why_not_importable("extension.deep.inside")
     assert not ran.exists()
     assert Recipe("extension:Mine").classifier().__name__ == "Mine"
     assert ran.exists()
@@ -69,7 +69,7 @@ def test_packages_that_build_on_sklearn_may_be_named(package, requires):
 
 def test_a_plugin_may_be_named_for_its_code_runs_anyhow(package):
     package("plugged", [], "[fpbench]\nplugged = plugged\n")
-    assert why_not("plugged") is None
+    assert why_not_importable("plugged") is None
 
 
 @pytest.mark.parametrize(
@@ -175,10 +175,12 @@ def test_what_lies_beside_the_matrix_has_no_trusted_name(site, beside, monkeypat
 def test_a_folder_beside_the_matrix_that_looks_installed_is_not(site, beside):
     distribute(beside, "looks", ["looks.py"], {"entry_points.txt": "[fpbench]\nlooks = looks\n"})
     write(beside, "looks.py", EVIL)
-    assert "did not come with" in why_not("looks")
+    assert "did not come with" in why_not_importable("looks")
     assert "looks" not in {point.name for point in installed_entry_points("fpbench")}
     distribute(site, "looks", ["looks.py"])
-    assert "did not come with" in why_not("looks")  # for it is still found beside the matrix
+    assert "did not come with" in why_not_importable(
+        "looks"
+    )  # for it is still found beside the matrix
 
 
 def test_of_a_package_in_several_places_only_what_was_installed_may_be_named(site, beside):
@@ -186,7 +188,7 @@ def test_of_a_package_in_several_places_only_what_was_installed_may_be_named(sit
     write(site, "spaced/mine.py", "from sklearn.naive_bayes import GaussianNB as C\n")
     write(beside, "spaced/evil.py", EVIL)
     assert Recipe("spaced.mine:C").classifier().__name__ == "GaussianNB"
-    assert "did not come with" in why_not("spaced.evil")
+    assert "did not come with" in why_not_importable("spaced.evil")
 
 
 def test_a_package_that_looks_for_its_modules_elsewhere_lends_them_no_trust(site, beside):
@@ -196,7 +198,7 @@ def test_a_package_that_looks_for_its_modules_elsewhere_lends_them_no_trust(site
     write(beside, "wide/evil.py", EVIL)
     sys.path.remove("")
     sys.path.append("")
-    assert "no module 'wide.evil'" in why_not("wide.evil")
+    assert "no module 'wide.evil'" in why_not_importable("wide.evil")
     write(beside, "wide/__init__.py")
     with pytest.raises(InputError, match=r"'wide\.evil' .* did not come with"):
         Recipe("wide.evil:C").check()
@@ -208,10 +210,10 @@ def test_a_link_to_what_is_installed_is_the_same_file(site, beside):
     distribute(site, "linked", ["linked.py"])
     real = write(site, "linked.py")
     (beside / "linked.py").symlink_to(real)
-    assert why_not("linked") is None
+    assert why_not_importable("linked") is None
     (beside / "linked.py").unlink()
     (beside / "linked.py").symlink_to(write(beside, "other.py"))
-    assert "did not come with" in why_not("linked")
+    assert "did not come with" in why_not_importable("linked")
 
 
 @pytest.mark.parametrize("name", ["edited", "edited.inner"])
@@ -228,12 +230,12 @@ def test_the_source_of_what_is_installed_to_be_edited_may_be_named(
     distribute(site, "edited", ["_edited.pth"], {"direct_url.json": said})
     sys.path.append(str(source / "src"))
     try:
-        assert why_not(name) is None
+        assert why_not_importable(name) is None
         monkeypatch.chdir(source / "untrusted")
-        assert "did not come with" in why_not("evil")
+        assert "did not come with" in why_not_importable("evil")
         write(source / "untrusted", "edited/__init__.py")
         write(source / "untrusted", "edited/inner.py", EVIL)
-        assert "did not come with" in why_not(name)
+        assert "did not come with" in why_not_importable(name)
     finally:
         sys.path.remove(str(source / "src"))
 
@@ -252,11 +254,11 @@ def test_what_an_installed_finder_maps_may_be_named(site, tmp_path, monkeypatch)
     monkeypatch.setattr(sys, "meta_path", [*sys.meta_path])
     importlib.import_module("__editable___mapped_finder")
     try:
-        assert "did not come with" in why_not("mapped")
+        assert "did not come with" in why_not_importable("mapped")
         said = json.dumps({"url": source.as_uri(), "dir_info": {"editable": True}})
         distribute(site, "mapped", ["__editable___mapped_finder.py"], {"direct_url.json": said})
         trust._accepted.cache_clear()
-        assert why_not("mapped") is None
+        assert why_not_importable("mapped") is None
     finally:
         del sys.modules["__editable___mapped_finder"]
 
@@ -304,8 +306,8 @@ def test_without_third_parties_only_sklearn_may_be_named(package, monkeypatch):
     package("extension", ["scikit-learn"])
     monkeypatch.setenv(NO_THIRD_PARTY, "1")
     monkeypatch.setenv(IMPORTS, "extension")
-    assert why_not("sklearn.naive_bayes") is None
-    assert "only classes of scikit-learn" in why_not("extension")
+    assert why_not_importable("sklearn.naive_bayes") is None
+    assert "only classes of scikit-learn" in why_not_importable("extension")
 
 
 @pytest.mark.parametrize(
@@ -319,7 +321,7 @@ def test_without_third_parties_only_sklearn_may_be_named(package, monkeypatch):
     ],
 )
 def test_what_may_never_be_named(module, reason):
-    assert re.search(reason, why_not(module))
+    assert re.search(reason, why_not_importable(module))
     assert "antigravity" not in sys.modules
 
 

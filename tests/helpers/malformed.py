@@ -231,7 +231,7 @@ class Said(NamedTuple):
     @property
     def refused(self) -> bool:
         """Whether it ended with one clear error, and nothing else."""
-        from fpbench.base.letters import plain
+        from fpbench.base.text import escape_unprintable
 
         lines = [line for line in self.error.split("\n") if not line.startswith("warning: ")]
         return (
@@ -240,7 +240,7 @@ class Said(NamedTuple):
             and lines[1] == ""
             and lines[0].startswith("error: ")
             and len(lines[0]) > len("error: ")
-            and plain(lines[0]) == lines[0]
+            and escape_unprintable(lines[0]) == lines[0]
         )
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fpbench.base.letters import plain
+from fpbench.base.text import escape_unprintable
 from fpbench.results.sheet import Column, Sheet, html, latex, markdown
 
 EVIL = "<script>alert('x')</script> & | \\input{/etc/passwd} $x_1^2$ #~%\"`*[link](http://x)"
@@ -65,7 +65,7 @@ def test_html_shows_words_and_obeys_none(text):
     for word in (text, EVIL, EVIL + text):
         read = Reader(html([sheet(word)]))
         assert set(read.tags) <= KNOWN
-        assert plain(word, but="\n") in "".join(read.said)
+        assert escape_unprintable(word, but="\n") in "".join(read.said)
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Zl", "Zp"])))
@@ -86,6 +86,6 @@ def test_no_letter_that_a_terminal_obeys_is_written(write):
     """Not even into a file: who shows it with `cat` is as little surprised as at the screen."""
     letters = "".join(map(chr, (*range(32), *range(127, 160), 0x202E, 0x2066, 0xAD, 0x2028)))
     text = write([sheet(letters)])
-    assert not {letter for letter in text if plain(letter, but="\n") != letter}
+    assert not {letter for letter in text if escape_unprintable(letter, but="\n") != letter}
     assert "x1b" in text
     assert "x9b" in text

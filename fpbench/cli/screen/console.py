@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from fpbench.base.letters import plain
+from fpbench.base.text import escape_unprintable
 from fpbench.components.names import Status
 
 if TYPE_CHECKING:
@@ -52,10 +52,10 @@ def error(message: str) -> None:
     if len(message) > _LONG:
         message = f"{message[: _LONG // 2]} [...] {message[-_LONG // 2 :]}"
     if sys.stderr.isatty() and not MODE.plain:
-        _panel(plain(message))
+        _panel(escape_unprintable(message))
         return
     _start("error: ", "red")
-    typer.echo(plain(message), err=True)
+    typer.echo(escape_unprintable(message), err=True)
 
 
 def _panel(message: str) -> None:
@@ -89,25 +89,25 @@ def warn(messages: Iterable[str]) -> None:
     """Warnings, on standard error."""
     for message in messages:
         _start("warning: ", "yellow")
-        typer.echo(plain(message), err=True)
+        typer.echo(escape_unprintable(message), err=True)
 
 
 def show_text(text: str) -> None:
     """Text for other programs; a terminal shows what it would obey of it."""
-    typer.echo(plain(text, but="\n") if sys.stdout.isatty() else text)
+    typer.echo(escape_unprintable(text, but="\n") if sys.stdout.isatty() else text)
 
 
 def heading(text: str) -> None:
     """A heading of a listing."""
     if MODE.plain:
-        typer.echo(plain(text))
+        typer.echo(escape_unprintable(text))
     else:
-        typer.secho(plain(text), bold=True)
+        typer.secho(escape_unprintable(text), bold=True)
 
 
 def listing(rows: Iterable[Sequence[str]], indent: int = 2) -> None:
     """Rows in aligned columns; the last one may be of any length."""
-    rows = [[plain(str(value)) for value in row] for row in rows]
+    rows = [[escape_unprintable(str(value)) for value in row] for row in rows]
     widths = [max(map(len, column)) for column in list(zip(*rows, strict=True))[:-1]]
     for row in rows:
         start = "".join(
@@ -135,7 +135,8 @@ def _shielded(console: type[Console]) -> type[Console]:
     class Shielded(console):  # type: ignore[misc,valid-type]
         def render(self, *arguments: Any, **options: Any) -> Iterable[Segment]:
             for said in super().render(*arguments, **options):
-                yield said if said.control else said._replace(text=plain(said.text, but="\n"))
+                text = escape_unprintable(said.text, but="\n")
+                yield said if said.control else said._replace(text=text)
 
     return Shielded
 

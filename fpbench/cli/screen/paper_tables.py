@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from fpbench.base.decimals import short
+from fpbench.base.text import format_number
 from fpbench.cli.screen import console
 from fpbench.results.leaderboard import LABEL_WIDTH
 
@@ -79,10 +79,10 @@ def show_summary(lines: Sequence[SummaryLine], title: str) -> None:
     for line in lines:
         target = [line.metric or "none", "" if line.tolerance is None else f"{line.tolerance:g}"]
         found = [line.measures.get(name) for name in names]
-        values = [short(value.mean) if value else "-" for value in found]
+        values = [format_number(value.mean) if value else "-" for value in found]
         deviation = line.measures["gain"].deviation if "gain" in line.measures else None
         labels = [escape(line.labels[kind]) for kind in varying]
-        table.add_row(*target[: len(asked)], *labels, *values, short(deviation))
+        table.add_row(*target[: len(asked)], *labels, *values, format_number(deviation))
     out.print(table)
     for said in _named(lines):
         out.print(escape(said), style="dim", soft_wrap=True)
@@ -131,7 +131,7 @@ def show_asked(asked: Summary, rows: Sequence[SummaryRow]) -> None:
 def _asked_value(value: Interval | None, several: bool) -> str:
     if several:
         return "several"
-    return "-" if value is None else short(value.mean)
+    return "-" if value is None else format_number(value.mean)
 
 
 def empty_table() -> Table:
@@ -168,7 +168,7 @@ def column_widths(
     """How wide the columns of means are, each with the space before it."""
     widths = {}
     for name in names:
-        shown = [short(line.measures[name].mean) for line in lines if name in line.measures]
+        shown = [format_number(line.measures[name].mean) for line in lines if name in line.measures]
         widths[name] = max(least, 1 + max(map(len, (headings.get(name, name), *shown))))
     return widths
 

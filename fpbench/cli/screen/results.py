@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fpbench.base.decimals import short
+from fpbench.base.text import format_number
 from fpbench.cli.screen import console
 from fpbench.cli.screen import verdicts as verdict_boards
 from fpbench.cli.screen.paper_tables import (
@@ -177,7 +177,7 @@ def show_curves(board: Leaderboard) -> None:
         least, greatest = (f"{value:g}" for value in (curve.values[0], curve.values[-1]))
         along = f"{curve.parameter} {least} to {greatest}"
         others = ", ".join(label for label in curve.labels if label)
-        ends = (short(curve.means[0]), short(curve.means[-1]))
+        ends = (format_number(curve.means[0]), format_number(curve.means[-1]))
         table.add_row(curve.line, *ends, escape(f"{along} ({others})" if others else along))
     out.print(table)
     left = len(found) - _MOST_CURVES
@@ -236,5 +236,5 @@ def show_audits(lines: Sequence[AuditLine], title: str) -> None:
     for line in lines[::step]:
         found = [line.measures.get(name) for name in names]
         labels = [escape(line.labels[kind]) for kind in varying]
-        table.add_row(*labels, *(short(value.mean) if value else "-" for value in found))
+        table.add_row(*labels, *(format_number(value.mean) if value else "-" for value in found))
     out.print(table)

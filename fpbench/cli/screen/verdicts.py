@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from fpbench.base.decimals import short
+from fpbench.base.text import format_number
 from fpbench.cli.screen import console
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def show_verdicts(verdicts: Sequence[Verdict]) -> None:
         out.print()
         out.print(f"[bold]{escape(said.says)}[/] [dim]({escape(said.source)})[/]")
         tolerance = f", tolerance {said.tolerance:g}" if said.tolerance else ""
-        stated = said.stated if isinstance(said.stated, str) else short(said.stated)
+        stated = said.stated if isinstance(said.stated, str) else format_number(said.stated)
         out.print(escape(f"{said.quantity}; stated: {stated}{tolerance}"), style="dim")
         table = Table.grid(padding=(0, 2, 0, 0))
         for verdict in mine:
@@ -95,8 +95,8 @@ def _exceptions(one: Judged) -> str:
 
 def _range(one: Judged) -> str:
     if one.least is None or one.least == one.greatest:
-        return short(one.least)
-    return f"{short(one.least)} to {short(one.greatest)}"
+        return format_number(one.least)
+    return f"{format_number(one.least)} to {format_number(one.greatest)}"
 
 
 def _ours(verdict: Verdict) -> tuple[str, str, str]:
@@ -104,5 +104,5 @@ def _ours(verdict: Verdict) -> tuple[str, str, str]:
     ours = verdict.ours
     if ours is None:
         return "", "", ""
-    spread = "" if ours.low is None else f"{short(ours.low)} to {short(ours.high)}"
-    return short(ours.mean), spread, f"{ours.count} seed" + "s" * (ours.count != 1)
+    spread = "" if ours.low is None else f"{format_number(ours.low)} to {format_number(ours.high)}"
+    return format_number(ours.mean), spread, f"{ours.count} seed" + "s" * (ours.count != 1)

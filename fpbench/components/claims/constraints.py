@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fpbench.base.decimals import as_written
 from fpbench.base.errors import InputError
+from fpbench.base.text import as_written
 from fpbench.components.claims.conditions import AnyOf, Apart, Constraint
 from fpbench.components.claims.counts import Classes, Condition, Part, Row
 from fpbench.components.claims.rates import FORMS, Form, Metric, RateConstraint, slice_labels

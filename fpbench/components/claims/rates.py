@@ -13,8 +13,8 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench.base.decimals import as_written
 from fpbench.base.errors import InputError, nearest
+from fpbench.base.text import as_written
 from fpbench.components.claims.conditions import Constraint, Occupied, Proportional, Together
 from fpbench.components.claims.counts import Classes, Condition, Part
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from fpbench.base.decimals import as_written
 from fpbench.base.errors import InputError
+from fpbench.base.text import as_written
 from fpbench.components.epsilons import check_epsilon
 from fpbench.components.guarantee import Guarantee, compose, compose_disjoint
 from fpbench.models.private_tree.split_scores import (

@@ -8,7 +8,7 @@ from statistics import fmean  # of exact sums, so that the order of rows does no
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench.base.numbering import numbered
+from fpbench.base.arrays import unique_inverse
 from fpbench.components.measures import DERIVED, BesideAttacks, BesideAudits
 from fpbench.components.names import AUDIT, KINDS
 from fpbench.store.results import Results
@@ -53,8 +53,8 @@ def _best(results: Results, guess: NDArray[np.float64]) -> NDArray[np.float64]:
     if np.isnan(guess).all():
         return guess
     targets = _numbered(results, ("dataset", "learner"))[results.combination]
-    _, seeds = numbered(results.seeds)
-    _, target = numbered(targets * (seeds.max() + 1) + seeds)
+    _, seeds = unique_inverse(results.seeds)
+    _, target = unique_inverse(targets * (seeds.max() + 1) + seeds)
     best = np.full(target.max() + 1, np.nan)
     np.fmax.at(best, target, guess)
     found: NDArray[np.float64] = best[target]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench.base.numbering import numbered
+from fpbench.base.arrays import unique_inverse
 from fpbench.components.names import KINDS
 from fpbench.results.statistics.intervals import Interval, bounds
 from fpbench.store.results import Results
@@ -30,7 +30,7 @@ class Tallies:
         self._results = results
         done, failed = results.finished()
         counted = np.flatnonzero(done | failed)
-        found, place = numbered(results.combination[counted])
+        found, place = unique_inverse(results.combination[counted])
         first = np.empty(len(found), np.intp)
         first[place[::-1]] = np.arange(len(counted))[::-1]  # of several the last one stays
         self._combinations = found[np.argsort(first)]
@@ -81,7 +81,7 @@ class Tallies:
 
     @cached_property
     def _seeds(self) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
-        return numbered(self._results.seeds[self._rows])
+        return unique_inverse(self._results.seeds[self._rows])
 
     def by_seed(self, name: str) -> _Floats:
         """(lines, seeds) a measure; NaN where it was not measured."""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench.base.numbering import numbered
+from fpbench.base.arrays import unique_inverse
 from fpbench.components.names import KINDS, Status
 from fpbench.store.results import Labels, Results
 
@@ -80,7 +80,7 @@ def shared(results: Results, keep: Sequence[str]) -> tuple[NDArray[np.bool_], in
     # A line in a setting is one combination, so that rows need not be looked at.
     finished = np.bincount(results.combination[done], minlength=len(line)) > 0
     met = np.zeros(len(settings), np.bool_)
-    met[setting[numbered(results.combination[done | failed])[0]]] = True
+    met[setting[unique_inverse(results.combination[done | failed])[0]]] = True
     having = np.bincount(setting[finished], minlength=len(settings))
     common = (having == len(np.unique(line[finished]))) & (having > 0)
     kept = common[setting[results.combination]]
@@ -125,7 +125,9 @@ def pooled(results: Results, keep: Sequence[str]) -> Pooled:
         mean=mean,
         known=tuple(results.names),
     )
-    finished = [results.combinations[i] for i in numbered(results.combination[rows])[0].tolist()]
+    finished = [
+        results.combinations[i] for i in unique_inverse(results.combination[rows])[0].tolist()
+    ]
     several = {kind for kind, labels in zip(KINDS, zip(*finished, strict=True), strict=False)
                if len(set(labels)) > 1}  # fmt: skip
     over = tuple(kind for kind in KINDS if kind in several and kind not in keep)
@@ -136,7 +138,7 @@ def _own(
     results: Results, done: NDArray[np.intp], line_of: _Whole, groups: _Groups
 ) -> NDArray[np.int64]:
     """(groups,) how many settings the line of each group has."""
-    combinations = numbered(results.combination[done])[0]
+    combinations = unique_inverse(results.combination[done])[0]
     counts = np.bincount(line_of[combinations], minlength=int(groups.line.max(initial=0)) + 1)
     return np.asarray(counts[groups.line])
 
@@ -163,9 +165,9 @@ class _Groups:
     """
 
     def __init__(self, line: _Whole, seed: _Whole) -> None:
-        seeds, place = numbered(seed)
+        seeds, place = unique_inverse(seed)
         width = max(len(seeds), 1)
-        found, self.of = numbered(line * width + place)
+        found, self.of = unique_inverse(line * width + place)
         self.line, self.seed = found // width, seeds[found % width]
 
     def __len__(self) -> int:

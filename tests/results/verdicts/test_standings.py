@@ -73,7 +73,7 @@ def test_the_table_has_a_line_for_each_statement(capsys, monkeypatch):
         "[it] is positive (not b) holds under conditions 1 of 2 -2.0000 to 1.0000"
     )
     assert " ".join(lines[-2].split()) == "never run not run - -"
-    assert boards.short(0.25) == ".2500"
+    assert boards.format_number(0.25) == ".2500"
 
 
 def test_only_few_exceptions_are_named(capsys, monkeypatch):

@@ -1,0 +1,58 @@
+"""Helpers on NumPy arrays: rounding that is the same on every processor, and a fast unique."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+BITS = 24
+"""As many as single precision has."""
+_SPARSE = 4
+"""Integers whose range is this many times their count are sorted, not looked up."""
+
+
+def drop_last_bits(
+    values: NDArray[Any], scale: float = 1.0, bits: int = BITS
+) -> NDArray[np.float64]:
+    """Numbers rounded to multiples of 2**-bits of the power of two above a scale.
+
+    The same sum of products differs in its last bits between processors, because linear-algebra
+    libraries add up in another order. Where such numbers are sorted, compared or handed to an
+    algorithm that breaks ties, a difference of 1e-16 becomes another tree, or another person whose
+    guess is changed. Rounding makes such numbers equal, unless they lie within a rounding error of
+    the middle between two multiples: of numbers that are right to 1e-15 of the scale, one in 100
+    million at 24 bits.
+
+    Parameters
+    ----------
+    values
+        Numbers of any shape.
+    scale
+        Magnitude of the summands, which may be larger than the sums: a difference of nearly equal
+        numbers has errors of the size of their last bits.
+    bits
+        How many binary digits below the scale are kept.
+    """
+    # A power of two, so that only the rounding itself changes anything.
+    unit = np.ldexp(1.0, int(np.frexp(scale)[1]) - bits)
+    return np.asarray(np.rint(np.asarray(values, np.float64) / unit) * unit)
+
+
+def unique_inverse(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
+    """The distinct values, ascending, and the index of each value among them.
+
+    `np.unique(values, return_inverse=True)`, in a tenth of the time for dense integers such as
+    seeds and row numbers.
+    """
+    if not len(values):
+        return np.zeros(0, np.int64), np.zeros(0, np.intp)
+    least, greatest = int(values.min()), int(values.max())
+    if greatest - least > _SPARSE * len(values) + 1_000:
+        distinct, places = np.unique(values, return_inverse=True)
+        return distinct, places
+    present = np.zeros(greatest - least + 1, np.bool_)
+    present[values - least] = True
+    place = np.cumsum(present) - 1
+    return np.flatnonzero(present) + least, place[values - least]

@@ -1,0 +1,47 @@
+"""Numbers and strings as text: exact decimals, numbers for tables, escaped control characters."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from unicodedata import category
+
+_UNSEEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+"""Unicode categories of control, invisible and unpaired characters."""
+
+
+def as_written(number: float | Fraction) -> Fraction:
+    """The decimal that a float was written as, exactly (0.1 is 1/10); a fraction unchanged.
+
+    Decisions made in fractions never depend on rounding.
+    """
+    return number if isinstance(number, Fraction) else Fraction(str(float(number)))
+
+
+def format_number(number: float | None) -> str:
+    """A number with four decimals and no zero before the point; "-" for None."""
+    if number is None:
+        return "-"
+    text = f"{number:.4f}" if abs(number) < 100 else f"{number:,.0f}"
+    return text.replace("0.", ".", 1) if text.startswith(("0.", "-0.")) else text
+
+
+def escape_unprintable(text: str, but: str = "") -> str:
+    """Text that is safe to print: control and invisible characters are escaped.
+
+    What is printed may come from a stranger's matrix or run directory.
+
+    Parameters
+    ----------
+    text
+        What is to be printed.
+    but
+        Characters that are left as they are.
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        letter.encode("unicode_escape").decode()
+        if category(letter) in _UNSEEN and letter not in but
+        else letter
+        for letter in text
+    )
