@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from fpbench.base.errors import InputError
 from fpbench.components.claims.facts import Fact
 from fpbench.components.claims.rates import FORMS, RateConstraint
+from fpbench.components.measures import Measure
 from fpbench.components.protocols import Classifier, Context
 from fpbench.components.records import Claim, Correction, Guess, Problem, View, Weighing
 from fpbench.data.attributes import no_guarantee
@@ -46,6 +47,9 @@ class Component(BaseModel, ABC):
     """One line for listings."""
     reference: ClassVar[str] = ""
     """Citation of its source, if it has one."""
+    measures: ClassVar[tuple[Measure, ...]] = ()
+    """What its notes and measures are called and mean, and which way is better; the most telling
+    first. Audits are ranked by the first of their auditor's."""
 
     @classmethod
     def unavailable(cls) -> str | None:

@@ -133,6 +133,7 @@ def _import(lazy: Lazy, entry: Entry) -> Any:
 
 def _checked(candidate: Any, entry: Entry) -> type[Component]:
     from fpbench.components.bases import BASES
+    from fpbench.components.own_measures import why_not_declarable
 
     base = BASES[entry.kind]
     if not (isinstance(candidate, type) and issubclass(candidate, base)):
@@ -143,6 +144,8 @@ def _checked(candidate: Any, entry: Entry) -> type[Component]:
         raise PluginError(
             f"{entry.kind} {entry.name!r} of {entry.source} calls itself {candidate.name!r}"
         )
+    if wrong := why_not_declarable(candidate.measures):
+        raise PluginError(f"{entry.kind} {entry.name!r} of {entry.source}: measures: {wrong}")
     return candidate
 
 

@@ -1,175 +1,220 @@
-"""What fpbench measures, by name: all that it puts into rows itself, or computes from them.
+"""What a measure is called, what it means and which way is better: records, and a glossary of them.
 
-Whatever writes a measure of fpbench is typed by one of these tables, so that no name is missing
-here. No note of a component may have such a name, in whichever cell.
+The measures of fpbench itself are in `fpbench.components.own_measures`; a component declares those
+that it adds in its `measures`.
 """
 
 from __future__ import annotations
 
+import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from dataclasses import asdict, dataclass, fields, replace
+from fnmatch import fnmatchcase
 from functools import lru_cache
-from string import ascii_lowercase
-from typing import Annotated, Required, TypeAlias, TypedDict, TypeVar, get_type_hints
+from typing import Any, Literal, TypeAlias, get_args
 
-import numpy as np
-from numpy.typing import NDArray
+from fpbench.base.errors import InputError, PluginError, nearest
 
-from fpbench.components.names import FIXED
+Better: TypeAlias = Literal["greater", "less", "neither"]
+Column: TypeAlias = Literal["always", "varying", "asked"]
+GREATER: Better = "greater"
+LESS: Better = "less"
+NEITHER: Better = "neither"
 
-_T = TypeVar("_T")
-_SAID = "as a component says it"
-Said: TypeAlias = Annotated[_T, _SAID]
-"""A measure that fpbench takes over from a component's answer, and does not compute."""
-
-
-class PlanMeasures(TypedDict, total=False):
-    """Of a cell as it was planned, in rows whose numbers other processors give otherwise."""
-
-    portable: bool
+_NAME = re.compile(r"[a-z][a-z0-9_*]*")
+_LONGEST = 500
+"""Letters of a text in a measure."""
 
 
-class ModelMeasures(TypedDict, total=False):
-    """Of the target model, in every row; what it guarantees but epsilon only if it does."""
+@dataclass(frozen=True)
+class Measure:
+    """What rows hold under a name: a number, or a word.
 
-    train_accuracy: Required[float]
-    test_accuracy: Required[float]
-    train_unfairness: Required[float]
-    test_unfairness: Required[float]
-    model_epsilon: Required[Said[float | None]]
-    model_delta: Said[float]
-    model_neighbours: Said[str]
-    model_rho: Said[float | None]
+    Examples
+    --------
+    >>> Measure("leak_bits", better="less", unit="bits").heading
+    'leak bits'
+    """
 
+    name: str
+    """In rows: snake_case. `*` stands for any letters, such as the name of a group."""
+    heading: str = ""
+    """What stands above its column; the name with spaces, if empty."""
+    better: Better = NEITHER
+    """Which values are better, `greater` or `less`; `neither` if that cannot be said."""
+    unit: str = ""
+    """Of its values: `share`, `s`, `people`, `bits`, ...; empty without one. What is in `s` is a
+    time: comparisons of runs leave it out, as it is never the same twice."""
+    meaning: str = ""
+    """What it says, in one sentence."""
+    column: Column = "always"
+    """When a leaderboard has a column of it: `always`, only where not all lines have the same value
+    (`varying`), or only if somebody asks for it (`asked`)."""
+    source: str = ""
+    """Kind and name of the component that adds it; fpbench fills this in."""
 
-class ClaimMeasures(TypedDict, total=False):
-    """Of the claim of an attack; what it guarantees only if it was made privately."""
+    def __post_init__(self) -> None:
+        if not self.heading:
+            object.__setattr__(self, "heading", str(self.name).replace("_", " "))
 
-    claim_metric: Required[Said[str | None]]
-    claim_form: Required[Said[str | None]]
-    claim_tolerance: Required[Said[float | None]]
-    claim_holds: Required[int | None]
-    claim_epsilon: Said[float]
-    claim_delta: Said[float]
-    claim_neighbours: Said[str]
-    claim_noise: Said[str | None]
+    def check(self) -> None:
+        """See that it is as described.
 
+        Raises
+        ------
+        PluginError
+            If a field is not.
+        """
+        for field in fields(self):
+            text = getattr(self, field.name)
+            if not isinstance(text, str) or not text.isprintable() or len(text) > _LONGEST:
+                raise PluginError(
+                    f"measure {self.name!r}: {field.name}: must be a text of one line, not {text!r}"
+                )
+        if not _NAME.fullmatch(self.name):
+            raise PluginError(
+                f"measure {self.name!r}: its name must be snake_case: small letters, digits and _"
+            )
+        for value, words in ((self.better, get_args(Better)), (self.column, get_args(Column))):
+            if value not in words:
+                raise PluginError(
+                    f"measure {self.name!r}: unknown {value!r}; {nearest(value, words)}"
+                )
 
-class AttackMeasures(TypedDict):
-    """Of the guess and the correction of an attack."""
+    @property
+    def is_time(self) -> bool:
+        """Whether it says how long something took."""
+        return self.unit == "s"
 
-    people: int
-    majority_accuracy: float
-    prior_accuracy: float
-    initial_accuracy: float
-    corrected_accuracy: float | None
-    gain: float | None
-    asked_metric: Said[str | None]
-    asked_tolerance: Said[float | None]
-    changes: int | None
-    change_precision: float | None
-    objective: Said[float | None]
-    solver_status: Said[str | None]
-    solver_gap: Said[float | None]
-    proven: Said[int | None]
-
-
-class CorrectionMeasures(TypedDict, total=False):
-    """What is measured while a guess is corrected."""
-
-    correct_seconds: Required[float]
-    reconsidered_accuracy: float
-
-
-class ReleaseMeasures(TypedDict):
-    """Of a private audit."""
-
-    audit_metric: Said[str]
-    epsilon: Said[float]
-    delta: Said[float]
-    neighbours: Said[str]
-    noise: Said[str]
-    repetitions: int
-    true_ratio: float
-    estimated_ratio: float
-    error: float
-    error_deviation: float | None
-    bias: float
-    coverage: float | None
-    interval_width: float | None
-    random_guess_error: float
-    four_fifths_right: float
-    true_tenth: float
-    tenth_recall: float
+    def as_data(self) -> dict[str, str]:
+        """The same as plain data, for JSON."""
+        return asdict(self)
 
 
-class BesideAttacks(TypedDict):
-    """What attacks are beside the others of their run, all at once."""
+class Glossary:
+    """Measures by name. A name that nobody declared is known, too: nothing is said of it.
 
-    best_initial_accuracy: NDArray[np.float64]
-    gain_over_best: NDArray[np.float64]
+    Parameters
+    ----------
+    own
+        Measures of fpbench.
+    declared
+        Those that components add, in the order of their columns; of several of one name the first
+        counts, and none counts that has the name of one of fpbench's.
+    """
+
+    def __init__(self, own: Iterable[Measure], declared: Iterable[Measure] = ()) -> None:
+        self._own = {measure.name: measure for measure in own}
+        self._declared: dict[str, Measure] = {}
+        for measure in declared:
+            if measure.name not in self._own:
+                self._declared.setdefault(measure.name, measure)
+
+    @property
+    def own(self) -> tuple[Measure, ...]:
+        """Measures of fpbench."""
+        return tuple(self._own.values())
+
+    @property
+    def declared(self) -> tuple[Measure, ...]:
+        """Measures that components add."""
+        return tuple(self._declared.values())
+
+    def declaring(self, measures: Iterable[Measure]) -> Glossary:
+        """The same with more measures of components."""
+        return Glossary(self.own, (*self.declared, *measures))
+
+    def __getitem__(self, name: str) -> Measure:
+        measure = self._own.get(name) or self._declared.get(name)
+        if measure is not None:
+            return measure
+        for pattern in self._declared.values():
+            if "*" in pattern.name and fnmatchcase(name, pattern.name):
+                return replace(pattern, name=name, heading="")
+        return _undeclared(name)
+
+    def heading(self, name: str) -> str:
+        """What stands above the column of a measure."""
+        return self[name].heading
+
+    def columns(self, measured: Collection[str]) -> list[Measure]:
+        """Measures of components that a leaderboard shows unasked, in the order declared."""
+        places = {name: place for place, name in enumerate(self._declared)}
+        shown = [self[name] for name in measured if name not in self._own]
+        shown = [measure for measure in shown if measure.source and measure.column != "asked"]
+        return sorted(shown, key=lambda measure: places.get(measure.name, len(places)))
+
+    def name_of(self, text: str, among: Collection[str]) -> str:
+        """The measure that a name or a heading stands for; the text itself if it is neither.
+
+        Case, spaces and signs do not matter.
+
+        Raises
+        ------
+        InputError
+            If several measures read so.
+        """
+        if text in among:
+            return text
+        read = fold_name(text)
+        names = [name for name in among if fold_name(name) == read]
+        names = names or [name for name in among if fold_name(self.heading(name)) == read]
+        if len(names) > 1:
+            raise InputError(f"{text!r} may be {' or '.join(sorted(names))}: give the name")
+        return names[0] if names else text
+
+    def find(self, text: str, among: Collection[str], role: str) -> str:
+        """The measure that a name or a heading stands for.
+
+        Parameters
+        ----------
+        text
+            What somebody typed.
+        among
+            Names of the measures that there are.
+        role
+            What it is wanted for, as in `measure to rank by`.
+
+        Raises
+        ------
+        InputError
+            If there is none, or several; names the nearest name or heading.
+        """
+        name = self.name_of(text, among)
+        if name in among:
+            return name
+        raise InputError(f"unknown {role}: {text!r}; {self.nearest(text, among)}")
+
+    def nearest(self, text: str, among: Collection[str]) -> str:
+        """What a text may have meant, of names and headings."""
+        headings = {self.heading(name) for name in among}
+        return nearest(text, {*among, *(h for h in headings if h.replace(" ", "_") not in among)})
 
 
-class BesideAudits(TypedDict):
-    """What private audits are beside those of other seeds, all at once."""
-
-    uar: NDArray[np.float64]
-    uar_minus_error: NDArray[np.float64]
-
-
-class DefenceMeasures(TypedDict):
-    """Of a learner as a defence, beside what its attacks measured."""
-
-    gain: float
-    gain_over_best: float
-    epsilon: float
-    mean_accuracy: float
-    strongest_accuracy: float
-    mean_leak: float
-    leak: float
+def _undeclared(name: str) -> Measure:
+    """A measure of a component that does not declare it, of an earlier version mostly."""
+    if name.endswith("_seconds"):
+        return Measure(name, better=LESS, unit="s", column="asked")
+    return Measure(name, column="asked")
 
 
-GUARANTEE = "guarantee"
-"""The column of leaderboards that says what the learner's epsilon is of."""
-NO_GUARANTEE = "none"
-"""Said there of a learner that promises nothing."""
-NOT_RECORDED = "not recorded"
-"""Said there if rows do not say it: those of an earlier fpbench."""
-UNPROMISED = (NO_GUARANTEE, NOT_RECORDED)
-"""What is said there of learners of which no guarantee is known."""
+def measures_from(data: Any) -> list[Measure]:
+    """Measures from what `Measure.as_data` made of them, after a way through JSON.
 
-_OF_ATTACKS = (PlanMeasures, AttackMeasures, ModelMeasures, ClaimMeasures, CorrectionMeasures)
-_OF_AUDITS = (PlanMeasures, ModelMeasures, ReleaseMeasures)
-_OF_RUNS = (BesideAttacks, BesideAudits, DefenceMeasures)
-_Tables: TypeAlias = Iterable[type]
+    Raises
+    ------
+    ValueError
+        If it is not that.
+    """
+    try:
+        measures = [Measure(**one) for one in data]
+        for measure in measures:
+            measure.check()
+    except (PluginError, TypeError) as error:
+        raise ValueError(f"measures that are none: {error}") from error
+    return measures
 
-
-def _names(tables: _Tables) -> frozenset[str]:
-    return frozenset(name for table in tables for name in table.__annotations__)
-
-
-IN_ATTACKS, IN_AUDITS = _names(_OF_ATTACKS), _names(_OF_AUDITS)
-"""Names that fpbench gives in rows of attacks, and in those of audits."""
-MEASURED = IN_ATTACKS | IN_AUDITS
-"""All of them."""
-MEASURES = IN_ATTACKS | _names((BesideAttacks,))
-"""Names of what fpbench measures of attacks."""
-DERIVED = _names(_OF_RUNS) - MEASURED
-"""Names of what is computed from rows, and that no row has."""
-
-
-def _said() -> frozenset[str]:
-    hints = [
-        (name, hint)
-        for table in (*_OF_ATTACKS, *_OF_AUDITS)
-        for name, hint in get_type_hints(table, include_extras=True).items()
-    ]
-    return frozenset(name for name, hint in hints if _SAID in str(hint))
-
-
-COMPUTED = MEASURED - _said()
-"""Names of what fpbench computes from guesses, corrections, predictions and releases; the others
-it takes over from the answers of components."""
 
 _LOOKS = {
     "a": "\u0391\u03b1\u0410\u0430",
@@ -208,37 +253,3 @@ def fold_name(name: str) -> str:
     # Capitals of other scripts look like Latin ones that their small letters do not look like.
     plain = unicodedata.normalize("NFKD", name).translate(_LATIN).casefold().translate(_LATIN)
     return "".join(letter for letter in plain if letter.isalnum())
-
-
-RESERVED = {fold_name(name): name for name in sorted(MEASURED | DERIVED | FIXED | {GUARANTEE})}
-"""Names that no component may give, by how they read."""
-
-
-def reserved_like(read: str) -> str | None:
-    """The name of fpbench's that a folded name is, or is mistaken for; None if it is neither.
-
-    Of letters that no table knows, and of digits, nobody says what they look like: they may stand
-    for any letter, if most letters of the name are known.
-    """
-    if read in RESERVED or (read.isascii() and read.isalpha()):
-        return RESERVED.get(read)
-    known = [(i, letter) for i, letter in enumerate(read) if letter in ascii_lowercase]
-    if 2 * len(known) < len(read):
-        return None
-    return next(
-        (
-            own
-            for other, own in RESERVED.items()
-            if len(other) == len(read) and all(other[i] == letter for i, letter in known)
-        ),
-        None,
-    )
-
-
-def misplaced(names: Iterable[str], audit: bool) -> list[str]:
-    """Names that rows of an attack, or of an audit, cannot have: fpbench gives them elsewhere.
-
-    So do those that look like one of fpbench's.
-    """
-    here = IN_AUDITS if audit else IN_ATTACKS
-    return [name for name in names if name not in here and reserved_like(fold_name(name))]

@@ -20,8 +20,8 @@ from fpbench.base.errors import InputError, MatrixError, StoreError
 from fpbench.base.files import MATRIX_NAMES, read_matrix
 from fpbench.base.toml_files import parse_toml
 from fpbench.components.catalog import discover
-from fpbench.components.measures import COMPUTED, MEASURED, ModelMeasures, misplaced
 from fpbench.components.names import FIXED, KINDS, Status
+from fpbench.components.own_measures import COMPUTED, MEASURED, ModelMeasures, misplaced
 from fpbench.data.data_files import DataHome
 from fpbench.data.table import Table
 from fpbench.execution.engines.opening import Asked, open_engine

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Set
 
-from fpbench.components.measures import MEASURES
+from fpbench.components.own_measures import MEASURES
 
 _OF_AUDITS = ("error", "independence_gap", "risk_gap_train")
 """What audits are ranked by where the measure to rank by is one of attacks."""

@@ -15,8 +15,8 @@ from fpbench.base.errors import FpbenchError, MatrixError
 from fpbench.components.attack_kinds import Adversary, Component, Dataset, Learner
 from fpbench.components.auditor import Auditor
 from fpbench.components.catalog import Catalog
-from fpbench.components.measures import MEASURES
 from fpbench.components.names import ATTACK, AUDIT
+from fpbench.components.own_measures import MEASURES
 from fpbench.components.spec import Spec, fingerprint, slot_kinds, specify
 from fpbench.data.data_files import DataHome
 from fpbench.matrix.axes import Choice, Rules

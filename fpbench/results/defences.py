@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench.base.errors import InputError, nearest
-from fpbench.components.measures import (
+from fpbench.components.names import KINDS, Status
+from fpbench.components.own_measures import (
     GUARANTEE,
     NO_GUARANTEE,
     NOT_RECORDED,
     UNPROMISED,
     DefenceMeasures,
 )
-from fpbench.components.names import KINDS, Status
 from fpbench.results.leaderboard import Leaderboard
 from fpbench.results.ranking import board
 from fpbench.results.rows.comparability import UNPROVEN

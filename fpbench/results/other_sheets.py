@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fpbench.base.text import format_number
-from fpbench.components.measures import GUARANTEE, NO_GUARANTEE
+from fpbench.components.own_measures import GUARANTEE, NO_GUARANTEE
 from fpbench.results.leaderboard import headings, more_lines, p_value
 from fpbench.results.sheet import Column, Sheet
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench.components.measures import GUARANTEE, UNPROMISED
+from fpbench.components.own_measures import GUARANTEE, UNPROMISED
 from fpbench.results.defences import STRONGEST, defended
 from fpbench.results.statistics.intervals import Interval, interval
 from fpbench.store.results import Results

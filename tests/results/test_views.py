@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from fpbench.base.errors import InputError
-from fpbench.components.measures import GUARANTEE
 from fpbench.components.names import KINDS
+from fpbench.components.own_measures import GUARANTEE
 from fpbench.results import other_sheets as board_data
 from fpbench.results.defences import STRONGEST
 from fpbench.results.pareto import pareto

@@ -24,7 +24,7 @@ from fpbench.components.attack_kinds import (
 from fpbench.components.auditor import NOISES, Auditor, Release, Subject
 from fpbench.components.claims.rates import RateConstraint
 from fpbench.components.guarantee import Guarantee
-from fpbench.components.measures import CorrectionMeasures
+from fpbench.components.own_measures import CorrectionMeasures
 from fpbench.components.protocols import Classifier
 from fpbench.components.records import (
     Claim,

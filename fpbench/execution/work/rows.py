@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 from fpbench.base.errors import PluginError
 from fpbench.components.guarantee import Guarantee
-from fpbench.components.measures import MEASURED, fold_name, reserved_like
+from fpbench.components.measures import fold_name
 from fpbench.components.names import FIXED
+from fpbench.components.own_measures import MEASURED, reserved_like
 from fpbench.components.records import Measures
 from fpbench.store.packing import same
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from fpbench.components.auditor import Release
 from fpbench.components.claims.rates import RateConstraint
-from fpbench.components.measures import (
+from fpbench.components.own_measures import (
     AttackMeasures,
     ClaimMeasures,
     ModelMeasures,

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench.base.arrays import unique_inverse
-from fpbench.components.measures import DERIVED, BesideAttacks, BesideAudits
 from fpbench.components.names import AUDIT, KINDS
+from fpbench.components.own_measures import DERIVED, BesideAttacks, BesideAudits
 from fpbench.store.results import Results
 
 _AT = {kind: i for i, kind in enumerate(KINDS)}

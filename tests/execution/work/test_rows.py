@@ -4,8 +4,8 @@ import pytest
 
 import fpbench
 from fpbench import Guarantee, PluginError
-from fpbench.components.measures import COMPUTED, DERIVED, MEASURED, MEASURES, misplaced
 from fpbench.components.names import FIXED, KINDS
+from fpbench.components.own_measures import COMPUTED, DERIVED, MEASURED, MEASURES, misplaced
 from fpbench.execution.work.rows import Words, make_row
 
 SPEAKERS = ("disclosure", "corrector", "adversary", "learner", "auditor")

@@ -23,7 +23,7 @@ from fpbench import (
     SolverStatus,
     Split,
 )
-from fpbench.components.measures import IN_ATTACKS, ReleaseMeasures
+from fpbench.components.own_measures import IN_ATTACKS, ReleaseMeasures
 from fpbench.execution.work.scores import (
     attack_measures,
     claim_measures,

@@ -1,0 +1,105 @@
+"""The table of measures: what fpbench's own are called, and what components may add."""
+
+from collections import Counter
+
+import pytest
+
+from fpbench import Auditor, InputError, Measure, PluginError
+from fpbench.components.catalog import Entry, Source, _checked
+from fpbench.components.measures import Glossary, measures_from
+from fpbench.components.own_measures import DERIVED, GLOSSARY, MEASURED, OWN
+
+LEAK = Measure("leak_bits", "bits leaked", "less", "bits", "what the model tells of a group")
+
+
+class Teller(Auditor):
+    """Tells nothing."""
+
+    name = "odd"
+    summary = "odd"
+    sees = frozenset()
+
+    def audit(self, subject, rng):
+        return {}
+
+
+def test_the_table_has_every_measure_of_fpbench_once():
+    assert Counter(one.name for one in OWN) == Counter({*MEASURED, *DERIVED, "seconds"})
+    for one in OWN:
+        one.check()
+        assert one.meaning
+
+
+def test_no_heading_reads_as_another_measure():
+    names = [one.name for one in OWN]
+    for one in OWN:
+        for text in (one.name, one.heading):
+            assert GLOSSARY.name_of(text, names) == one.name
+
+
+@pytest.mark.parametrize(
+    "text", ["gain_over_best", "over best", "Over Best", "overbest", "OVER  BEST"]
+)
+def test_a_heading_can_be_typed_as_well_as_the_name(text):
+    assert GLOSSARY.find(text, ["gain", "gain_over_best"], "measure") == "gain_over_best"
+
+
+def test_what_is_mistyped_is_told_the_nearest_name_or_heading():
+    with pytest.raises(
+        InputError, match=r"unknown measure to rank by: 'over bset'; did you mean 'over best'"
+    ):
+        GLOSSARY.find("over bset", ["gain", "gain_over_best"], "measure to rank by")
+    with pytest.raises(InputError, match=r"'gain_over_bets'; did you mean 'gain_over_best'"):
+        GLOSSARY.find("gain_over_bets", ["gain", "gain_over_best"], "measure")
+
+
+def test_a_heading_of_two_measures_must_be_given_as_a_name():
+    twice = Glossary((), [Measure("a", "leak"), Measure("b", "leak")])
+    with pytest.raises(InputError, match=r"'Leak' may be a or b: give the name"):
+        twice.find("Leak", ["a", "b"], "measure")
+
+
+def test_components_add_measures_but_change_none():
+    known = GLOSSARY.declaring([LEAK, Measure("gain", better="less")])
+    assert known["leak_bits"] is LEAK
+    assert known["gain"].better == "greater"
+    assert known["never_heard_of"] == Measure("never_heard_of", column="asked")
+    assert known["fit_seconds"].is_time
+    assert known["fit_seconds"].better == "less"
+
+
+def test_a_star_stands_for_groups():
+    known = Glossary(
+        (), [Measure("risk_gap_*", better="less"), Measure("risk_*", better="greater")]
+    )
+    assert known["risk_gap_test"] == Measure("risk_gap_test", "risk gap test", "less")
+    assert known["risk_f"].better == "greater"
+    assert known["rest"].better == "neither"
+
+
+def test_measures_go_through_json_and_back():
+    assert measures_from([LEAK.as_data()]) == [LEAK]
+    for odd in (3, [3], [{"name": "a", "odd": ""}], [{"name": "A b"}], [{}], ["x"]):
+        with pytest.raises(ValueError, match="measures that are none"):
+            measures_from(odd)
+
+
+@pytest.mark.parametrize(("measures", "why"), [
+    ((Measure("gain"),), r"'gain' is a measure of fpbench itself, 'gain'"),
+    ((Measure("my_gain", "over best"),), r"'my_gain': 'over best' is a measure of fpbench itself, 'gain_over_best'"),
+    ((Measure("tree_size", "Accuracy"),), r"'Accuracy' is a measure of fpbench itself, 'test_accuracy'"),
+    ((LEAK, LEAK), r"'leak_bits' is declared twice"),
+    ((Measure("leak_bits", better="lesser"),), r"measure 'leak_bits': unknown 'lesser'; did you mean 'less'"),
+    ((Measure("leak_bits", column="never"),), r"'never'"),
+    ((Measure("Leak bits"),), r"must be snake_case"),
+    ((Measure("leak", "a\nb"),), r"heading: must be a text of one line"),
+    ((Measure("leak_bits", unit=3),), r"unit: must be a text of one line, not 3"),
+    ((Measure(3),), r"name: must be a text"),
+    ([LEAK], r"must be a tuple of fpbench.Measure"),
+    (("leak_bits",), r"must be a tuple of fpbench.Measure"),
+    (LEAK, r"must be a tuple of fpbench.Measure"),
+])  # fmt: skip
+def test_a_component_that_declares_what_it_may_not_is_refused(measures, why):
+    odd = type("Odd", (Teller,), {"measures": measures, "__module__": __name__})
+    with pytest.raises(PluginError, match=f"auditor 'odd' of odd-plugin 1: measures: .*{why}"):
+        _checked(odd, Entry("auditor", "odd", Source("odd-plugin", "1"), odd))
