@@ -3,8 +3,8 @@
 from fpbench import Lazy, hookimpl
 
 
-def _here(kind: str, **classes: str) -> list[Lazy]:
-    """References to one component a file: the file is named as the component."""
+def _components(kind: str, **classes: str) -> list[Lazy]:
+    """References to the components of a kind whose files are named as they are."""
     return [
         Lazy(module.replace("_", "-"), f"fpbench.builtin.{kind}.{module}:{name}")
         for module, name in classes.items()
@@ -13,7 +13,7 @@ def _here(kind: str, **classes: str) -> list[Lazy]:
 
 @hookimpl
 def fpbench_datasets() -> list[Lazy]:
-    return _here(
+    return _components(
         "datasets",
         acs_income="ACSIncome",
         acs_public_coverage="ACSPublicCoverage",
@@ -32,7 +32,7 @@ def fpbench_datasets() -> list[Lazy]:
 
 @hookimpl
 def fpbench_learners() -> list[Lazy]:
-    return _here(
+    return _components(
         "learners",
         decision_tree="DecisionTree",
         distilled="Distilled",
@@ -50,7 +50,7 @@ def fpbench_learners() -> list[Lazy]:
 
 @hookimpl
 def fpbench_disclosures() -> list[Lazy]:
-    return _here(
+    return _components(
         "disclosures",
         published="Published",
         hidden="Hidden",
@@ -62,19 +62,16 @@ def fpbench_disclosures() -> list[Lazy]:
 
 @hookimpl
 def fpbench_adversaries() -> list[Lazy]:
-    return _here(
-        "adversaries",
-        a1="A1",
-        a2="A2",
-        a2_proba="A2Proba",
-        majority="Majority",
-        prior="Prior",
-    )
+    ferry = {"a1": "A1", "a2": "A2", "a2-proba": "A2Proba"}
+    return [
+        *(Lazy(name, f"fpbench.builtin.adversaries.ferry:{cls}") for name, cls in ferry.items()),
+        *_components("adversaries", majority="Majority", prior="Prior"),
+    ]
 
 
 @hookimpl
 def fpbench_correctors() -> list[Lazy]:
-    return _here(
+    return _components(
         "correctors",
         none="NoCorrection",
         exact="Exact",
@@ -86,7 +83,7 @@ def fpbench_correctors() -> list[Lazy]:
 
 @hookimpl
 def fpbench_mechanisms() -> list[Lazy]:
-    return _here(
+    return _components(
         "mechanisms",
         discrete_gaussian="DiscreteGaussian",
         discrete_laplace="DiscreteLaplace",
@@ -110,13 +107,13 @@ def fpbench_policies() -> list[Lazy]:
     }
     return [
         *(Lazy(name, f"fpbench.builtin.policies.paper:{cls}") for name, cls in paper.items()),
-        *_here("policies", clip="Clip", project="Project"),
+        *_components("policies", clip="Clip", project="Project"),
     ]
 
 
 @hookimpl
 def fpbench_auditors() -> list[Lazy]:
-    return _here(
+    return _components(
         "auditors",
         excessive_risk="ExcessiveRisk",
         group_fairness="GroupFairness",

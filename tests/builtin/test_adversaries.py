@@ -10,11 +10,9 @@ from threadpoolctl import threadpool_limits
 
 import fpbench
 from fpbench import FAMILIES, DataError, HiddenError, InputError, View
-from fpbench.builtin.adversaries import _search
-from fpbench.builtin.adversaries._space import SPACES, Range
-from fpbench.builtin.adversaries.a1 import A1
-from fpbench.builtin.adversaries.a2 import A2
-from fpbench.builtin.adversaries.a2_proba import A2Proba
+from fpbench.builtin.adversaries import _attack_model
+from fpbench.builtin.adversaries._attack_model import SPACES, Range
+from fpbench.builtin.adversaries.ferry import A1, A2, A2Proba
 from fpbench.builtin.adversaries.majority import Majority
 from fpbench.builtin.adversaries.prior import Prior
 
@@ -350,7 +348,7 @@ class TestSearch:
         assert same(searched, guess_of(A1(**TREE), view))
 
     def test_the_sampler_is_that_of_parzen_estimators(self):
-        study, _ = _search._study(SPACES["decision-tree"], 0)
+        study, _ = _attack_model._create_study(SPACES["decision-tree"], 0)
         assert type(study.sampler).__name__ == "TPESampler"
 
     def test_it_finds_what_helps_and_trains_again_with_it(self, make_view):
@@ -384,18 +382,18 @@ class TestSearch:
 
     def test_validation_people_are_not_trained_on(self, make_view, monkeypatch):
         sizes = []
-        train = _search.train
+        train = _attack_model.train
         monkeypatch.setattr(
-            _search, "train", lambda r, m, t, s: sizes.append(len(m)) or train(r, m, t, s)
+            _attack_model, "train", lambda r, m, t, s: sizes.append(len(m)) or train(r, m, t, s)
         )
         guess_of(A1(**TREE, trials=5), make_view(m=200))
         assert set(sizes) == {112}  # of 200 people 140 are trained on, and 28 of them validate
 
     def test_ranges_and_choices_are_kept(self, make_view, monkeypatch):
         tried = []
-        train = _search.train
+        train = _attack_model.train
         monkeypatch.setattr(
-            _search, "train", lambda r, *args: tried.append(r.parameters) or train(r, *args)
+            _attack_model, "train", lambda r, *args: tried.append(r.parameters) or train(r, *args)
         )
         space = {
             "max_depth": {"low": 2, "high": 4},
@@ -415,10 +413,12 @@ class TestSearch:
         ("parameters", "known"), [({}, 1), ({"max_depth": 3}, 1), ({"max_depth": 50}, 0)]
     )
     def test_the_study_knows_the_first_trial_if_it_can(self, parameters, known, monkeypatch):
-        study, distributions = _search._study(SPACES["decision-tree"], 0)
+        study, distributions = _attack_model._create_study(SPACES["decision-tree"], 0)
         began = A1(**TREE, parameters=parameters).recipe.defaults()
         space = SPACES["decision-tree"]
-        _search._tell(study, distributions, space, {n: began[n] for n in space}, 0.75)
+        _attack_model._add_first_trial(
+            study, distributions, space, {n: began[n] for n in space}, 0.75
+        )
         assert [trial.value for trial in study.trials] == [0.75] * known
 
     def test_a_class_that_refuses_a_choice(self, make_view, rng):
@@ -493,8 +493,8 @@ class TestTuning:
         assert isinstance(tuned, kind)
         assert (tuned.trials, tuned.tunes_once) == (0, False)
         assert tuned.parameters["max_depth"] > 1
-        monkeypatch.setattr(_search, "search", None)
-        monkeypatch.setattr("fpbench.builtin.adversaries._learned.search", None)
+        monkeypatch.setattr(_attack_model, "search", None)
+        monkeypatch.setattr("fpbench.builtin.adversaries.ferry.search", None)
         guess = guess_of(tuned, view)
         assert guess.notes["attack_trials"] == 10
         assert json.loads(guess.notes["attack_parameters"])["max_depth"] > 1
@@ -519,8 +519,8 @@ class TestAccess:
         asks = kind(access="query")
         assert asks.incompatible(free) is None
         assert asks.incompatible(told) == (
-            f"adversary '{kind.name}' asks the model about people, and that of learner "
-            "'threshold-optimizer' must be told their groups to answer"
+            f"adversary '{kind.name}' queries the model, but the model of learner "
+            "'threshold-optimizer' needs people's groups to answer"
         )
         for learner in (told, free):
             assert kind().incompatible(learner) is None

@@ -211,7 +211,7 @@ def test_the_claim_is_what_the_curator_counted():
 @pytest.mark.parametrize(
     ("auditor", "says"),
     [
-        (GroupFairness(), "auditor 'group-fairness' asks no curator, so what it finds is not"),
+        (GroupFairness(), "auditor 'group-fairness' asks no curator, so its result is not"),
         (Reader(), "auditor 'reader' reads the rules of the model, and a disclosure knows"),
         ({"use": "speaker"}, "auditor"),
         (None, "auditor"),
@@ -234,7 +234,7 @@ def test_without_an_interval_an_estimate_can_be_claimed_and_nothing_else():
     assert claim.constraint.tolerance == 0.5
     assert claim.notes["claim_low"] is claim.notes["claim_interval_holds"] is None
     for says in ("interval", "lower"):
-        with pytest.raises(InputError, match="auditor 'speaker' gives no interval: have it make"):
+        with pytest.raises(InputError, match="auditor 'speaker' gives no interval; let it compute"):
             DPRelease(auditor=speaker, says=says).claim(FEW, RNG)
 
 
@@ -242,7 +242,7 @@ def test_without_an_interval_an_estimate_can_be_claimed_and_nothing_else():
     "wrong", [{"values": (1.2,)}, {"values": (float("nan"),)}, {"low": -0.1}, {"low": 0.8}]
 )
 def test_what_is_no_ratio_is_the_fault_of_the_auditor(wrong):
-    with pytest.raises(PluginError, match="auditor 'speaker' released .* which are no ratios"):
+    with pytest.raises(PluginError, match="auditor 'speaker' released .* which are not ratios"):
         DPRelease(auditor=Speaker(**wrong)).claim(FEW, RNG)
 
 

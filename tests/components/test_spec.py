@@ -84,7 +84,7 @@ def test_the_code_hash_follows_base_classes_and_private_modules_of_the_kind(monk
     )
     _code_hash.__wrapped__(discover().component("adversary", "a2"))
     assert {
-        "fpbench.builtin.adversaries._learned", "fpbench.models.classifiers", "fpbench.models.encoding"
+        "fpbench.builtin.adversaries.ferry", "fpbench.models.classifiers", "fpbench.models.encoding"
     } <= {*read}  # fmt: skip
     read.clear()
     _code_hash.__wrapped__(discover().component("learner", "plain"))

@@ -1,20 +1,20 @@
-"""The adversary that knows how many people are in each group, and who is most frequent."""
+"""The adversary that always guesses the most frequent group."""
 
 import numpy as np
 
 from fpbench import Guess, View
-from fpbench.builtin.adversaries._cut import HoldingOut, cut
+from fpbench.builtin.adversaries._holding_out import HoldingOut, split_rows
 
 
 class Majority(HoldingOut):
     """Guesses the most frequent group of the attack set for everyone.
 
-    Its confidence is that group's share. It is the accuracy that every other adversary must pass.
-    Of the people it attacks it uses only how many there are.
+    Its confidence is that group's share. Every useful adversary must be more accurate. Of the
+    target people it uses only their number.
     """
 
     name = "majority"
-    summary = "guesses the most frequent group for everyone: a floor for other adversaries"
+    summary = "guesses the most frequent group for everyone: the baseline to beat"
     sees = frozenset({"labels"})
 
     def guess(self, view: View, rng: np.random.Generator) -> Guess:
@@ -25,15 +25,15 @@ class Majority(HoldingOut):
         DataError
             If the attack set has fewer than two people.
         """
-        kept, training = cut(len(view.attack), self.held_out, rng)
+        held_out, training = split_rows(len(view.attack), self.held_out, rng)
         counts = np.bincount(view.attack.sensitive[training])
         group = int(np.argmax(counts))
         share = counts[group] / len(training)
-        n, m = len(view.target), len(kept)
+        n, m = len(view.target), len(held_out)
         return Guess(
             np.full(n, group, dtype=np.int8),
             np.full(n, share),
-            kept,
+            held_out,
             np.full(m, group, dtype=np.int8),
             np.full(m, share),
         )

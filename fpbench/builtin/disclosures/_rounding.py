@@ -1,17 +1,17 @@
-"""How tolerances are rounded before they are disclosed."""
+"""Rounding of tolerances before they are disclosed."""
 
 import math
 from fractions import Fraction
 
 _STEPS = 1000
-"""Disclosed tolerances are whole multiples of 1 / 1000."""
+"""Disclosed tolerances are integer multiples of 1 / 1000."""
 
 
-def rounded_up(least: Fraction) -> float:
-    """The least multiple of 0.001 that is not below; the float that is written with its digits."""
+def round_up(least: Fraction) -> float:
+    """The least multiple of 0.001 that is not below, up to 1, as the float with its digits."""
     return min(math.ceil(least * _STEPS), _STEPS) / _STEPS
 
 
-def rounded_down(greatest: Fraction) -> float:
-    """The greatest multiple of 0.001 that is not above, alike."""
+def round_down(greatest: Fraction) -> float:
+    """The greatest multiple of 0.001 that is not above, at least 0, as that float."""
     return max(math.floor(greatest * _STEPS), 0) / _STEPS

@@ -1,4 +1,4 @@
-"""The disclosure of what a differentially private audit released."""
+"""The disclosure of a differentially private audit's release."""
 
 from __future__ import annotations
 
@@ -24,36 +24,36 @@ from fpbench import (
     Release,
     Subject,
 )
-from fpbench.builtin.disclosures._rounding import rounded_down, rounded_up
+from fpbench.builtin.disclosures._rounding import round_down, round_up
 
 
 class DPRelease(Disclosure):
-    """A differentially private audit of the target on its training people, and what it released.
+    """The fairness ratio that a differentially private audit releases of the training people.
 
-    A curator who owns the groups of the training people answers the auditor, who never sees them.
-    What the auditor releases is an estimate of the ratio of the least to the greatest group rate,
-    with an interval. An adversary takes it for a claim of the form `ratio`: with `says =
-    "interval"`, that the ratio is at least the lower end and at most the upper end; with `lower`
-    the first of these only; with `estimate`, that it is at least the estimate. Ends are rounded
-    outwards to multiples of 0.001. Everything after the curator's answers is post-processing, so
-    the claim is as private as these.
+    A curator who holds the groups of the training people answers the auditor, who never sees them.
+    The auditor releases an estimate of the ratio of the least to the greatest group rate, with an
+    interval. An adversary reads it as a claim of the form `ratio`: with `says = "interval"`, that
+    the ratio is at least the lower end and at most the upper end; with `lower`, the first of these
+    only; with `estimate`, that the ratio is at least the estimate. Ends are rounded outwards to
+    multiples of 0.001. Everything after the curator's answers is post-processing, so the claim is
+    as private as the answers.
 
-    The claim may be false, even impossible (see `on_infeasible` of the correctors): a row says
-    whether its lower end is true (`claim_holds`), and the whole interval (`claim_interval_holds`),
-    and which epsilon it cost (`claim_epsilon`). Of an auditor that repeats its audit the first one
-    is released.
+    The claim may be false or even impossible (see `on_infeasible` of the correctors): a row says
+    whether its lower end is true (`claim_holds`), whether the whole interval is
+    (`claim_interval_holds`), and which epsilon it cost (`claim_epsilon`). If an auditor repeats its
+    audit, the first release counts.
 
-    An upper end makes the corrector's problem harder: the exact one took a second for 10,000 people
-    of two groups, five for 5,000 of four, and for 10,000 of five groups a minute was not enough.
-    `says = "lower"` leaves it out.
+    An upper end makes the corrector's problem harder: `exact` took one second for 10,000 people of
+    two groups and five seconds for 5,000 people of four; for 10,000 people of five groups a minute
+    was not enough. `says = "lower"` leaves the upper end out.
 
     Notes
     -----
-    van der Steen et al. audit the test set, for an auditor who is trusted. Whoever audits the
-    people that a model was trained on, and makes it known, tells an adversary something of them;
-    how much that helps is what a run with this disclosure measures. Epsilon bounds what is learnt
-    of one person by those who know everybody else; how well all groups can be guessed from
-    features, and from one number about the whole, it does not bound.
+    van der Steen et al. audit the test set for a trusted auditor. Publishing an audit of the
+    training people tells an adversary something about them; a run with this disclosure measures
+    how much that helps. Epsilon bounds what someone who knows everybody else learns of one person;
+    it does not bound how well all groups can be guessed from features and one number about the
+    whole.
 
     References
     ----------
@@ -62,7 +62,7 @@ class DPRelease(Disclosure):
     """
 
     name = "dp-release"
-    summary = "what a differentially private audit released: an estimate, or an interval"
+    summary = "the fairness ratio that a differentially private audit released"
     reference = (
         "van der Steen, Vink, Kaya. Privacy Constrained Fairness Estimation for Decision Trees. "
         "arXiv:2312.08413, 2023"
@@ -73,46 +73,46 @@ class DPRelease(Disclosure):
     )
     says: Literal["interval", "lower", "estimate"] = Field(
         "interval",
-        description="what is claimed of the ratio of the groups' rates: that it lies in the "
-        "interval, that it is at least its lower end, or at least the estimate",
+        description="claim that the ratio of the groups' rates lies in the interval, is at least "
+        "its lower end, or is at least the estimate",
     )
 
     @classmethod
     def examples(cls, directory: Path) -> list[dict[str, Any]]:
-        """A release of an auditor that asks a curator."""
+        """An interval and an estimate of `pafer`."""
         auditor = {"use": "pafer", "epsilon": 1.0, "resamples": 40, "mechanism": {"use": "laplace"}}
         return [{"auditor": auditor, "says": says} for says in ("interval", "estimate")]
 
     @field_validator("auditor")
     @classmethod
-    def _is_private(cls, auditor: Auditor) -> Auditor:
+    def _check_private(cls, auditor: Auditor) -> Auditor:
         if "curator" not in auditor.sees:
             raise ValueError(
-                f"auditor {auditor.name!r} asks no curator, so what it finds is not private; "
-                'choose one that does, { use = "pafer", ... } for instance'
+                f"auditor {auditor.name!r} asks no curator, so its result is not private; "
+                'choose one that does, such as { use = "pafer", ... }'
             )
         if auditor.needs_rules:
             raise ValueError(
                 f"auditor {auditor.name!r} reads the rules of the model, and a disclosure knows "
-                "its predictions only; choose a mode that needs no rules"
+                "only its predictions; choose a mode that needs no rules"
             )
         return auditor
 
     @property
     def protects(self) -> frozenset[str]:
-        """What the auditor does."""
+        """What the auditor protects."""
         return self.auditor.protects
 
     def incompatible(self, other: Component) -> str | None:
-        """What does not go with the auditor does not go with what it releases."""
+        """Why the auditor cannot be combined with the other component."""
         return super().incompatible(other) or self.auditor.incompatible(other)
 
     def forms(self) -> tuple[str, ...]:
-        """Ratios only: an audit knows no other form."""
+        """Ratios only."""
         return ("ratio",)
 
     def words(self) -> list[str]:
-        """The ratio, and what binds it from above."""
+        """Words for a ratio, and for its upper end if there is one."""
         both = ["unfairness ratio"] if self.says == "interval" else []
         return [*super().words(), *both]
 
@@ -122,49 +122,49 @@ class DPRelease(Disclosure):
         Raises
         ------
         InputError
-            If the auditor gives no release, or no interval where one is to be claimed.
+            If the auditor gives no release, or no interval where one is needed.
         PluginError
-            If what it releases are no ratios.
+            If its numbers are not ratios.
         """
         train = context.train
         curator = Curator(
             train.sensitive, train.groups, neighbours=self.auditor.relation, rng=rng.spawn(1)[0]
         )
         people = train.only(self.auditor.sees - {"sensitive"})
-        found = self.auditor.audit(Subject(people, people, None, curator), rng)
-        if not isinstance(found, Release):
+        release = self.auditor.audit(Subject(people, people, None, curator), rng)
+        if not isinstance(release, Release):
             raise InputError(
                 f"disclosure {self.name!r}: auditor {self.auditor.name!r} gives no release"
             )
-        estimate, low, high = (float(each[0]) for each in (found.values, found.low, found.high))
-        ends = self._ends(estimate, low, high)
-        constraint = RateConstraint(found.metric, rounded_up(1 - Fraction(ends[0])), "ratio")
-        above = KnownUnfairness(found.metric, rounded_down(1 - Fraction(ends[1])), 1.0, "ratio")
+        estimate, low, high = (float(e[0]) for e in (release.values, release.low, release.high))
+        least, most = self._claimed_interval(estimate, low, high)
+        constraint = RateConstraint(release.metric, round_up(1 - Fraction(least)), "ratio")
+        upper_end = KnownUnfairness(release.metric, round_down(1 - Fraction(most)), 1.0, "ratio")
         truth = 1 - constraint.unfairness(
             train.sensitive, train.predictions, train.labels, len(train.groups)
         )
-        whole = not np.isnan(low)
+        has_interval = not np.isnan(low)
         notes: Measures = {
             "claim_estimate": estimate,
-            "claim_low": low if whole else None,
-            "claim_high": high if whole else None,
-            "claim_interval_holds": int(low <= truth <= high) if whole else None,
+            "claim_low": low if has_interval else None,
+            "claim_high": high if has_interval else None,
+            "claim_interval_holds": int(low <= truth <= high) if has_interval else None,
         }
-        also = (above,) if ends[1] < 1 else ()
-        return Claim(constraint, self.name, also, notes, found.guarantee, found.noise)
+        also = (upper_end,) if most < 1 else ()
+        return Claim(constraint, self.name, also, notes, release.guarantee, release.noise)
 
-    def _ends(self, estimate: float, low: float, high: float) -> tuple[float, float]:
-        """Between what the ratio is claimed to lie."""
-        no_ends = np.isnan(low) and np.isnan(high)
-        if no_ends and self.says != "estimate":
+    def _claimed_interval(self, estimate: float, low: float, high: float) -> tuple[float, float]:
+        """The least and the greatest ratio that are claimed."""
+        no_interval = np.isnan(low) and np.isnan(high)
+        if no_interval and self.says != "estimate":
             raise InputError(
-                f"disclosure {self.name!r}: auditor {self.auditor.name!r} gives no interval: have "
-                'it make one, or disclose with says = "estimate"'
+                f"disclosure {self.name!r}: auditor {self.auditor.name!r} gives no interval; "
+                'let it compute one, or set says = "estimate"'
             )
-        if not (0 <= estimate <= 1 and (no_ends or 0 <= low <= high <= 1)):
+        if not (0 <= estimate <= 1 and (no_interval or 0 <= low <= high <= 1)):
             raise PluginError(
-                f"auditor {self.auditor.name!r} released {estimate} in [{low}, {high}], which are "
-                "no ratios"
+                f"auditor {self.auditor.name!r} released {estimate} in [{low}, {high}], which "
+                "are not ratios"
             )
         if self.says == "estimate":
             return estimate, 1.0

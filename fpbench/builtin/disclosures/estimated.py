@@ -1,4 +1,4 @@
-"""What an adversary believes of the target's fairness when nothing is disclosed."""
+"""What an adversary estimates of the target's fairness when nothing is disclosed."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from fpbench import (
     Metric,
     RateConstraint,
 )
-from fpbench.builtin.disclosures._rounding import rounded_up
+from fpbench.builtin.disclosures._rounding import round_up
 
 
 class Estimated(Disclosure):
     """The adversary measures the target on its attack set, where it knows everyone's group.
 
-    Of all metrics the one with the smallest unfairness is taken for the one that the target was
-    trained for, and that unfairness, rounded up to a multiple of 0.001, for its tolerance.
-    Equalized odds is a maximum of two others, so it is never taken unless it is told. The
-    estimate may be wrong: a row says which metric was taken (`claim_metric`), whether it is the one
-    the learner was trained for (`metric_right`), and whether the claim is true of the training
+    It assumes that the target was trained for the metric with the smallest measured unfairness,
+    and that its tolerance is that unfairness, rounded up to a multiple of 0.001. Equalized odds
+    is the maximum of two other metrics, so it is never assumed unless `metric` says so. The
+    estimate may be wrong: a row says which metric was assumed (`claim_metric`), whether it is the
+    one the learner was trained for (`metric_right`), and whether the claim is true of the training
     people (`claim_holds`).
 
     References
@@ -47,17 +47,17 @@ class Estimated(Disclosure):
 
     metric: Metric | Literal["asked"] | None = Field(
         None,
-        description="the metric, if the adversary knows it; `asked`: the learner's; by default it "
-        "takes the one that it measures least unfairness in",
+        description="the metric, if the adversary knows it; `asked`: the learner's; by default the "
+        "one with the least measured unfairness",
     )
     form: Form = Field("to-overall", description="how the groups' rates are compared")
 
     def forms(self) -> tuple[str, ...]:
-        """The form it measures in."""
+        """The form it is set to."""
         return (self.form,)
 
     def incompatible(self, other: Component) -> str | None:
-        """The learner's metric is known only if it has one."""
+        """Why the learner's metric cannot be known: it has none."""
         if self.metric == "asked" and isinstance(other, Learner) and other.asked() is None:
             return (
                 f"learner {other.name!r} is trained for no fairness metric, so disclosure "
@@ -66,19 +66,19 @@ class Estimated(Disclosure):
         return None
 
     def claim(self, context: Context, rng: np.random.Generator) -> Claim:
-        """Measure the attack set and believe what is least.
+        """Measure all metrics on the attack set and claim the least unfairness.
 
         Raises
         ------
         InputError
-            If the learner's metric is to be known, and it has none.
+            If `metric` is `asked`, and the learner is trained for none.
         """
-        asked, attack = context.asked, context.attack
+        target, attack = context.asked, context.attack
         metrics = METRICS
         if self.metric == "asked":
-            if asked is None:
+            if target is None:
                 raise InputError(f"disclosure {self.name!r}: the learner is trained for no metric")
-            metrics = (asked.metric,)
+            metrics = (target.metric,)
         elif self.metric is not None:
             metrics = (self.metric,)
         measured = {
@@ -87,7 +87,7 @@ class Estimated(Disclosure):
             )
             for metric in metrics
         }
-        metric = min(measured, key=lambda name: measured[name])  # the first of equals
-        right = None if asked is None else int(metric == asked.metric)
-        constraint = RateConstraint(metric, rounded_up(measured[metric]), self.form)
+        metric = min(measured, key=lambda name: measured[name])  # of equals, the first
+        right = None if target is None else int(metric == target.metric)
+        constraint = RateConstraint(metric, round_up(measured[metric]), self.form)
         return Claim(constraint, self.name, notes={"metric_right": right})

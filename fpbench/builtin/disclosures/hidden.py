@@ -8,9 +8,9 @@ from fpbench import Context, Disclosure
 
 
 class Hidden(Disclosure):
-    """Nothing is said of the target's fairness: only what is `also` known can correct a guess.
+    """Discloses nothing of the target's fairness: only facts that are `also` known can help.
 
-    What an adversary reaches against it is the baseline of every other disclosure.
+    The accuracy of attacks against it is the baseline of every other disclosure.
     """
 
     name = "hidden"

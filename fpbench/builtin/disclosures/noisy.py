@@ -24,25 +24,26 @@ from fpbench import (
     group_counts,
     unfairness,
 )
-from fpbench.builtin.disclosures._rounding import rounded_up
+from fpbench.builtin.disclosures._rounding import round_up
 
 
 class Noisy(Disclosure):
-    """The target's unfairness on its training people, from noisy counts: a defence.
+    """A defence: the target's unfairness on its training people, computed from noisy counts.
 
     A trusted party counts the people of each group, label and prediction, adds noise so that the
     counts are differentially private with respect to anyone's group, and publishes the unfairness
     of the noisy counts, rounded up to a multiple of 0.001. Everything after the noise is
-    post-processing, so the claim is as private as the counts. It may be false, even impossible: a
-    row says whether it is true (`claim_holds`); see `on_infeasible` of the correctors.
+    post-processing, so the claim is as private as the counts. The claim may be false or even
+    impossible: a row says whether it is true (`claim_holds`); see `on_infeasible` of the
+    correctors.
 
     Notes
     -----
-    Neighbouring data sets differ in one person's group. Negative noisy counts are taken for 0.
+    Neighbouring data sets differ in one person's group. Negative noisy counts become 0.
     """
 
     name = "noisy"
-    summary = "the unfairness of noisy counts, under differential privacy"
+    summary = "the unfairness computed from differentially private counts"
     reference = "Dwork & Roth, The Algorithmic Foundations of Differential Privacy, 2014"
 
     mechanism: Mechanism = Field(description='adds the noise: { use = "laplace" }')
@@ -56,20 +57,20 @@ class Noisy(Disclosure):
 
     @classmethod
     def examples(cls, directory: Path) -> list[dict[str, Any]]:
-        """A claim that costs something."""
+        """Epsilon 1."""
         return [{"epsilon": 1.0}]
 
     @property
     def protects(self) -> frozenset[str]:
-        """The groups."""
+        """The sensitive attribute."""
         return frozenset({"sensitive"})
 
     def forms(self) -> tuple[str, ...]:
-        """The form it is told to claim."""
+        """The form it is set to."""
         return (self.form,)
 
     def incompatible(self, other: Component) -> str | None:
-        """A learner that aims at no metric leaves open what to claim."""
+        """Why no metric is set: the learner is trained for none either."""
         if isinstance(other, Learner) and other.asked() is None and self.metric is None:
             return (
                 f"learner {other.name!r} is trained for no fairness metric, so disclosure "
@@ -78,29 +79,29 @@ class Noisy(Disclosure):
         return None
 
     def claim(self, context: Context, rng: np.random.Generator) -> Claim:
-        """Count, add noise, and claim what the noisy counts say.
+        """Count, add noise, and claim the unfairness of the noisy counts.
 
         Raises
         ------
         InputError
             If neither the learner nor the disclosure names a metric.
         """
-        asked, train = context.asked, context.train
-        metric = self.metric or (asked.metric if asked else None)
+        target, train = context.asked, context.train
+        metric = self.metric or (target.metric if target else None)
         if metric is None:
             raise InputError(
                 f"disclosure {self.name!r}: `metric` does not say which one to measure"
             )
         k, measured = len(train.groups), []
-        # The slices share nobody, so each may use all of epsilon (parallel composition).
+        # The slices are disjoint, so each may use all of epsilon (parallel composition).
         for part in RateConstraint(metric).slices(train.labels):
             members, positives = group_counts(train.sensitive, train.predictions, k, part)
             counts = np.concatenate([members - positives, positives])
             noisy = self.mechanism.release(
                 counts, HISTOGRAM["attribute"], self.epsilon, rng, upper=counts.sum()
             )
-            others, yes = np.rint(np.maximum(noisy, 0)).astype(np.int64).reshape(2, k)
-            measured.append(unfairness(others + yes, yes, self.form))
-        constraint = RateConstraint(metric, rounded_up(max(measured)), self.form)
+            negatives, positives = np.rint(np.maximum(noisy, 0)).astype(np.int64).reshape(2, k)
+            measured.append(unfairness(negatives + positives, positives, self.form))
+        constraint = RateConstraint(metric, round_up(max(measured)), self.form)
         guarantee = self.mechanism.guarantee(self.epsilon, "attribute")
         return Claim(constraint, self.name, guarantee=guarantee, noise=self.mechanism.noise)

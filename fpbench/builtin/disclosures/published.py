@@ -16,16 +16,16 @@ from fpbench import (
     Metric,
     RateConstraint,
 )
-from fpbench.builtin.disclosures._rounding import rounded_up
+from fpbench.builtin.disclosures._rounding import round_up
 
 
 class Published(Disclosure):
-    """The fairness the learner was trained for, corrected where it misses it.
+    """The fairness that the learner was trained for, or the measured fairness if that is worse.
 
-    The tolerance is the larger of the one asked for and the unfairness measured on the training
-    predictions, rounded up to a multiple of 0.001, exactly. Rounding is upwards, so the claim is
-    always true. The tolerance asked for counts only if it is about the metric and form claimed;
-    of any other, the measured unfairness is published.
+    The tolerance is the larger of the learner's tolerance and the unfairness measured on the
+    training predictions, rounded up to a multiple of 0.001 in exact arithmetic, so the claim is
+    always true. The learner's tolerance counts only if it is for the claimed metric and form;
+    otherwise the measured unfairness is published.
 
     References
     ----------
@@ -34,7 +34,7 @@ class Published(Disclosure):
     """
 
     name = "published"
-    summary = "a true claim: the larger of the asked tolerance and the measured unfairness"
+    summary = "a true claim: the larger of the learner's tolerance and the measured unfairness"
     reference = (
         "Ferry et al., Exploiting Fairness to Enhance Sensitive Attributes Reconstruction, "
         "SaTML 2023"
@@ -46,11 +46,11 @@ class Published(Disclosure):
     form: Form = Field("to-overall", description="how the claim compares the groups' rates")
 
     def forms(self) -> tuple[str, ...]:
-        """The form it is told to claim."""
+        """The form it is set to."""
         return (self.form,)
 
     def incompatible(self, other: Component) -> str | None:
-        """A learner that aims at no metric leaves open what to claim."""
+        """Why no metric is set: the learner is trained for none either."""
         if isinstance(other, Learner) and other.asked() is None and self.metric is None:
             return (
                 f"learner {other.name!r} is trained for no fairness metric, so disclosure "
@@ -67,17 +67,17 @@ class Published(Disclosure):
         InputError
             If neither the learner nor the disclosure names a metric.
         """
-        asked, train = context.asked, context.train
-        metric = self.metric or (asked.metric if asked else None)
+        target, train = context.asked, context.train
+        metric = self.metric or (target.metric if target else None)
         if metric is None:
             raise InputError(
                 f"disclosure {self.name!r}: the learner is trained for no fairness metric, and "
                 "`metric` does not say which one to publish"
             )
         constraint = RateConstraint(metric, form=self.form)
-        least = constraint.unfairness(
+        tolerance = constraint.unfairness(
             train.sensitive, train.predictions, train.labels, len(train.groups)
         )
-        if asked is not None and (asked.metric, asked.form) == (metric, self.form):
-            least = max(least, asked.exact_tolerance)
-        return Claim(RateConstraint(metric, rounded_up(least), self.form), self.name)
+        if target is not None and (target.metric, target.form) == (metric, self.form):
+            tolerance = max(tolerance, target.exact_tolerance)
+        return Claim(RateConstraint(metric, round_up(tolerance), self.form), self.name)

@@ -1,8 +1,8 @@
-"""Exact samplers: integers and rationals only, from a source of uniform integers.
+"""Exact samplers that use integers and rationals only.
 
 Canonne, Kamath & Steinke, The Discrete Gaussian for Differential Privacy, NeurIPS 2020, Algorithms
-1 to 3. Nothing here is a floating-point number, so nothing is given away by rounding. The time of a
-draw depends on the noise: an observer who times single draws learns about it.
+1 to 3. There are no floating-point numbers, so rounding reveals nothing. The time of a draw depends
+on the noise: an observer who times single draws learns about it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import TypeAlias
 
 Below: TypeAlias = Callable[[int], int]
-"""Uniform in 0..n-1; the operating system's randomness unless a test says otherwise."""
+"""Draws a uniform integer in 0..n-1; from the operating system unless a test replaces it."""
 
 
 def bernoulli_exp(top: int, bottom: int, below: Below = secrets.randbelow) -> bool:
@@ -27,7 +27,7 @@ def bernoulli_exp(top: int, bottom: int, below: Below = secrets.randbelow) -> bo
 
 
 def _exp_of_fraction(top: int, bottom: int, below: Below) -> bool:
-    # The series of exp(-x), 0 <= x <= 1, as a race: how long do coins of bias x / k stay heads?
+    # With 0 <= x <= 1, the first k at which a coin of bias x / k fails is odd with exp(-x).
     k = 1
     while below(bottom * k) < top:
         k += 1
@@ -38,7 +38,7 @@ def discrete_laplace(scale: Fraction, below: Below = secrets.randbelow) -> int:
     """An integer z with probability proportional to exp(-|z| / scale)."""
     t, s = scale.numerator, scale.denominator
     while True:
-        # A geometric number of rate 1 / t, low part and high part; then of rate s / t.
+        # A geometric number of rate 1 / t in two parts, then one of rate s / t.
         low = below(t)
         if not bernoulli_exp(low, t, below):
             continue
@@ -68,11 +68,11 @@ def laplace_within(
 ) -> int:
     """An integer r in 0..upper with probability proportional to exp(-rate |r - center|)."""
     top, bottom = rate.numerator, rate.denominator
-    while rate * upper > 1:  # most of the mass is within a few scales: propose from all integers
+    while rate * upper > 1:  # most mass is near the center: propose from all integers
         r = center + discrete_laplace(1 / rate, below)
         if 0 <= r <= upper:
             return r
-    while True:  # all are nearly as likely
+    while True:  # all are about equally likely: propose uniformly
         r = below(upper + 1)
         if bernoulli_exp(abs(r - center) * top, bottom, below):
             return r

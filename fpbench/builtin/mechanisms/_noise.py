@@ -1,4 +1,4 @@
-"""What mechanisms share: checks of what they are handed, and one calibration for each epsilon."""
+"""Checks of what mechanisms are given, and noise for arrays of epsilons."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from fpbench import InputError, as_written, check_epsilon
 
 
-def checked(epsilon: ArrayLike) -> NDArray[np.float64]:
+def check_epsilons(epsilon: ArrayLike) -> NDArray[np.float64]:
     """Epsilon as an array.
 
     Raises
@@ -23,13 +23,13 @@ def checked(epsilon: ArrayLike) -> NDArray[np.float64]:
     return np.asarray(epsilon, dtype=np.float64)
 
 
-def whole(numbers: ArrayLike, what: str) -> NDArray[np.int64]:
-    """Numbers as an integer array.
+def check_integers(numbers: ArrayLike, what: str) -> NDArray[np.int64]:
+    """Integers as an array of 64 bits.
 
     Raises
     ------
     InputError
-        If they are not whole.
+        If they are not of an integer type.
     """
     values = np.asarray(numbers)
     if not np.issubdtype(values.dtype, np.integer):
@@ -37,28 +37,28 @@ def whole(numbers: ArrayLike, what: str) -> NDArray[np.int64]:
     return values.astype(np.int64, copy=False)
 
 
-def each(
+def calibrate(
     calibration: Callable[[float], float], epsilon: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """A calibration at every epsilon of an array, computed once for each value."""
+    """The calibration of every epsilon in an array, computed once for each distinct value."""
     values, where = np.unique(epsilon, return_inverse=True)
-    found = np.array([calibration(float(value)) for value in values])
-    return found[where].reshape(epsilon.shape)
+    calibrated = np.array([calibration(float(value)) for value in values])
+    return calibrated[where].reshape(epsilon.shape)
 
 
-def with_drawn(
+def add_exact_noise(
     counts: NDArray[np.int64],
-    law: Callable[[Fraction], Fraction],
+    parameter: Callable[[Fraction], Fraction],
     draw: Callable[[Fraction], int],
     epsilon: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Counts with independent draws added: `law` is the parameter of `draw` at each epsilon.
+    """Counts with independent exact draws added; `parameter` gives that of `draw` at each epsilon.
 
-    They are added as integers. Sums beyond 2^53 are rounded afterwards, which tells nothing; noise
-    that was rounded before would not hide whether a count is even.
+    Noise is added to integers. Sums beyond 2^53 are rounded afterwards, which is post-processing;
+    noise that was rounded before would not hide whether a count is even.
     """
     counts, epsilon = np.broadcast_arrays(counts, epsilon)
     values, where = np.unique(epsilon, return_inverse=True)
-    laws = [law(as_written(value)) for value in values]
-    noisy = [int(q) + draw(laws[i]) for q, i in zip(counts.flat, where.ravel(), strict=True)]
+    parameters = [parameter(as_written(value)) for value in values]
+    noisy = [int(q) + draw(parameters[i]) for q, i in zip(counts.flat, where.ravel(), strict=True)]
     return np.array(noisy, dtype=np.float64).reshape(counts.shape)

@@ -1,4 +1,4 @@
-"""Vectorised simulation of the discrete distributions, in floating point, seeded."""
+"""Seeded, vectorised simulation of the discrete distributions in floating point."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from fpbench import InputError
 Floats = NDArray[np.float64]
 
 _GREATEST = 2.0**47
-"""Scale of noise that can be simulated. Above it, sums are no longer whole numbers of 53 bits, and
-far above it the geometric numbers of NumPy stay at 2^63 - 1, where their difference is 0."""
+"""Greatest scale of noise that can be simulated. Above it, sums exceed the 53 bits of a float, and
+far above it NumPy's geometric numbers saturate at 2^63 - 1, where their difference is 0."""
 
 
 def discrete_laplace(scale: Floats, shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
@@ -37,7 +37,7 @@ def discrete_laplace(scale: Floats, shape: tuple[int, ...], rng: np.random.Gener
 def discrete_gaussian(variance: Floats, shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
     """Integers z with probability proportional to exp(-z^2 / (2 variance)).
 
-    Rejection from discrete Laplace noise, all at once: Canonne, Kamath & Steinke, NeurIPS 2020,
+    Rejection from discrete Laplace noise, vectorised: Canonne, Kamath & Steinke, NeurIPS 2020,
     Algorithm 3.
     """
     v = np.broadcast_to(variance, shape).ravel()
@@ -47,23 +47,24 @@ def discrete_gaussian(variance: Floats, shape: tuple[int, ...], rng: np.random.G
     while left.size:
         z = discrete_laplace(t[left], left.shape, rng)
         away = np.abs(z) - v[left] / t[left]
-        kept = rng.random(left.size) < np.exp(-(away**2) / (2 * v[left]))
-        noise[left[kept]] = z[kept]
-        left = left[~kept]
+        accepted = rng.random(left.size) < np.exp(-(away**2) / (2 * v[left]))
+        noise[left[accepted]] = z[accepted]
+        left = left[~accepted]
     return noise.reshape(shape)
 
 
 def laplace_within(center: Floats, upper: Floats, rate: Floats, rng: np.random.Generator) -> Floats:
     """Integers r in 0..upper with probability proportional to exp(-rate |r - center|).
 
-    All of one shape. First the side is drawn, below, at or above the center; then the distance.
+    All arguments have one shape. The side (below, at or above the center) is drawn first, then the
+    distance.
     """
 
     def mass(distance: Floats) -> Floats:
-        """Of the distances 1 to this one: the sum of exp(-rate d)."""
+        """The sum of exp(-rate d) over d from 1 to this distance."""
         with np.errstate(over="ignore"):  # a rate so high that only the center is left
-            found: Floats = -np.expm1(-rate * distance) / np.expm1(rate)
-        return found
+            total: Floats = -np.expm1(-rate * distance) / np.expm1(rate)
+        return total
 
     below, above = mass(center), mass(upper - center)
     side = rng.random(center.shape) * (1 + below + above)
@@ -81,11 +82,11 @@ def weighted_within(
     center: int, upper: int, weights: Floats, draws: int, rng: np.random.Generator
 ) -> Floats:
     """Integers r in 0..upper with probability proportional to weights[|r - center|]."""
-    heap = np.cumsum(weights)
-    below, above = heap[center], heap[upper - center] - heap[0]
+    cumulated = np.cumsum(weights)
+    below, above = cumulated[center], cumulated[upper - center] - cumulated[0]
     u = rng.random(draws) * (below + above)
     up = u >= below
-    distance = np.searchsorted(heap, np.where(up, u - below + heap[0], u), side="right")
+    distance = np.searchsorted(cumulated, np.where(up, u - below + cumulated[0], u), side="right")
     distance = np.minimum(distance, np.where(up, upper - center, center))
     r: Floats = (center + np.where(up, distance, -distance)).astype(np.float64)
     return r

@@ -11,16 +11,21 @@ from pydantic import Field
 
 from fpbench import Guarantee, Mechanism, Neighbours, Sensitivity, epsilon_to_rho
 from fpbench.builtin.mechanisms._exact import discrete_gaussian as exact
-from fpbench.builtin.mechanisms._noise import checked, each, whole, with_drawn
+from fpbench.builtin.mechanisms._noise import (
+    add_exact_noise,
+    calibrate,
+    check_epsilons,
+    check_integers,
+)
 from fpbench.builtin.mechanisms._simulated import discrete_gaussian as simulated
 
 
 class DiscreteGaussian(Mechanism):
     """Adds a whole number z with probability proportional to exp(-z^2 / 2 s^2).
 
-    s^2 = sensitivity^2 / 2 rho makes answers rho-zCDP if their L2 sensitivity is as said (Theorem
-    14); rho is the greatest that implies (epsilon, delta) (Corollary 13). Secure noise is drawn
-    exactly, from the operating system's randomness.
+    s^2 = sensitivity^2 / 2 rho makes answers of this L2 sensitivity rho-zCDP (Theorem 14); rho is
+    the greatest that implies (epsilon, delta) (Corollary 13). Secure noise is drawn exactly, from
+    the operating system's randomness.
 
     References
     ----------
@@ -36,7 +41,7 @@ class DiscreteGaussian(Mechanism):
     )
 
     def guarantee(self, epsilon: float, neighbours: Neighbours) -> Guarantee:
-        """Of (epsilon, delta), and rho."""
+        """The guarantee (epsilon, delta), and rho."""
         return Guarantee(epsilon, self.delta, neighbours, epsilon_to_rho(epsilon, self.delta))
 
     def release(
@@ -54,21 +59,21 @@ class DiscreteGaussian(Mechanism):
         InputError
             If the counts are not whole numbers.
         """
-        counts, epsilon = whole(counts, "counts"), checked(epsilon)
+        counts, epsilon = check_integers(counts, "counts"), check_epsilons(epsilon)
 
         def variance(value: float) -> Fraction:
             return self._variance(value, sensitivity.l2)
 
         if self.noise == "secure":
-            return with_drawn(counts, lambda e: variance(float(e)), exact, epsilon)
+            return add_exact_noise(counts, lambda e: variance(float(e)), exact, epsilon)
         shape = np.broadcast_shapes(counts.shape, epsilon.shape)
-        variances = each(lambda value: float(variance(value)), epsilon)
+        variances = calibrate(lambda value: float(variance(value)), epsilon)
         return counts + simulated(variances, shape, rng)
 
     def _variance(self, epsilon: float, l2: float) -> Fraction:
-        """The parameter s^2, rounded up to a multiple of 2^-20 so that rounding costs no privacy.
+        """The variance s^2, rounded up to a multiple of 2^-20 so that rounding costs no privacy.
 
-        The factor is far above the error of the floating-point numbers it is computed with.
+        The factor 1 + 1e-9 is far above the floating-point error of its computation.
         """
         least = l2**2 / (2 * epsilon_to_rho(epsilon, self.delta)) * (1 + 1e-9)
         return Fraction(math.ceil(least * 2**20), 2**20)

@@ -7,16 +7,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from fpbench import Mechanism, Sensitivity, as_written
 from fpbench.builtin.mechanisms._exact import discrete_laplace as exact
-from fpbench.builtin.mechanisms._noise import checked, whole, with_drawn
+from fpbench.builtin.mechanisms._noise import add_exact_noise, check_epsilons, check_integers
 from fpbench.builtin.mechanisms._simulated import discrete_laplace as simulated
 
 
 class DiscreteLaplace(Mechanism):
     """Adds a whole number z with probability proportional to exp(-|z| epsilon / sensitivity).
 
-    Also called the geometric mechanism. It makes whole-numbered answers epsilon-differentially
-    private if their L1 sensitivity is as said. Secure noise is drawn exactly, from the operating
-    system's randomness.
+    Also called the geometric mechanism. It makes integer answers of this L1 sensitivity
+    epsilon-differentially private. Secure noise is drawn exactly, from the operating system's
+    randomness.
 
     References
     ----------
@@ -43,9 +43,9 @@ class DiscreteLaplace(Mechanism):
         InputError
             If the counts are not whole numbers.
         """
-        counts, epsilon = whole(counts, "counts"), checked(epsilon)
+        counts, epsilon = check_integers(counts, "counts"), check_epsilons(epsilon)
         if self.noise == "secure":
             l1 = as_written(sensitivity.l1)
-            return with_drawn(counts, lambda e: l1 / e, exact, epsilon)
+            return add_exact_noise(counts, lambda e: l1 / e, exact, epsilon)
         shape = np.broadcast_shapes(counts.shape, epsilon.shape)
         return counts + simulated(sensitivity.l1 / epsilon, shape, rng)

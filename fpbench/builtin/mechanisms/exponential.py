@@ -12,14 +12,14 @@ from pydantic import Field, model_validator
 
 from fpbench import Guarantee, InputError, Mechanism, Neighbours, Sensitivity, as_written
 from fpbench.builtin.mechanisms._exact import laplace_within as exact
-from fpbench.builtin.mechanisms._noise import checked, whole
+from fpbench.builtin.mechanisms._noise import check_epsilons, check_integers
 from fpbench.builtin.mechanisms._simulated import laplace_within, weighted_within
 
 Floats = NDArray[np.float64]
 Utility = Literal["absolute", "squared", "root", "indicator"]
 
-# Of each utility -f(|r - q|): f, and by how much it changes at most when q changes by one and
-# distances go up to a bound of at least 1.
+# For each utility -f(|r - q|): f, and its greatest change when q changes by one, for distances up
+# to a bound of at least 1.
 LOSSES: dict[Utility, tuple[Callable[[Floats], Floats], Callable[[Floats], Floats]]] = {
     "absolute": (lambda d: d, np.ones_like),
     "squared": (np.square, lambda upper: 2 * upper - 1),
@@ -29,18 +29,18 @@ LOSSES: dict[Utility, tuple[Callable[[Floats], Floats], Callable[[Floats], Float
 
 
 class Exponential(Mechanism):
-    """Chooses a count r among 0..upper, the likelier the better it is.
+    """Chooses a count r among 0..upper, more likely the greater its utility.
 
-    P(r) is proportional to exp(e u(r) / (2 D)), where u is the utility, D by how much it changes
-    when the count changes by one, and e = epsilon / L1 sensitivity: a histogram of counts, each
-    chosen on its own, is epsilon-differentially private. The upper bounds must be public.
+    P(r) is proportional to exp(e u(r) / (2 D)), where u is the utility, D the greatest change of u
+    when the count changes by one, and e = epsilon / L1 sensitivity: a histogram of independently
+    chosen counts is epsilon-differentially private. The upper bounds must be public.
 
-    Secure choices are exact for the default utility: discrete Laplace noise, kept within the bounds
-    by rejection.
+    Secure choices are exact for the default utility: discrete Laplace noise, restricted to the
+    bounds by rejection.
 
     Notes
     -----
-    Rho is epsilon^2 / 8, a quarter of what any pure guarantee has, because the log-likelihoods of
+    Rho is epsilon^2 / 8, a quarter of that of any pure guarantee, because the log-likelihoods of
     all choices lie within a range of epsilon (Cesar & Rogers, ALT 2021).
 
     References
@@ -59,7 +59,7 @@ class Exponential(Mechanism):
     )
 
     @model_validator(mode="after")
-    def _exact_if_secure(self) -> Self:
+    def _check_secure(self) -> Self:
         if self.noise == "secure" and self.utility != "absolute":
             raise ValueError(
                 f"{self.name} can draw exactly, without floating-point numbers, for the utility "
@@ -69,7 +69,7 @@ class Exponential(Mechanism):
         return self
 
     def guarantee(self, epsilon: float, neighbours: Neighbours) -> Guarantee:
-        """Pure, and rho."""
+        """The pure guarantee, and its rho."""
         pure = super().guarantee(epsilon, neighbours)
         return pure if pure.rho is None else replace(pure, rho=pure.rho / 4 or None)
 
@@ -88,27 +88,27 @@ class Exponential(Mechanism):
         InputError
             If there is no upper bound, or a count is not a whole number between 0 and its bound.
         """
-        counts, epsilon = whole(counts, "counts"), checked(epsilon)
+        counts, epsilon = check_integers(counts, "counts"), check_epsilons(epsilon)
         if upper is None:
             raise InputError(
                 f"mechanism {self.name!r} chooses among 0..upper, and needs `upper`: a public "
                 "bound of every count"
             )
-        upper = whole(upper, "upper bounds")
+        upper = check_integers(upper, "upper bounds")
         q, top, e = np.broadcast_arrays(counts, upper, epsilon)
         if ((q < 0) | (q > top)).any():
             raise InputError(f"mechanism {self.name!r}: a count is below 0 or above its bound")
         if self.noise == "secure":
-            return _secure(q, top, e, sensitivity)
+            return _choose_exactly(q, top, e, sensitivity)
         loss, change = LOSSES[self.utility]
         bound = top.astype(np.float64)
         rate = e / (2 * sensitivity.l1 * change(np.maximum(bound, 1.0)))
         if self.utility == "absolute":
             return laplace_within(q.astype(np.float64), bound, rate, rng)
-        return _each_alike(q, top, rate, loss, rng)
+        return _choose_by_weights(q, top, rate, loss, rng)
 
 
-def _secure(
+def _choose_exactly(
     q: NDArray[np.int64], top: NDArray[np.int64], e: Floats, sensitivity: Sensitivity
 ) -> Floats:
     l1 = as_written(sensitivity.l1)
@@ -119,23 +119,23 @@ def _secure(
     return np.array(chosen, dtype=np.float64).reshape(q.shape)
 
 
-def _each_alike(
+def _choose_by_weights(
     q: NDArray[np.int64],
     top: NDArray[np.int64],
     rate: Floats,
     loss: Callable[[Floats], Floats],
     rng: np.random.Generator,
 ) -> Floats:
-    """One table of weights for all draws with the same count, bound and rate."""
+    """Choices by utility; draws with the same count, bound and rate share a table of weights."""
     columns = [np.ravel(column) for column in (q, top, rate)]
     order = np.lexsort(columns)
     changes = np.zeros(order.size, dtype=bool)
     for column in columns:
         changes[1:] |= column[order][1:] != column[order][:-1]
     chosen = np.empty(order.size)
-    for alike in np.split(order, np.flatnonzero(changes)):
-        if alike.size:
-            center, most, at = (column[alike[0]] for column in columns)
-            weights = np.exp(-at * loss(np.arange(max(center, most - center) + 1.0)))
-            chosen[alike] = weighted_within(int(center), int(most), weights, alike.size, rng)
+    for rows in np.split(order, np.flatnonzero(changes)):
+        if rows.size:
+            center, most, row_rate = (column[rows[0]] for column in columns)
+            weights = np.exp(-row_rate * loss(np.arange(max(center, most - center) + 1.0)))
+            chosen[rows] = weighted_within(int(center), int(most), weights, rows.size, rng)
     return chosen.reshape(q.shape)

@@ -18,15 +18,15 @@ from fpbench import (
     gaussian_rho,
     gaussian_sigma,
 )
-from fpbench.builtin.mechanisms._noise import checked, each
+from fpbench.builtin.mechanisms._noise import calibrate, check_epsilons
 
 
 class Gaussian(Mechanism):
     """Adds noise of the normal distribution, calibrated to (epsilon, delta).
 
-    `analytic` calibration takes the least noise that gives the guarantee (Balle & Wang 2018), at
-    any epsilon. `classic` takes sigma = sqrt(2 ln(1.25 / delta)) sensitivity / epsilon, which is
-    more than needed, and proven for epsilon below 1 only (Dwork & Roth 2014, Theorem A.1). The
+    `analytic` calibration adds the least noise that gives the guarantee (Balle & Wang 2018), at any
+    epsilon. `classic` uses sigma = sqrt(2 ln(1.25 / delta)) sensitivity / epsilon, which is more
+    than needed, and is proven for epsilon below 1 only (Dwork & Roth 2014, Theorem A.1). The
     noise is simulated in floating point: good for benchmarks, not for real releases.
 
     References
@@ -44,11 +44,12 @@ class Gaussian(Mechanism):
         1e-6, gt=0, lt=1, description="probability with which epsilon may fail to hold"
     )
     calibration: Literal["analytic", "classic"] = Field(
-        "analytic", description="of the noise: `analytic`, exact; `classic`, the textbook's bound"
+        "analytic",
+        description="scale of the noise: `analytic`, exact; `classic`, the textbook bound",
     )
 
     def guarantee(self, epsilon: float, neighbours: Neighbours) -> Guarantee:
-        """Of (epsilon, delta), and rho.
+        """The guarantee (epsilon, delta), and rho.
 
         Raises
         ------
@@ -67,7 +68,7 @@ class Gaussian(Mechanism):
         upper: ArrayLike | None = None,
     ) -> NDArray[np.float64]:
         """Noisy counts."""
-        sigma = sensitivity.l2 * each(self._multiplier, checked(epsilon))
+        sigma = sensitivity.l2 * calibrate(self._multiplier, check_epsilons(epsilon))
         shape = np.broadcast_shapes(np.shape(counts), sigma.shape)
         noisy: NDArray[np.float64] = np.asarray(rng.standard_normal(shape))
         noisy *= sigma
@@ -78,7 +79,7 @@ class Gaussian(Mechanism):
         """Standard deviation for sensitivity 1."""
         if self.calibration == "analytic":
             return gaussian_sigma(epsilon, self.delta)
-        if checked(epsilon) >= 1:
+        if check_epsilons(epsilon) >= 1:
             raise InputError(
                 f'mechanism {self.name!r}: calibration = "classic" is proven for epsilon below 1 '
                 f"only, and epsilon is {epsilon:g}; use the analytic one, which holds at any "

@@ -6,14 +6,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fpbench import Mechanism, Sensitivity
-from fpbench.builtin.mechanisms._noise import checked
+from fpbench.builtin.mechanisms._noise import check_epsilons
 
 
 class Laplace(Mechanism):
     """Adds noise of the Laplace distribution with scale sensitivity / epsilon.
 
-    It makes answers epsilon-differentially private if their L1 sensitivity is as said. The noise is
-    simulated in floating point: good for benchmarks, not for real releases (Mironov, 2012).
+    It makes answers of this L1 sensitivity epsilon-differentially private. The noise is simulated
+    in floating point: good for benchmarks, not for real releases (Mironov, 2012).
 
     References
     ----------
@@ -36,7 +36,7 @@ class Laplace(Mechanism):
         upper: ArrayLike | None = None,
     ) -> NDArray[np.float64]:
         """Noisy counts."""
-        scale = sensitivity.l1 / checked(epsilon)
+        scale = sensitivity.l1 / check_epsilons(epsilon)
         shape = np.broadcast_shapes(np.shape(counts), scale.shape)
         noisy: NDArray[np.float64] = np.asarray(rng.laplace(size=shape))
         noisy *= scale

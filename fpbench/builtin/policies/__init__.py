@@ -1,1 +1,1 @@
-"""What to do about noisy counts that cannot be true."""
+"""Built-in policies."""

@@ -1,4 +1,4 @@
-"""The policy that cuts off."""
+"""The policy that clips counts."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from fpbench import Policy, checked_answers
 
 
 class Clip(Policy):
-    """Takes counts below 0 for 0 and counts above the total for the total.
+    """Replaces counts below 0 by 0 and counts above the total by the total.
 
-    No count moves further than to the nearest that can be true, so no count gets worse; their sum
-    need not be the total. Repairing twice is repairing once. `upper` changes nothing.
+    Each count moves to the nearest possible one, so no count gets worse; the counts need not sum
+    to the total. Repairing twice is the same as repairing once. `upper` is ignored.
     """
 
     name = "clip"

@@ -1,4 +1,4 @@
-"""The policies of PAFER: every count that cannot be true is replaced, on its own."""
+"""The policies of PAFER, which replace each invalid count by itself."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from fpbench import Policy, checked_answers
 
-_Instead: TypeAlias = Literal["0", "1", "uniform", "total-valid"]
+_Replacement: TypeAlias = Literal["0", "1", "uniform", "total-valid"]
 
 
 class PaperPolicy(Policy):
-    """Replaces invalid counts and leaves valid ones as they are.
+    """Replaces invalid counts and leaves valid counts as they are.
 
-    A count is invalid below 0, or above the total. What comes instead:
+    A count is invalid below 0 or above the total. It is replaced by:
 
     ============= ============================================================
     `0`, `1`      0; 1, or the total if that is less
@@ -24,17 +24,17 @@ class PaperPolicy(Policy):
                   the K counts are invalid, each gets an equal share of it
     ============= ============================================================
 
-    The counts need not sum to the total: they do only where all were valid and did so before, or
-    `total-valid` replaced every invalid one and the valid ones sum to no more than the total.
-    Repairing twice is repairing once.
+    The counts sum to the total only if all were valid and did so before, or if `total-valid`
+    replaced every invalid count and the valid ones sum to at most the total. Repairing twice is
+    the same as repairing once.
     """
 
     reference = "van der Steen et al., PAFER, 2023, section 4.2.4 and table 2"
 
-    negative: ClassVar[_Instead]
-    """What comes instead of counts below 0."""
-    too_large: ClassVar[_Instead]
-    """What comes instead of counts above the total."""
+    negative: ClassVar[_Replacement]
+    """What replaces counts below 0."""
+    too_large: ClassVar[_Replacement]
+    """What replaces counts above the total."""
 
     def repair(
         self, answers: NDArray[np.float64], total: ArrayLike, upper: ArrayLike | None = None
@@ -48,9 +48,8 @@ class PaperPolicy(Policy):
         total
             (...) public number of people of each histogram, broadcast.
         upper
-            (...) greatest count that is valid; the total, if not given. The paper takes everyone
-            in the data set for it, whatever the rule that is asked about, so that counts above
-            the total of a rule stay.
+            (...) greatest valid count; by default the total. The paper takes the number of people
+            in the data set for every rule, so that counts above the total of a rule stay.
 
         Returns
         -------
@@ -65,86 +64,71 @@ class PaperPolicy(Policy):
         values, totals = checked_answers(answers, total)
         most = totals if upper is None else np.asarray(upper, dtype=np.float64)[..., None]
         negative, too_large = values < 0, values > most
-        shares = {}
-        for word in {self.negative, self.too_large}:
-            shares[word] = _share(word, values, totals, negative | too_large)
-        repaired = np.where(negative, shares[self.negative], values)
-        return np.where(too_large, shares[self.too_large], repaired)
+        invalid = negative | too_large
+        repaired = np.where(negative, _replace(self.negative, values, totals, invalid), values)
+        return np.where(too_large, _replace(self.too_large, values, totals, invalid), repaired)
 
 
-def _share(
-    word: _Instead,
+def _replace(
+    replacement: _Replacement,
     values: NDArray[np.float64],
     totals: NDArray[np.float64],
     invalid: NDArray[np.bool_],
 ) -> NDArray[np.float64]:
-    """What an invalid count of each histogram is replaced with, (..., 1)."""
-    if word == "uniform":
+    """What replaces the invalid counts of each histogram, (..., 1)."""
+    if replacement == "uniform":
         uniform: NDArray[np.float64] = totals / values.shape[-1]
         return uniform
-    if word == "total-valid":
+    if replacement == "total-valid":
         valid = np.where(invalid, 0, values).sum(axis=-1, keepdims=True)
         sharers = np.maximum(invalid.sum(axis=-1, keepdims=True), 1)
         rest: NDArray[np.float64] = np.maximum(totals - valid, 0) / sharers
         return rest
-    return np.minimum(float(word), totals)
+    return np.minimum(float(replacement), totals)
 
 
 class ZeroUniform(PaperPolicy):
-    """Negative counts become 0, too large ones total / K.
-
-    Valid counts stay as they are. The counts need not sum to the total. Repairing twice is
-    repairing once.
-    """
+    """Counts below 0 become 0; counts above the total become total / K."""
 
     name = "0/uniform"
-    summary = "negative counts become 0, too large ones total / K"
+    summary = "negative counts become 0, counts above the total become total / K"
     negative, too_large = "0", "uniform"
 
 
 class ZeroTotalValid(PaperPolicy):
-    """Negative counts become 0, too large ones what the valid ones leave.
+    """Counts below 0 become 0.
 
-    What the valid ones leave is total - (sum of the valid counts), at least 0, in equal shares
-    if several counts are invalid. Valid counts stay as they are. The counts need not sum to the
-    total. Repairing twice is repairing once.
+    Counts above the total become an equal share of what the valid counts leave.
     """
 
     name = "0/total-valid"
-    summary = "negative counts become 0, too large ones what the valid ones leave"
+    summary = "negative counts become 0, counts above the total become a share of the rest"
     negative, too_large = "0", "total-valid"
 
 
 class OneUniform(PaperPolicy):
-    """Negative counts become 1, too large ones total / K.
-
-    No count becomes more than the total. Valid counts stay as they are. The counts need not sum
-    to the total. Repairing twice is repairing once.
-    """
+    """Counts below 0 become 1; counts above the total become total / K."""
 
     name = "1/uniform"
-    summary = "negative counts become 1, too large ones total / K"
+    summary = "negative counts become 1, counts above the total become total / K"
     negative, too_large = "1", "uniform"
 
 
 class OneTotalValid(PaperPolicy):
-    """Negative counts become 1, too large ones what the valid ones leave.
+    """Counts below 0 become 1.
 
-    No count becomes more than the total. What the valid ones leave is total - (sum of the valid
-    counts), at least 0, in equal shares if several counts are invalid. Valid counts stay as
-    they are. The counts need not sum to the total. Repairing twice is repairing once.
+    Counts above the total become an equal share of what the valid counts leave.
     """
 
     name = "1/total-valid"
-    summary = "negative counts become 1, too large ones what the valid ones leave"
+    summary = "negative counts become 1, counts above the total become a share of the rest"
     negative, too_large = "1", "total-valid"
 
 
 class UniformUniform(PaperPolicy):
-    """Invalid counts become total / K.
+    """Counts below 0 or above the total become total / K.
 
-    The policy of the paper's experiments. Valid counts stay as they are. The counts need not
-    sum to the total. Repairing twice is repairing once.
+    The policy of the paper's experiments.
     """
 
     name = "uniform/uniform"
@@ -153,40 +137,30 @@ class UniformUniform(PaperPolicy):
 
 
 class UniformTotalValid(PaperPolicy):
-    """Negative counts become total / K, too large ones what the valid ones leave.
+    """Counts below 0 become total / K.
 
-    What the valid ones leave is total - (sum of the valid counts), at least 0, in equal shares
-    if several counts are invalid. Valid counts stay as they are. The counts need not sum to the
-    total. Repairing twice is repairing once.
+    Counts above the total become an equal share of what the valid counts leave.
     """
 
     name = "uniform/total-valid"
-    summary = "negative counts become total / K, too large ones what the valid ones leave"
+    summary = "negative counts become total / K, counts above the total become a share of the rest"
     negative, too_large = "uniform", "total-valid"
 
 
 class TotalValidUniform(PaperPolicy):
-    """Negative counts become what the valid ones leave, too large ones total / K.
+    """Counts below 0 become an equal share of what the valid counts leave.
 
-    What the valid ones leave is total - (sum of the valid counts), at least 0, in equal shares
-    if several counts are invalid. Valid counts stay as they are. The counts need not sum to the
-    total. Repairing twice is repairing once.
+    Counts above the total become total / K.
     """
 
     name = "total-valid/uniform"
-    summary = "negative counts become what the valid ones leave, too large ones total / K"
+    summary = "negative counts become a share of the rest, counts above the total become total / K"
     negative, too_large = "total-valid", "uniform"
 
 
 class TotalValidTotalValid(PaperPolicy):
-    """Invalid counts become what the valid ones leave.
-
-    What the valid ones leave is total - (sum of the valid counts), at least 0, in equal shares
-    if several counts are invalid. Valid counts stay as they are. The counts sum to the total
-    where some were invalid and the valid ones do not exceed it. Repairing twice is repairing
-    once.
-    """
+    """Counts below 0 or above the total become an equal share of what the valid counts leave."""
 
     name = "total-valid/total-valid"
-    summary = "invalid counts become what the valid ones leave"
+    summary = "invalid counts become equal shares of what the valid ones leave"
     negative, too_large = "total-valid", "total-valid"

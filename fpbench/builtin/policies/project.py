@@ -1,4 +1,4 @@
-"""The policy that uses all that is public of a histogram: its counts and their sum."""
+"""The policy that projects counts onto their public sum."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from fpbench import Policy, project_counts
 
 
 class Project(Policy):
-    """Takes the nearest counts of at least 0 that sum to the total.
+    """Replaces counts by the nearest counts of at least 0 that sum to the total.
 
-    The nearest by Euclidean distance: the true counts are in this set, and a projection brings
-    noisy counts nearer to everything in it, so the sum of squared errors never grows. Every count
-    may change, the valid ones too, unless they sum to the total already. Repairing twice is
-    repairing once. `upper` changes nothing.
+    Nearest by Euclidean distance: the true counts are in this set, and a projection moves noisy
+    counts nearer to all of its members, so the sum of squared errors never grows. Valid counts
+    change too, unless they sum to the total already. Repairing twice is the same as repairing
+    once. `upper` is ignored.
     """
 
     name = "project"

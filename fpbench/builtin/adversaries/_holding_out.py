@@ -1,0 +1,37 @@
+"""Adversaries that train on a part of the attack set and check themselves on the rest."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from fpbench import Adversary, DataError
+
+
+class HoldingOut(Adversary):
+    """An adversary that holds out a part of the attack set from training, to check itself on."""
+
+    held_out: float = Field(
+        0.3, gt=0, lt=1, description="share of the attack set that is held out from training"
+    )
+
+
+def split_rows(
+    people: int, share: float, rng: np.random.Generator, what: str = "the attack set"
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Rows held out and rows to train on, at random, each ascending and at least one.
+
+    Raises
+    ------
+    DataError
+        If there are fewer than two people.
+    """
+    if people < 2:
+        raise DataError(
+            f"{what} has {people} people: too few to train an adversary on some and hold out "
+            "others; take a larger data set, or a larger attack part"
+        )
+    held_out = int(np.clip(round(share * people), 1, people - 1))
+    order = rng.permutation(people)
+    return np.sort(order[:held_out]), np.sort(order[held_out:])

@@ -1,0 +1,253 @@
+"""The attacks of Ferry et al.: a classifier trained on people whose groups the adversary knows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, JsonValue, PrivateAttr, ValidationInfo, field_validator
+
+from fpbench import (
+    CHOICE,
+    FAMILIES,
+    Adversary,
+    Component,
+    Encoding,
+    Guess,
+    InputError,
+    Learner,
+    Measures,
+    Recipe,
+    Sample,
+    View,
+    encode,
+    random_state,
+)
+from fpbench.builtin.adversaries._attack_model import SPACES, Range, Space, search, train
+from fpbench.builtin.adversaries._holding_out import HoldingOut, split_rows
+
+_FROM_MODEL = frozenset({"predictions", "scores"})
+_REFERENCE = (
+    "Ferry et al., Exploiting Fairness to Enhance Sensitive Attributes Reconstruction, "
+    "SaTML 2023, section IV-A"
+)
+
+
+class LearnedAdversary(HoldingOut):
+    """A classifier that guesses a person's group from what is seen of that person.
+
+    Its confidence is the classifier's probability for the group it guesses. A part of the attack
+    set is held out from training and guessed like the target, so that a corrector can learn how
+    far to trust that confidence.
+
+    With `trials`, parameters of the classifier are searched: each set is trained on 80 % of the
+    training people, and the set that guesses most groups of the other 20 % is trained again on
+    all of them. Held-out people have no part in the search. With scope `dataset` the search sees
+    neither the target people nor the model's answers, and runs once for all learners and seeds:
+    on the whole attack set of seed 0, some of whose people seed 0 holds out, and other seeds hold
+    out or attack.
+    """
+
+    family: str = Field("random-forest", description=f"classifier that is trained: {CHOICE}")
+    class_weight: Literal["balanced", "none"] = Field(
+        "balanced",
+        validate_default=True,
+        description="balanced: every group weighs the same in training; none: every person does",
+    )
+    parameters: dict[str, JsonValue] = Field(
+        {},
+        validate_default=True,
+        description='arguments of the classifier over its defaults here; "none" stands for None',
+    )
+    encoding: Encoding = Field("one-hot", description="how categories become numbers")
+    trials: int = Field(0, ge=0, le=100_000, description="sets of parameters to try; 0: no search")
+    scope: Literal["cell", "dataset"] = Field(
+        "cell", description="search again for every target, or once for each data set"
+    )
+    space: Space = Field(
+        {},
+        validate_default=True,
+        description="search space: each parameter's list of choices, or its table of low, high and "
+        "log; empty: the family's default space",
+    )
+
+    _notes: Measures = PrivateAttr(default_factory=dict)
+
+    @field_validator("family")
+    @classmethod
+    def _check_family(cls, family: str) -> str:
+        if family not in FAMILIES:
+            Recipe(family).classifier()
+        return family
+
+    @field_validator("class_weight")
+    @classmethod
+    def _check_balance(cls, weight: str, info: ValidationInfo) -> str:
+        if "family" in info.data:
+            try:
+                Recipe(info.data["family"], balanced=weight == "balanced").check_balance()
+            except InputError as error:
+                raise InputError(f'{error}; class_weight = "none" does without') from error
+        return weight
+
+    @field_validator("parameters")
+    @classmethod
+    def _check_parameters(cls, parameters: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
+        if {"family", "class_weight"} <= info.data.keys():  # or something was wrong already
+            balanced = info.data["class_weight"] == "balanced"
+            Recipe(info.data["family"], parameters, balanced).check({"predict_proba"})
+        return parameters
+
+    @field_validator("space")
+    @classmethod
+    def _check_space(cls, space: Space, info: ValidationInfo) -> Space:
+        if {"family", "class_weight", "parameters", "trials"} <= info.data.keys():
+            family = info.data["family"]
+            if not space and info.data["trials"] and family not in SPACES:
+                raise InputError(f"{family} has no default search space: give one")
+            balanced, fixed = info.data["class_weight"] == "balanced", info.data["parameters"]
+            Recipe(family, fixed, balanced).check(names=space)
+            for name, domain in space.items():  # not hours from now, in a trial
+                for value in [domain.low, domain.high] if isinstance(domain, Range) else domain:
+                    Recipe(family, {**fixed, name: value}, balanced).check()
+        return space
+
+    @property
+    def portable(self) -> bool:
+        """Whether the family is one of ours; of other classes it is unknown."""
+        return self.family in FAMILIES
+
+    @property
+    def recipe(self) -> Recipe:
+        """The classifier with its parameters."""
+        return Recipe(self.family, self.parameters, self.class_weight == "balanced")
+
+    @property
+    def tunes_once(self) -> bool:
+        """Whether one search serves all cells."""
+        return self.scope == "dataset" and self.trials > 0
+
+    def tune(self, known: Sample, rng: np.random.Generator) -> Adversary:
+        """The same adversary with the best parameters of a search that does not see the model."""
+        if not self.tunes_once:
+            return self
+        matrix = self._encode(known, self.sees - _FROM_MODEL)
+        state, space = random_state(rng), self.space or SPACES[self.family]
+        result = search(self.recipe, space, matrix, known.sensitive, self.trials, state, rng)
+        tuned = self.model_copy(
+            update={"trials": 0, "parameters": {**self.parameters, **result.changes}}
+        )
+        tuned._notes = result.notes
+        return tuned
+
+    def guess(self, view: View, rng: np.random.Generator) -> Guess:
+        """Train on a random part of the attack set; guess its other part and the target.
+
+        Raises
+        ------
+        DataError
+            If the attack set has fewer than two people, or its training part has and is searched.
+        HiddenError
+            If the view lacks a column that this adversary sees.
+        """
+        if self.tunes_once:
+            return self.tune(view.attack, rng).guess(view, rng)
+        held_out, training = split_rows(len(view.attack), self.held_out, rng)
+        matrix, truth = self._encode(view.attack, self.sees), view.attack.sensitive
+        # Drawn before the search, so that a search without improvement changes nothing.
+        state, recipe, notes = random_state(rng), self.recipe, dict(self._notes)
+        if self.trials:
+            space = self.space or SPACES[self.family]
+            result = search(
+                recipe, space, matrix[training], truth[training], self.trials, state, rng
+            )
+            recipe = replace(recipe, parameters={**self.parameters, **result.changes})
+            notes = result.notes
+        model = train(recipe, matrix[training], truth[training], state)
+        values, confidence = model.guess(self._encode(view.target, self.sees))
+        return Guess(values, confidence, held_out, *model.guess(matrix[held_out]), notes)
+
+    def _encode(self, sample: Sample, columns: frozenset[str]) -> NDArray[np.float32]:
+        """What is seen of people (n, columns): encoded features, then one column for each other."""
+        seen = [encode(sample.features, self.encoding)]
+        for column in ("labels", "predictions", "scores"):
+            if column in columns:
+                values: NDArray[Any] = getattr(sample, column)
+                seen.append(values.astype(np.float32)[:, None])
+        return np.hstack(seen)
+
+
+class ModelAdversary(LearnedAdversary):
+    """A learned attack that sees the target model's answers about people."""
+
+    access: Literal["given", "query"] = Field(
+        "given",
+        description="given: the model's answers about everyone are known; query: the adversary "
+        "asks the model, which must not need people's groups to answer",
+    )
+
+    def incompatible(self, other: Component) -> str | None:
+        """An adversary cannot query a model that needs the groups it wants to guess."""
+        needs_groups = isinstance(other, Learner) and other.predicts_with_sensitive
+        if needs_groups and self.access == "query":
+            return (
+                f"adversary {self.name!r} queries the model, but the model of learner "
+                f"{other.name!r} needs people's groups to answer"
+            )
+        return super().incompatible(other)
+
+
+class A1(LearnedAdversary):
+    """Guesses the group from features and label: what the data reveal without the model.
+
+    With its defaults it is the forest of the authors' script, but on one-hot columns: the script
+    reads categories as integer codes (`encoding = "ordinal"`). The authors searched its parameters
+    for each data set (HyperOpt-Sklearn, 100 evaluations); `trials = 100` does the same.
+
+    References
+    ----------
+    Ferry, Aïvodji, Gambs, Huguet, Siala: Exploiting Fairness to Enhance Sensitive Attributes
+    Reconstruction. SaTML 2023, section IV-A.
+    """
+
+    name = "a1"
+    summary = "classifier on features and label; does not see the target model"
+    reference = _REFERENCE
+    sees = frozenset({"features", "labels"})
+
+
+class A2(ModelAdversary):
+    """Guesses the group from features, label and the target model's prediction.
+
+    In all else it is `a1`.
+
+    References
+    ----------
+    Ferry, Aïvodji, Gambs, Huguet, Siala: Exploiting Fairness to Enhance Sensitive Attributes
+    Reconstruction. SaTML 2023, section IV-A.
+    """
+
+    name = "a2"
+    summary = "classifier on features, label and the target model's prediction"
+    reference = _REFERENCE
+    sees = frozenset({"features", "labels", "predictions"})
+
+
+class A2Proba(ModelAdversary):
+    """Guesses the group from features, label, the target model's prediction and its score.
+
+    The score is the model's probability of label 1. The adversaries of Ferry et al. see
+    predictions only; in all else it is `a2`.
+
+    References
+    ----------
+    Ferry, Aïvodji, Gambs, Huguet, Siala: Exploiting Fairness to Enhance Sensitive Attributes
+    Reconstruction. SaTML 2023, section IV-A.
+    """
+
+    name = "a2-proba"
+    summary = "classifier on features, label, and the target model's prediction and score"
+    reference = _REFERENCE
+    sees = frozenset({"features", "labels", "predictions", "scores"})
