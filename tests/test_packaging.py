@@ -25,8 +25,9 @@ def test_the_lowest_versions_are_the_declared_ones():
 
 def test_the_extras_are_there():
     extras = PROJECT["optional-dependencies"]
-    assert {"cp", "dask", "acs", "parquet", "serve", "all"} <= set(extras)
-    assert all(name in extras["all"][0] for name in ("cp", "dask", "acs", "parquet", "serve"))
+    names = {"cp", "ip", "search", "dask", "acs", "parquet", "serve"}
+    assert {*names, "all"} <= set(extras)
+    assert all(name in extras["all"][0] for name in names)
 
 
 def test_the_readme_has_its_two_lines():

@@ -61,6 +61,8 @@ def extras() -> list[tuple[str, str]]:
     found = []
     for extra, package in (
         ("cp", "cplex"),
+        ("ip", "pyomo"),
+        ("search", "optuna"),
         ("dask", "distributed"),
         ("acs", "folktables"),
         ("parquet", "pyarrow"),
@@ -75,7 +77,7 @@ def extras() -> list[tuple[str, str]]:
 
 
 def _packages(catalog: Catalog) -> dict[str, str]:
-    names = {"fpbench", *(entry.source.distribution for entry in catalog)}
+    names = {"fpbench", "optuna", *(entry.source.distribution for entry in catalog)}
     for line in requires("fpbench") or []:
         if "extra ==" not in line:
             names.add("".join(c if c.isalnum() or c in "-_." else " " for c in line).split()[0])

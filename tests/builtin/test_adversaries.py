@@ -439,6 +439,13 @@ class TestSearch:
         with pytest.raises(InputError, match=f"space.*{says}"):
             fpbench.component("adversary", "a1", **TREE, trials=5, space={"criterion": where})
 
+    def test_without_optuna_nothing_is_searched(self, monkeypatch):
+        monkeypatch.setattr("fpbench.builtin.adversaries.ferry.find_spec", lambda _: None)
+        corrector = fpbench.component("corrector", "none")
+        assert A1(**TREE).incompatible(corrector) is None
+        reason = A1(**TREE, trials=3).incompatible(corrector)
+        assert "pip install 'fpbench[search]', or trials = 0" in reason
+
     def test_it_says_nothing_and_leaves_logging_as_it_was(self, make_view, rng, capfd):
         import optuna
 

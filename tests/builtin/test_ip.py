@@ -487,6 +487,14 @@ class TestSolvers:
         IP().correct(problem())
         assert (logger.level, list(logger.handlers), logger.propagate) == before
 
+    def test_without_pyomo_it_is_unavailable(self, monkeypatch):
+        monkeypatch.setattr(_ip_solver, "find_spec", lambda _: None)
+        monkeypatch.setattr("fpbench.builtin.correctors.ip.find_spec", lambda _: None)
+        assert IP.unavailable() == "needs pyomo: pip install 'fpbench[ip]'"
+        assert IP(solver="ipopt").solver == "ipopt"
+        with pytest.raises(FpbenchError, match=r"needs pyomo: pip install 'fpbench\[ip\]'"):
+            IP().correct(problem())
+
     def test_docplex_may_be_imported_first(self):
         """Pyomo looks into a docplex that is there already, before it is itself complete."""
         pytest.importorskip("docplex")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib.util import find_spec
 from typing import Any, Literal
 
 import numpy as np
@@ -113,6 +114,15 @@ class LearnedAdversary(HoldingOut):
                 for value in [domain.low, domain.high] if isinstance(domain, Range) else domain:
                     Recipe(family, {**fixed, name: value}, balanced).check()
         return space
+
+    def incompatible(self, other: Component) -> str | None:
+        """Nothing is searched where Optuna is not installed."""
+        if self.trials and find_spec("optuna") is None:
+            return (
+                f"adversary {self.name!r} searches its parameters with Optuna: "
+                "pip install 'fpbench[search]', or trials = 0"
+            )
+        return super().incompatible(other)
 
     @property
     def portable(self) -> bool:

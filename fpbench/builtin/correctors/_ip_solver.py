@@ -7,6 +7,7 @@ import math
 import sys
 import time
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -98,7 +99,7 @@ def check_solver(name: str) -> str:
     InputError
         Suggests the nearest one.
     """
-    if name in _KNOWN:
+    if name in _KNOWN or find_spec("pyomo") is None:
         return name
     SolverFactory = _pyomo().SolverFactory
 
@@ -189,6 +190,8 @@ def _pyomo() -> Any:
     If docplex is imported already, pyomo 6.10 looks into it before it is itself complete, and
     fails; one that is not imported yet is left alone.
     """
+    if find_spec("pyomo") is None:
+        raise FpbenchError("corrector 'ip' needs pyomo: pip install 'fpbench[ip]'")
     hidden = [name for name in sys.modules if name.partition(".")[0] == "docplex"]
     modules = {name: sys.modules.pop(name) for name in hidden}
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from importlib.util import find_spec
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -67,6 +68,11 @@ class IP(OptimalCorrector):
         description="rows over individuals, all of them whole, as published; or over whole counts "
         "of individuals, who are then whole by themselves: the same optimum, sooner",
     )
+
+    @classmethod
+    def unavailable(cls) -> str | None:
+        """Why it cannot run here: pyomo is an extra."""
+        return None if find_spec("pyomo") else "needs pyomo: pip install 'fpbench[ip]'"
 
     @field_validator("solver")
     @classmethod

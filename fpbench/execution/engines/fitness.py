@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
@@ -16,7 +17,7 @@ _LIBRARIES = (
     "fpbench", "numpy", "pandas", "scipy", "scikit-learn", "fairlearn", "highspy", "optuna",
     "docplex", "pyomo",
 )  # fmt: skip
-"""Distributions that results may depend on, and that are installed with fpbench."""
+"""Distributions that results may depend on."""
 
 
 @dataclass(frozen=True)
@@ -59,10 +60,8 @@ def found(uses: Iterable[tuple[str, str]], catalog: Catalog | None = None) -> di
         catalog = discover()
     has = {"Python": ".".join(map(str, sys.version_info[:2]))}
     for name in _LIBRARIES:
-        try:
+        with suppress(PackageNotFoundError):
             has[name] = version(name)
-        except PackageNotFoundError:
-            has[name] = ""
     for kind, use in uses:
         has[f"{kind} {use!r}"] = _component(kind, use, catalog)
     return has
