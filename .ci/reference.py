@@ -19,10 +19,10 @@ from pydantic import BaseModel
 from typer.models import ArgumentInfo, OptionInfo
 
 from fpbench import discover
+from fpbench.claims.facts import Fact
 from fpbench.cli.main import app
 from fpbench.cli.screen.catalog import _demands, _parameter
 from fpbench.components.bases import BASES
-from fpbench.components.claims.facts import Fact
 from fpbench.components.names import ATTACK, AUDIT, KINDS
 from fpbench.matrix.asked_tables import Column, Summary
 from fpbench.matrix.expectations import CHECKS

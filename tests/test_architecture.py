@@ -1,10 +1,12 @@
-"""What must stay true of the house: doors, light start, who prints, who opens what.
+"""What must stay true of the house: public names, light start, who prints, who opens what.
 
 Which room may import which is kept by import-linter: `[tool.importlinter]` in `pyproject.toml`.
 """
 
 import ast
+import importlib
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import fpbench
+from fpbench.base.public_names import RENAMED, public_names, rooms
 
 PACKAGE = Path(fpbench.__file__).parent
 MODULES = sorted(path for path in PACKAGE.rglob("*.py"))
@@ -41,24 +44,104 @@ def imports(path, *, typing_too=False):
             yield from (alias.name for alias in node.names)
 
 
-@pytest.mark.parametrize(
-    "path", sorted((PACKAGE / "testing/templates").glob("*.py")), ids=lambda p: p.stem
-)
-def test_templates_import_only_what_a_third_party_may(path):
-    for target in imports(path, typing_too=True):
-        public = target.removeprefix("fpbench.") in fpbench.__all__
-        assert public or not target.startswith("fpbench"), f"{path.name} imports {target}"
+def imported_names(code):
+    """Dotted names of fpbench that code imports, or reaches as attributes of what it imports."""
+    bound = {}
+    for node in ast.walk(tree := ast.parse(code)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "fpbench":
+            for alias in node.names:
+                yield (name := f"{node.module}.{alias.name}")
+                bound[alias.asname or alias.name] = name
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name.split(".")[0] == "fpbench":
+                    yield alias.name
+                    bound[alias.asname or "fpbench"] = alias.name if alias.asname else "fpbench"
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            first, _, rest = ast.unparse(node).partition(".")
+            if re.fullmatch(r"[\w.]+", rest) and bound.get(first) in {"fpbench", *rooms()}:
+                yield f"{bound[first]}.{rest}"
 
 
-@pytest.mark.parametrize("path", BUILTINS, ids=lambda path: path.stem)
+def is_public(name):
+    """Whether a dotted name is of either tier, or begins with one that is."""
+    package, _, rest = name.partition(".")
+    first, _, more = rest.partition(".")
+    if first in {"", "__version__"}:
+        return True
+    if f"{package}.{first}" in rooms():
+        return not more or more.split(".")[0] in public_names(f"{package}.{first}")
+    return first in public_names()
+
+
+THIRD_PARTIES = [
+    *BUILTINS,
+    *(PACKAGE / "testing/templates").glob("*.py"),
+    *(PACKAGE.parent / "plugins").rglob("*.py"),
+]
+
+
+@pytest.mark.parametrize("path", THIRD_PARTIES, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_builtins_import_only_what_a_third_party_may(path):
-    own_kind = ".".join(["fpbench", *path.relative_to(PACKAGE).parts[:-1]])
-    for target in imports(path, typing_too=True):
-        if not target.startswith("fpbench"):
-            continue
-        public = target.removeprefix("fpbench.") in fpbench.__all__
-        shared = target.startswith(f"{own_kind}._")  # a private module of its own kind
-        assert public or shared, f"{path.name} imports {target}"
+    """Public names of both tiers, and private modules of a built-in's own kind."""
+    kind = ".".join(path.relative_to(PACKAGE.parent).parts[:-1])
+    for name in imported_names(path.read_text(encoding="utf-8")):
+        private = path in BUILTINS and name.startswith(f"{kind}._")
+        assert is_public(name) or private, f"{path} uses {name}"
+
+
+PAGES = [
+    path
+    for path in [*PACKAGE.parent.glob("docs/*.md"), *PACKAGE.parent.glob("plugins/*/README.md"),
+                 PACKAGE.parent / "README.md"]
+    if path.is_file()
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_pages_show_only_what_a_third_party_may_use(path):
+    text = path.read_text(encoding="utf-8")
+    names = {name for block in re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
+             for name in imported_names(block)}  # fmt: skip
+    names |= {name for name in re.findall(r"`(fpbench(?:\.\w+)+)", text)
+              if not re.search(r"\.(toml|svg|html|dask)\b", name)}  # fmt: skip
+    assert {name for name in names if not is_public(name)} == set()
+
+
+def test_a_name_is_in_one_tier_and_one_room():
+    where = {}
+    for package in ("fpbench", *rooms()):
+        for name in public_names(package):
+            where.setdefault(name, []).append(package)
+    assert {name: places for name, places in where.items() if len(places) > 1} == {}
+    assert 50 <= len(public_names()) - len(rooms()) <= 70
+
+
+@pytest.mark.parametrize("room", rooms())
+def test_a_room_lists_its_names_and_imports_nothing_until_one_is_used(room):
+    module = importlib.import_module(room)
+    assert sorted(module.__all__) == sorted(public_names(room))
+    for name in module.__all__:
+        assert getattr(module, name) is not None
+    script = f"import sys, {room}; print([m for m in sys.modules if m.startswith('fpbench')])"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == f"['fpbench', '{room}']"
+
+
+def test_a_name_that_moved_into_a_room_tells_where_it_is():
+    with pytest.raises(AttributeError, match=r"^fpbench\.encode is fpbench\.models\.encode now$"):
+        _ = fpbench.encode
+    with pytest.raises(AttributeError, match=r"^fpbench has no 'adversary': did you mean 'Advers"):
+        _ = fpbench.adversary
+    assert not hasattr(fpbench, "encode")
+    for old, new in RENAMED.items():
+        assert old not in public_names()
+        assert is_public(f"fpbench.{new}")
+        with pytest.raises(AttributeError, match=f"^fpbench.{old} is fpbench.{new} now$"):
+            getattr(fpbench, old)
 
 
 def test_only_the_console_prints_and_only_the_command_line_exits():

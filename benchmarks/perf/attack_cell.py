@@ -78,7 +78,7 @@ def parts_alone(seed: int) -> float:
 
     split = split_of(seed)
     train, attack = split.train, split.attack
-    known, target = fpbench.encode(attack.features), fpbench.encode(train.features)
+    known, target = fpbench.models.encode(attack.features), fpbench.models.encode(train.features)
     kept = len(known) * 3 // 10
     reduction = ExponentiatedGradient(
         DecisionTreeClassifier(max_depth=8, random_state=0), DemographicParity(difference_bound=0.0)

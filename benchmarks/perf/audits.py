@@ -38,7 +38,9 @@ from scipy.stats import ks_2samp
 from sklearn.tree import DecisionTreeClassifier
 
 import fpbench
-from fpbench import Codes, Curator, Rules
+from fpbench import Codes
+from fpbench.models import Rules
+from fpbench.privacy import Curator
 
 A_SECOND = 1_000_000
 """Least number of audits in mode partition a second."""
@@ -84,7 +86,7 @@ def people(n: int, k: int) -> People:
     labels = (few[:, 0] + few[:, 1] * few[:, 2] + noise > 0.7).astype(np.int8)
     tree = DecisionTreeClassifier(max_depth=4, max_leaf_nodes=11, random_state=0)
     tree.fit(few, labels)
-    return People(tree, fpbench.tree_rules(tree), features, groups, k)
+    return People(tree, fpbench.models.tree_rules(tree), features, groups, k)
 
 
 def masks(rules: Rules, frame: pd.DataFrame) -> list[Callable[[], pd.Series]]:

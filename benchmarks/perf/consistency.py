@@ -39,9 +39,10 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.tree import DecisionTreeClassifier
 
 import fpbench
-from fpbench import Codes, Rules
+from fpbench import Codes
 from fpbench.auditing.individual_fairness.similarity import nearest_people, place
 from fpbench.auditing.individual_fairness.tree_boxes import nearest_region
+from fpbench.models import Rules
 
 FASTER = 20
 """Least number of times that pairs are found faster than scikit-learn finds them."""
@@ -68,7 +69,7 @@ def in_turns(repeats: int, *alternatives: Callable[[], object]) -> list[float]:
 
 def scaled(table: fpbench.Table) -> NDArray[np.float64]:
     """The one-hot matrix (n, columns), numbers between 0 and 1 by their bounds."""
-    matrix = fpbench.encode(table.features).astype(np.float64)
+    matrix = fpbench.models.encode(table.features).astype(np.float64)
     numbers = [n for n in table.features if n in table.domain.bounds]
     for i, name in enumerate(numbers):  # which come first, in this order
         low, high = table.domain.bounds[str(name)]
@@ -97,7 +98,7 @@ def pairs(
     n = len(labels)
     matrix = scaled(table)
 
-    def ours() -> fpbench.SimilarityReport:
+    def ours() -> fpbench.auditing.SimilarityReport:
         return fpbench.individual_fairness(labels, table.features, tau=tau, domain=table.domain)
 
     (mine,) = in_turns(repeats, ours)
@@ -133,7 +134,7 @@ def pairs(
 
 def boxes(table: fpbench.Table, repeats: int) -> Iterator[tuple[list[str], bool]]:
     """Rows of the second table, and whether each keeps its limit."""
-    matrix = fpbench.encode(table.features)
+    matrix = fpbench.models.encode(table.features)
     for depth in (3, DEPTH, 10):
         tree, rules = grown(table, depth)
         labels = rules.predict(table.features)
@@ -160,8 +161,10 @@ def boxes(table: fpbench.Table, repeats: int) -> Iterator[tuple[list[str], bool]
 def grown(table: fpbench.Table, depth: int) -> tuple[DecisionTreeClassifier, Rules]:
     """A tree on everybody, and its rules."""
     tree = DecisionTreeClassifier(max_depth=depth, random_state=0)
-    tree.fit(fpbench.encode(table.features), table.labels)
-    return tree, fpbench.tree_rules(tree, fpbench.encoded_names(table.features), "one-hot")
+    tree.fit(fpbench.models.encode(table.features), table.labels)
+    return tree, fpbench.models.tree_rules(
+        tree, fpbench.models.encoded_names(table.features), "one-hot"
+    )
 
 
 def main() -> int:

@@ -35,7 +35,8 @@ from cp_sat import solve_cp_sat
 from rich.console import Console
 from rich.table import Table
 
-from fpbench import Correction, FpbenchError, Problem, RateConstraint, SolverStatus, component
+from fpbench import Correction, FpbenchError, Problem, SolverStatus, component
+from fpbench.claims import RateConstraint
 
 Solve = Callable[[Problem], Correction]
 

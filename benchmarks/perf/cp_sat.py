@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fpbench import Correction, Problem, SolverStatus, Tally
+from fpbench import Correction, Problem, SolverStatus
+from fpbench.correction import Tally
 
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import IntVar

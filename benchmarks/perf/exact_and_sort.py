@@ -33,8 +33,9 @@ from rich.console import Console
 from rich.table import Table
 
 import fpbench
-from fpbench import Codes, Problem, RateConstraint
-from fpbench.components.claims.rates import METRICS, Metric
+from fpbench import Codes, Problem
+from fpbench.claims import RateConstraint
+from fpbench.claims.rates import METRICS, Metric
 from fpbench.correction.weights import best_exponent, scale_confidence
 
 SORTS = 5

@@ -42,9 +42,11 @@ from sklearn.metrics import log_loss
 from sklearn.neural_network import MLPClassifier
 
 import fpbench
-from fpbench import DataHome, MLPTraining, Networks, VoteLabels
+from fpbench import DataHome
 from fpbench.auditing.excessive_risk.draws import People, Tally
 from fpbench.builtin.learners._pate_parts import Design, encoded, parts
+from fpbench.models import MLPTraining, Networks
+from fpbench.privacy import VoteLabels
 
 LEAST = {"teachers": 12.0, "students": 20.0, "risks": 15.0, "total": 15.0, "MLP teachers": 5.0}
 """How many times faster each part must be."""
@@ -107,13 +109,15 @@ def teachers_in_a_loop(given: Given) -> tuple[Floats, NDArray[np.int64]]:
         one = regression(given.design[rows], given.labels[rows], TEACHER_PENALTY)
         theta.append(one.coef_[0])
         said.append(one.predict(given.public) == 1)
-    return np.array(theta), fpbench.count_votes(np.array(said))
+    return np.array(theta), fpbench.privacy.count_votes(np.array(said))
 
 
 def teachers_at_once(given: Given) -> tuple[Floats, NDArray[np.int64]]:
     """Parameters and votes."""
-    theta = fpbench.fit_ragged(given.design, given.labels, given.dealt, TEACHER_PENALTY)
-    return theta, fpbench.count_votes(fpbench.logistic_proba(theta, given.public) > 0.5)
+    theta = fpbench.models.fit_ragged(given.design, given.labels, given.dealt, TEACHER_PENALTY)
+    return theta, fpbench.privacy.count_votes(
+        fpbench.models.logistic_proba(theta, given.public) > 0.5
+    )
 
 
 def risks_in_a_loop(
@@ -165,14 +169,16 @@ def networks_in_a_loop(given: Given, training: MLPTraining, begun: Networks) -> 
             warnings.simplefilter("ignore", ConvergenceWarning)
             network.fit(given.design[rows, :-1], given.labels[rows])
         said.append(network.predict(given.public[:, :-1]) == 1)
-    return fpbench.count_votes(np.array(said))
+    return fpbench.privacy.count_votes(np.array(said))
 
 
 def networks_at_once(given: Given, training: MLPTraining) -> NDArray[np.int64]:
     """Votes."""
     rng = np.random.default_rng(2)
-    networks = fpbench.fit_networks_apart(given.design, given.labels, given.dealt, training, rng)
-    return fpbench.count_votes(networks.proba(given.public) > 0.5)
+    networks = fpbench.models.fit_networks_apart(
+        given.design, given.labels, given.dealt, training, rng
+    )
+    return fpbench.privacy.count_votes(networks.proba(given.public) > 0.5)
 
 
 def in_turns(repeats: int, *alternatives: Callable[[], object]) -> list[float]:
@@ -197,15 +203,15 @@ def of_logistic(given: Given, students: int, repeats: int) -> list[tuple[str, fl
     ]  # fmt: skip
     noise = SIGMA * np.random.default_rng(3).standard_normal((students, PUBLIC, 2))
     labels: VoteLabels = LABELS  # type: ignore[assignment]
-    targets = fpbench.vote_labels(votes + noise, labels, len(given.dealt))
-    clean = fpbench.vote_labels(votes, labels, len(given.dealt))
+    targets = fpbench.privacy.vote_labels(votes + noise, labels, len(given.dealt))
+    clean = fpbench.privacy.vote_labels(votes, labels, len(given.dealt))
 
     def loop() -> list[LogisticRegression]:
         return [regression(given.public, own, PENALTY) for own in targets]
 
     def batch() -> Floats:
-        star = fpbench.fit_logistic(given.public, clean[None], PENALTY)[0]
-        return fpbench.fit_logistic(given.public, targets, PENALTY, start=star)
+        star = fpbench.models.fit_logistic(given.public, clean[None], PENALTY)[0]
+        return fpbench.models.fit_logistic(given.public, targets, PENALTY, start=star)
 
     one_by_one, together = loop(), batch()
     reference = np.array([student.coef_[0] for student in one_by_one])

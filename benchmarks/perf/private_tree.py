@@ -43,9 +43,10 @@ from rich.console import Console
 from rich.table import Table
 from sklearn.tree import DecisionTreeClassifier
 
-from fpbench import DataHome, PrivateTreeClassifier, Sample, encode
+from fpbench import DataHome, Sample
 from fpbench.builtin.datasets.adult import Adult
 from fpbench.builtin.learners.private_fair_tree import PrivateFairTree
+from fpbench.models import PrivateTreeClassifier, encode
 
 SLOWER = 10.0
 """How many times scikit-learn's seconds training may take."""

@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike
 from fpbench.api.run import given_component
 from fpbench.base.errors import InputError
 from fpbench.base.validation import validate
+from fpbench.claims.rates import Metric, RateConstraint
 from fpbench.components.auditor import Auditor, HistogramSource, Release, Subject
 from fpbench.components.catalog import discover
-from fpbench.components.claims.rates import Metric, RateConstraint
 from fpbench.components.guarantee import Neighbours
 from fpbench.components.mechanism import Mechanism, Policy
 from fpbench.data.sample import Codes, Sample
@@ -58,7 +58,7 @@ def audit(
     ----------
     model
         A fitted scikit-learn classifier of labels 0 and 1; anything else with `predict`, and
-        `rules` (`fpbench.Rules`) if they are asked about; or its predictions (n,).
+        `rules` (`fpbench.models.Rules`) if they are asked about; or its predictions (n,).
     X
         Features of the n people, as the model takes them; not looked at if predictions are given.
     sensitive

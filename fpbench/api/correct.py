@@ -13,10 +13,10 @@ from numpy.typing import ArrayLike
 from fpbench.api.problem_arrays import check_problem
 from fpbench.api.run import given_component
 from fpbench.base.errors import PluginError
+from fpbench.claims.conditions import Constraint
+from fpbench.claims.rates import Form, Metric, RateConstraint
 from fpbench.components.attack_kinds import Corrector
 from fpbench.components.catalog import discover
-from fpbench.components.claims.conditions import Constraint
-from fpbench.components.claims.rates import Form, Metric, RateConstraint
 from fpbench.components.records import Correction
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fpbench.base.errors import InputError
-from fpbench.components.claims.conditions import Constraint
+from fpbench.claims.conditions import Constraint
 from fpbench.components.records import Problem
 from fpbench.data.sample import Codes
 

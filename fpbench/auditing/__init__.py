@@ -1,4 +1,11 @@
 """What is measured of a model: excessive risk, individual fairness.
 
+Plugins may import what `__init__.pyi` lists: the reports of `fpbench.excessive_risk` and
+`fpbench.individual_fairness`, and what private models have so that their risk can be measured.
+
 Imports `base`, `data`, `components`, `privacy`, `models`.
 """
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

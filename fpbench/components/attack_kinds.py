@@ -17,8 +17,8 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
 from fpbench.base.errors import InputError
-from fpbench.components.claims.facts import Fact
-from fpbench.components.claims.rates import FORMS, RateConstraint
+from fpbench.claims.facts import Fact
+from fpbench.claims.rates import FORMS, RateConstraint
 from fpbench.components.measures import Measure
 from fpbench.components.protocols import Classifier, Context
 from fpbench.components.records import Claim, Correction, Guess, Problem, View, Weighing
@@ -209,7 +209,7 @@ class Learner(Component):
 
     @property
     def gives_baseline(self) -> bool:
-        """Whether its models have a `baseline` without privacy, see `fpbench.PrivateModel`."""
+        """Whether its models have a `baseline`: are a `fpbench.auditing.PrivateModel`."""
         return False
 
     def asked(self) -> RateConstraint | None:

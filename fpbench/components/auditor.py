@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fpbench.claims.rates import Metric
 from fpbench.components.attack_kinds import Component, Learner
-from fpbench.components.claims.rates import Metric
 from fpbench.components.guarantee import Guarantee, Neighbours
 from fpbench.components.mechanism import Mechanism
 from fpbench.components.records import Measures
@@ -77,7 +77,7 @@ class Release:
 class HistogramSource(Protocol):
     """Who owns people's groups and answers histogram queries under differential privacy.
 
-    `fpbench.Curator` in this process, `fpbench.RemoteCurator` on another machine.
+    `fpbench.privacy.Curator` in this process, `fpbench.privacy.RemoteCurator` on another machine.
     """
 
     @property

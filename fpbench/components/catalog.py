@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pluggy
 
 from fpbench.base.errors import InputError, NameUnknownError, PluginError, nearest
+from fpbench.base.public_names import moved_to
 from fpbench.base.trust import installed_entry_points, normalize_name, third_party_allowed
 from fpbench.components import hooks as hookspecs
 from fpbench.components.hooks import Lazy, Registered
@@ -258,7 +259,7 @@ def _register(
 
 _NEWER = (
     re.compile(r"unknown hook '(?P<what>\w+)'"),
-    re.compile(r"cannot import name '(?P<what>\w+)' from 'fpbench'"),
+    re.compile(r"cannot import name '(?P<what>\w+)' from '(?P<room>fpbench(\.\w+)?)'"),
     re.compile(r"(?P<what>Argument\(s\) \{.*?\}) are declared in the hookimpl"),
 )
 
@@ -270,6 +271,8 @@ def _why(error: BaseException) -> str:
     said = str(error)
     for pattern in _NEWER:
         if found := pattern.search(said):
+            if (room := found.groupdict().get("room")) and (place := moved_to(found["what"])):
+                return f"{room}.{found['what']} is {place} now: an older fpbench had it there"
             return (
                 f"{found['what']}: fpbench {__version__} has no such thing; is the plugin for a "
                 f"newer fpbench? ({type(error).__name__})"

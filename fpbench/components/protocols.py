@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fpbench.components.claims.rates import RateConstraint
+from fpbench.claims.rates import RateConstraint
 from fpbench.data.sample import Codes, Sample
 
 if TYPE_CHECKING:
@@ -25,95 +24,6 @@ class Classifier(Protocol):
         self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
     ) -> Codes:
         """Predict labels (n,) in {0, 1}; `sensitive` only if the learner says it needs it."""
-
-
-class Scored(Protocol):
-    """A model that gives probabilities."""
-
-    def predict_proba(
-        self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
-    ) -> NDArray[np.float64]:
-        """Probabilities (n, 2) of label 0 and label 1."""
-
-
-class PrivateModel(Scored, Protocol):
-    """A model with a counterpart without privacy: what an audit of excessive risk reads.
-
-    It may have `redraw(repetitions, rng)`, which gives a `Redrawn`, or be a `VotedModel`. With
-    neither, it stands for its own learner: one model, one draw.
-    """
-
-    @property
-    def baseline(self) -> Scored:
-        """What would have been trained without privacy."""
-
-
-class Redrawn(Protocol):
-    """R models alike, each trained with private randomness of its own."""
-
-    def proba(self, features: DataFrame) -> NDArray[np.float64]:
-        """Probabilities (R, n) of label 1."""
-
-
-class VotedModel(PrivateModel, Protocol):
-    """A student that learnt from noisy votes of teachers, and can learn again from fresh noise.
-
-    A logistic one minimises the mean loss + `penalty` ||theta||^2, its intercept a part of theta.
-    Any other may have `distances(parameters)`, which gives how far students are from the baseline
-    (R,), and `gradient_norms(design, labels)`, those of the baseline's losses (n,).
-    """
-
-    @property
-    def public_rows(self) -> NDArray[np.intp]:
-        """(m,) rows of the training sample that teachers voted on; the others are theirs."""
-
-    @property
-    def votes(self) -> NDArray[np.int64]:
-        """(m, 2) votes of the teachers for label 0 and label 1, without noise: not private."""
-
-    @property
-    def sigma(self) -> float:
-        """Standard deviation of the noise of each count."""
-
-    @property
-    def labels(self) -> str:
-        """What the student learns: `hard`, `soft` or `soft-clipped`."""
-
-    @property
-    def penalty(self) -> float:
-        """Lambda, in the mean objective."""
-
-    @property
-    def student(self) -> str:
-        """`logistic` or `mlp`."""
-
-    @property
-    def theta_star(self) -> NDArray[np.float64] | None:
-        """(d,) parameters of a logistic baseline, the intercept last; None for any other."""
-
-    def design(self, features: DataFrame) -> NDArray[np.float64]:
-        """What students take: (n, d), with a last column of ones."""
-
-    def draw_noise(
-        self, repetitions: int, rng: np.random.Generator, antithetic: bool = False
-    ) -> NDArray[np.float64]:
-        """Noise (R, m, 2) of the counts; antithetic: the second half is minus the first.
-
-        It may be (R, m, 3 or more) if more than the counts is noisy.
-        """
-
-    def targets(
-        self, noise: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
-        """What students learn from noise (R, m, 2): labels (R, m), and weights (R, m) or None."""
-
-    def fit_students(
-        self, targets: NDArray[np.float64], weights: NDArray[np.float64] | None = None
-    ) -> Any:
-        """Students of labels (R, m): parameters (R, d) of logistic ones, else anything."""
-
-    def student_proba(self, parameters: Any, design: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Probabilities (R, n) of label 1 by all students."""
 
 
 class Context(Protocol):

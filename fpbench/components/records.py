@@ -9,8 +9,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench.components.claims.conditions import Constraint
-from fpbench.components.claims.rates import RateConstraint
+from fpbench.claims.conditions import Constraint
+from fpbench.claims.rates import RateConstraint
 from fpbench.components.guarantee import Guarantee
 from fpbench.data.sample import Codes, Sample
 

@@ -14,6 +14,7 @@ from types import MappingProxyType, ModuleType, UnionType
 from typing import Any, Union, get_args, get_origin
 
 from fpbench.base.errors import MatrixError
+from fpbench.base.public_names import public_names
 from fpbench.base.validation import validate
 from fpbench.components.attack_kinds import Component
 from fpbench.components.bases import BASES
@@ -146,16 +147,34 @@ _NOT_OURS = {"abc", "builtins", "pydantic", "typing"}
 @cache
 def _code(name: str, module: ModuleType | None) -> tuple[str, list[str]]:
     """Hash of the code of a module without prose, and the modules that count as part of it."""
-    tree = _parsed(module)
+    file = _source(name, module)
+    tree = _parsed(file)
     digest = hashlib.sha256(ast.dump(tree).encode()).hexdigest()
-    return digest, _imported(tree, name.partition(".")[0])
+    package = name if file and file.name == "__init__.py" else name.rpartition(".")[0]
+    return digest, _imported(tree, package)
 
 
-def _parsed(module: ModuleType | None) -> ast.Module:
+def _source(name: str, module: ModuleType | None) -> Path | None:
+    """The file of a module; of one that was not imported yet, where its package would have it.
+
+    So a key does not depend on what a process has imported, and nothing is imported for it.
+    """
+    if module is not None:
+        file = getattr(module, "__file__", None)
+        return Path(file) if file and file.endswith(".py") else None
+    top, *rest = name.split(".")
+    for folder in getattr(sys.modules.get(top), "__path__", ()):
+        path = Path(folder, *rest)
+        for file in (path.with_suffix(".py"), path / "__init__.py"):
+            if file.is_file():
+                return file
+    return None
+
+
+def _parsed(file: Path | None) -> ast.Module:
     """The code of a module without prose; nothing of one that has no source file."""
-    file = getattr(module, "__file__", None)
     try:
-        tree = ast.parse(Path(file).read_text(encoding="utf-8")) if file else ast.parse("")
+        tree = ast.parse(Path(file).read_text(encoding="utf-8") if file else "")
     except (OSError, SyntaxError, UnicodeDecodeError):
         return ast.parse("")
     for node in ast.walk(tree):
@@ -174,23 +193,53 @@ def _is_prose(statement: ast.AST) -> bool:
 
 
 def _imported(tree: ast.Module, package: str) -> list[str]:
-    """Modules of a package that code imports by name, and those behind fpbench's public names."""
-    found: list[str] = []
+    """Modules that code imports of its own package and of fpbench, those behind public names too.
+
+    Parameters
+    ----------
+    tree
+        The code of a module.
+    package
+        The package that the module is in, or is: relative imports start there.
+    """
+    ours = {"fpbench", package.partition(".")[0]} - {""}
+    names: list[str] = []
+    bound: dict[str, str] = {}
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module == "fpbench":
-            found += [_public()[name.name] for name in node.names if name.name in _public()]
-        elif isinstance(node, ast.ImportFrom) and package and node.module:
-            found += [node.module] if node.module.startswith(f"{package}.") else []
-    return found
+        if isinstance(node, ast.ImportFrom):
+            parents = package.split(".")[: len(package.split(".")) - node.level + 1]
+            module = ".".join([*(parents if node.level else []), *filter(None, [node.module])])
+            names += [f"{module}.{alias.name}" for alias in node.names]
+            bound |= {alias.asname or alias.name: f"{module}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+            tops = (alias.name.partition(".")[0] for alias in node.names)
+            bound |= {a.asname or t: a.name if a.asname else t
+                      for a, t in zip(node.names, tops, strict=True)}  # fmt: skip
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            first, *rest = _dotted(node)
+            if first in bound:
+                names.append(".".join([bound[first], *rest]))
+    modules = (_module(name) for name in names if name.partition(".")[0] in ours)
+    return [module for module in modules if module]
 
 
-@cache
-def _public() -> dict[str, str]:
-    """The module that each public name of fpbench is in."""
-    stub = ast.parse(Path(__file__).parents[1].joinpath("__init__.pyi").read_text(encoding="utf-8"))
-    return {
-        name.name: f"fpbench.{node.module or name.name}"
-        for node in stub.body
-        if isinstance(node, ast.ImportFrom)
-        for name in node.names
-    }
+def _dotted(node: ast.expr) -> list[str]:
+    """Names in `a.b.c`; the first is empty if what has the attributes is no name."""
+    if isinstance(node, ast.Attribute):
+        return [*_dotted(node.value), node.attr]
+    return [node.id if isinstance(node, ast.Name) else ""]
+
+
+def _module(name: str) -> str | None:
+    """The module that a dotted name leads to; for a public name, that which it is defined in.
+
+    None for a package of public names: it has no code of its own, and says where they are.
+    """
+    current, *rest = name.split(".")
+    for part in rest:
+        current = public_names(current).get(part, f"{current}.{part}")
+    while "." in current and not _source(current, sys.modules.get(current)):
+        current = current.rpartition(".")[0]
+    return None if public_names(current) else current

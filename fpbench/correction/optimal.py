@@ -8,8 +8,8 @@ from typing import Literal
 
 from pydantic import Field
 
+from fpbench.claims.constraints import LinearConstraint
 from fpbench.components.attack_kinds import Corrector
-from fpbench.components.claims.constraints import LinearConstraint
 from fpbench.components.records import Correction, Guess, Problem, SolverStatus, Weighing
 from fpbench.correction.calibration import calibrated
 from fpbench.correction.exact.solve import solve_exact

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 
-from fpbench.components.claims.conditions import between
-from fpbench.components.claims.rates import RateConstraint
+from fpbench.claims.conditions import between
+from fpbench.claims.rates import RateConstraint
 from fpbench.components.records import Correction, Problem, SolverStatus
 
 

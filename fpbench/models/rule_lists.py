@@ -90,7 +90,7 @@ class RuleList:
 
     Examples
     --------
-    >>> from fpbench import RuleList
+    >>> from fpbench.models import RuleList
     >>> model = RuleList([([("age", "<", 25), ("priors", ">", 2)], 1)], default=0)
     >>> model.rules.texts
     ('age < 25 and priors > 2', 'otherwise')

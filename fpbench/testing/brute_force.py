@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench.components.claims.conditions import Constraint
-from fpbench.components.claims.constraints import (
+from fpbench.claims.conditions import Constraint
+from fpbench.claims.constraints import (
     KnownPeople,
     KnownUnfairness,
     LinearConstraint,
     RateBounds,
     ShareBounds,
 )
-from fpbench.components.claims.rates import RateConstraint
+from fpbench.claims.rates import RateConstraint
 from fpbench.components.records import Problem
 
 _LABELS: dict[str, tuple[int | None, ...]] = {

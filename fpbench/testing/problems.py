@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from fpbench.components.claims.conditions import Constraint
-from fpbench.components.claims.constraints import (
+from fpbench.claims.conditions import Constraint
+from fpbench.claims.constraints import (
     KnownPeople,
     KnownUnfairness,
     LinearConstraint,
     RateBounds,
     ShareBounds,
 )
-from fpbench.components.claims.rates import FORMS, METRICS, RateConstraint
+from fpbench.claims.rates import FORMS, METRICS, RateConstraint
 from fpbench.components.records import Correction, Problem, SolverStatus
 from fpbench.testing.brute_force import least_cost, satisfies
 from fpbench.testing.world import fill

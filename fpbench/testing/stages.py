@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from fpbench.claims.rates import FORMS, RateConstraint
 from fpbench.components.attack_kinds import Adversary, Component, Corrector, Disclosure, Learner
-from fpbench.components.claims.rates import FORMS, RateConstraint
 from fpbench.components.guarantee import Guarantee
 from fpbench.components.records import Claim, Guess, Predictions, Problem, SolverStatus
 from fpbench.data.data_files import DataHome

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from fpbench.claims.rates import RateConstraint
 from fpbench.components.attack_kinds import Dataset, Disclosure, Learner
-from fpbench.components.claims.rates import RateConstraint
 from fpbench.components.protocols import Context
 from fpbench.components.records import Claim, Predictions, Scores
 from fpbench.data.data_files import DataHome

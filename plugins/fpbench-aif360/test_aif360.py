@@ -131,7 +131,7 @@ def test_edited_features_look_alike_and_keep_their_order(k):
 def test_training_people_are_edited_exactly_as_aif360_does():
     sample = people(0)
     model = fitted("aif360-disparate-impact-remover", sample)
-    matrix = fpbench.encode(sample.features).astype(np.float64)
+    matrix = fpbench.models.encode(sample.features).astype(np.float64)
     expected = repair(matrix, sample.sensitive, 1.0, 3)
     assert (model.edited(sample.features, sample.sensitive) == expected).all()
 
@@ -149,7 +149,7 @@ def test_a_group_that_was_never_met_is_not_edited():
     sample, others = people(0), people(1)
     model = fitted(NAMES[1], sample)
     strangers = np.full(len(others), 3, dtype=np.int8)
-    plain = fpbench.encode(others.features).astype(np.float64)
+    plain = fpbench.models.encode(others.features).astype(np.float64)
     assert (model.edited(others.features, strangers) == plain).all()
 
 

@@ -148,7 +148,7 @@ def test_opendps_own_map_says_what_is_claimed(epsilon, l1):
 @pytest.mark.parametrize("of", [int, float])
 def test_opendps_own_conversion_says_what_is_claimed(of, epsilon):
     made = gaussian._gaussian(of, epsilon, 1e-6, 2**0.5)
-    rho = fpbench.epsilon_to_rho(epsilon, 1e-6)
+    rho = fpbench.privacy.epsilon_to_rho(epsilon, 1e-6)
     assert rho * (1 - 1e-9) <= made.map(2**0.5) <= rho
     found, delta = dp.c.make_fix_delta(dp.c.make_zCDP_to_approxDP(made), delta=1e-6).map(2**0.5)
     assert found <= epsilon
@@ -173,7 +173,7 @@ def test_whole_numbers_have_the_distribution_that_is_written():
 def test_discrete_normal_noise_is_whole_and_as_wide_as_it_says():
     noise = released("opendp-discrete-gaussian", np.full(5000, 50), 2.0) - 50
     assert (noise == np.rint(noise)).all()
-    variance = 1 / fpbench.epsilon_to_rho(2.0, 1e-6)  # squared L2 sensitivity 2, over 2 rho
+    variance = 1 / fpbench.privacy.epsilon_to_rho(2.0, 1e-6)  # squared L2 sensitivity 2, over 2 rho
     # (n - 1) s^2 / variance has almost a chi-squared distribution.
     ratio = noise.var(ddof=1) / variance
     low, high = stats.chi2(4999).ppf([UNLIKELY, 1 - UNLIKELY]) / 4999
@@ -183,7 +183,7 @@ def test_discrete_normal_noise_is_whole_and_as_wide_as_it_says():
 def test_real_numbers_have_the_distribution_that_is_written():
     noise = released("opendp-laplace", np.full(5000, 50), 0.5) - 50
     assert stats.kstest(noise, stats.laplace(scale=4).cdf).pvalue > UNLIKELY
-    rho = fpbench.epsilon_to_rho(0.5, 1e-6)
+    rho = fpbench.privacy.epsilon_to_rho(0.5, 1e-6)
     sigma = 2**0.5 / (2 * rho) ** 0.5
     noise = released("opendp-gaussian", np.full(5000, 50), 0.5) - 50
     assert stats.kstest(noise, stats.norm(scale=sigma).cdf).pvalue > UNLIKELY

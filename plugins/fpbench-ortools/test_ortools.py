@@ -19,20 +19,16 @@ import pytest
 from fpbench_ortools import _process
 
 import fpbench
-from fpbench import (
+from fpbench import FpbenchError, InputError, Problem, SolverStatus, testing
+from fpbench.claims import (
     FORMS,
     METRICS,
-    FpbenchError,
-    InputError,
     KnownPeople,
     KnownUnfairness,
     LinearConstraint,
-    Problem,
     RateBounds,
     RateConstraint,
     ShareBounds,
-    SolverStatus,
-    testing,
 )
 
 SMALL, LARGER = 160, 60
@@ -285,7 +281,7 @@ def test_or_tools_is_never_loaded_here():
     # Each has a build of HiGHS of its own; whichever comes second cannot be loaded.
     code = """
 import sys, fpbench, numpy as np
-claim = (fpbench.RateConstraint("statistical-parity", 0.0),)
+claim = (fpbench.claims.RateConstraint("statistical-parity", 0.0),)
 rng = np.random.default_rng(0)
 given = fpbench.Problem(rng.integers(0, 3, 40), 3, rng.integers(0, 2, 40), None, claim)
 costs = [fpbench.component("corrector", name).correct(given).objective

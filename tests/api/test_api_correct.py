@@ -8,7 +8,7 @@ import pytest
 
 import fpbench
 from fpbench import InputError
-from fpbench.components.claims.rates import FORMS, METRICS
+from fpbench.claims.rates import FORMS, METRICS
 from fpbench.components.records import SolverStatus
 
 GUESS = [0, 0, 0, 0, 1, 1, 1, 1]
@@ -99,20 +99,20 @@ def test_a_claim_that_cannot_hold_gives_no_values():
 
 def test_what_else_is_known_comes_after_the_claim():
     claim = {"weights": [4.0, 2.5, 2.25, *WEIGHTS[3:]], "tolerance": 0.0}
-    known = fpbench.KnownPeople([2], [0])
+    known = fpbench.claims.KnownPeople([2], [0])
     found = fpbench.correct(GUESS, PREDICTIONS, constraints=[known], **claim)
     # Who was cheapest to change (row 2, at 2.25) is known: the next cheapest is (row 1, at 2.5).
     assert found.values.tolist() == [0, 1, 0, 0, 1, 0, 1, 1]
     assert found.objective == 4.5
     # Knowing somebody whose guess is wrong costs the change.
-    known = fpbench.KnownPeople([0], [1])
+    known = fpbench.claims.KnownPeople([0], [1])
     found = fpbench.correct(GUESS, PREDICTIONS, constraints=[known], **claim)
     assert found.values.tolist() == [1, 0, 0, 0, 1, 0, 1, 1]
     assert found.objective == 6.0
 
 
 def test_without_a_metric_only_what_else_is_known_counts():
-    half = fpbench.ShareBounds(1, 0.75)
+    half = fpbench.claims.ShareBounds(1, 0.75)
     found = fpbench.correct(GUESS, PREDICTIONS, weights=WEIGHTS, metric=None, constraints=[half])
     assert found.values.tolist() == [0, 0, 1, 1, 1, 1, 1, 1]
     assert found.objective == 3.0
@@ -133,13 +133,13 @@ def test_three_groups():
 
 def test_contradictions_are_infeasible():
     for known in (
-        [fpbench.KnownPeople([0, 0], [0, 1])],
-        [fpbench.ShareBounds(0, 0.6), fpbench.ShareBounds(1, 0.6)],
-        [fpbench.RateBounds(0, 0.9), fpbench.RateBounds(0, 0, 0.8)],
-        [fpbench.KnownUnfairness("statistical-parity", 0.5, 1)],
+        [fpbench.claims.KnownPeople([0, 0], [0, 1])],
+        [fpbench.claims.ShareBounds(0, 0.6), fpbench.claims.ShareBounds(1, 0.6)],
+        [fpbench.claims.RateBounds(0, 0.9), fpbench.claims.RateBounds(0, 0, 0.8)],
+        [fpbench.claims.KnownUnfairness("statistical-parity", 0.5, 1)],
     ):
         for corrector in ("exact", "posterior"):
-            if corrector == "posterior" and isinstance(known[0], fpbench.KnownUnfairness):
+            if corrector == "posterior" and isinstance(known[0], fpbench.claims.KnownUnfairness):
                 continue  # which it cannot express
             found = fpbench.correct(
                 GUESS, PREDICTIONS, tolerance=0.4, constraints=known, corrector=corrector
@@ -150,11 +150,11 @@ def test_contradictions_are_infeasible():
 
 def test_who_can_express_a_constraint():
     able = fpbench.correctors_for
-    assert {"exact", "posterior"} <= {*able(fpbench.RateConstraint(form="ratio"))}
-    unfairness = fpbench.KnownUnfairness("statistical-parity", 0, 1)
+    assert {"exact", "posterior"} <= {*able(fpbench.claims.RateConstraint(form="ratio"))}
+    unfairness = fpbench.claims.KnownUnfairness("statistical-parity", 0, 1)
     assert "exact" in able(unfairness)
     assert "posterior" not in able(unfairness)
-    assert "exact" not in able(fpbench.LinearConstraint(0, [1.0]))
+    assert "exact" not in able(fpbench.claims.LinearConstraint(0, [1.0]))
 
 
 def test_no_correction_returns_the_guess():
@@ -184,15 +184,15 @@ BAD = {
     ),
     "no constraint": ({"constraints": [0.1]}, "constraints: 0.1 is not a constraint"),
     "no such group": (
-        {"constraints": [fpbench.ShareBounds(2, 0.5)]},
+        {"constraints": [fpbench.claims.ShareBounds(2, 0.5)]},
         "group: must be in 0..1, not 2",
     ),
     "no such person": (
-        {"constraints": [fpbench.KnownPeople([8], [0])]},
+        {"constraints": [fpbench.claims.KnownPeople([8], [0])]},
         "known people: row 8 is not in 0..7",
     ),
     "not expressed": (
-        {"constraints": [fpbench.LinearConstraint(0, WEIGHTS)]},
+        {"constraints": [fpbench.claims.LinearConstraint(0, WEIGHTS)]},
         "corrector 'exact' cannot express the constraint 'linear'; it can express: "
         "between-groups, known, positive-rate, ratio, share, to-overall, unfairness, "
         "unfairness between-groups, unfairness ratio",

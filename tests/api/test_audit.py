@@ -10,7 +10,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 import fpbench
-from fpbench import BudgetError, Curator, InputError, Ledger, RuleList, Rules, component
+from fpbench import BudgetError, InputError, component
+from fpbench.models import RuleList, Rules
+from fpbench.privacy import Curator, Ledger
 
 N = 1200
 RNG = np.random.default_rng(3)
@@ -182,7 +184,7 @@ def test_a_curator_on_another_machine(tmp_path):
     options, X = write_people(tmp_path, 200), np.arange(200)[:, None] % 5
     tree = DecisionTreeClassifier(random_state=0).fit(X, X[:, 0] > 2)
     with serving(tmp_path, *options, "--epsilon", 2) as served:
-        curator = fpbench.RemoteCurator(served.url, TOKEN)
+        curator = fpbench.privacy.RemoteCurator(served.url, TOKEN)
         for mode in ("partition", "reference"):
             release = fpbench.audit(
                 tree, X, curator, epsilon=0.5, mode=mode,

@@ -4,8 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fpbench import (
-    InputError,
+from fpbench import InputError
+from fpbench.api.problem_arrays import check_problem
+from fpbench.claims import (
     KnownPeople,
     KnownUnfairness,
     LinearConstraint,
@@ -13,7 +14,6 @@ from fpbench import (
     RateConstraint,
     ShareBounds,
 )
-from fpbench.api.problem_arrays import check_problem
 
 PARITY = RateConstraint()
 

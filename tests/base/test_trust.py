@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from fpbench import InputError, Recipe, discover
+from fpbench import InputError, discover
 from fpbench.base import trust
 from fpbench.base.trust import IMPORTS, NO_THIRD_PARTY, installed_entry_points, why_not_importable
 from fpbench.matrix.matrix import read
+from fpbench.models import Recipe
 
 MARKED = """
 from pathlib import Path

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from fpbench import Attribute, DataError, DataHome, Table, encode
+from fpbench import DataError, DataHome, Table
 from fpbench.builtin.datasets.adult import Adult
+from fpbench.data import Attribute
 from fpbench.data.data_files import sha256
+from fpbench.models import encode
 
 ROW = (
     "39, State-gov, 77516, Bachelors, 13, Never-married, Adm-clerical, Not-in-family, White, Male, "

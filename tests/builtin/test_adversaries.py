@@ -9,12 +9,13 @@ from sklearn.ensemble import RandomForestClassifier
 from threadpoolctl import threadpool_limits
 
 import fpbench
-from fpbench import FAMILIES, DataError, HiddenError, InputError, View
+from fpbench import DataError, HiddenError, InputError, View
 from fpbench.builtin.adversaries import _attack_model
 from fpbench.builtin.adversaries._attack_model import SPACES, Range
 from fpbench.builtin.adversaries.ferry import A1, A2, A2Proba
 from fpbench.builtin.adversaries.majority import Majority
 from fpbench.builtin.adversaries.prior import Prior
+from fpbench.models import FAMILIES
 
 pytestmark = pytest.mark.numeric
 

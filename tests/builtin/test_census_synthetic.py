@@ -7,8 +7,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from fpbench import DataError, Table, encode
+from fpbench import DataError, Table
 from fpbench.builtin.datasets.census_synthetic import CensusSynthetic
+from fpbench.models import encode
 
 LAWS = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 PARAMETERS = {

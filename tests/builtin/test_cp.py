@@ -20,26 +20,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from fpbench import (
+from fpbench import FpbenchError, InputError, Problem, SolverStatus
+from fpbench.builtin.correctors import _cp_engine as engines
+from fpbench.builtin.correctors._cp_model import floor_fraction
+from fpbench.builtin.correctors.cp import CP
+from fpbench.claims import (
     FORMS,
     METRICS,
     Condition,
     Constraint,
-    FpbenchError,
-    InputError,
     KnownPeople,
     KnownUnfairness,
     LinearConstraint,
-    Problem,
     RateBounds,
     RateConstraint,
     ShareBounds,
-    SolverStatus,
-    solve_exact,
 )
-from fpbench.builtin.correctors import _cp_engine as engines
-from fpbench.builtin.correctors._cp_model import floor_fraction
-from fpbench.builtin.correctors.cp import CP
+from fpbench.correction import solve_exact
 
 needs_engine = pytest.mark.skipif(CP.unavailable() is not None, reason=str(CP.unavailable()))
 

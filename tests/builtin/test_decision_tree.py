@@ -9,9 +9,11 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.tree import DecisionTreeClassifier
 
 import fpbench
-from fpbench import DataError, RateConstraint, encode
+from fpbench import DataError
 from fpbench.builtin.learners.decision_tree import DecisionTree
 from fpbench.builtin.learners.plain import Plain
+from fpbench.claims import RateConstraint
+from fpbench.models import encode
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from scipy import stats
 
 import fpbench
-from fpbench import FORMS, HISTOGRAM, METRICS, InputError, Mechanism, RateConstraint, Sample
+from fpbench import HISTOGRAM, InputError, Mechanism, Sample
 from fpbench.builtin.disclosures.estimated import Estimated
 from fpbench.builtin.disclosures.hidden import Hidden
 from fpbench.builtin.disclosures.noisy import Noisy
@@ -20,6 +20,7 @@ from fpbench.builtin.disclosures.published import Published
 from fpbench.builtin.learners.exponentiated_gradient import ExponentiatedGradient
 from fpbench.builtin.learners.plain import Plain
 from fpbench.builtin.mechanisms.laplace import Laplace
+from fpbench.claims import FORMS, METRICS, RateConstraint
 
 RNG = np.random.default_rng(0)
 

@@ -13,16 +13,13 @@ from pydantic import ValidationError
 
 import fpbench
 from fpbench import (
-    METRICS,
     Auditor,
     Claim,
     Guarantee,
     InputError,
-    KnownUnfairness,
     MatrixError,
     Mechanism,
     PluginError,
-    RateConstraint,
     Release,
     Sample,
     component,
@@ -33,6 +30,7 @@ from fpbench.builtin.correctors.posterior import Posterior
 from fpbench.builtin.disclosures.dp_release import DPRelease
 from fpbench.builtin.learners.plain import Plain
 from fpbench.builtin.mechanisms.laplace import Laplace
+from fpbench.claims import METRICS, KnownUnfairness, RateConstraint
 
 RNG = np.random.default_rng(0)
 

@@ -7,13 +7,15 @@ import pytest
 from pydantic import ValidationError
 
 import fpbench
-from fpbench import DataHome, Domain, InputError, RuleList, Sample, Subject
+from fpbench import DataHome, InputError, Sample, Subject
 from fpbench.builtin.auditors.group_fairness import GroupFairness
 from fpbench.builtin.auditors.individual_fairness import IndividualFairness
 from fpbench.builtin.datasets.adult import Adult
 from fpbench.builtin.learners.decision_tree import DecisionTree
 from fpbench.builtin.learners.plain import Plain
 from fpbench.builtin.learners.private_fair_tree import PrivateFairTree
+from fpbench.data import Domain
+from fpbench.models import RuleList
 
 GAPS = {"independence_gap", "separation_gap", "sufficiency_gap"}
 SIMILAR = {"pair_consistency", "pair_consistency_of_others", "isolated", "certified_consistency",
@@ -211,7 +213,7 @@ def test_private_trees_are_certified_beyond_their_domain_too(make_people, rng, s
             sensitive=people.sensitive, domain=DECLARED,
         )  # fmt: skip
         model = learner.fit(sample, rng)
-        assert isinstance(model.rules, fpbench.Rules)
+        assert isinstance(model.rules, fpbench.models.Rules)
         asked = sample.having(predictions=model.predict(sample.features, rng))
         found = audit(Subject(asked, asked, model), tau=0.2, free=("job", "income"))
         assert found["scaled_by_range"] is None

@@ -20,27 +20,23 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 import fpbench
-from fpbench import (
-    METRICS,
-    AnyOf,
-    FpbenchError,
-    InputError,
-    KnownPeople,
-    KnownUnfairness,
-    LinearConstraint,
-    Problem,
-    RateBounds,
-    RateConstraint,
-    Row,
-    ShareBounds,
-    SolverStatus,
-    Tally,
-    solve_exact,
-)
+from fpbench import FpbenchError, InputError, Problem, SolverStatus
 from fpbench.builtin.correctors import _ip_solver
 from fpbench.builtin.correctors._ip_model import Model
 from fpbench.builtin.correctors._ip_rows import simplest, way_out
 from fpbench.builtin.correctors.ip import IP
+from fpbench.claims import (
+    METRICS,
+    AnyOf,
+    KnownPeople,
+    KnownUnfairness,
+    LinearConstraint,
+    RateBounds,
+    RateConstraint,
+    Row,
+    ShareBounds,
+)
+from fpbench.correction import Tally, solve_exact
 
 MODELS = ["counts", "individuals"]
 BOUNDS = st.sampled_from([(0.0, 0.3), (0.2, 0.5), (0.3, 0.3), (0.5, 1.0), (0.0, 1.0)])

@@ -12,22 +12,14 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from threadpoolctl import threadpool_limits
 
 import fpbench
-from fpbench import (
-    METRICS,
-    Classifier,
-    DataError,
-    Dataset,
-    FpbenchError,
-    HiddenError,
-    InputError,
-    RateConstraint,
-    encode,
-)
+from fpbench import Classifier, DataError, Dataset, FpbenchError, HiddenError, InputError
 from fpbench.builtin.learners.correlation_remover import CorrelationRemover
 from fpbench.builtin.learners.exponentiated_gradient import ExponentiatedGradient
 from fpbench.builtin.learners.grid_search import GridSearch
 from fpbench.builtin.learners.plain import Plain
 from fpbench.builtin.learners.threshold_optimizer import ThresholdOptimizer
+from fpbench.claims import METRICS, RateConstraint
+from fpbench.models import encode
 
 pytestmark = pytest.mark.numeric
 

@@ -10,13 +10,14 @@ from pydantic import ValidationError
 from scipy import stats
 
 import fpbench
-from fpbench import HISTOGRAM, NEIGHBOURS, InputError, Sensitivity, discover
+from fpbench import HISTOGRAM, InputError, Sensitivity, discover
 from fpbench.builtin.mechanisms import _exact
 from fpbench.builtin.mechanisms.discrete_gaussian import DiscreteGaussian
 from fpbench.builtin.mechanisms.discrete_laplace import DiscreteLaplace
 from fpbench.builtin.mechanisms.exponential import LOSSES, Exponential
 from fpbench.builtin.mechanisms.gaussian import Gaussian
 from fpbench.builtin.mechanisms.laplace import Laplace
+from fpbench.components.guarantee import NEIGHBOURS
 
 COUNTS = np.array([[3, 0, 12], [7, 1, 5]])
 ATTRIBUTE = HISTOGRAM["attribute"]
@@ -100,9 +101,11 @@ def test_continuous_noise_has_the_calibrated_scale(sensitivity, epsilon, rng):
     assert stats.kstest(noise, stats.laplace(scale=sensitivity.l1 / epsilon).cdf).pvalue > 0.01
     assert abs(np.corrcoef(noise[:-1], noise[1:])[0, 1]) < 0.05  # of each count its own
     noise = Gaussian(delta=1e-5).release(counts, sensitivity, epsilon, rng) - counts
-    sigma = fpbench.gaussian_sigma(epsilon, 1e-5, sensitivity.l2)
+    sigma = fpbench.privacy.gaussian_sigma(epsilon, 1e-5, sensitivity.l2)
     assert stats.kstest(noise, stats.norm(scale=sigma).cdf).pvalue > 0.01
-    assert fpbench.gaussian_delta(epsilon, sigma, sensitivity.l2) == pytest.approx(1e-5, rel=1e-6)
+    assert fpbench.privacy.gaussian_delta(epsilon, sigma, sensitivity.l2) == pytest.approx(
+        1e-5, rel=1e-6
+    )
 
 
 def test_the_classic_calibration_is_the_textbooks(rng):
@@ -111,9 +114,9 @@ def test_the_classic_calibration_is_the_textbooks(rng):
     sigma = math.sqrt(2 * math.log(1.25 / 1e-5)) * math.sqrt(2) / 0.5
     noise = classic.release(counts, ATTRIBUTE, 0.5, rng)
     assert stats.kstest(noise, stats.norm(scale=sigma).cdf).pvalue > 0.01
-    assert sigma > fpbench.gaussian_sigma(0.5, 1e-5, ATTRIBUTE.l2)
+    assert sigma > fpbench.privacy.gaussian_sigma(0.5, 1e-5, ATTRIBUTE.l2)
     # What it promises is true, and its rho is that of the noise it adds.
-    assert fpbench.gaussian_delta(0.5, sigma, ATTRIBUTE.l2) < 1e-5
+    assert fpbench.privacy.gaussian_delta(0.5, sigma, ATTRIBUTE.l2) < 1e-5
     rho = classic.guarantee(0.5, "attribute").rho
     assert rho == pytest.approx(2 / (2 * sigma**2))
 
@@ -256,7 +259,7 @@ def test_a_guarantee_says_epsilon_delta_relation_and_rho(mechanism, neighbours):
     if delta == 0:
         assert 0 < claimed.rho <= 0.7**2 / 2
     elif getattr(mechanism, "calibration", "analytic") == "analytic":
-        assert fpbench.rho_to_delta(claimed.rho, 0.7) >= delta * (1 - 1e-9)
+        assert fpbench.privacy.rho_to_delta(claimed.rho, 0.7) >= delta * (1 - 1e-9)
 
 
 # The shape of answers

@@ -12,24 +12,13 @@ from pydantic import ValidationError
 from scipy.stats import ks_2samp
 from sklearn.tree import DecisionTreeClassifier
 
-from fpbench import (
-    METRICS,
-    BudgetError,
-    Curator,
-    DataHome,
-    InputError,
-    Ledger,
-    Mechanism,
-    RateConstraint,
-    RuleList,
-    Sample,
-    Subject,
-    component,
-    tree_rules,
-)
+from fpbench import BudgetError, DataHome, InputError, Mechanism, Sample, Subject, component
 from fpbench.builtin.auditors.pafer import Pafer
 from fpbench.builtin.learners.decision_tree import DecisionTree
 from fpbench.builtin.learners.plain import Plain
+from fpbench.claims import METRICS, RateConstraint
+from fpbench.models import RuleList, tree_rules
+from fpbench.privacy import Curator, Ledger
 
 MODES = [{"mode": "partition"}, {"per_rule": True}, {"mode": "reference"}]
 POLICIES = ["clip", "project", "0/uniform", "1/total-valid", "total-valid/total-valid"]

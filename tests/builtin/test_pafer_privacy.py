@@ -8,8 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fpbench import Curator, RuleList, Sample, Subject, component
+from fpbench import Sample, Subject, component
 from fpbench.builtin.auditors.pafer import Pafer
+from fpbench.models import RuleList
+from fpbench.privacy import Curator
 from fpbench.testing import epsilon_lower_bound
 
 MODEL = RuleList([([("x", "=", 1)], 1), ([("x", "=", 2)], 0), ([("x", "=", 3)], 1)], 0)

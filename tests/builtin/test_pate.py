@@ -18,19 +18,12 @@ from pydantic import ValidationError
 from sklearn.linear_model import LogisticRegression
 
 import fpbench
-from fpbench import (
-    DataError,
-    Guarantee,
-    InputError,
-    Sample,
-    VoteCost,
-    encode,
-    gaussian_epsilon,
-    vote_labels,
-)
+from fpbench import DataError, Guarantee, InputError, Sample
 from fpbench.builtin.learners._pate_model import Confident, draw_noise, learnt
 from fpbench.builtin.learners._pate_parts import Design, disjoint, occurrences, parts, record_hashes
 from fpbench.builtin.learners.pate import Pate
+from fpbench.models import encode
+from fpbench.privacy import VoteCost, gaussian_epsilon, vote_labels
 
 pytestmark = pytest.mark.numeric
 
@@ -538,7 +531,7 @@ def test_on_credit_cards_all_is_as_scikit_learn_has_it(credit):
     public, private = learner._dealt(len(train), of_rows)
     assert (public == model.public_rows).all()
     dealt = parts("hash", encode(train.features), train.labels, private, 150, of_parts)
-    ours = fpbench.fit_ragged(design, train.labels.astype(float), dealt, 0.01)
+    ours = fpbench.models.fit_ragged(design, train.labels.astype(float), dealt, 0.01)
     votes = np.zeros((200, 2), int)
     for theta, rows in zip(ours, dealt, strict=True):
         theirs = LogisticRegression(

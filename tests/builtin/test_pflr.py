@@ -17,11 +17,12 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 import fpbench
-from fpbench import DataError, Domain, Guarantee, InputError, Sample
+from fpbench import DataError, Guarantee, InputError, Sample
 from fpbench.builtin.learners._pflr_design import Design
 from fpbench.builtin.learners._pflr_release import Budget, Sums, covariances, direction, release
 from fpbench.builtin.learners._pflr_weights import fair_weights, repaired
 from fpbench.builtin.learners.pflr import Pflr
+from fpbench.data import Domain
 from fpbench.testing import epsilon_lower_bound
 
 pytestmark = pytest.mark.numeric

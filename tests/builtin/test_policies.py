@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from fpbench import InputError, component, discover, invalid_answers
+from fpbench import InputError, component, discover
+from fpbench.privacy import invalid_answers
 
 NEGATIVE = ("0", "1", "uniform", "total-valid")
 TOO_LARGE = ("uniform", "total-valid")

@@ -11,25 +11,22 @@ from hypothesis import strategies as st
 from scipy.special import expit, logsumexp
 
 import fpbench
-from fpbench import (
-    FORMS,
-    METRICS,
-    Guess,
-    InputError,
-    KnownPeople,
-    KnownUnfairness,
-    LinearConstraint,
-    Problem,
-    RateBounds,
-    RateConstraint,
-    ShareBounds,
-    SolverStatus,
-    calibrated,
-)
+from fpbench import Guess, InputError, Problem, SolverStatus
 from fpbench.builtin.correctors.posterior import Posterior
 from fpbench.builtin.datasets.adult import Adult
 from fpbench.builtin.disclosures.hidden import Hidden
 from fpbench.builtin.disclosures.published import Published
+from fpbench.claims import (
+    FORMS,
+    METRICS,
+    KnownPeople,
+    KnownUnfairness,
+    LinearConstraint,
+    RateBounds,
+    RateConstraint,
+    ShareBounds,
+)
+from fpbench.correction import calibrated
 
 TOLERANCES = (0.0, 0.05, 0.1, 0.25, 0.5, 1.0)
 

@@ -14,20 +14,13 @@ from pydantic import ValidationError
 from scipy import stats
 
 import fpbench
-from fpbench import (
-    Classifier,
-    DataError,
-    Domain,
-    Guarantee,
-    HiddenError,
-    InputError,
-    RuleBased,
-    discover,
-)
+from fpbench import Classifier, DataError, Guarantee, HiddenError, InputError, discover
 from fpbench.builtin.learners.private_fair_tree import PrivateFairTree
 from fpbench.builtin.learners.private_tree import PrivateTree
 from fpbench.builtin.mechanisms.discrete_laplace import DiscreteLaplace
 from fpbench.builtin.mechanisms.gaussian import Gaussian
+from fpbench.data import Domain
+from fpbench.models import RuleBased
 
 DOMAIN = Domain.of({"skill": [-3, 3], "income": [-3000, 6000], "job": ["job 0", "job 1"]})
 INF = math.inf

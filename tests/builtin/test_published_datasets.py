@@ -14,7 +14,7 @@ import pytest
 from pydantic import ValidationError
 
 import fpbench
-from fpbench import DataError, DataHome, Dataset, Table, TabularDataset
+from fpbench import DataError, DataHome, Dataset, Table
 from fpbench.builtin.datasets import credit_card
 from fpbench.builtin.datasets.bank import Bank
 from fpbench.builtin.datasets.compas import Compas
@@ -22,6 +22,7 @@ from fpbench.builtin.datasets.credit_card import CreditCard
 from fpbench.builtin.datasets.german import German
 from fpbench.builtin.datasets.parkinsons import Parkinsons
 from fpbench.data.data_files import sha256
+from fpbench.tabular import TabularDataset
 
 
 def _classes() -> list[type[Dataset]]:

@@ -104,6 +104,14 @@ def test_a_name_claimed_twice_names_both_owners_and_harms_nobody_else(install):
             "Spell: fpbench 0.1.0 has no such thing; is the plugin for a newer fpbench?",
         ),
         (
+            "from fpbench import fit_logistic",
+            "fpbench.fit_logistic is fpbench.models.fit_logistic now",
+        ),
+        (
+            "from fpbench.models import wand",
+            "wand: fpbench 0.1.0 has no such thing; is the plugin for a newer fpbench?",
+        ),
+        (
             "from fpbench import hookimpl\n@hookimpl\ndef fpbench_correctors(wand):\n    return []",
             "Argument(s) {'wand'}: fpbench 0.1.0 has no such thing",
         ),
@@ -159,8 +167,8 @@ def fpbench_correctors():
     ("target", "reason"),
     [
         ("nowhere:Late", "fails on import: ModuleNotFoundError"),
-        ("fpbench.components.claims.rates:Late", "fails on import: AttributeError"),
-        ("fpbench.components.claims.rates:RateConstraint", "is not a subclass of Corrector"),
+        ("fpbench.claims.rates:Late", "fails on import: AttributeError"),
+        ("fpbench.claims.rates:RateConstraint", "is not a subclass of Corrector"),
         ("fpbench.builtin.correctors.exact:Exact", "calls itself 'exact'"),
     ],
 )

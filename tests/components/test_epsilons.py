@@ -1,5 +1,6 @@
 """One least epsilon wherever one is asked for, and noise that is right down to it."""
 
+import importlib
 import inspect
 import math
 from decimal import Decimal
@@ -12,12 +13,14 @@ from pydantic import ValidationError
 from scipy import stats
 
 import fpbench
-from fpbench import HISTOGRAM, LEAST_EPSILON, Curator, Guarantee, InputError, Ledger, check_epsilon
+from fpbench import HISTOGRAM, LEAST_EPSILON, Guarantee, InputError, check_epsilon
+from fpbench.base.public_names import public_names, rooms
 from fpbench.builtin.auditors._pafer_modes import half_of
 from fpbench.builtin.learners._pflr_release import Budget
 from fpbench.builtin.mechanisms._simulated import discrete_laplace
 from fpbench.components.catalog import discover
 from fpbench.components.names import KINDS
+from fpbench.privacy import Curator, Ledger
 from fpbench.privacy.curator.wire import Query
 
 BAD = [0, 0.0, -0.0, -1.0, -1e-300, math.nan, math.inf, -math.inf, 0.999e-9, 1e-22, 5e-324]
@@ -135,7 +138,9 @@ def curator():
 
 def remote(epsilon):
     """Refused before anybody is asked: there is nobody at this address."""
-    other = fpbench.RemoteCurator("http://127.0.0.1:9", "a-token-of-many-letters", timeout=0.1)
+    other = fpbench.privacy.RemoteCurator(
+        "http://127.0.0.1:9", "a-token-of-many-letters", timeout=0.1
+    )
     other.histogram([0], 1, epsilon=epsilon, mechanism=LAPLACE)
 
 
@@ -144,7 +149,7 @@ def audit(epsilon):
 
 
 def train(epsilon):
-    tree = fpbench.PrivateTreeClassifier(epsilon=epsilon, bounds=(0, 1), max_depth=1)
+    tree = fpbench.models.PrivateTreeClassifier(epsilon=epsilon, bounds=(0, 1), max_depth=1)
     tree.fit(np.array([[0.1], [0.9]]), [0, 1])
 
 
@@ -158,22 +163,26 @@ ENTRANCES = {
     ),
     "PrivateTreeClassifier": train,
     "RemoteCurator.histogram": remote,
-    "TreeRecipe": lambda e: fpbench.TreeRecipe(epsilon=e),
-    "VoteCost.sigma": lambda e: fpbench.VoteCost(10).sigma(e, 1e-5),
+    "TreeRecipe": lambda e: fpbench.models.TreeRecipe(epsilon=e),
+    "VoteCost.sigma": lambda e: fpbench.privacy.VoteCost(10).sigma(e, 1e-5),
+    "attack_mechanism": lambda e: fpbench.testing.attack_mechanism(
+        LAPLACE, epsilon=e, rng=np.random.default_rng(0)
+    ),
     "audit": audit,
     "check_epsilon": check_epsilon,
-    "epsilon_to_rho": lambda e: fpbench.epsilon_to_rho(e, 1e-6),
-    "gaussian_sigma": lambda e: fpbench.gaussian_sigma(e, 1e-6),
-    "pure_rho": fpbench.pure_rho,
+    "check_mechanism": lambda e: fpbench.testing.check_mechanism(LAPLACE, epsilon=e),
+    "epsilon_to_rho": lambda e: fpbench.privacy.epsilon_to_rho(e, 1e-6),
+    "gaussian_sigma": lambda e: fpbench.privacy.gaussian_sigma(e, 1e-6),
+    "pure_rho": fpbench.privacy.pure_rho,
 }
 INFINITE = {"Ledger", "PrivateTreeClassifier", "TreeRecipe"}
-# No privacy is asked of these: what is left of a budget, what others must have, points of a curve.
-OTHERS = {"Balance", "HistogramSource.histogram", "gaussian_delta", "rho_to_delta"}
+# No privacy is asked of these: what was measured, what others must have, points of a curve.
+OTHERS = {"Attack", "HistogramSource.histogram", "gaussian_delta", "rho_to_delta"}
 
 
 def public_callables():
-    for name in fpbench.__all__:
-        value = getattr(fpbench, name)
+    for package, name in [(p, n) for p in ("fpbench", *rooms()) for n in public_names(p)]:
+        value = getattr(importlib.import_module(package), name)
         if callable(value):
             yield name, value
         if inspect.isclass(value):
@@ -248,10 +257,10 @@ def test_a_share_that_is_too_little_is_named():
     with pytest.raises(
         InputError, match=r"epsilon \* leaf_share must be at least 1e-09, not 5e-10"
     ):
-        fpbench.TreeRecipe(epsilon=1e-9)
+        fpbench.models.TreeRecipe(epsilon=1e-9)
     with pytest.raises(InputError, match="epsilon of each of max_depth levels must be at least"):
-        fpbench.TreeRecipe(epsilon=4e-9, max_depth=6)
-    fpbench.TreeRecipe(epsilon=2e-9, max_depth=1)
+        fpbench.models.TreeRecipe(epsilon=4e-9, max_depth=6)
+    fpbench.models.TreeRecipe(epsilon=2e-9, max_depth=1)
     with pytest.raises(InputError, match=r"epsilon / 2, of each of two .*, not 7\.5e-10"):
         half_of(1.5e-9)
     budget = Budget("pflr", 2e-9, 0.3, 0.25, 3, 3, 2)
@@ -261,7 +270,7 @@ def test_a_share_that_is_too_little_is_named():
 
 @pytest.mark.parametrize("epsilon", ["much", True, None, [True, True], ["1"], [[1.0], [1.0, 2.0]]])
 def test_a_curator_refuses_an_epsilon_that_only_looks_like_a_number(epsilon):
-    curator = fpbench.Curator(["a", "b"], ledger=fpbench.Ledger(3.0), rng=0)
+    curator = fpbench.privacy.Curator(["a", "b"], ledger=fpbench.privacy.Ledger(3.0), rng=0)
     mechanism = fpbench.component("mechanism", "discrete-laplace")
     with pytest.raises(fpbench.InputError, match="epsilon must be a number, not "):
         curator.histogram([0, 1], 2, epsilon=epsilon, mechanism=mechanism)
@@ -318,7 +327,7 @@ def test_discrete_laplace_noise_is_right(epsilon):
 @pytest.mark.parametrize("delta", [1e-6, 1e-300])
 def test_discrete_gaussian_noise_is_right(epsilon, delta):
     noise = released("discrete-gaussian", epsilon, 7, delta=delta)
-    sigma = math.sqrt(2 / (2 * fpbench.epsilon_to_rho(epsilon, delta)))
+    sigma = math.sqrt(2 / (2 * fpbench.privacy.epsilon_to_rho(epsilon, delta)))
     assert (noise == np.rint(noise)).all()
     spread = uniform(noise, lambda z: stats.norm.cdf((z + 0.5) / sigma))
     assert stats.kstest(spread, "uniform").pvalue > 0.01
@@ -328,7 +337,7 @@ def test_discrete_gaussian_noise_is_right(epsilon, delta):
 def test_continuous_noise_is_right(epsilon):
     laplace = released("laplace", epsilon, 7)
     assert stats.kstest(laplace, stats.laplace(scale=2 / epsilon).cdf).pvalue > 0.01
-    sigma = math.sqrt(2) * fpbench.gaussian_sigma(epsilon, 1e-6)
+    sigma = math.sqrt(2) * fpbench.privacy.gaussian_sigma(epsilon, 1e-6)
     assert stats.kstest(released("gaussian", epsilon, 7), stats.norm(scale=sigma).cdf).pvalue > 0.01
 
 

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fpbench
-from fpbench import HISTOGRAM, NEIGHBOURS, Guarantee, InputError, compose, compose_disjoint
+from fpbench import HISTOGRAM, Guarantee, InputError, compose, compose_disjoint
+from fpbench.components.guarantee import NEIGHBOURS
 
 DOCS = Path(__file__).parents[2] / "docs" / "privacy.md"
 

@@ -95,6 +95,75 @@ def test_the_code_hash_follows_base_classes_and_private_modules_of_the_kind(monk
     } <= {*read}
 
 
+@pytest.mark.parametrize(
+    ("kind", "name", "module"),
+    [
+        ("corrector", "exact", "fpbench.base.text"),
+        ("corrector", "exact", "fpbench.claims.conditions"),
+        ("corrector", "exact", "fpbench.correction.exact.two_group_moves"),
+        ("learner", "pate", "fpbench.models.batched.logistic"),
+        ("learner", "pate", "fpbench.privacy.noisy_votes"),
+        ("learner", "private-tree", "fpbench.models.private_tree.growth"),
+        ("adversary", "a2", "fpbench.components.records"),
+        ("dataset", "adult", "fpbench.tabular.tabular"),
+        ("mechanism", "discrete-gaussian", "fpbench.privacy.accounting"),
+    ],
+)
+def test_a_change_in_any_room_changes_the_keys_of_what_uses_it(monkeypatch, kind, name, module):
+    """Through names that rooms load lazily, which hide where they are defined."""
+    from fpbench.components import spec as specs
+
+    cls, code = discover().component(kind, name), specs._code
+    before = _code_hash.__wrapped__(cls)
+
+    def changed(read, loaded):
+        text, imported = code(read, loaded)
+        return text + "changed" * (read == module), imported
+
+    monkeypatch.setattr(specs, "_code", changed)
+    assert _code_hash.__wrapped__(cls) != before
+
+
+CODE = """
+import fpbench
+import fpbench.privacy as accounting
+import strange.deep.helper
+from fpbench import Guess, models
+from fpbench.claims import METRICS
+from fpbench.correction import solve_exact as solve
+from . import sibling
+from .deep import helper, nothing
+from .deep.other import thing
+from strange import aside
+
+def use():
+    from fpbench.auditing import RiskReport
+    return fpbench.excessive_risk, fpbench.data.Domain, accounting.Ledger, models.encode, aside.x
+"""
+
+
+def test_the_code_of_a_strangers_package_is_followed_however_it_imports(tmp_path, monkeypatch):
+    from fpbench.components.spec import _code
+
+    package = tmp_path / "strange"
+    (package / "deep").mkdir(parents=True)
+    for name in ("__init__", "sibling", "aside", "deep/__init__", "deep/helper", "deep/other"):
+        (package / f"{name}.py").write_text("")
+    (package / "component.py").write_text(CODE)
+    monkeypatch.syspath_prepend(tmp_path)
+    import strange  # its modules are not imported: keys do not depend on what is
+
+    assert strange.__path__
+    found = set(_code("strange.component", None)[1])
+    assert found == {
+        "fpbench.components.records", "fpbench.claims.rates", "fpbench.correction.exact.solve",
+        "fpbench.auditing.excessive_risk.report", "fpbench.auditing.excessive_risk.measure",
+        "fpbench.data.domain", "fpbench.privacy.ledger", "fpbench.models.encoding",
+        "strange.sibling", "strange.deep", "strange.deep.helper", "strange.deep.other",
+        "strange.aside",
+    }  # fmt: skip
+
+
 def test_components_by_name():
     assert fpbench.component("corrector", "exact", exponents=3).exponents == 3
     with pytest.raises(fpbench.InputError, match="corrector 'exact': unknown key 'exponent'; did"):

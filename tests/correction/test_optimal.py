@@ -15,27 +15,21 @@ from pydantic import ValidationError
 from scipy.special import expit
 
 import fpbench
-from fpbench import (
+from fpbench import Correction, Guess, InputError, Problem, SolverStatus, Weighing
+from fpbench.claims import (
     FORMS,
     METRICS,
     ON_COUNTS,
-    Correction,
-    Guess,
-    InputError,
     KnownPeople,
     KnownUnfairness,
     LinearConstraint,
-    OptimalCorrector,
-    Problem,
     RateBounds,
     RateConstraint,
     ShareBounds,
-    SolverStatus,
-    Weighing,
-    scale_confidence,
-    sharpen,
 )
+from fpbench.correction import OptimalCorrector
 from fpbench.correction.calibration import calibrate, calibrated
+from fpbench.correction.weights import scale_confidence, sharpen
 
 BITS = st.integers(0, 1)
 

@@ -12,19 +12,18 @@ from scipy.optimize import brentq
 from scipy.special import expit, gammaln, logit, logsumexp
 from scipy.stats import binom
 
-from fpbench import (
+from fpbench import InputError, Problem
+from fpbench.claims import (
     FORMS,
     METRICS,
-    InputError,
     KnownPeople,
     KnownUnfairness,
-    Problem,
     RateBounds,
     RateConstraint,
     ShareBounds,
-    given_problem,
 )
-from fpbench.components.claims.counts import Classes
+from fpbench.claims.counts import Classes
+from fpbench.correction import given_problem
 from fpbench.correction.exact.two_group_regions import regions
 from fpbench.correction.posterior import given_regions
 

@@ -9,19 +9,17 @@ import pytest
 from instances import draw
 
 import fpbench
-from fpbench import (
+from fpbench import Correction, Problem, SolverStatus
+from fpbench.claims import (
     FORMS,
     METRICS,
-    Correction,
     KnownPeople,
     KnownUnfairness,
     LinearConstraint,
-    Problem,
     RateConstraint,
     ShareBounds,
-    SolverStatus,
-    solve_exact,
 )
+from fpbench.correction import solve_exact
 from fpbench.correction.smallest_tolerance import relax
 
 

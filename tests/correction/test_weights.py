@@ -9,19 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from fpbench import (
+from fpbench import Problem
+from fpbench.claims import (
     FORMS,
     METRICS,
     KnownPeople,
     KnownUnfairness,
-    Problem,
     RateBounds,
     RateConstraint,
     ShareBounds,
-    sharpen,
-    solve_exact,
 )
-from fpbench.correction.weights import best_exponent, exponent_scores, scale_confidence
+from fpbench.correction import solve_exact
+from fpbench.correction.weights import best_exponent, exponent_scores, scale_confidence, sharpen
 
 pytestmark = pytest.mark.numeric
 

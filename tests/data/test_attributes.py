@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from fpbench import Attribute, DataError, Dropped, InputError, Sensitive
+from fpbench import DataError, InputError
+from fpbench.data import Attribute, Dropped, Sensitive
 from fpbench.data.attributes import groups_of, in_words
 from fpbench.data.columns import parse_sensitive
 

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fpbench
-from fpbench import DataHome, Domain, InputError
+from fpbench import DataHome, InputError
+from fpbench.data import Domain
 
 FRAME = pd.DataFrame(
     {"age": [3, 40, 200], "job": pd.Categorical(["b", "a", "z"], categories=["a", "b", "z"])}

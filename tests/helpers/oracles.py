@@ -9,11 +9,11 @@ from itertools import product
 
 import numpy as np
 
-from fpbench import (
+from fpbench import Problem
+from fpbench.claims import (
     KnownPeople,
     KnownUnfairness,
     LinearConstraint,
-    Problem,
     RateBounds,
     RateConstraint,
     ShareBounds,

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 
-from fpbench import encode, encoded_names, tree_rules
+from fpbench.models import encode, encoded_names, tree_rules
 
 
 class AnyTree:

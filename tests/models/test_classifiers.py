@@ -10,7 +10,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.ensemble import HistGradientBoostingClassifier
 from threadpoolctl import threadpool_limits
 
-from fpbench import FAMILIES, InputError, Recipe
+from fpbench import InputError
+from fpbench.models import FAMILIES, Recipe
 
 pytestmark = pytest.mark.numeric
 

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fpbench import DataError, encode
+from fpbench import DataError
+from fpbench.models import encode
 
 
 @st.composite

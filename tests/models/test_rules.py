@@ -9,16 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 
-from fpbench import (
-    Clause,
-    InputError,
-    RuleBased,
-    RuleList,
-    Rules,
-    encode,
-    encoded_names,
-    tree_rules,
-)
+from fpbench import InputError
+from fpbench.models import Clause, RuleBased, RuleList, Rules, encode, encoded_names, tree_rules
 
 
 def grown(seed, n=200, d=4, most=None, depth=None):

@@ -7,9 +7,14 @@ from dp_accounting import gaussian_mechanism
 from dp_accounting.pld import privacy_loss_distribution as pld
 from dp_accounting.rdp import RdpAccountant
 
-from fpbench import (
-    HISTOGRAM,
-    NEIGHBOURS,
+from fpbench import HISTOGRAM
+from fpbench.builtin.mechanisms.discrete_gaussian import DiscreteGaussian
+from fpbench.builtin.mechanisms.discrete_laplace import DiscreteLaplace
+from fpbench.builtin.mechanisms.exponential import LOSSES
+from fpbench.builtin.mechanisms.gaussian import Gaussian
+from fpbench.builtin.mechanisms.laplace import Laplace
+from fpbench.components.guarantee import NEIGHBOURS
+from fpbench.privacy import (
     VoteCost,
     compose_gaussians,
     gaussian_delta,
@@ -18,11 +23,6 @@ from fpbench import (
     gaussian_sigma,
     rho_to_epsilon,
 )
-from fpbench.builtin.mechanisms.discrete_gaussian import DiscreteGaussian
-from fpbench.builtin.mechanisms.discrete_laplace import DiscreteLaplace
-from fpbench.builtin.mechanisms.exponential import LOSSES
-from fpbench.builtin.mechanisms.gaussian import Gaussian
-from fpbench.builtin.mechanisms.laplace import Laplace
 
 EPSILONS = [0.05, 0.5, 1.0, 4.0, 12.0]
 DELTAS = [1e-10, 1e-6, 1e-3, 0.1]

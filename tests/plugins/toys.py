@@ -27,11 +27,11 @@ from fpbench import (
     Learner,
     Mechanism,
     Policy,
-    RateConstraint,
     SolverStatus,
     Table,
     hookimpl,
 )
+from fpbench.claims import RateConstraint
 
 
 def trace(what: str) -> None:

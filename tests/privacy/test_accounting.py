@@ -8,10 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from fpbench import (
-    Guarantee,
-    InputError,
-    compose,
+from fpbench import Guarantee, InputError, compose
+from fpbench.privacy import (
     compose_gaussians,
     epsilon_to_rho,
     gaussian_delta,

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from fpbench import InputError, invalid_answers, project_counts
+from fpbench import InputError
+from fpbench.privacy import invalid_answers, project_counts
 
 counts = st.floats(-1e4, 1e4, allow_nan=False)
 

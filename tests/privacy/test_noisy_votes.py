@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fpbench import InputError, VoteCost, count_votes, flip_probabilities, vote_labels
+from fpbench import InputError
+from fpbench.privacy import VoteCost, count_votes, flip_probabilities, vote_labels
 
 SIGMAS = st.floats(0.5, 1e4)
 COSTS = st.builds(

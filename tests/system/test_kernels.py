@@ -8,7 +8,8 @@ import pytest
 from kernels import other_kernel
 
 import fpbench
-from fpbench import Status, drop_last_bits, verify
+from fpbench import Status, verify
+from fpbench.base import drop_last_bits
 from fpbench.store.differences import TOLERANCE, diff, near
 from fpbench.store.environment import same_kernels
 from fpbench.store.store import Store

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fpbench
-from fpbench import Attribute, DataError, InputError, Table
+from fpbench import DataError, InputError, Table
+from fpbench.data import Attribute
 
 
 def _people(n: int = 40) -> pd.DataFrame:

@@ -6,16 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fpbench import (
-    Attribute,
-    DataError,
-    DataHome,
-    Labelled,
-    Sensitive,
-    TabularDataset,
-    sensitive_field,
-    tabulate,
-)
+from fpbench import DataError, DataHome
+from fpbench.data import Attribute, Sensitive
+from fpbench.tabular import Labelled, TabularDataset, sensitive_field
+from fpbench.tabular.tabular import tabulate
 
 HOME = DataHome(())
 

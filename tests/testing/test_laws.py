@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from instances import draw
 from pydantic import ConfigDict, Field, PrivateAttr
 
-from fpbench import Claim, Correction, DataError, DataFile, InputError, RateConstraint, SolverStatus
+from fpbench import Claim, Correction, DataError, DataFile, InputError, SolverStatus
 from fpbench.builtin.adversaries.majority import Majority
 from fpbench.builtin.auditors.group_fairness import GroupFairness
 from fpbench.builtin.correctors.exact import Exact
@@ -35,6 +35,7 @@ from fpbench.builtin.learners.private_tree import PrivateTree
 from fpbench.builtin.mechanisms.discrete_laplace import DiscreteLaplace
 from fpbench.builtin.mechanisms.laplace import Laplace
 from fpbench.builtin.policies.clip import Clip
+from fpbench.claims import RateConstraint
 from fpbench.testing import LAWS, Outcome, check_component, checks
 from fpbench.testing.brute_force import least_cost, satisfies
 from fpbench.testing.watching import difference, parts, watch

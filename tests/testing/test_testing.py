@@ -8,12 +8,13 @@ from pydantic import PrivateAttr
 from scipy import stats
 
 import fpbench
-from fpbench import HISTOGRAM, NEIGHBOURS, Guarantee, InputError, Mechanism, Sensitivity, discover
+from fpbench import HISTOGRAM, Guarantee, InputError, Mechanism, Sensitivity, discover
 from fpbench.builtin.mechanisms.discrete_gaussian import DiscreteGaussian
 from fpbench.builtin.mechanisms.discrete_laplace import DiscreteLaplace
 from fpbench.builtin.mechanisms.exponential import Exponential
 from fpbench.builtin.mechanisms.gaussian import Gaussian
 from fpbench.builtin.mechanisms.laplace import Laplace
+from fpbench.components.guarantee import NEIGHBOURS
 from fpbench.testing import PAIRS, attack_mechanism, check_mechanism, epsilon_lower_bound
 from fpbench.testing.events import bounds
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from fpbench.auditing.private_models import PrivateModel, Redrawn, VotedModel
 from fpbench.base.errors import InputError
-from fpbench.components.protocols import PrivateModel, Redrawn, VotedModel
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from fpbench.auditing.excessive_risk.draws import People, Tally, chances, loss, other_batch
 from fpbench.auditing.excessive_risk.report import Found, RiskReport, make_report
 from fpbench.auditing.excessive_risk.votes import closed_form, drawn
+from fpbench.auditing.private_models import PrivateModel, VotedModel
 from fpbench.base.errors import InputError, nearest
-from fpbench.components.protocols import PrivateModel, VotedModel
 from fpbench.components.records import Measures
 from fpbench.data.sample import Sample
 
@@ -39,9 +39,9 @@ def excessive_risk(
     ----------
     model
         Has `predict_proba(features, rng, sensitive)` and a `baseline` that has it too
-        (`fpbench.PrivateModel`). Of a student that learnt from noisy votes (`fpbench.VotedModel`)
-        all repetitions are trained at once; one with `redraw` is redrawn; of any other there is one
-        draw, and no standard error.
+        (`fpbench.auditing.PrivateModel`). Of a student that learnt from noisy votes
+        (`fpbench.auditing.VotedModel`) all repetitions are trained at once; one with `redraw` is
+        redrawn; of any other there is one draw, and no standard error.
     train
         The people it was trained on, in the order it was given: features, labels, groups.
     test
@@ -98,7 +98,7 @@ def excessive_risk(
 
 
 def is_voted(model: Any) -> bool:
-    """Whether a model is a student of votes: `fpbench.VotedModel`."""
+    """Whether a model is a student of votes: `fpbench.auditing.VotedModel`."""
     return all(hasattr(model, name) for name in ("votes", "draw_noise", "fit_students"))
 
 

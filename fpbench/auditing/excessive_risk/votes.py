@@ -25,8 +25,8 @@ from fpbench.auditing.excessive_risk.draws import (
 )
 from fpbench.auditing.excessive_risk.label_moments import label_moments
 from fpbench.auditing.excessive_risk.report import Found
+from fpbench.auditing.private_models import VotedModel
 from fpbench.base.errors import InputError
-from fpbench.components.protocols import VotedModel
 from fpbench.components.records import Measures
 from fpbench.privacy.noisy_votes import VoteLabels, flip_probabilities
 

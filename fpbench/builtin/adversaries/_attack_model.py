@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
 
-from fpbench import Codes, InputError, Measures, Recipe, random_state
+from fpbench import Codes, InputError, Measures
 from fpbench.builtin.adversaries._holding_out import split_rows
+from fpbench.models import Recipe, random_state
 
 VALIDATION = 0.2
 """Share of the training people that parameters are chosen on."""

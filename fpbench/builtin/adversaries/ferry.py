@@ -10,24 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, JsonValue, PrivateAttr, ValidationInfo, field_validator
 
-from fpbench import (
-    CHOICE,
-    FAMILIES,
-    Adversary,
-    Component,
-    Encoding,
-    Guess,
-    InputError,
-    Learner,
-    Measures,
-    Recipe,
-    Sample,
-    View,
-    encode,
-    random_state,
-)
+from fpbench import Adversary, Component, Guess, InputError, Learner, Measures, Sample, View
 from fpbench.builtin.adversaries._attack_model import SPACES, Range, Space, search, train
 from fpbench.builtin.adversaries._holding_out import HoldingOut, split_rows
+from fpbench.models import CHOICE, FAMILIES, Encoding, Recipe, encode, random_state
 
 _FROM_MODEL = frozenset({"predictions", "scores"})
 _REFERENCE = (

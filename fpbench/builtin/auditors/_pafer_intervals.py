@@ -16,7 +16,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench import project_counts
+from fpbench.privacy import project_counts
 
 Numbers = NDArray[np.float64]
 

@@ -16,13 +16,13 @@ from fpbench import (
     HistogramSource,
     Mechanism,
     Policy,
-    Rules,
     check_epsilon,
     component,
-    project_counts,
 )
 from fpbench.builtin.auditors._pafer_intervals import Draws, of_margins, plausible_rates
 from fpbench.builtin.auditors._pafer_queries import Query, query
+from fpbench.models import Rules
+from fpbench.privacy import project_counts
 
 Numbers: TypeAlias = NDArray[np.float64]
 Sizes: TypeAlias = NDArray[np.int64]

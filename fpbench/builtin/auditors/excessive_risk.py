@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from pydantic import Field, model_validator
 
-from fpbench import Auditor, Measures, RiskMethod, RiskReport, Subject, excessive_risk
+from fpbench import Auditor, Measures, Subject, excessive_risk
+from fpbench.auditing import RiskMethod, RiskReport
 from fpbench.builtin.auditors._group_ends import group_ends
 
 

@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BeforeValidator, Field
 
-from fpbench import Auditor, Measures, SimilarityReport, Subject, individual_fairness
+from fpbench import Auditor, Measures, Subject, individual_fairness
+from fpbench.auditing import SimilarityReport
 from fpbench.builtin.auditors._group_ends import group_ends
 from fpbench.builtin.auditors._group_rates import NOTIONS, counts_by_group, measured_of
 

@@ -17,12 +17,9 @@ from fpbench import (
     Learner,
     Measures,
     Mechanism,
-    Metric,
     Neighbours,
     Policy,
-    RateConstraint,
     Release,
-    Rules,
     Subject,
     compose,
 )
@@ -35,6 +32,8 @@ from fpbench.builtin.auditors._pafer_modes import (
     half_of,
 )
 from fpbench.builtin.auditors._pafer_rates import ratios
+from fpbench.claims import Metric, RateConstraint
+from fpbench.models import Rules
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -12,19 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench import (
-    AnyOf,
-    Apart,
-    Condition,
-    Gap,
-    InputError,
-    Occupied,
-    Part,
-    Proportional,
-    Row,
-    Tally,
-    Together,
-)
+from fpbench import InputError
+from fpbench.claims import AnyOf, Apart, Condition, Gap, Occupied, Part, Proportional, Row, Together
+from fpbench.correction import Tally
 
 _MOST = 2**53 - 1
 """Greatest whole number that CP Optimizer computes with."""

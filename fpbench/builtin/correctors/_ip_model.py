@@ -14,19 +14,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench import (
+from fpbench import Problem
+from fpbench.builtin.correctors._ip_program import Line, Program
+from fpbench.builtin.correctors._ip_rows import simplest
+from fpbench.claims import (
     AnyOf,
     Condition,
     KnownPeople,
     LinearConstraint,
     Occupied,
-    Problem,
     Proportional,
     Row,
-    Tally,
 )
-from fpbench.builtin.correctors._ip_program import Line, Program
-from fpbench.builtin.correctors._ip_rows import simplest
+from fpbench.correction import Tally
 
 NEAR = 1e-6
 """How far a `LinearConstraint` may be missed, as a share of its largest coefficient."""

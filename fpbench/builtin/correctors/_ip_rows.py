@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench import AnyOf, Condition, Row
+from fpbench.claims import AnyOf, Condition, Row
 
 
 def simplest(row: Row, sizes: tuple[int, ...]) -> Row:

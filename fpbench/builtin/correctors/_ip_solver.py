@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench import FpbenchError, InputError, SolverStatus, nearest
+from fpbench import FpbenchError, InputError, SolverStatus
+from fpbench.base import nearest
 from fpbench.builtin.correctors._ip_program import Line, Program
 
 _TOLERANCE = 1e-9

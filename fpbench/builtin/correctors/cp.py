@@ -8,9 +8,11 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from fpbench import ON_COUNTS, Correction, OptimalCorrector, Problem, SolverStatus, Tally
+from fpbench import Correction, Problem, SolverStatus
 from fpbench.builtin.correctors._cp_engine import Engine, EngineError
 from fpbench.builtin.correctors._cp_model import MoveModel
+from fpbench.claims import ON_COUNTS
+from fpbench.correction import OptimalCorrector, Tally
 
 
 class CP(OptimalCorrector):

@@ -6,7 +6,9 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from fpbench import ON_COUNTS, Correction, OptimalCorrector, Problem, solve_exact
+from fpbench import Correction, Problem
+from fpbench.claims import ON_COUNTS
+from fpbench.correction import OptimalCorrector, solve_exact
 
 
 class Exact(OptimalCorrector):

@@ -10,18 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
-from fpbench import (
-    Correction,
-    FpbenchError,
-    InputError,
-    OptimalCorrector,
-    Problem,
-    SolverStatus,
-    Tally,
-)
+from fpbench import Correction, FpbenchError, InputError, Problem, SolverStatus
 from fpbench.builtin.correctors._ip_model import Model, is_linear
 from fpbench.builtin.correctors._ip_rows import way_out
 from fpbench.builtin.correctors._ip_solver import Answer, check_solver, solve
+from fpbench.correction import OptimalCorrector, Tally
 
 
 class IP(OptimalCorrector):

@@ -16,11 +16,9 @@ from fpbench import (
     InputError,
     Problem,
     SolverStatus,
-    Tally,
     Weighing,
-    calibrated,
-    given_problem,
 )
+from fpbench.correction import Tally, calibrated, given_problem
 
 
 class Posterior(Corrector):

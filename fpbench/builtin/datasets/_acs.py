@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from fpbench import DataError, DataFile, DataHome, Domain, Labelled, TabularDataset
+from fpbench import DataError, DataFile, DataHome
 from fpbench.builtin.datasets._kinds import Code, Codes, Kind, Whole
 from fpbench.builtin.datasets._reader import Layout, read
+from fpbench.data import Domain
+from fpbench.tabular import Labelled, TabularDataset
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from fpbench import Domain
+from fpbench.data import Domain
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,9}", re.ASCII)  # nine digits fit the 32 bits of a column
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?", re.ASCII)

@@ -9,20 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from fpbench import (
-    DataError,
-    DataFile,
-    DataHome,
-    Dataset,
-    Declared,
-    Dropped,
-    Sensitive,
-    Table,
-    domain_field,
-    measured_cuts,
-    sensitive_field,
-    table,
-)
+from fpbench import DataError, DataFile, DataHome, Dataset, Table, table
+from fpbench.data import Declared, Dropped, Sensitive, measured_cuts
+from fpbench.tabular import domain_field, sensitive_field
 
 if TYPE_CHECKING:
     from pandas import DataFrame

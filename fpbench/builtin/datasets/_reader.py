@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fpbench import DataError, DataHome, Dataset, nearest
+from fpbench import DataError, DataHome, Dataset
+from fpbench.base import nearest
 from fpbench.builtin.datasets._kinds import NUMBER, Kind, Words
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fpbench import Attribute, Sensitive, sensitive_field
 from fpbench.builtin.datasets._acs import Survey
+from fpbench.data import Attribute, Sensitive
+from fpbench.tabular import sensitive_field
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series

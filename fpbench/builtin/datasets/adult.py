@@ -7,18 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from fpbench import (
-    About,
-    DataFile,
-    DataHome,
-    Domain,
-    Labelled,
-    Sensitive,
-    TabularDataset,
-    sensitive_field,
-)
+from fpbench import DataFile, DataHome
 from fpbench.builtin.datasets._kinds import Kind, Label, Whole, Words
 from fpbench.builtin.datasets._reader import Layout, paths, read_parts
+from fpbench.data import About, Domain, Sensitive
+from fpbench.tabular import Labelled, TabularDataset, sensitive_field
 
 _NUMBERS = ("age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week")
 _COLUMNS = (

@@ -5,18 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from fpbench import (
-    About,
-    Attribute,
-    DataFile,
-    DataHome,
-    Labelled,
-    Sensitive,
-    TabularDataset,
-    sensitive_field,
-)
+from fpbench import DataFile, DataHome
 from fpbench.builtin.datasets._kinds import Kind, Label, Whole, domain, words
 from fpbench.builtin.datasets._reader import Layout, paths, read
+from fpbench.data import About, Attribute, Sensitive
+from fpbench.tabular import Labelled, TabularDataset, sensitive_field
 
 _KINDS: dict[str, Kind] = {
     "age": Whole(),

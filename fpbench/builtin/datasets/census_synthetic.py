@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
-from fpbench import DataError, DataHome, Dataset, Domain, Sample, Table
+from fpbench import DataError, DataHome, Dataset, Sample, Table
+from fpbench.data import Domain
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -11,19 +11,11 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from fpbench import (
-    About,
-    Attribute,
-    DataError,
-    DataFile,
-    DataHome,
-    Labelled,
-    Sensitive,
-    TabularDataset,
-    sensitive_field,
-)
+from fpbench import DataError, DataFile, DataHome
 from fpbench.builtin.datasets._kinds import Codes, Day, Kind, Label, Whole, domain, words
 from fpbench.builtin.datasets._reader import Content, Layout, paths, read
+from fpbench.data import About, Attribute, Sensitive
+from fpbench.tabular import Labelled, TabularDataset, sensitive_field
 
 if TYPE_CHECKING:
     from pandas import DataFrame

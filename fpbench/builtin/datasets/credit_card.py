@@ -7,18 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from fpbench import (
-    About,
-    DataError,
-    DataFile,
-    DataHome,
-    Labelled,
-    Sensitive,
-    TabularDataset,
-    sensitive_field,
-)
+from fpbench import DataError, DataFile, DataHome
 from fpbench.builtin.datasets._kinds import Codes, Kind, Label, Whole, domain
 from fpbench.builtin.datasets._reader import Layout, paths, read
+from fpbench.data import About, Sensitive
+from fpbench.tabular import Labelled, TabularDataset, sensitive_field
 
 if TYPE_CHECKING:
     from pandas import DataFrame

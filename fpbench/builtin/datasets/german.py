@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from fpbench import About, DataFile, DataHome, Labelled, Sensitive, TabularDataset, sensitive_field
+from fpbench import DataFile, DataHome
 from fpbench.builtin.datasets._kinds import Codes, Kind, Label, Whole, domain
 from fpbench.builtin.datasets._reader import Layout, paths, read
+from fpbench.data import About, Sensitive
+from fpbench.tabular import Labelled, TabularDataset, sensitive_field
 
 _STATUS, _SEX = "personal-status", "sex"
 _KINDS: dict[str, Kind] = {

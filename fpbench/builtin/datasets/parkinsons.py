@@ -7,9 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from fpbench import About, DataFile, DataHome, Labelled, Sensitive, TabularDataset, sensitive_field
+from fpbench import DataFile, DataHome
 from fpbench.builtin.datasets._kinds import Codes, Kind, Number, Whole, domain
 from fpbench.builtin.datasets._reader import Layout, paths, read
+from fpbench.data import About, Sensitive
+from fpbench.tabular import Labelled, TabularDataset, sensitive_field
 
 _SCORE = "total_UPDRS"
 _CUT = 27.576

@@ -8,7 +8,8 @@ from typing import Any
 
 from pydantic import Field
 
-from fpbench import DataError, DataHome, Dataset, Table, nearest
+from fpbench import DataError, DataHome, Dataset, Table
+from fpbench.base import nearest
 
 
 class GivenTable(Dataset):

@@ -14,17 +14,16 @@ from fpbench import (
     Claim,
     Component,
     Context,
-    Curator,
     Disclosure,
     InputError,
-    KnownUnfairness,
     Measures,
     PluginError,
-    RateConstraint,
     Release,
     Subject,
 )
 from fpbench.builtin.disclosures._rounding import round_down, round_up
+from fpbench.claims import KnownUnfairness, RateConstraint
+from fpbench.privacy import Curator
 
 
 class DPRelease(Disclosure):

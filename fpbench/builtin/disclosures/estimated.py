@@ -7,19 +7,9 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from fpbench import (
-    METRICS,
-    Claim,
-    Component,
-    Context,
-    Disclosure,
-    Form,
-    InputError,
-    Learner,
-    Metric,
-    RateConstraint,
-)
+from fpbench import Claim, Component, Context, Disclosure, InputError, Learner
 from fpbench.builtin.disclosures._rounding import round_up
+from fpbench.claims import METRICS, Form, Metric, RateConstraint
 
 
 class Estimated(Disclosure):

@@ -15,16 +15,12 @@ from fpbench import (
     Component,
     Context,
     Disclosure,
-    Form,
     InputError,
     Learner,
     Mechanism,
-    Metric,
-    RateConstraint,
-    group_counts,
-    unfairness,
 )
 from fpbench.builtin.disclosures._rounding import round_up
+from fpbench.claims import Form, Metric, RateConstraint, group_counts, unfairness
 
 
 class Noisy(Disclosure):

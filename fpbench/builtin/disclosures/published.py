@@ -5,18 +5,9 @@ from __future__ import annotations
 import numpy as np
 from pydantic import Field
 
-from fpbench import (
-    Claim,
-    Component,
-    Context,
-    Disclosure,
-    Form,
-    InputError,
-    Learner,
-    Metric,
-    RateConstraint,
-)
+from fpbench import Claim, Component, Context, Disclosure, InputError, Learner
 from fpbench.builtin.disclosures._rounding import round_up
+from fpbench.claims import Form, Metric, RateConstraint
 
 
 class Published(Disclosure):

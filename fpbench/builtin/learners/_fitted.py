@@ -12,17 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench import (
-    Codes,
-    EncodedColumn,
-    Encoding,
-    InputError,
-    Measures,
-    Rules,
-    drop_last_bits,
-    encode,
-    tree_rules,
-)
+from fpbench import Codes, InputError, Measures
+from fpbench.base import drop_last_bits
+from fpbench.models import EncodedColumn, Encoding, Rules, encode, tree_rules
 
 if TYPE_CHECKING:
     from pandas import DataFrame

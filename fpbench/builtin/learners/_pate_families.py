@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench import (
+from fpbench.models import (
     MLPTraining,
     Networks,
     fit_logistic,

@@ -8,19 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench import (
-    Codes,
-    Guarantee,
-    InputError,
-    Measures,
-    VoteLabels,
-    encode,
-    flip_probabilities,
-    vote_labels,
-)
+from fpbench import Codes, Guarantee, InputError, Measures
 from fpbench.builtin.learners._fitted import as_labels, both_labels
 from fpbench.builtin.learners._pate_families import Family, Floats, Rows
 from fpbench.builtin.learners._pate_parts import Design
+from fpbench.models import encode
+from fpbench.privacy import VoteLabels, flip_probabilities, vote_labels
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -72,7 +65,7 @@ class Student:
 
 @dataclass(frozen=True)
 class PateModel(Student):
-    """The student of noisy votes: a `fpbench.VotedModel`.
+    """The student of noisy votes: a `fpbench.auditing.VotedModel`.
 
     What it predicts is private, by `guarantee`. Not private are the votes, the baseline, the
     notes that are computed from them, and whatever is fitted again.

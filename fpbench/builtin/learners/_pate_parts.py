@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench import Codes, DataError, encode
+from fpbench import Codes, DataError
+from fpbench.models import encode
 
 if TYPE_CHECKING:
     from pandas import DataFrame

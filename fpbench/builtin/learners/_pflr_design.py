@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench import Domain, InputError, encode
+from fpbench import InputError
+from fpbench.data import Domain
+from fpbench.models import encode
 
 if TYPE_CHECKING:
     from pandas import DataFrame

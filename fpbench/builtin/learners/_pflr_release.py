@@ -8,7 +8,8 @@ from typing import Literal
 
 import numpy as np
 
-from fpbench import Codes, Guarantee, as_written, check_epsilon, compose
+from fpbench import Codes, Guarantee, check_epsilon, compose
+from fpbench.base import as_written
 from fpbench.builtin.learners._pflr_design import Design, Floats
 
 Variant = Literal["pflr", "pflr*"]

@@ -10,20 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from fpbench import (
-    LEAST_EPSILON,
-    Codes,
+from fpbench import LEAST_EPSILON, Codes, Guarantee, Learner, Measures, Mechanism, Sample
+from fpbench.builtin.learners._fitted import as_labels
+from fpbench.data import Domain
+from fpbench.models import (
     Criterion,
-    Domain,
     EncodedColumn,
-    Guarantee,
-    Learner,
-    Measures,
-    Mechanism,
     PrivateTree,
     PrivateTrees,
     Rules,
-    Sample,
     Selection,
     SplitCandidates,
     TreeRecipe,
@@ -33,7 +28,6 @@ from fpbench import (
     rules_within,
     tree_rules,
 )
-from fpbench.builtin.learners._fitted import as_labels
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -67,7 +61,7 @@ class TreeModel:
 
 @dataclass(frozen=True)
 class RedrawnTrees:
-    """R trees of the same people, each with noise of its own: a `fpbench.Redrawn`."""
+    """R trees of the same people, each with noise of its own: a `fpbench.auditing.Redrawn`."""
 
     domain: Domain
     trees: PrivateTrees

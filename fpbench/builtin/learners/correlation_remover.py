@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from fpbench import Classifier, Codes, Encoding, Sample, SklearnLearner, encode
+from fpbench import Classifier, Codes, Sample
 from fpbench.builtin.learners._fitted import as_labels, groups_of, probabilities
+from fpbench.models import Encoding, SklearnLearner, encode
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -10,20 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field
 
-from fpbench import (
-    Classifier,
-    Codes,
-    DataError,
-    Encoding,
-    Learner,
-    Measures,
-    Sample,
-    encode,
-    encoded_names,
-    random_state,
-    tree_rules,
-)
+from fpbench import Classifier, Codes, DataError, Learner, Measures, Sample
 from fpbench.builtin.learners._fitted import Fitted
+from fpbench.models import Encoding, encode, encoded_names, random_state, tree_rules
 
 
 def _several(given: Any) -> Any:

@@ -14,19 +14,15 @@ from fpbench import (
     Classifier,
     Codes,
     Component,
-    Encoding,
     Guarantee,
     InputError,
     Learner,
     Measures,
-    RateConstraint,
     Sample,
-    encode,
-    encoded_names,
-    random_state,
-    tree_rules,
 )
 from fpbench.builtin.learners._fitted import Fitted
+from fpbench.claims import RateConstraint
+from fpbench.models import Encoding, encode, encoded_names, random_state, tree_rules
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -10,18 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from fpbench import (
-    Classifier,
-    Codes,
-    Encoding,
-    FpbenchError,
-    Measures,
-    Metric,
-    RateConstraint,
-    Sample,
-    SklearnLearner,
-    encode,
-)
+from fpbench import Classifier, Codes, FpbenchError, Measures, Sample
 from fpbench.builtin.learners._fitted import (
     apart,
     as_labels,
@@ -29,6 +18,8 @@ from fpbench.builtin.learners._fitted import (
     make_moment,
     without_known_warnings,
 )
+from fpbench.claims import Metric, RateConstraint
+from fpbench.models import Encoding, SklearnLearner, encode
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -10,17 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 from pydantic import Field
 
-from fpbench import (
-    Classifier,
-    Component,
-    Dataset,
-    InputError,
-    Metric,
-    RateConstraint,
-    Sample,
-    SklearnLearner,
-)
+from fpbench import Classifier, Component, Dataset, InputError, Sample
 from fpbench.builtin.learners._fitted import Fitted, apart, make_moment, without_known_warnings
+from fpbench.claims import Metric, RateConstraint
+from fpbench.models import SklearnLearner
 
 _MOST_DIMENSIONS = 4
 """fairlearn recommends no grid of more."""

@@ -9,24 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, field_validator, model_validator
 
-from fpbench import (
-    LEAST_EPSILON,
-    Guarantee,
-    InputError,
-    Learner,
-    Measures,
-    MLPTraining,
-    Sample,
-    VoteCost,
-    VoteLabels,
-    count_votes,
-    flip_probabilities,
-    random_state,
-    vote_labels,
-)
+from fpbench import LEAST_EPSILON, Guarantee, InputError, Learner, Measures, Sample
 from fpbench.builtin.learners._pate_families import MLP, Family, Logistic, Rows
 from fpbench.builtin.learners._pate_model import Confident, PateModel, Student, draw_noise, learnt
 from fpbench.builtin.learners._pate_parts import Design, Partition, encoded, parts
+from fpbench.models import MLPTraining, random_state
+from fpbench.privacy import VoteCost, VoteLabels, count_votes, flip_probabilities, vote_labels
 
 Model = Literal["logistic", "mlp"]
 _Units = Annotated[int, Field(ge=1, le=4096)]

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import Field, model_validator
 
-from fpbench import LEAST_EPSILON, Codes, Guarantee, Learner, Measures, Sample, logistic_proba
+from fpbench import LEAST_EPSILON, Codes, Guarantee, Learner, Measures, Sample
 from fpbench.builtin.learners._fitted import as_labels, both_labels
 from fpbench.builtin.learners._pflr_design import Design, Floats
 from fpbench.builtin.learners._pflr_release import Budget, Sums, Variant, covariances, release
 from fpbench.builtin.learners._pflr_weights import Repair, fair_weights, repaired
+from fpbench.models import logistic_proba
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -29,7 +30,7 @@ _SHARES: dict[Variant, float] = {"pflr": 0.2, "pflr*": 0.05}
 
 @dataclass(frozen=True)
 class Drawn:
-    """R logistic models of one design: a `fpbench.Redrawn`."""
+    """R logistic models of one design: a `fpbench.auditing.Redrawn`."""
 
     design: Design
     weights: Floats
@@ -63,7 +64,7 @@ class Linear:
 
 @dataclass(frozen=True)
 class PflrModel(Linear):
-    """A private logistic model: a `fpbench.PrivateModel` that can be redrawn.
+    """A private logistic model: a `fpbench.auditing.PrivateModel` that can be redrawn.
 
     Private, by `guarantee`, are its weights, what it predicts, and its notes. Not private are
     the sums it was trained on, the baseline, and whatever is drawn again.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from fpbench import FAMILIES, Classifier, Sample, SklearnLearner, encoded_names
+from fpbench import Classifier, Sample
 from fpbench.builtin.learners._fitted import Fitted
+from fpbench.models import FAMILIES, SklearnLearner, encoded_names
 
 
 class Plain(SklearnLearner):

@@ -6,8 +6,8 @@ from typing import Any
 
 from pydantic import Field, model_validator
 
-from fpbench import Similarity
 from fpbench.builtin.learners._private_trees import TreeLearner
+from fpbench.models import Similarity
 
 
 class PrivateFairTree(TreeLearner):

@@ -9,18 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from fpbench import (
-    Classifier,
-    Codes,
-    DataError,
-    Encoding,
-    Metric,
-    RateConstraint,
-    Sample,
-    SklearnLearner,
-    encode,
-)
+from fpbench import Classifier, Codes, DataError, Sample
 from fpbench.builtin.learners._fitted import as_labels, both_labels, groups_of
+from fpbench.claims import Metric, RateConstraint
+from fpbench.models import Encoding, SklearnLearner, encode
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -8,7 +8,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fpbench import InputError, as_written, check_epsilon
+from fpbench import InputError, check_epsilon
+from fpbench.base import as_written
 
 
 def check_epsilons(epsilon: ArrayLike) -> NDArray[np.float64]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
-from fpbench import Guarantee, Mechanism, Neighbours, Sensitivity, epsilon_to_rho
+from fpbench import Guarantee, Mechanism, Neighbours, Sensitivity
 from fpbench.builtin.mechanisms._exact import discrete_gaussian as exact
 from fpbench.builtin.mechanisms._noise import (
     add_exact_noise,
@@ -18,6 +18,7 @@ from fpbench.builtin.mechanisms._noise import (
     check_integers,
 )
 from fpbench.builtin.mechanisms._simulated import discrete_gaussian as simulated
+from fpbench.privacy import epsilon_to_rho
 
 
 class DiscreteGaussian(Mechanism):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fpbench import Mechanism, Sensitivity, as_written
+from fpbench import Mechanism, Sensitivity
+from fpbench.base import as_written
 from fpbench.builtin.mechanisms._exact import discrete_laplace as exact
 from fpbench.builtin.mechanisms._noise import add_exact_noise, check_epsilons, check_integers
 from fpbench.builtin.mechanisms._simulated import discrete_laplace as simulated

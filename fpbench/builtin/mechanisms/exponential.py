@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import Field, model_validator
 
-from fpbench import Guarantee, InputError, Mechanism, Neighbours, Sensitivity, as_written
+from fpbench import Guarantee, InputError, Mechanism, Neighbours, Sensitivity
+from fpbench.base import as_written
 from fpbench.builtin.mechanisms._exact import laplace_within as exact
 from fpbench.builtin.mechanisms._noise import check_epsilons, check_integers
 from fpbench.builtin.mechanisms._simulated import laplace_within, weighted_within

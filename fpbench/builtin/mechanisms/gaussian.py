@@ -9,16 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
-from fpbench import (
-    Guarantee,
-    InputError,
-    Mechanism,
-    Neighbours,
-    Sensitivity,
-    gaussian_rho,
-    gaussian_sigma,
-)
+from fpbench import Guarantee, InputError, Mechanism, Neighbours, Sensitivity
 from fpbench.builtin.mechanisms._noise import calibrate, check_epsilons
+from fpbench.privacy import gaussian_rho, gaussian_sigma
 
 
 class Gaussian(Mechanism):

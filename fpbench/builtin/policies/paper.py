@@ -7,7 +7,8 @@ from typing import ClassVar, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fpbench import Policy, checked_answers
+from fpbench import Policy
+from fpbench.privacy import checked_answers
 
 _Replacement: TypeAlias = Literal["0", "1", "uniform", "total-valid"]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fpbench import Policy, project_counts
+from fpbench import Policy
+from fpbench.privacy import project_counts
 
 
 class Project(Policy):

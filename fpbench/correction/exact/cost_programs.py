@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench.components.claims.conditions import Occupied, Proportional
-from fpbench.components.claims.counts import Condition, Counts, Row
+from fpbench.claims.conditions import Occupied, Proportional
+from fpbench.claims.counts import Condition, Counts, Row
 from fpbench.correction.exact.convex_costs import even, merged, tangents
 from fpbench.correction.exact.counting import Tally
 from fpbench.correction.exact.highs import Answer, Model

@@ -8,8 +8,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench.components.claims.constraints import KnownPeople
-from fpbench.components.claims.counts import Classes, Condition, Counts
+from fpbench.claims.constraints import KnownPeople
+from fpbench.claims.counts import Classes, Condition, Counts
 from fpbench.components.records import Correction, Problem, SolverStatus
 from fpbench.data.sample import Codes
 

@@ -19,8 +19,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from fpbench.components.claims.conditions import Together
-from fpbench.components.claims.counts import Condition, Counts
+from fpbench.claims.conditions import Together
+from fpbench.claims.counts import Condition, Counts
 from fpbench.components.records import Correction, SolverStatus
 from fpbench.correction.exact.cost_programs import PROVEN, Programs
 from fpbench.correction.exact.counting import Tally

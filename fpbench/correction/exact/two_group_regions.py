@@ -16,8 +16,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench.components.claims.conditions import AnyOf, Occupied, Proportional, Together
-from fpbench.components.claims.counts import Classes, Condition, Part, Row
+from fpbench.claims.conditions import AnyOf, Occupied, Proportional, Together
+from fpbench.claims.counts import Classes, Condition, Part, Row
 
 _Integers: TypeAlias = NDArray[np.integer[Any]]
 _Counts: TypeAlias = NDArray[np.int64]

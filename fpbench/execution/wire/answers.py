@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fpbench.base.errors import PluginError
+from fpbench.claims.rates import METRICS
 from fpbench.components.auditor import NOISES, Release
-from fpbench.components.claims.rates import METRICS
 from fpbench.components.records import (
     Claim,
     Correction,

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fpbench.base.errors import PluginError
-from fpbench.components.claims.rates import RateConstraint
+from fpbench.claims.rates import RateConstraint
 from fpbench.components.guarantee import Guarantee
 from fpbench.components.records import Measures
 from fpbench.execution.wire.message import Message, Unreadable

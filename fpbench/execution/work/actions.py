@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench.base.errors import InputError, PluginError
+from fpbench.claims.rates import RateConstraint
 from fpbench.components.attack_kinds import (
     Adversary,
     Corrector,
@@ -22,7 +23,6 @@ from fpbench.components.attack_kinds import (
     Learner,
 )
 from fpbench.components.auditor import NOISES, Auditor, Release, Subject
-from fpbench.components.claims.rates import RateConstraint
 from fpbench.components.guarantee import Guarantee
 from fpbench.components.own_measures import CorrectionMeasures
 from fpbench.components.protocols import Classifier

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from fpbench.claims.rates import RateConstraint
 from fpbench.components.auditor import Release
-from fpbench.components.claims.rates import RateConstraint
 from fpbench.components.own_measures import (
     AttackMeasures,
     ClaimMeasures,

@@ -56,8 +56,9 @@ class PrivateTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     max_depth
         Number of levels of splits, 1 to 16. The tree is complete: data never stop it.
     criterion
-        What a split makes small: `gini`, `entropy` or `max`, see `fpbench.impurity`. With noise
-        `gini` is best: its sensitivity is below 1, that of `entropy` about log2 of `most_people`.
+        What a split makes small: `gini`, `entropy` or `max`, see `fpbench.models.impurity`. With
+        noise `gini` is best: its sensitivity is below 1, that of `entropy` about log2 of
+        `most_people`.
     selection
         `noisy-max` (Laplace noise) or `exponential` (the exponential mechanism).
     thresholds
@@ -70,7 +71,7 @@ class PrivateTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         For arrays: (low, high), numbers or arrays (d,), publicly known. Values beyond count as the
         nearest bound.
     domain
-        For frames: a `fpbench.Domain`, or what `Domain.of` takes. Categories become one-hot.
+        For frames: a `fpbench.data.Domain`, or what `Domain.of` takes. Categories become one-hot.
     classes
         Both labels, declared; to read them off the data would tell whether there are both.
     most_people
@@ -202,7 +203,7 @@ class PrivateTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
     @property
     def rules(self) -> Rules:
-        """What it decides by, for audits: `fpbench.Rules`.
+        """What it decides by, for audits: `fpbench.models.Rules`.
 
         Raises
         ------

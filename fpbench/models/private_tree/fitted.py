@@ -45,7 +45,7 @@ class TreeNodes:
 
 @dataclass(frozen=True, eq=False)
 class PrivateTree:
-    """One private tree; `fpbench.tree_rules` reads it as it reads scikit-learn's."""
+    """One private tree; `fpbench.models.tree_rules` reads it as it reads scikit-learn's."""
 
     tree_: TreeNodes
     n_features_in_: int

@@ -94,7 +94,7 @@ class SplitCandidates:
 
     @classmethod
     def of_domain(cls, features: DataFrame, domain: Domain, recipe: TreeRecipe) -> SplitCandidates:
-        """Of what `fpbench.encode` makes of `domain.fit(features)`; only their names are read.
+        """Of `fpbench.models.encode(domain.fit(features))`; only the names of features are read.
 
         Raises
         ------

@@ -57,7 +57,8 @@ class Curator:
     Examples
     --------
     >>> import fpbench
-    >>> curator = fpbench.Curator(["f", "m", "m", "f", "m"], ledger=fpbench.Ledger(1.0), rng=0)
+    >>> from fpbench.privacy import Curator, Ledger
+    >>> curator = Curator(["f", "m", "m", "f", "m"], ledger=Ledger(1.0), rng=0)
     >>> laplace = fpbench.component("mechanism", "discrete-laplace")
     >>> answer = curator.histogram([0, 0, 1, 1, 1], 2, epsilon=0.4, mechanism=laplace)
     >>> answer.shape, curator.groups, curator.remaining.epsilon

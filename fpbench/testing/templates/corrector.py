@@ -5,7 +5,8 @@ from itertools import product
 
 import numpy as np
 
-from fpbench import Correction, Corrector, Problem, RateConstraint, SolverStatus, hookimpl
+from fpbench import Correction, Corrector, Problem, SolverStatus, hookimpl
+from fpbench.claims import RateConstraint
 
 
 class Example(Corrector):

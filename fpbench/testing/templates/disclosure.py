@@ -5,7 +5,8 @@ import math
 import numpy as np
 from pydantic import Field
 
-from fpbench import Claim, Context, Disclosure, Metric, RateConstraint, hookimpl
+from fpbench import Claim, Context, Disclosure, hookimpl
+from fpbench.claims import Metric, RateConstraint
 
 
 class Example(Disclosure):

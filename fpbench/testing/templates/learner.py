@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from fpbench import Classifier, Codes, Learner, Sample, encode, hookimpl, random_state
+from fpbench import Classifier, Codes, Learner, Sample, hookimpl
+from fpbench.models import encode, random_state
 
 
 class Model:

@@ -3,7 +3,8 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fpbench import Policy, checked_answers, hookimpl
+from fpbench import Policy, hookimpl
+from fpbench.privacy import checked_answers
 
 
 class Example(Policy):

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench import Codes, Encoding, InputError, encode
+from fpbench import Codes, InputError
+from fpbench.models import Encoding, encode
 
 if TYPE_CHECKING:
     from pandas import DataFrame

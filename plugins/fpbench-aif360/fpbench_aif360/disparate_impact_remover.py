@@ -9,17 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from fpbench import (
-    Classifier,
-    Codes,
-    DataError,
-    Encoding,
-    InputError,
-    Sample,
-    SklearnLearner,
-    encode,
-    random_state,
-)
+from fpbench import Classifier, Codes, DataError, InputError, Sample
+from fpbench.models import Encoding, SklearnLearner, encode, random_state
 from fpbench_aif360._fitted import labels, probabilities
 from fpbench_aif360._quiet import load, seeded
 

@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench import Classifier, Sample, SklearnLearner
+from fpbench import Classifier, Sample
+from fpbench.models import SklearnLearner
 from fpbench_aif360._fitted import Fitted
 from fpbench_aif360._quiet import load
 

@@ -10,17 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from fpbench import (
-    Adversary,
-    Codes,
-    DataError,
-    Encoding,
-    Guess,
-    Sample,
-    View,
-    encode,
-    random_state,
-)
+from fpbench import Adversary, Codes, DataError, Guess, Sample, View
+from fpbench.models import Encoding, encode, random_state
 
 Matrix = NDArray[np.float32]
 

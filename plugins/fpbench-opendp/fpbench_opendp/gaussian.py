@@ -8,14 +8,9 @@ from functools import lru_cache
 
 from pydantic import Field
 
-from fpbench import (
-    Guarantee,
-    InputError,
-    Neighbours,
-    Sensitivity,
-    as_written,
-    epsilon_to_rho,
-)
+from fpbench import Guarantee, InputError, Neighbours, Sensitivity
+from fpbench.base import as_written
+from fpbench.privacy import epsilon_to_rho
 from fpbench_opendp._base import Measurement, OpenDPMechanism, calibrated, opendp
 
 _MOST = 1024

@@ -5,7 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 from functools import lru_cache
 
-from fpbench import Sensitivity, as_written
+from fpbench import Sensitivity
+from fpbench.base import as_written
 from fpbench_opendp._base import (
     Measurement,
     OpenDPMechanism,

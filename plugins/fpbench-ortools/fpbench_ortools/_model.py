@@ -9,19 +9,9 @@ from itertools import permutations
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench import (
-    AnyOf,
-    Apart,
-    Condition,
-    Gap,
-    InputError,
-    Occupied,
-    Part,
-    Proportional,
-    Row,
-    Tally,
-    Together,
-)
+from fpbench import InputError
+from fpbench.claims import AnyOf, Apart, Condition, Gap, Occupied, Part, Proportional, Row, Together
+from fpbench.correction import Tally
 from fpbench_ortools._program import Program
 
 _BITS = 61

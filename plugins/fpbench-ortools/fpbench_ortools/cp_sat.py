@@ -13,16 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from fpbench import (
-    ON_COUNTS,
-    Correction,
-    FpbenchError,
-    InputError,
-    OptimalCorrector,
-    Problem,
-    SolverStatus,
-    Tally,
-)
+from fpbench import Correction, FpbenchError, InputError, Problem, SolverStatus
+from fpbench.claims import ON_COUNTS
+from fpbench.correction import OptimalCorrector, Tally
 from fpbench_ortools._model import Costs, CountModel
 from fpbench_ortools._process import ask, start
 

@@ -8,8 +8,10 @@ from hypothesis import strategies as st
 from random_trees import crowd
 from sklearn.neighbors import NearestNeighbors
 
-from fpbench import DataError, Domain, InputError, encode
+from fpbench import DataError, InputError
 from fpbench.auditing.individual_fairness.similarity import nearest_people, place
+from fpbench.data import Domain
+from fpbench.models import encode
 
 BOUNDS = Domain.of({"a": [0, 4], "b": [-1, 6]})
 

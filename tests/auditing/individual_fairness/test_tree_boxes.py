@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from random_trees import any_rules, crowd
 from sklearn.tree import DecisionTreeClassifier
 
-from fpbench import Domain, encode, encoded_names, tree_rules
 from fpbench.auditing.individual_fairness.similarity import nearest_people, place
 from fpbench.auditing.individual_fairness.tree_boxes import nearest_region
+from fpbench.data import Domain
+from fpbench.models import encode, encoded_names, tree_rules
 
 BOUNDS = Domain.of({"a": [0, 4], "b": [-1, 6]})
 ENCODINGS = st.sampled_from(["one-hot", "ordinal"])

@@ -15,17 +15,15 @@ import pytest
 from instances import KINDS, check_values, draw
 
 import fpbench
-from fpbench import (
+from fpbench import InputError, Problem, SolverStatus
+from fpbench.claims import (
     FORMS,
     METRICS,
-    InputError,
     KnownPeople,
     LinearConstraint,
-    Problem,
     RateBounds,
     RateConstraint,
     ShareBounds,
-    SolverStatus,
 )
 
 SMALL, LARGER, LINEAR = 400, 140, 40
@@ -162,7 +160,7 @@ def test_the_problems_are_of_every_sort():
     assert set(combinations) == {(metric, form) for metric in METRICS for form in FORMS}
     assert min(combinations.values()) > 5
     words = Counter(constraint.word for constraint in everything)
-    assert set(words) == fpbench.ON_COUNTS
+    assert set(words) == fpbench.claims.ON_COUNTS
     assert min(words.values()) > 5
     assert sum(claim.tolerance == 0 for claim in claims) > 50
     assert sum(isinstance(claim.tolerance, Fraction) for claim in claims) > 10

@@ -9,7 +9,9 @@ import pytest
 from instances import WEIGHTS, draw
 
 import fpbench.correction.exact.lattice
-from fpbench import Problem, RateConstraint, ShareBounds, Tally
+from fpbench import Problem
+from fpbench.claims import RateConstraint, ShareBounds
+from fpbench.correction import Tally
 from fpbench.correction.exact.convex_costs import even, merged, tangents
 from fpbench.correction.exact.cost_programs import Program, Programs
 

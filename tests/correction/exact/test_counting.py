@@ -7,8 +7,10 @@ import oracles
 import pytest
 from instances import draw
 
-from fpbench import KnownPeople, Problem, RateConstraint, ShareBounds, SolverStatus, Tally
-from fpbench.components.claims.rates import METRICS
+from fpbench import Problem, SolverStatus
+from fpbench.claims import KnownPeople, RateConstraint, ShareBounds
+from fpbench.claims.rates import METRICS
+from fpbench.correction import Tally
 
 
 def all_vectors(n, k):

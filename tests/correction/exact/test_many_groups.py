@@ -9,17 +9,9 @@ import pytest
 from instances import KINDS, WEIGHTS, check_correction, check_values, draw
 
 import fpbench.correction.exact.lattice
-from fpbench import (
-    FORMS,
-    METRICS,
-    KnownUnfairness,
-    Problem,
-    RateConstraint,
-    ShareBounds,
-    SolverStatus,
-    Tally,
-    solve_exact,
-)
+from fpbench import Problem, SolverStatus
+from fpbench.claims import FORMS, METRICS, KnownUnfairness, RateConstraint, ShareBounds
+from fpbench.correction import Tally, solve_exact
 from fpbench.correction.exact.cost_programs import Optimum, Program, Programs
 from fpbench.correction.exact.many_groups import solve_many_groups
 from fpbench.correction.exact.two_group_regions import regions

@@ -8,18 +8,17 @@ from hypothesis import strategies as st
 from instances import AWKWARD, TOLERANCES, check_correction, check_values, draw
 
 import fpbench.correction.exact.solve
-from fpbench import (
+from fpbench import Problem, SolverStatus
+from fpbench.claims import (
     FORMS,
     METRICS,
     KnownPeople,
     KnownUnfairness,
-    Problem,
     RateBounds,
     RateConstraint,
     ShareBounds,
-    SolverStatus,
-    solve_exact,
 )
+from fpbench.correction import solve_exact
 
 MOST = {2: 9, 3: 7, 4: 6}
 

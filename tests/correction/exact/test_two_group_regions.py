@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fpbench.correction.exact.two_group_regions
-from fpbench import (
+from fpbench.claims import (
     FORMS,
     METRICS,
     KnownUnfairness,
@@ -23,7 +23,7 @@ from fpbench import (
     ShareBounds,
     Together,
 )
-from fpbench.components.claims.counts import Classes
+from fpbench.claims.counts import Classes
 from fpbench.correction.exact.two_group_regions import Region, regions
 
 TOLERANCES = (

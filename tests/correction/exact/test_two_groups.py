@@ -11,19 +11,17 @@ from hypothesis import strategies as st
 
 import fpbench.correction.exact.two_group_moves
 import fpbench.correction.exact.two_groups
-from fpbench import (
+from fpbench import Problem, SolverStatus
+from fpbench.claims import (
     FORMS,
     METRICS,
     KnownPeople,
     KnownUnfairness,
-    Problem,
     RateBounds,
     RateConstraint,
     ShareBounds,
-    SolverStatus,
-    Tally,
-    solve_exact,
 )
+from fpbench.correction import Tally, solve_exact
 from fpbench.correction.exact.many_groups import solve_many_groups
 from fpbench.correction.exact.two_group_regions import regions
 

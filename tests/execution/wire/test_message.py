@@ -13,10 +13,10 @@ import pandas as pd
 import pytest
 
 from fpbench.base.errors import PluginError
+from fpbench.claims.conditions import Constraint
+from fpbench.claims.constraints import ShareBounds
+from fpbench.claims.rates import RateConstraint
 from fpbench.components.auditor import Release
-from fpbench.components.claims.conditions import Constraint
-from fpbench.components.claims.constraints import ShareBounds
-from fpbench.components.claims.rates import RateConstraint
 from fpbench.components.guarantee import Guarantee
 from fpbench.components.records import (
     Claim,

@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 import fpbench
-from fpbench import DataHome, HiddenError, PluginError, Predictions, Sample, discover
+from fpbench import DataHome, HiddenError, PluginError, Sample, discover
+from fpbench.components.records import Predictions
 from fpbench.execution.work.actions import ACTIONS, HANDED, MEASURING, view_for
 from fpbench.execution.work.execution import execute
 from fpbench.matrix.matrix import read
@@ -225,7 +226,7 @@ def test_a_private_auditor_meets_a_curator_and_never_the_groups(toys):
     assert subject.curator.groups == ("a", "b")
     assert subject.curator.people == len(split.test)
     truth = 1 - float(
-        fpbench.RateConstraint(form="ratio").unfairness(
+        fpbench.claims.RateConstraint(form="ratio").unfairness(
             split.test.sensitive, predictions.test, None, 2
         )
     )
@@ -247,7 +248,7 @@ def test_a_sample_is_only_what_it_was_given():
 
 class Spy(fpbench.Corrector):
     name, summary = "spy", "remembers what it was handed"
-    expresses = fpbench.ON_COUNTS
+    expresses = fpbench.claims.ON_COUNTS
     seen: ClassVar[list] = []
     weights: float = 2.0
 
@@ -262,9 +263,9 @@ class Spy(fpbench.Corrector):
 
 
 CLAIM = fpbench.Claim(
-    fpbench.RateConstraint("equal-opportunity", 0.1),
+    fpbench.claims.RateConstraint("equal-opportunity", 0.1),
     "somebody",
-    also=(fpbench.ShareBounds(1, 0.25), fpbench.KnownPeople([3], [0])),
+    also=(fpbench.claims.ShareBounds(1, 0.25), fpbench.claims.KnownPeople([3], [0])),
 )
 
 
@@ -340,7 +341,7 @@ def test_facts_add_to_what_a_disclosure_says_itself(split):
         def claim(self, context, rng):
             return CLAIM
 
-    (known,) = (c for c in CLAIM.also if isinstance(c, fpbench.KnownPeople))
+    (known,) = (c for c in CLAIM.also if isinstance(c, fpbench.claims.KnownPeople))
     fact = fpbench.component(
         "disclosure", "hidden", also=[{"use": "share", "group": "g1", "margin": 0.1}]
     ).also

@@ -8,22 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fpbench import (
-    FORMS,
-    METRICS,
-    Claim,
-    Correction,
-    Guarantee,
-    Guess,
-    Predictions,
-    RateConstraint,
-    Release,
-    Sample,
-    ShareBounds,
-    SolverStatus,
-    Split,
-)
+from fpbench import Claim, Correction, Guarantee, Guess, Release, Sample, SolverStatus, Split
+from fpbench.claims import FORMS, METRICS, RateConstraint, ShareBounds
 from fpbench.components.own_measures import IN_ATTACKS, ReleaseMeasures
+from fpbench.components.records import Predictions
 from fpbench.execution.work.scores import (
     attack_measures,
     claim_measures,

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
 import fpbench.models.batched.logistic as module
-from fpbench import FpbenchError, InputError, fit_logistic, fit_ragged, logistic_proba
+from fpbench import FpbenchError, InputError
+from fpbench.models import fit_logistic, fit_ragged, logistic_proba
 
 pytestmark = pytest.mark.numeric
 

@@ -10,7 +10,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPClassifier
 
 import fpbench.models.batched.mlp as module
-from fpbench import InputError, MLPTraining, Networks, fit_networks, fit_networks_apart
+from fpbench import InputError
+from fpbench.models import MLPTraining, Networks, fit_networks, fit_networks_apart
 
 LAWS = settings(max_examples=15, deadline=None)
 

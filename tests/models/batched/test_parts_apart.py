@@ -7,7 +7,7 @@ that is a tie in exact arithmetic is decided by the last bit.
 import numpy as np
 import pytest
 
-from fpbench import MLPTraining, fit_networks_apart, fit_ragged
+from fpbench.models import MLPTraining, fit_networks_apart, fit_ragged
 from fpbench.models.batched.row_blocks import in_blocks
 
 ROWS = 6_000

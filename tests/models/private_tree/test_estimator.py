@@ -14,7 +14,9 @@ from sklearn.model_selection import cross_val_score
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 import fpbench
-from fpbench import DataError, Domain, Guarantee, InputError, PrivateTreeClassifier, component
+from fpbench import DataError, Guarantee, InputError, component
+from fpbench.data import Domain
+from fpbench.models import PrivateTreeClassifier
 
 DOMAIN = {"age": [0, 100], "job": ["clerk", "farmer", "none"], "hours": [0, 80]}
 
@@ -128,7 +130,7 @@ def test_audits_read_its_rules():
     of_array = PrivateTreeClassifier(bounds=(0, [100, 80]), **given).fit(matrix, y)
     for tree, people in ((of_frame, X), (of_array, matrix)):
         for mode in ("partition", "reference"):
-            curator = fpbench.Curator(group, ("a", "b"), rng=0)
+            curator = fpbench.privacy.Curator(group, ("a", "b"), rng=0)
             found = fpbench.audit(tree, people, curator, epsilon=1e6, mode=mode, rng=0)
             said = tree.predict(people)
             rates = [said[group == g].mean() for g in (0, 1)]

@@ -8,17 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fpbench import (
-    Domain,
-    InputError,
-    SplitCandidates,
-    TreeRecipe,
-    component,
-    encode,
-    grow_trees,
-    impurity,
-    tree_rules,
-)
+from fpbench import InputError, component
+from fpbench.data import Domain
+from fpbench.models import SplitCandidates, TreeRecipe, encode, grow_trees, impurity, tree_rules
 from fpbench.models.private_tree import fitted as private_trees
 from fpbench.models.private_tree.split_candidates import Choice, Number
 from fpbench.models.private_tree.split_scores import CRITERIA

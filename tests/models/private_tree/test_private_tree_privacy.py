@@ -10,7 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fpbench import Domain, Sample, SplitCandidates, TreeRecipe, component, grow_trees
+from fpbench import Sample, component
+from fpbench.data import Domain
+from fpbench.models import SplitCandidates, TreeRecipe, grow_trees
 from fpbench.models.private_tree.split_scores import CRITERIA, SELECTIONS
 from fpbench.testing import epsilon_lower_bound
 

@@ -7,8 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fpbench import InputError, TreeRecipe, impurity, impurity_sensitivity
-from fpbench.models.private_tree.split_scores import CRITERIA, SELECTIONS, choose
+from fpbench import InputError
+from fpbench.models import TreeRecipe, impurity
+from fpbench.models.private_tree.split_scores import (
+    CRITERIA,
+    SELECTIONS,
+    choose,
+    impurity_sensitivity,
+)
 
 each_criterion = pytest.mark.parametrize("criterion", CRITERIA)
 mass = st.one_of(st.integers(0, 40).map(float), st.floats(0, 40, allow_subnormal=False))

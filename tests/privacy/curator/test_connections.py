@@ -15,7 +15,8 @@ from types import SimpleNamespace
 import pytest
 from serving import TOKEN, called, listening, make_certificate, serving, write_people
 
-from fpbench import Curator, InputError, Ledger, RemoteCurator
+from fpbench import InputError
+from fpbench.privacy import Curator, Ledger, RemoteCurator
 from fpbench.privacy.curator import connections as curator_connections
 from fpbench.privacy.curator.connections import Peer, Peers, most_connections, place_of
 from fpbench.privacy.curator.service import RefusedError, Service

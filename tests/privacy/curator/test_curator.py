@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fpbench
-from fpbench import BudgetError, Curator, InputError, Ledger, Mechanism, PluginError
+from fpbench import BudgetError, InputError, Mechanism, PluginError
 from fpbench.components.auditor import HistogramSource
+from fpbench.privacy import Curator, Ledger
 from fpbench.privacy.curator.curator import _CHUNK, _PAIRED
 
 LAPLACE = fpbench.component("mechanism", "laplace")

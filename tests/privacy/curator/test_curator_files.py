@@ -3,7 +3,8 @@
 import pandas as pd
 import pytest
 
-from fpbench import Curator, InputError
+from fpbench import InputError
+from fpbench.privacy import Curator
 from fpbench.privacy.curator.files import others_may_read, read_sensitive, read_token
 
 

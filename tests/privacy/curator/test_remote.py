@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import fpbench
-from fpbench import BudgetError, FpbenchError, InputError, RemoteCurator
+from fpbench import BudgetError, FpbenchError, InputError
+from fpbench.privacy import RemoteCurator
 
 TOKEN = "a-token-of-many-letters"
 DISCRETE = fpbench.component("mechanism", "discrete-laplace", noise="secure")

@@ -18,8 +18,9 @@ from serving import FPBENCH, TOKEN, Served, make_certificate, serving, write_peo
 from typer.testing import CliRunner
 
 import fpbench
-from fpbench import BudgetError, FpbenchError, InputError, Ledger, RemoteCurator
+from fpbench import BudgetError, FpbenchError, InputError
 from fpbench.cli import curator as curator_cli
+from fpbench.privacy import Ledger, RemoteCurator
 from fpbench.privacy.curator import web as curator_http
 from fpbench.privacy.curator.service import RateLimit
 

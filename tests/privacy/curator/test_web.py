@@ -7,7 +7,8 @@ import logging
 import pytest
 from serving import called, listening
 
-from fpbench import Curator, Guarantee, Ledger
+from fpbench import Guarantee
+from fpbench.privacy import Curator, Ledger
 from fpbench.privacy.curator import connections as curator_connections
 from fpbench.privacy.curator import uploads as curator_uploads
 from fpbench.privacy.curator.service import RefusedError, Service

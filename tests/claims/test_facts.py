@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 import fpbench
-from fpbench import FORMS, METRICS, InputError, Problem, Sample
-from fpbench.components.claims.facts import Fact
+from fpbench import InputError, Problem, Sample
+from fpbench.claims import FORMS, METRICS
+from fpbench.claims.facts import Fact
 
 FACT = TypeAdapter(Fact)
 
@@ -98,7 +99,7 @@ def test_bounds_are_the_true_value_less_and_plus_the_margin(people, group, margi
 @given(samples(), st.sampled_from(METRICS), st.sampled_from(FORMS))
 def test_an_unfairness_is_known_from_both_sides(people, metric, form):
     constraint = fact("unfairness", metric=metric, form=form).constraint(people, None)
-    claim = fpbench.RateConstraint(metric, form=form)
+    claim = fpbench.claims.RateConstraint(metric, form=form)
     truth = claim.unfairness(
         people.sensitive, people.predictions, people.labels, len(people.groups)
     )

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fpbench import AnyOf, Apart, Gap, Occupied, Proportional, Row, Together
-from fpbench.components.claims.conditions import between
-from fpbench.components.claims.counts import Classes
+from fpbench.claims import AnyOf, Apart, Gap, Occupied, Proportional, Row, Together
+from fpbench.claims.conditions import between
+from fpbench.claims.counts import Classes
 
 FRACTIONS = (Fraction(1, 10), Fraction(1, 5), Fraction(1, 4), Fraction(1, 3), Fraction(1, 2),
              Fraction(7, 10), Fraction(10**17 + 1, 3 * 10**17))  # fmt: skip

@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from fpbench.base.errors import InputError
 from fpbench.base.text import as_written
-from fpbench.components.claims.conditions import AnyOf, Apart, Constraint
-from fpbench.components.claims.counts import Classes, Condition, Part, Row
-from fpbench.components.claims.rates import FORMS, Form, Metric, RateConstraint, slice_labels
+from fpbench.claims.conditions import AnyOf, Apart, Constraint
+from fpbench.claims.counts import Classes, Condition, Part, Row
+from fpbench.claims.rates import FORMS, Form, Metric, RateConstraint, slice_labels
 
 ON_COUNTS = frozenset({
     *FORMS, "share", "positive-rate", "unfairness", "unfairness between-groups",

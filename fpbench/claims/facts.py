@@ -12,15 +12,15 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from fpbench.base.errors import InputError, nearest
-from fpbench.components.claims.conditions import Constraint
-from fpbench.components.claims.constraints import (
+from fpbench.claims.conditions import Constraint
+from fpbench.claims.constraints import (
     KnownPeople,
     KnownUnfairness,
     LinearConstraint,
     RateBounds,
     ShareBounds,
 )
-from fpbench.components.claims.rates import Form, Metric, RateConstraint, group_counts
+from fpbench.claims.rates import Form, Metric, RateConstraint, group_counts
 from fpbench.data.sample import Sample
 
 _Share = Annotated[float, Field(ge=0, le=1)]

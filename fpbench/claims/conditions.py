@@ -14,7 +14,7 @@ from itertools import permutations
 
 import numpy as np
 
-from fpbench.components.claims.counts import Classes, Condition, Counts, Part, Row
+from fpbench.claims.counts import Classes, Condition, Counts, Part, Row
 
 
 class Constraint(ABC):

@@ -8,19 +8,18 @@ import oracles
 import pytest
 from instances import draw_constraint
 
-from fpbench import (
+from fpbench import InputError, Problem
+from fpbench.claims import (
     ON_COUNTS,
-    InputError,
     KnownPeople,
     KnownUnfairness,
     LinearConstraint,
-    Problem,
     RateBounds,
     RateConstraint,
     ShareBounds,
-    Tally,
 )
-from fpbench.components.claims.rates import FORMS, METRICS
+from fpbench.claims.rates import FORMS, METRICS
+from fpbench.correction import Tally
 
 
 def all_vectors(n, k):

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from fpbench.base.errors import InputError, nearest
 from fpbench.base.text import as_written
-from fpbench.components.claims.conditions import Constraint, Occupied, Proportional, Together
-from fpbench.components.claims.counts import Classes, Condition, Part
+from fpbench.claims.conditions import Constraint, Occupied, Proportional, Together
+from fpbench.claims.counts import Classes, Condition, Part
 
 Metric: TypeAlias = Literal[
     "statistical-parity", "predictive-equality", "equal-opportunity", "equalized-odds"

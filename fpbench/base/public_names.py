@@ -1,0 +1,55 @@
+"""Public names as the stubs of fpbench and of its rooms list them."""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from pathlib import Path
+
+_ROOT = Path(__file__).parents[1]
+
+RENAMED: dict[str, str] = {}
+"""Names that fpbench exported at some time, and what they are called in which room."""
+
+
+@cache
+def public_names(package: str = "fpbench") -> dict[str, str]:
+    """Module that each public name of a package is in; that of a room is the room.
+
+    Parameters
+    ----------
+    package
+        `fpbench` or a room of it: `fpbench.models`. Any other package has no public names.
+    """
+    top, _, room = package.partition(".")
+    stub = _ROOT.joinpath(*room.split("."), "__init__.pyi")
+    if top != _ROOT.name or not stub.is_file():
+        return {}
+    return {
+        name.name: f"{package}.{node.module or name.name}"
+        for node in ast.parse(stub.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ImportFrom)
+        for name in node.names
+    }
+
+
+def rooms() -> list[str]:
+    """Rooms that plugins may import: `fpbench.models`, ..."""
+    return sorted(room for name, room in public_names().items() if room == f"fpbench.{name}")
+
+
+def moved_to(name: str) -> str | None:
+    """Where a name of a room, or one that fpbench exported before, is now; None for any other."""
+    for room in rooms():
+        if name in public_names(room):
+            return f"{room}.{name}"
+    return f"fpbench.{RENAMED[name]}" if name in RENAMED else None
+
+
+def missing_name(name: str) -> str:
+    """Message for a name that fpbench does not export: where it is now, or the nearest name."""
+    if place := moved_to(name):
+        return f"fpbench.{name} is {place} now"
+    from fpbench.base.errors import nearest
+
+    return f"fpbench has no {name!r}: {nearest(name, public_names())}"

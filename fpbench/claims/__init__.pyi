@@ -1,0 +1,24 @@
+# Public names, and the module each is in: see the docstring of `__init__.py`.
+from .conditions import AnyOf as AnyOf
+from .conditions import Apart as Apart
+from .conditions import Constraint as Constraint
+from .conditions import Gap as Gap
+from .conditions import Occupied as Occupied
+from .conditions import Proportional as Proportional
+from .conditions import Together as Together
+from .constraints import ON_COUNTS as ON_COUNTS
+from .constraints import KnownPeople as KnownPeople
+from .constraints import KnownUnfairness as KnownUnfairness
+from .constraints import LinearConstraint as LinearConstraint
+from .constraints import RateBounds as RateBounds
+from .constraints import ShareBounds as ShareBounds
+from .counts import Condition as Condition
+from .counts import Part as Part
+from .counts import Row as Row
+from .rates import FORMS as FORMS
+from .rates import METRICS as METRICS
+from .rates import Form as Form
+from .rates import Metric as Metric
+from .rates import RateConstraint as RateConstraint
+from .rates import group_counts as group_counts
+from .rates import unfairness as unfairness

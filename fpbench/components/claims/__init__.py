@@ -1,1 +1,0 @@
-"""What can be known about groups: conditions on counts, rates, constraints, facts."""

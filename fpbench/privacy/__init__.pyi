@@ -1,0 +1,21 @@
+# Public names, and the module each is in: see the docstring of `__init__.py`.
+from .accounting import compose_gaussians as compose_gaussians
+from .accounting import epsilon_to_rho as epsilon_to_rho
+from .accounting import gaussian_delta as gaussian_delta
+from .accounting import gaussian_epsilon as gaussian_epsilon
+from .accounting import gaussian_rho as gaussian_rho
+from .accounting import gaussian_sigma as gaussian_sigma
+from .accounting import pure_rho as pure_rho
+from .accounting import rho_to_delta as rho_to_delta
+from .accounting import rho_to_epsilon as rho_to_epsilon
+from .consistent_counts import checked_answers as checked_answers
+from .consistent_counts import invalid_answers as invalid_answers
+from .consistent_counts import project_counts as project_counts
+from .curator.curator import Curator as Curator
+from .curator.remote import RemoteCurator as RemoteCurator
+from .ledger import Ledger as Ledger
+from .noisy_votes import VoteCost as VoteCost
+from .noisy_votes import VoteLabels as VoteLabels
+from .noisy_votes import count_votes as count_votes
+from .noisy_votes import flip_probabilities as flip_probabilities
+from .noisy_votes import vote_labels as vote_labels
