@@ -12,19 +12,13 @@ from fpbench.api.run_on_disk import Run
 from fpbench.base.errors import InputError, nearest
 from fpbench.base.toml_files import read_toml
 from fpbench.execution.runner import Finished
-from fpbench.matrix.asked_tables import Summary
 from fpbench.matrix.matrix import Matrix, read
 from fpbench.matrix.plan import Plan
 from fpbench.matrix.sweeps import MAX_CELLS
-from fpbench.results.verdicts.paper_tables import (
-    AuditLine,
-    SummaryLine,
-    SummaryRow,
-    audit_summary,
-    summarise,
-    summary,
-)
-from fpbench.results.verdicts.verdicts import Verdict, evaluate, evaluate_strongest, strongest
+from fpbench.results.rows.groups import RowGroup
+from fpbench.results.sheet import Sheet
+from fpbench.results.verdicts.paper_tables import make_sheet, summarise
+from fpbench.results.verdicts.verdicts import Verdict, evaluate, evaluate_strongest
 
 FULL = "full"
 """The profile that is no profile: the matrix as it stands."""
@@ -35,16 +29,12 @@ class Reproduction:
     """A run beside what was stated of it."""
 
     run: Run
-    summaries: list[tuple[Summary, list[SummaryRow]]]
+    tables: list[Sheet]
     """The tables that the matrix asks for."""
-    table: list[SummaryLine]
-    """The paper's table of attacks, from our rows; empty if the matrix has none."""
-    audits: list[AuditLine]
-    """The same of audits."""
     verdicts: list[Verdict]
     """What is stated, one by one."""
-    table_of_strongest: list[SummaryLine]
-    """What the paper does not show: the same table, of the strongest adversaries of the run."""
+    tables_of_strongest: list[Sheet]
+    """What the paper does not show: tables of the strongest adversaries of the run."""
     verdicts_on_strongest: list[Verdict]
 
 
@@ -119,14 +109,18 @@ def reproduce(
         matrix, out=out or default_directory(matrix), jobs=jobs, skip_all=True, on_plan=on_plan,
         on_cell=on_cell, stop=stop,
     )  # fmt: skip
-    rows = made.rows()
+    return judge(made, matrix)
+
+
+def judge(made: Run, matrix: Matrix) -> Reproduction:
+    """A run that is there, beside what its matrix states."""
+    rows = RowGroup(made.results())
+    tables = [(asked, make_sheet(asked, summarise(asked, rows))) for asked in matrix.summaries]
     return Reproduction(
         made,
-        [(asked, summarise(asked, rows)) for asked in matrix.summaries],
-        summary(rows),
-        audit_summary(rows),
+        [sheet for asked, sheet in tables if not asked.strongest],
         evaluate(matrix.expect, rows),
-        summary(strongest(rows)),
+        [sheet for asked, sheet in tables if asked.strongest],
         evaluate_strongest(matrix.expect, rows),
     )
 

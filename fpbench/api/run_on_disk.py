@@ -16,7 +16,7 @@ from fpbench.results import views
 from fpbench.results.leaderboard import Leaderboard, sheet
 from fpbench.results.pareto import Front, pareto
 from fpbench.results.rows.beside_others import compared
-from fpbench.results.rows.selection import chosen, meant, read_filter
+from fpbench.results.rows.selection import read_filter, select_rows
 from fpbench.results.sheet import html
 from fpbench.store.results import Results
 from fpbench.store.store import Store
@@ -48,8 +48,8 @@ class Run:
             Whether the keys of cells are wanted; they are empty, and all is read sooner, if not.
         """
         with Store(self.path) as store:
-            beside = compared(store.results(keys=keys))
-        return chosen(beside, meant(beside, [read_filter(text) for text in where or ()]))
+            results = compared(store.results(keys=keys))
+        return select_rows(results, [read_filter(text) for text in where or ()])
 
     @property
     def rank_by(self) -> str:

@@ -181,7 +181,7 @@ def _text(
 
     if form is Form.JSON:
         return _json([board_data.data(replace(each, lines=each.lines[:top])) for each in boards])
-    return _written([board_columns.sheet(board, None, measures, top) for board in boards], form)
+    return _written([board_columns.sheet(board, measures, top) for board in boards], form)
 
 
 def _json(data: object) -> str:

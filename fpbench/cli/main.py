@@ -249,7 +249,7 @@ def reproduce(
             matrix, out=out, jobs=jobs, on_plan=progress.planned, on_cell=progress.finished,
             stop=stop,
         )  # fmt: skip
-    boards.show_reproduction(made, matrix.title)
+    boards.show_reproduction(made)
     _end(made.run, progress)
 
 

@@ -1,4 +1,4 @@
-"""Tables that a matrix asks for: one line for each of some labels, a column for each measure.
+"""Tables that a matrix asks for: one line for each label, a column for each measure.
 
 A cell measures one thing of a model; attacks and audits of the same model stand in different rows.
 A `[[summary]]` brings them together.
@@ -7,13 +7,14 @@ A `[[summary]]` brings them together.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from fpbench.base.errors import nearest
 from fpbench.base.validation import validate
 from fpbench.components.names import KINDS
+from fpbench.components.own_measures import MEASURES
 from fpbench.matrix.statement import Scalar, Text
 
 _Where: TypeAlias = dict[str, Scalar | Annotated[list[Scalar], Field(min_length=1)]]
@@ -32,6 +33,11 @@ class Column(_Model):
         {}, description="columns and the value, or the values, that rows must have there"
     )
 
+    statistic: Literal["mean", "sd", "seeds"] = Field(
+        "mean", description="the mean over seeds, the standard deviation, or the number of seeds"
+    )
+    spare: bool = Field(False, description="whether a narrow terminal leaves it out first")
+
     @property
     def heading(self) -> str:
         """What stands above it."""
@@ -43,17 +49,23 @@ class Summary(_Model):
 
     title: str = Field("", description="shown above it")
     rows: Annotated[list[Text], Field(min_length=1)] = Field(
-        ["learner"], description="a line for each combination of their labels: kinds"
+        ["learner"],
+        description="a line for each combination of their values: kinds, or measures of attacks "
+        "such as `asked_metric`",
     )
     where: _Where = Field({}, description="which rows it is about")
+    strongest: bool = Field(
+        False, description="whether only rows of the strongest adversary of each learner count"
+    )
     columns: Annotated[list[Column], Field(min_length=1)] = Field(description="its columns")
 
     @field_validator("rows")
     @classmethod
     def _kinds(cls, rows: list[str]) -> list[str]:
-        for kind in rows:
-            if kind not in KINDS:
-                raise ValueError(f"unknown kind {kind!r}; {nearest(kind, KINDS)}")
+        for name in rows:
+            if name not in KINDS and name not in MEASURES:
+                known = [*KINDS, *MEASURES]
+                raise ValueError(f"unknown kind {name!r}; {nearest(name, known)}")
         return rows
 
     @field_validator("columns")

@@ -23,7 +23,7 @@ from fpbench.results.ranking import board
 from fpbench.results.rows.comparability import UNPROVEN
 from fpbench.results.rows.lines import Tallies
 from fpbench.results.rows.pooling import pooled, shared
-from fpbench.results.rows.selection import chosen, scopes, using
+from fpbench.results.rows.selection import match_kind, split_by_dataset, take_rows
 from fpbench.store.results import Results
 
 STRONGEST = "strongest attack"
@@ -85,7 +85,7 @@ def defences(results: Results, rank_by: str = "leak", title: str = "") -> list[L
         return []
     parts = Results.of(rows)
     boards = []
-    for scope, part in scopes(parts):
+    for scope, part in split_by_dataset(parts):
         keep = ("learner",) if scope.startswith("overall") else ("dataset", "learner")
         mean = pooled(part, keep)
         tally = Tallies(mean.results)
@@ -110,12 +110,12 @@ def defended(
     results: Results,
 ) -> tuple[list[dict[str, Any]], dict[_Learner, dict[str, str]], dict[str, list[str]]]:
     """A row for each learner and seed, what is said of each learner, and notes by data set."""
-    attacks = chosen(results, using(results, "adversary"))
+    attacks = take_rows(results, match_kind(results, "adversary"))
     guarantees = _guarantees(results)
     rows: list[dict[str, Any]] = []
     said: dict[_Learner, dict[str, str]] = {}
     notes: dict[str, list[str]] = {}
-    for _, part in list(scopes(attacks))[-_datasets(attacks) :]:
+    for _, part in list(split_by_dataset(attacks))[-_datasets(attacks) :]:
         inside, count, left_out = shared(part, ("dataset", "learner"))
         dataset = part.labels(0)["dataset"] if len(part) else ""
         if left_out:
@@ -123,7 +123,7 @@ def defended(
             notes[dataset] = [f"left out: {left_out} {attacked} not made on every learner"]
         if not count:
             notes[dataset] = ["nothing is ranked: no attack was made on every learner"]
-        tally = Tallies(chosen(part, inside))
+        tally = Tallies(take_rows(part, inside))
         unproven = 0
         for learner, lines in _by_learner(tally).items():
             strongest = _strongest(tally, lines)
@@ -140,8 +140,8 @@ def defended(
 
 
 def _datasets(results: Results) -> int:
-    """How many data sets there are; `scopes` gives all of them together first if several."""
-    return max(len(list(scopes(results))) - 1, 1)
+    """How many data sets there are; `split_by_dataset` gives all of them first."""
+    return max(len(list(split_by_dataset(results))) - 1, 1)
 
 
 def _by_learner(tally: Tallies) -> dict[_Learner, list[int]]:

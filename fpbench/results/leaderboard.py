@@ -16,10 +16,6 @@ if TYPE_CHECKING:
 
     from fpbench.results.statistics.intervals import Interval
 
-LABEL_WIDTH = 14
-"""Columns a label gets at least, so that a table still fits a terminal of 80."""
-WIDE_LABEL = 22
-"""Columns it gets if what is ranked by still fits beside it: the longest name of ours."""
 _SHOWN = {"initial_accuracy": "guess", "corrected_accuracy": "corrected", "gain": "gain"}
 """Measures with a column of their own on an attack leaderboard, and its heading."""
 _TELLING = {
@@ -91,6 +87,8 @@ _SPARE = (
 """What any leaderboard does without on a narrow terminal, in this order."""
 _ROUNDING = 1e-9
 """By how much the means of what is the same may differ."""
+_INTERVAL = "95 %"
+"""Heading of the interval of what is ranked by."""
 _P_VALUE = "p"
 """Heading of how sure it is that a line differs from the one above."""
 
@@ -157,20 +155,13 @@ class Leaderboard:
         return html([sheet(self)])
 
 
-def sheet(
-    board: Leaderboard,
-    width: int | None = None,
-    measures: Sequence[str] = (),
-    most: int | None = None,
-) -> Sheet:
+def sheet(board: Leaderboard, measures: Sequence[str] = (), most: int | None = None) -> Sheet:
     """A leaderboard as a table.
 
     Parameters
     ----------
     board
         What to show.
-    width
-        Letters in which it must fit; less telling columns are left out then. None for all.
     measures
         The measures to show, beside the one it is ranked by; none for those that tell most.
     most
@@ -184,28 +175,24 @@ def sheet(
     names = [name for name in names if any(name in line.measures for line in board.lines)]
     body = _body(part, names, [] if alike else counts[:most])
     ranks = _places(board)
-    last = headings(names[-1]) if names else ""
-    for widest in (WIDE_LABEL, LABEL_WIDTH):
-        taken = sum(_label_width(part, kind, widest) + 1 for kind in kinds)
-        kept, fits = _fitting(body, last, width, taken + max([1, *map(len, ranks)]))
-        if fits:
-            break
     rows = [
-        (ranks[i], *(line.labels[kind] for kind in kinds), *(body[name][i] for name in kept))
+        (ranks[i], *(line.labels[kind] for kind in kinds), *(values[i] for values in body.values()))
         for i, line in enumerate(part.lines)
     ]
-    hidden = len(body) - len(kept)
-    more = [f"{hidden} more column{'s' * (hidden != 1)} on a wider terminal"] if hidden else []
-    more += more_lines(len(board.lines) - len(rows))
+    # What is ranked by stays, with its interval as long as there is room.
+    last = headings(names[-1]) if names else ""
+    spare = dict.fromkeys([_P_VALUE, *map(headings, _SPARE), "sd", *body])
+    others = [name for name in spare if name not in (last, _INTERVAL, "seeds")]
     return Sheet(
         title=board.title,
         about=_about(board, kinds, counts[0] if alike else ""),
-        columns=(Column("#"), *(Column(kind, number=False) for kind in kinds), *map(Column, kept)),
+        columns=(Column("#"), *(Column(kind, number=False) for kind in kinds), *map(Column, body)),
         rows=tuple(rows),
-        notes=(*board.notes, *_notes(board), *more),
+        notes=(*board.notes, *_notes(board), *more_lines(len(board.lines) - len(rows))),
         warnings=tuple(_warnings(board)),
         failures=tuple(dict.fromkeys(why for line in board.lines for why in line.reasons)),
-        label_width=widest,
+        spare=(*others, _INTERVAL),
+        telling=frozenset({_INTERVAL, _TELLING["gain_over_best"]}),
     )
 
 
@@ -228,34 +215,12 @@ def _body(board: Leaderboard, names: Sequence[str], counts: Sequence[str]) -> di
     if names:
         last = [line.measures.get(names[-1]) for line in board.lines]
         body["sd"] = [format_number(value.deviation) if value else "-" for value in last]
-        body["95 %"] = [_spread(value) for value in last]
+        body[_INTERVAL] = [_spread(value) for value in last]
     if any(line.p_above is not None and line.p_above < 1 for line in board.lines):
         body[_P_VALUE] = [p_value(line.p_above) for line in board.lines]
     if counts:
         body["seeds"] = list(counts)
     return body
-
-
-def _fitting(
-    body: Mapping[str, list[str]], last: str, width: int | None, taken: int
-) -> tuple[list[str], bool]:
-    """The headings of the columns that fit: what is ranked by stays, with its interval.
-
-    And whether what tells most is left: the interval, and gains against the best guess.
-    """
-    kept = list(body)
-    if width is None:
-        return kept, True
-    wide = {name: 1 + max(map(len, (name, *values))) for name, values in body.items()}
-    spare = [_P_VALUE, *(headings(name) for name in _SPARE), "sd"]
-    spare += [name for name in kept if name not in spare and name not in ("95 %", "seeds")]
-    spare.append("95 %")
-    for name in spare:
-        if taken + sum(wide[each] for each in kept) <= width:
-            break
-        if name in kept and name != last:
-            kept.remove(name)
-    return kept, {"95 %", _TELLING["gain_over_best"]} & set(body) <= set(kept)
 
 
 def _places(board: Leaderboard) -> list[str]:
@@ -265,11 +230,6 @@ def _places(board: Leaderboard) -> list[str]:
         "-" if line.rank is None else f"={line.rank}" if shared[line.rank] > 1 else str(line.rank)
         for line in board.lines
     ]
-
-
-def _label_width(board: Leaderboard, kind: str, widest: int) -> int:
-    words = [word for line in board.lines for word in line.labels[kind].split()]
-    return min(max(map(len, [*kind.split(), *words])), widest)
 
 
 def p_value(value: float | None) -> str:

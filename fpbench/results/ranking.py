@@ -19,7 +19,7 @@ from fpbench.results.leaderboard import Leaderboard, Line
 from fpbench.results.rows.comparability import aspects, classes
 from fpbench.results.rows.lines import Tallies
 from fpbench.results.rows.pooling import Pooled, pooled
-from fpbench.results.rows.selection import chosen
+from fpbench.results.rows.selection import take_rows
 from fpbench.results.statistics.signed_ranks import neighbours, shared_ranks
 from fpbench.store.results import Results
 
@@ -139,7 +139,7 @@ def _of_class(
     kinds = tuple(kind for kind in made.kinds if kind != "dataset")
     everywhere = _everywhere(tally, lines, len(of_dataset))
     if everywhere:
-        mean = Tallies(pooled(chosen(results, np.isin(tally.line, everywhere)), kinds).results)
+        mean = Tallies(pooled(take_rows(results, np.isin(tally.line, everywhere)), kinds).results)
         left = len(lines) - len(everywhere)
         of = f"{left} combination{'s' * (left != 1)}"
         said = [f"left out: {of} that not every data set has"] if left else []

@@ -6,7 +6,7 @@ Letters that a terminal obeys are spelt out, in files as well: none of the three
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 
 from fpbench.base.text import escape_unprintable
@@ -23,6 +23,12 @@ _MARKDOWN = str.maketrans({
 })  # fmt: skip
 
 
+LABEL_WIDTH = 14
+"""Letters that words get at least before they are broken, so that a table fits a terminal of 80."""
+WIDE_LABEL = 22
+"""Letters they get if what tells most still fits beside them: the longest name of ours."""
+
+
 @dataclass(frozen=True)
 class Column:
     """A column of a table."""
@@ -30,6 +36,8 @@ class Column:
     heading: str
     number: bool = True
     """Whether its values are numbers, which are aligned at the right."""
+    wraps: bool = False
+    """Whether its heading may be broken between words."""
 
 
 @dataclass(frozen=True)
@@ -45,10 +53,10 @@ class Sheet:
     warnings: tuple[str, ...] = ()
     failures: tuple[str, ...] = ()
     """Why cells failed."""
-    label_width: int = 14
-    """Letters that words are given at least, before they are broken."""
     spare: tuple[str, ...] = ()
-    """Columns that a narrow terminal does without, in this order."""
+    """Headings of columns that a narrow terminal does without, in this order."""
+    telling: frozenset[str] = frozenset()
+    """Headings of spare columns that stay if broken labels make room for them."""
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -58,6 +66,72 @@ class Sheet:
             *(f"warning: {text}" for text in self.warnings),
             *(f"failed: {text}" for text in self.failures),
         )
+
+    def fit(self, room: int) -> tuple[Sheet, list[int]]:
+        """The table without the spare columns that do not fit, and the width of each column.
+
+        Parameters
+        ----------
+        room
+            Letters that a line may have.
+        """
+        telling = self.telling & {column.heading for column in self.columns}
+        for label_width in (WIDE_LABEL, LABEL_WIDTH):
+            part = self._narrow(room, label_width)
+            if telling <= {column.heading for column in part.columns}:
+                break
+        return part, part._widths(room, label_width)
+
+    def _narrow(self, room: int, label_width: int) -> Sheet:
+        """The table without as many spare columns as must go."""
+        least = self._least(label_width)
+        kept = list(range(len(self.columns)))
+        for heading in self.spare:
+            if sum(least[i] for i in kept) + len(kept) - 1 <= room:
+                break
+            kept = [i for i in kept if self.columns[i].heading != heading]
+        count = len(self.columns) - len(kept)
+        if not count:
+            return self
+        return replace(
+            self,
+            columns=tuple(self.columns[i] for i in kept),
+            rows=tuple(tuple(row[i] for i in kept) for row in self.rows),
+            notes=(*self.notes, f"{count} more column{'s' * (count != 1)} on a wider terminal"),
+        )
+
+    def _least(self, label_width: int) -> list[int]:
+        """The least width of each column: numbers whole, words broken if they are long."""
+        widths = []
+        for place, column in enumerate(self.columns):
+            values = [row[place] for row in self.rows]
+            if column.number:
+                heading = column.heading.split() if column.wraps else [column.heading]
+                widths.append(max(map(len, (*heading, *values)), default=0))
+            else:
+                words = [word for text in (column.heading, *values) for word in text.split()]
+                widths.append(min(max(map(len, words), default=0), label_width))
+        return widths
+
+    def _widths(self, room: int, label_width: int) -> list[int]:
+        """How wide columns are: numbers as wide as they are, words share what is left.
+
+        Rich would share it, too, but gives some more than they need and cuts numbers instead.
+        """
+        widths = self._least(label_width)
+        full = [
+            max(map(len, (column.heading, *(row[place] for row in self.rows))))
+            for place, column in enumerate(self.columns)
+        ]
+        room -= sum(widths) + len(widths) - 1
+        for _ in range(room):
+            narrow = [i for i in range(len(widths)) if widths[i] < full[i]]
+            if not narrow:
+                break
+            # Labels come before headings of numbers.
+            neediest = min(narrow, key=lambda i: (self.columns[i].number, widths[i] / full[i]))
+            widths[neediest] += 1
+        return widths
 
 
 def markdown(sheets: Iterable[Sheet]) -> str:

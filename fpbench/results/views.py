@@ -19,7 +19,12 @@ from fpbench.results.ranking import board, check_measured, left_out, parted, ran
 from fpbench.results.rows.comparability import aspects
 from fpbench.results.rows.lines import Tallies
 from fpbench.results.rows.pooling import pooled
-from fpbench.results.rows.selection import chosen, everywhere, scopes, using
+from fpbench.results.rows.selection import (
+    match_kind,
+    split_by_dataset,
+    take_common_lines,
+    take_rows,
+)
 from fpbench.store.results import Results
 
 
@@ -98,7 +103,7 @@ def _pooled_view(
     results: Results, name: str, rank_by: str, title: str, *, together: bool
 ) -> list[Leaderboard]:
     wanted = _POOLED[name]
-    results = chosen(results, using(results, wanted.needs))
+    results = take_rows(results, match_kind(results, wanted.needs))
     tally = Tallies(results)
     lines = list(range(len(tally)))
     if not lines:
@@ -107,10 +112,10 @@ def _pooled_view(
     by = ranked_by(rank_by, names)
     boards = []
     for apart, notes, mine in parted(tally, aspects(results, tally), lines, by, together=together):
-        part = chosen(results, np.isin(tally.line, mine))
-        overall, *own = scopes(part)
+        part = take_rows(results, np.isin(tally.line, mine))
+        overall, *own = split_by_dataset(part)
         if own:  # a mean over all data sets compares lines that are there on all of them
-            rows, lacking = everywhere(overall[1], wanted.keep)
+            rows, lacking = take_common_lines(overall[1], wanted.keep)
             more = (*notes, *_lacking(lacking))
             boards.append(_board(rows, name, wanted.keep, by, title, overall[0], apart, more))
         for scope, rows in own or [overall]:

@@ -6,6 +6,7 @@ names. Of names that few cells have nothing is held for the others.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
@@ -30,6 +31,7 @@ Rows = NDArray[np.intp]
 """Positions of rows."""
 Labels = tuple[str, ...]
 """A label for every kind, in the order of `KINDS`; empty where the kind is not used."""
+_PLACES = {kind: place for place, kind in enumerate(KINDS)}
 
 
 @dataclass(frozen=True)
@@ -116,9 +118,11 @@ class Results:
         return int(rows.min()) if len(rows) else len(self)
 
     def numbers(self, name: str) -> NDArray[np.float64]:
-        """(n,) a measure, or `seconds`; NaN where there is no number."""
+        """(n,) a measure, `seconds` or `seed`; NaN where there is no number."""
         if name == "seconds":
             return self.seconds
+        if name == "seed":
+            return self.seeds.astype(np.float64)
         found = np.full(len(self), np.nan)
         for block, i in self._having(name):
             found[block.rows] = packing.numbers(block.kinds[i], block.bits[i], self.word)
@@ -150,12 +154,28 @@ class Results:
 
     def value(self, name: str, row: int) -> Any:
         """A measure of one row; None where it is not there."""
-        found = None
+        value = None
         for block, i in self._having(name):
             for at in np.flatnonzero(block.rows == row):
                 part = slice(at, at + 1)
-                (found,) = packing.values(block.kinds[i][part], block.bits[i][part], self.word)
-        return found
+                (value,) = packing.values(block.kinds[i][part], block.bits[i][part], self.word)
+        return value
+
+    def values(self, name: str) -> list[Any]:
+        """N values of any column as `rows` gives them; None where a row has none."""
+        if name in KINDS:
+            labels = self.labels_of(name)
+            return [labels[i] for i in self.combination.tolist()]
+        if name == "seconds":
+            return [None if math.isnan(value) else value for value in self.seconds.tolist()]
+        if name in FIXED:
+            return list(self.fixed()[name])
+        values: list[Any] = [None] * len(self)
+        for block, i in self._having(name):
+            block_values = packing.values(block.kinds[i], block.bits[i], self.word)
+            for row, value in zip(block.rows.tolist(), block_values, strict=True):
+                values[row] = value
+        return values
 
     def has(self, name: str) -> NDArray[np.bool_]:
         """(n,) whether rows have a measure, be it None."""
@@ -219,6 +239,11 @@ class Results:
         made.__dict__["_finished"] = self._finished  # the same rows
         return made
 
+    def labels_of(self, kind: str) -> list[str]:
+        """The label of a kind in each of `combinations`; empty where it is not used."""
+        place = _PLACES[kind]
+        return [labels[place] for labels in self.combinations]
+
     def labels(self, row: int) -> dict[str, str]:
         """The label of each kind that a row combines."""
         return dict(zip(KINDS, self.combinations[self.combination[row]], strict=True))
@@ -269,10 +294,8 @@ class Results:
 
     def fixed(self) -> dict[str, Any]:
         """The columns that every run has."""
-        labels = np.array(self.combinations, object).reshape(-1, len(KINDS))
         columns: dict[str, Any] = {"cell": list(self.cells)}
-        for i, kind in enumerate(KINDS):
-            columns[kind] = labels[self.combination, i].tolist()
+        columns |= {kind: self.values(kind) for kind in KINDS}
         columns |= {
             "seed": self.seeds,
             "status": list(self.statuses),

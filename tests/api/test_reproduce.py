@@ -13,10 +13,8 @@ import pytest
 from fpbench import InputError
 from fpbench.api import reproduce
 from fpbench.cli.screen import results as boards
-from fpbench.components.names import ATTACK
 from fpbench.results.leaderboard import Leaderboard, Line
 from fpbench.results.statistics.intervals import interval
-from fpbench.results.verdicts.paper_tables import AuditLine, SummaryLine
 
 ROOT = Path(__file__).parents[2]
 MATRIX = """
@@ -36,6 +34,15 @@ use = "peek"
 use = "none"
 [leaderboard]
 rank_by = "gain"
+[[summary]]
+title = "Toys, [bold]not markup[/]"
+rows = ["adversary"]
+columns = [{ measure = "initial_accuracy" }]
+[[summary]]
+title = "the strongest adversary of the run"
+rows = ["adversary"]
+strongest = true
+columns = [{ measure = "initial_accuracy" }]
 [[expect]]
 check = "value"
 says = "no correction, no gain"
@@ -70,10 +77,10 @@ def test_statements_are_compared_with_the_rows_and_with_the_strongest_adversary(
     made = reproduce.reproduce(reproduce.find(str(file)), out=tmp_path / "run")
     assert [str(v.outcome) for v in made.verdicts] == ["matched", "deviates", "not run"]
     assert made.verdicts[0].ours.count == 2  # seeds of the quick profile, which is the default
-    assert {line.labels["adversary"] for line in made.table} == {"coin", "peek"}
+    assert [row[0] for row in made.tables[0].rows] == ["coin", "peek"]
     rows = made.run.frame()
     best = rows.groupby("adversary")["initial_accuracy"].mean().idxmax()
-    assert {line.labels["adversary"] for line in made.table_of_strongest} == {best}
+    assert [row[0] for row in made.tables_of_strongest[0].rows] == [best]
     (verdict,) = made.verdicts_on_strongest  # the other two say nothing of adversaries
     assert verdict.rows == 2
 
@@ -157,7 +164,7 @@ def test_figures_and_tables_of_the_paper_have_their_size(name):
 def test_the_tables_say_it_all(file, tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
     made = reproduce.reproduce(reproduce.find(str(file)), out=tmp_path / "run")
-    boards.show_reproduction(made, "Toys, [bold]not markup[/]")
+    boards.show_reproduction(made)
     shown = capsys.readouterr().out
     for words in (
         "Toys, [bold]not markup[/]",
@@ -195,6 +202,11 @@ use = "laplace"
 use = "clip"
 [[policy]]
 use = "project"
+[[summary]]
+title = "Audits, [bold]not markup[/]"
+rows = ["dataset", "learner", "auditor", "mechanism", "policy"]
+columns = [{ measure = "true_ratio" }, { measure = "error" }, { measure = "uar" },
+           { measure = "independence_gap" }]
 [[expect]]
 check = "lower"
 says = "better than guessing"
@@ -218,26 +230,25 @@ def test_audits_have_a_table_and_no_strongest_adversary(toys, tmp_path, capsys, 
     path = tmp_path / "audits.toml"
     path.write_text(AUDITS)
     made = reproduce.reproduce(reproduce.find(str(path)), out=tmp_path / "run")
-    assert made.table == made.table_of_strongest == made.verdicts_on_strongest == []
-    names = ("auditor", "mechanism", "policy")
-    labels = [tuple(line.labels[kind] for kind in names) for line in made.audits]
-    assert labels == [  # in the order of the matrix
+    assert made.tables_of_strongest == made.verdicts_on_strongest == []
+    (table,) = made.tables
+    assert [row[:3] for row in table.rows] == [  # in the order of the matrix
         *((f"pafer epsilon={e}", "laplace", p) for e in (0.5, 1.0) for p in ("clip", "project")),
         ("group-fairness", "", ""),
     ]
     rows = made.run.frame()
-    for line in made.audits[:4]:
+    for line in table.rows[:4]:
         mine = rows
-        for kind in names:
-            mine = mine[mine[kind] == line.labels[kind]]
-        assert line.seeds == len(mine) == 2
-        for name in ("true_ratio", "error", "random_guess_error", "uar", "uar_minus_error"):
-            assert line.measures[name].mean == pytest.approx(mine[name].mean())
-    assert "error" not in made.audits[4].measures
-    boards.show_reproduction(made, "Audits, [bold]not markup[/]")
+        for kind, label in zip(("auditor", "mechanism", "policy"), line, strict=False):
+            mine = mine[mine[kind] == label]
+        assert len(mine) == 2
+        means = [mine[name].mean() for name in ("true_ratio", "error", "uar")]
+        assert line[3:6] == tuple(map(boards.format_number, means))
+    assert table.rows[4][4] == "-"
+    boards.show_reproduction(made)
     shown = capsys.readouterr().out
     for words in ("Audits, [bold]not markup[/]", "dataset flock · learner parrot · means over 2",
-                  "pafer epsilon=0.5", "UAR - error", "better than guessing (here)",
+                  "pafer epsilon=0.5", "better than guessing (here)",
                   "mean error of project less that of clip; stated: < 0", "as stated  "):  # fmt: skip
         assert words in shown
     assert "strongest" not in shown
@@ -251,49 +262,17 @@ def test_audits_have_a_table_and_no_strongest_adversary(toys, tmp_path, capsys, 
     assert "test_accuracy" not in shown
 
 
-def test_claims_that_name_another_metric_are_told(capsys):
-    labels = dict.fromkeys(ATTACK, "x")
-    lines = [
-        SummaryLine(labels, metric, 0.1, {}, claimed, 4)
-        for metric, claimed in (
-            ("equal-opportunity", {"equal-opportunity": 1.0}),
-            ("statistical-parity", {"statistical-parity": 1.0}),
-            ("statistical-parity", {"statistical-parity": 0.5, "predictive-equality": 0.5}),
-            (None, {"predictive-equality": 1.0}),
-        )
-    ]
-    boards.show_summary(lines, "Title")
-    told = [line for line in capsys.readouterr().out.splitlines() if "claims name" in line]
-    assert told == [
-        "trained for statistical-parity: claims name statistical-parity 75%, predictive-equality "
-        "25%",
-        "trained for nothing: claims name predictive-equality 100%",
-    ]
+def test_a_matrix_that_asks_for_no_table_shows_the_leaderboard(file, tmp_path, capsys):
+    text = file.read_text()
+    file.write_text(text[: text.index("[[summary]]")] + text[text.index("[[expect]]") :])
+    made = reproduce.reproduce(reproduce.find(str(file)), out=tmp_path / "run")
+    boards.show_reproduction(made)
+    assert made.tables == [] and "guess corrected" in capsys.readouterr().out
 
 
-def test_learners_trained_for_the_same_are_told_apart(capsys, monkeypatch):
-    names = ("train_accuracy", "test_accuracy", "train_unfairness", "claim_tolerance",
-             "initial_accuracy", "corrected_accuracy", "gain")  # fmt: skip
-    measures = {name: interval(np.array([0.11, 0.12]), name) for name in names}
-    same = dict.fromkeys(ATTACK, "x")
-    lines = [
-        SummaryLine({**same, "learner": f"pate of {k}", "adversary": adversary}, None, None,
-                    measures, {}, 2)
-        for k in (20, 150) for adversary in ("a1", "a2")
-    ]  # fmt: skip
-    for width, absent in ((120, ()), (60, ("test acc", "claimed"))):
-        monkeypatch.setenv("COLUMNS", str(width))
-        boards.show_summary(lines, "Title")
-        shown = capsys.readouterr().out
-        assert "metric" not in shown
-        assert shown.count("pate of 150") == shown.count("pate of 20") == 2
-        heading = shown.splitlines()[2]
-        for word in ("acc", "test acc", "claimed", "guess", "corrected", "gain", "sd"):
-            assert (word in heading) is (word not in absent)
-        assert max(map(len, shown.splitlines())) <= width
-        assert "…" not in shown
-    boards.show_summary(lines[:2], "Title")
-    assert "pate of 20" not in capsys.readouterr().out
+@pytest.mark.parametrize("name", sorted(reproduce.known()))
+def test_every_paper_matrix_asks_for_its_tables(name):
+    assert reproduce.find(name, "full").summaries
 
 
 def test_wide_headings_leave_the_interval_whole(capsys, monkeypatch):
@@ -354,17 +333,6 @@ def test_on_a_narrow_terminal_audits_show_what_fits(capsys, monkeypatch):
         assert "estimate" in shown
 
 
-def test_of_very_many_audits_some_are_shown(capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "120")
-    labels = dict.fromkeys(("dataset", "learner", "mechanism", "policy"), "x")
-    errors = {"error": interval(np.array([0.25]))}
-    lines = [AuditLine({**labels, "auditor": f"a{i}."}, errors, 1) for i in range(450)]
-    boards.show_audits(lines, "many")
-    shown = capsys.readouterr().out
-    assert "every 3rd of 450 lines; `fpbench leaderboard` shows all" in shown
-    assert [f"a{i}." in shown for i in range(450)] == [i % 3 == 0 for i in range(450)]
-
-
 def fpbench(*arguments, toys_path):
     command = [sys.executable, "-m", "fpbench", *arguments]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(toys_path)}
@@ -397,5 +365,3 @@ def test_excessive_risks_have_their_columns_where_they_fit(capsys, monkeypatch):
         assert max(map(len, shown.splitlines())) <= width
         assert not [word for word in absent if word in shown]
         assert "train gap" in shown
-    boards.show_audits([AuditLine(labels, measures, 2)], "risks")
-    assert "sensitivity" in capsys.readouterr().out

@@ -1,15 +1,21 @@
 """Tables that a matrix asks for."""
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from rich.console import Console
 
 from fpbench import MatrixError
 from fpbench.cli.screen import console
-from fpbench.cli.screen.paper_tables import show_asked
+from fpbench.cli.screen.results import show_sheet
 from fpbench.components.names import KINDS
 from fpbench.matrix.asked_tables import parse
 from fpbench.matrix.matrix import read
-from fpbench.results.verdicts.paper_tables import summarise
+from fpbench.results.rows.groups import RowGroup
+from fpbench.results.verdicts.paper_tables import make_sheet
+from fpbench.results.verdicts.paper_tables import summarise as summarise_rows
+from fpbench.store.results import Results
 
 MATRIX = {
     "dataset": [{"use": "census-synthetic"}],
@@ -21,6 +27,10 @@ MATRIX = {
 def row(learner, seed, status="done", **more):
     return {**dict.fromkeys(KINDS, ""), "dataset": "d", "learner": learner, "seed": seed,
             "status": status, **more}  # fmt: skip
+
+
+def summarise(table, rows):
+    return summarise_rows(table, RowGroup(Results.of(rows)))
 
 
 def asked(*columns, **more):
@@ -91,7 +101,7 @@ def test_a_matrix_keeps_them_and_is_the_same_matrix():
 def shown(monkeypatch, table, lines, width):
     out = Console(width=width, record=True, force_terminal=False)
     monkeypatch.setattr(console, "terminal", lambda **_: out)
-    show_asked(table, lines)
+    show_sheet(make_sheet(table, lines))
     return out.export_text()
 
 
@@ -103,8 +113,32 @@ def test_a_narrow_terminal_names_what_it_leaves_out(monkeypatch, capsys):
     assert "Everything [of it]" in wide and "one seed" in wide and "wider" not in wide
     assert all(f" {i}" in wide for i in range(9)) and wide.count(".2500") == 18
     narrow = shown(monkeypatch, table, lines, 60)
-    assert "a wider terminal also shows" in narrow and "measure 8" in narrow.split("shows")[1]
+    assert "3 more columns on a wider terminal" in narrow and " 8" not in narrow
+    spare = [table.columns[0].model_copy(update={"spare": True}), *table.columns[1:]]
+    table = table.model_copy(update={"columns": spare})
+    assert " 8" not in (narrow := shown(monkeypatch, table, lines, 60)) and " 0 " not in narrow
     assert all(len(line) <= 60 for line in narrow.splitlines())
+
+
+def test_rows_may_be_what_learners_were_trained_for_and_audits_without_a_mechanism():
+    rows = [
+        row("a", 0, asked_metric=m, asked_tolerance=t, v=1.0) for m, t in (("x", 0.5), (None, None))
+    ]
+    rows.append(row("b", 0, auditor="c", v=2.0))
+    lines = summarise(asked({"measure": "v"}, rows=["asked_metric", "asked_tolerance"]), rows[:2])
+    assert [list(line.labels.values()) for line in lines] == [["x", "0.5"], ["", ""]]
+    sheet = make_sheet(asked({"measure": "v"}, rows=["asked_metric"]), lines)
+    assert sheet.rows == (("x", "1.0000"), ("none", "1.0000"))
+    (line,) = summarise(asked({"measure": "v"}, rows=["auditor", "mechanism", "policy"]), rows)
+    assert line.labels == {"auditor": "c", "mechanism": "", "policy": ""}
+
+
+def test_deviations_seeds_and_the_strongest_adversary():
+    rows = [row("a", s, adversary=a, initial_accuracy=g, v=g + s) for s in (0, 1)
+            for a, g in (("weak", 0.5), ("strong", 0.75))]  # fmt: skip
+    more = [{"measure": "v", "name": name, "statistic": name} for name in ("sd", "seeds")]
+    table = asked({"measure": "v"}, *more, rows=["adversary"], strongest=True)
+    assert make_sheet(table, summarise(table, rows)).rows == (("strong", "1.2500", ".7071", "2"),)
 
 
 def test_nothing_and_several_are_said(monkeypatch, capsys):
@@ -113,3 +147,16 @@ def test_nothing_and_several_are_said(monkeypatch, capsys):
     lines = summarise(table, [row("a", 0, v=1.0), row("a", 0, v=2.0), row("b", 0, v=1.0)])
     said = shown(monkeypatch, table, lines, 80)
     assert "several" in said and "narrows them down" in said
+
+
+@given(st.integers(0, 2**32))
+@settings(max_examples=15, deadline=None)
+def test_the_order_of_rows_changes_no_number(seed):
+    rng = np.random.default_rng(seed)
+    rows = [row(f"learner {i}", s, v=float(rng.normal())) for s in range(4) for i in range(3)]
+    table = asked({"measure": "v"}, {"measure": "v", "name": "sd", "statistic": "sd"})
+    other = [rows[i] for i in rng.permutation(len(rows))]
+    one, two = (
+        {line.labels["learner"]: line for line in summarise(table, r)} for r in (rows, other)
+    )
+    assert one == two

@@ -14,14 +14,15 @@ from fpbench.components.names import KINDS
 from fpbench.matrix.expectations import CHECKS, parse
 from fpbench.matrix.matrix import read
 from fpbench.matrix.statement import Region
-from fpbench.results.verdicts.paper_tables import SUMMARISED, summary
+from fpbench.results.rows.groups import RowGroup
 from fpbench.results.verdicts.verdicts import (
     Outcome,
     evaluate,
     evaluate_strongest,
-    strongest,
-    strongest_adversaries,
+    find_strongest,
+    take_strongest,
 )
+from fpbench.store.results import Results
 
 MATRICES = sorted((Path(__file__).parents[2] / "benchmarks").glob("*.toml"))
 M, D, U, N = Outcome.MATCHED, Outcome.DEVIATES, Outcome.UNDECIDED, Outcome.NOT_RUN
@@ -39,6 +40,10 @@ def row(seed=0, status="done", reason=None, **columns):
             "seconds": 1.0, **columns}  # fmt: skip
 
 
+def group(rows):
+    return RowGroup(Results.of(rows))
+
+
 def table(check, **keys):
     return {"check": check, "says": "the statement", "source": "section 1", **keys}
 
@@ -49,7 +54,7 @@ def expect(check, **keys):
 
 def judge(rows, check, **keys):
     """The only verdict."""
-    (verdict,) = evaluate(expect(check, **keys), rows)
+    (verdict,) = evaluate(expect(check, **keys), group(rows))
     return verdict
 
 
@@ -195,7 +200,7 @@ def test_a_share_that_is_true_can_be_matched_by_a_full_run(path):
         for ours in (share.expected - deviation, share.expected, share.expected + deviation):
             ones = round(n * min(ours, 1.0))
             rows = seeds([share.equals] * ones + ["other"] * (n - ones), share.measure)
-            (found,) = evaluate([share.model_copy(update={"where": {}})], rows)
+            (found,) = evaluate([share.model_copy(update={"where": {}})], group(rows))
             assert found.outcome is M, (share.says, ones)
 
 
@@ -624,7 +629,7 @@ def test_one_verdict_for_each_combination():
         for m in ("SP", "PE")
     ]
     (expectation,) = expect("at-least", measure="gain", than=0.0, per=["adversary", "asked_metric"])
-    found = evaluate([expectation], rows)
+    found = evaluate([expectation], group(rows))
     assert [tuple(v.per.values()) for v in found] == [
         (d, a, m) for d in ("x", "y") for a in ("a1", "a2") for m in ("SP", "PE")
     ]
@@ -679,7 +684,9 @@ def test_what_finds_no_rows_is_not_run_and_says_why(rows, keys, note):
 
 def test_a_data_set_that_is_skipped_has_a_verdict_of_its_own():
     rows = seeds([0.1, 0.2, 0.3]) + [row(i, "skipped", "no data", dataset="acs") for i in range(3)]
-    found = evaluate(expect("at-least", measure="gain", than=0.0, per=["asked_metric"]), rows)
+    found = evaluate(
+        expect("at-least", measure="gain", than=0.0, per=["asked_metric"]), group(rows)
+    )
     assert [(v.per["dataset"], v.outcome, v.note) for v in found] == [
         ("d", M, "only 3 seeds"),
         ("acs", N, "3 rows skipped: no data"),
@@ -692,7 +699,7 @@ def test_failures_are_told_beside_what_is_done():
         row(3, "failed", "why"),
         row(4, "failed", "why", adversary="a1"),
     ]
-    found = evaluate(expect("at-least", measure="gain", than=0.0, per=["adversary"]), rows)
+    found = evaluate(expect("at-least", measure="gain", than=0.0, per=["adversary"]), group(rows))
     assert [(v.per["adversary"], v.outcome, v.note) for v in found] == [
         ("a2", M, "only 3 seeds; 1 row failed: why"),
         ("a1", N, "1 row failed: why"),
@@ -712,12 +719,15 @@ def test_the_strongest_adversary_per_dataset_and_learner():
     ]
     rows.append(row(0, "skipped", "no data", dataset="z", adversary="a1"))
     rows.append(row(2, "failed", "why", dataset="x", adversary="boosting"))
-    assert strongest_adversaries(rows) == {
+    assert find_strongest(group(rows)) == {
         ("x", "l"): "boosting",
         ("x", "m"): "a1",
         ("y", "l"): "a1",
     }
-    kept = strongest(rows)
+    strongest = take_strongest(group(rows))
+    names = ("dataset", "learner", "adversary", "status")
+    columns = zip(*map(strongest.values, names), strict=True)
+    kept = [dict(zip(names, values, strict=True)) for values in columns]
     assert [r["adversary"] for r in kept if r["dataset"] == "x" and r["learner"] == "l"] == [
         "boosting"
     ] * 3
@@ -734,8 +744,8 @@ def test_against_the_strongest_the_adversary_is_not_asked_for():
     expectations = expect(
         "at-least", measure="gain", than=0.001, where={"adversary": ["a1", "a2"]}, per=["adversary"]
     )
-    assert [v.outcome for v in evaluate(expectations, rows)] == [M, M]
-    (against,) = evaluate_strongest(expectations, rows)
+    assert [v.outcome for v in evaluate(expectations, group(rows))] == [M, M]
+    (against,) = evaluate_strongest(expectations, group(rows))
     assert (against.outcome, dict(against.per)) == (D, {"dataset": "d"})
 
 
@@ -743,8 +753,8 @@ def test_against_the_strongest_the_adversary_is_not_asked_for():
 def test_what_is_not_of_any_adversary_is_not_checked_on_the_strongest(keys):
     expectations = expect("at-least", measure="gain", than=0.0, **keys)
     rows = seeds([0.1, 0.2], initial_accuracy=0.7)
-    assert [v.outcome for v in evaluate(expectations, rows)] == [M]
-    assert evaluate_strongest(expectations, rows) == []
+    assert [v.outcome for v in evaluate(expectations, group(rows))] == [M]
+    assert evaluate_strongest(expectations, group(rows)) == []
 
 
 # Laws
@@ -797,8 +807,8 @@ def test_the_order_of_rows_does_not_matter(check, seed, n):
     rows = random_rows(rng, n)
     other = [rows[i] for i in rng.permutation(n)]
     expectations = expect(check, **CASES[check], per=["t"] if check == "value" else [])
-    found = evaluate(expectations, rows)
-    assert by_group(found) == by_group(evaluate(expectations, other))
+    found = evaluate(expectations, group(rows))
+    assert by_group(found) == by_group(evaluate(expectations, group(other)))
     assert found
     for verdict in found:  # never matched without a number of ours
         assert (verdict.ours is None) is (verdict.outcome is N)
@@ -854,54 +864,3 @@ def test_a_true_statement_is_hardly_ever_refuted(seed):
     values = np.random.default_rng(seed).normal(0.5, 0.1, 30)
     found = judge(seeds(values), "value", measure="gain", expected=0.5, tolerance=0.1)
     assert found.outcome is not D
-
-
-# The table
-
-
-def test_the_summary_keeps_the_tightest_the_middle_and_the_loosest():
-    rows = [
-        row(seed, learner=f"EG {m} {t}", asked_metric=m, asked_tolerance=t, gain=t + 0.1 * seed,
-            claim_metric="PE" if seed else "EO", metric_right=int(seed == 0), train_accuracy=0.8)
-        for m in ("SP", "PE")
-        for t in (0.3, 0.0, 0.1, 0.2, 0.05)
-        for seed in range(3)
-    ]  # fmt: skip
-    rows.append(row(3, "failed", "why", learner="EG SP 0.0"))
-    lines = summary(rows)
-    assert [(line.metric, line.tolerance) for line in lines] == [
-        (m, t) for m in ("SP", "PE") for t in (0.0, 0.1, 0.3)
-    ]
-    first = lines[0]
-    assert first.labels["learner"] == "EG SP 0.0"
-    assert first.seeds == 3
-    assert set(first.measures) == {"gain", "metric_right", "train_accuracy"} < set(SUMMARISED)
-    assert first.measures["gain"].mean == pytest.approx(0.1)
-    assert first.measures["gain"].deviation == pytest.approx(0.1)
-    assert first.measures["metric_right"].mean == pytest.approx(1 / 3)
-    assert first.claimed == {"PE": pytest.approx(2 / 3), "EO": pytest.approx(1 / 3)}
-    assert len(summary(rows, tolerances=9)) == 10
-
-
-def test_the_summary_shows_learners_that_aim_at_no_metric_and_every_adversary():
-    rows = [row(s, dataset=d, adversary=a, asked_metric=None, asked_tolerance=None, gain=0.1)
-            for d in ("x", "y") for a in ("a1", "a2") for s in range(2)]  # fmt: skip
-    lines = summary([*rows, row(0, adversary="", auditor="audit", gain=1.0)])
-    assert [(x.labels["dataset"], x.labels["adversary"]) for x in lines] == [
-        ("x", "a1"), ("x", "a2"), ("y", "a1"), ("y", "a2"),
-    ]  # fmt: skip
-    assert all(x.metric is None and x.tolerance is None and x.claimed == {} for x in lines)
-    assert summary([]) == []
-
-
-@given(st.integers(0, 2**32))
-@settings(max_examples=15, deadline=None)
-def test_the_summary_does_not_depend_on_the_order_of_rows(seed):
-    rng = np.random.default_rng(seed)
-    rows = [
-        row(s, learner=f"{m} {t}", asked_metric=m, asked_tolerance=t, gain=float(rng.normal()))
-        for s in range(4) for m in ("SP", "PE") for t in (0.0, 0.1)
-    ]  # fmt: skip
-    other = [rows[i] for i in rng.permutation(len(rows))]
-    one, two = ({line.labels["learner"]: line for line in summary(r)} for r in (rows, other))
-    assert one == two

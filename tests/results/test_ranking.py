@@ -183,7 +183,7 @@ def test_whatever_is_measured_is_ranked_shown_and_written(values):
     assert [line.rank is not None for line in board.lines] == [True] * (1 + bool(finite)) + [
         False
     ] * (bool(values) and not finite)
-    board_columns.sheet(board, 80)
+    board_columns.sheet(board).fit(80)
     json.dumps(board_data.data(board), allow_nan=False)
 
 

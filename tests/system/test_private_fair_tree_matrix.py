@@ -8,6 +8,7 @@ import fpbench
 from fpbench import DataHome, discover
 from fpbench.api import reproduce
 from fpbench.matrix.planner import make_plan
+from fpbench.results.rows.groups import RowGroup
 from fpbench.results.verdicts.paper_tables import summarise
 
 NAME = "private-fair-tree"
@@ -66,7 +67,7 @@ def test_a_part_of_it_runs_and_fills_its_table(tmp_path):
     part["auditor"] = [a for a in part["auditor"] if a["label"] != "race free"]
     split = json.loads(matrix.shares.model_dump_json())
     run = fpbench.run({**part, "split": split}, out=tmp_path / "run")
-    lines = summarise(matrix.summaries[1], run.rows())
+    lines = summarise(matrix.summaries[1], RowGroup(run.results()))
     assert [line.labels["learner"] for line in lines] == kept
     for line in lines:
         found = dict(

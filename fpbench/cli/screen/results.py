@@ -1,4 +1,4 @@
-"""Tables of results: leaderboards, a paper's table from our rows, and verdicts on a paper."""
+"""Tables of results: leaderboards, a paper's tables from our rows, and verdicts on a paper."""
 
 from __future__ import annotations
 
@@ -9,32 +9,20 @@ from typing import TYPE_CHECKING
 from fpbench.base.text import format_number
 from fpbench.cli.screen import console
 from fpbench.cli.screen import verdicts as verdict_boards
-from fpbench.cli.screen.paper_tables import (
-    column_widths,
-    empty_table,
-    fitting,
-    over_seeds,
-    show_asked,
-    show_summary,
-)
 from fpbench.cli.screen.sparklines import curves
 from fpbench.components.names import Status
 from fpbench.results import leaderboard as board_columns
 from fpbench.results import other_sheets as board_data
-from fpbench.results.leaderboard import AUDITED, LABEL_WIDTH, LESS_TELLING
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from fpbench.api.reproduce import Reproduction
     from fpbench.results.leaderboard import Leaderboard
     from fpbench.results.sheet import Sheet
-    from fpbench.results.verdicts.paper_tables import AuditLine
 
 MOST = 100
 """Lines of a table that are shown unless all are asked for: rich takes long for thousands."""
-_MOST_AUDITS = 150
-"""Lines of audits beside a paper; of more, so many evenly spaced ones are shown."""
-_NUMBER_WIDTH = 9
-"""Columns of a measure's column, or more."""
 _MOST_CURVES = 12
 """Sweeps that are drawn below a leaderboard."""
 _COLOURS = {"failed": console.COLOURS[Status.FAILED], "warning": "yellow"}
@@ -81,80 +69,42 @@ def show_leaderboard(
     most
         How many lines to show; None for all.
     """
-    show_sheet(board_columns.sheet(board, console.terminal().width, measures, most))
+    show_sheet(board_columns.sheet(board, measures, most))
     grid = board_data.grid_sheet(board) if board.view == "mechanisms" else None
     if grid is not None:
         show_sheet(grid)
     show_curves(board)
 
 
-def show_sheet(made: Sheet) -> None:
+def show_sheet(sheet: Sheet) -> None:
     """A table and what is to be said of it; words are folded where there is too little room."""
     from rich.markup import escape
 
     out = console.terminal()
-    made = _narrowed(made, out.width)
-    if made.title:
-        out.print(escape(made.title), style="bold")
-    if made.about:
-        about = made.about.replace(" · ", "; ") if console.MODE.plain else made.about
+    sheet, widths = sheet.fit(out.width)
+    if sheet.title:
+        out.print(escape(sheet.title), style="bold")
+    if sheet.about:
+        about = sheet.about.replace(" · ", "; ") if console.MODE.plain else sheet.about
         out.print(escape(about), style="dim")
-    table = empty_table()
-    for column, width in zip(made.columns, _widths(made, out.width), strict=True):
-        if column.number:
-            table.add_column(escape(column.heading), justify="right", no_wrap=True)
-        else:
-            table.add_column(escape(column.heading), overflow="fold", width=width)
-    for row in made.rows:
-        table.add_row(*(_coloured(escape(value)) for value in row))
-    out.print(table)
-    for text in made.notes:
+    if sheet.columns:
+        table = empty_table()
+        for column, width in zip(sheet.columns, widths, strict=True):
+            table.add_column(
+                escape(column.heading),
+                justify="right" if column.number else "left",
+                overflow="fold",
+                no_wrap=column.number and not column.wraps,
+                width=width,
+            )
+        for row in sheet.rows:
+            table.add_row(*(_coloured(escape(value)) for value in row))
+        out.print(table)
+    for text in sheet.notes:
         out.print(text, style="dim", markup=False, soft_wrap=True)
-    for word, said in (("warning", made.warnings), ("failed", made.failures)):
-        for text in said:
+    for word, texts in (("warning", sheet.warnings), ("failed", sheet.failures)):
+        for text in texts:
             out.print(f"{word}: {text}", style=_COLOURS[word], markup=False, soft_wrap=True)
-
-
-def _narrowed(made: Sheet, room: int) -> Sheet:
-    """A table without as many of its spare columns as must go to fit."""
-    hidden = 0
-    for heading in made.spare:
-        least = _widths(made, 0)
-        if sum(least) + len(least) - 1 <= room:
-            break
-        kept = [i for i, column in enumerate(made.columns) if column.heading != heading]
-        rows = tuple(tuple(row[i] for i in kept) for row in made.rows)
-        made, hidden = (
-            replace(made, columns=tuple(made.columns[i] for i in kept), rows=rows),
-            hidden + 1,
-        )
-    more = f"{hidden} more column{'s' * (hidden != 1)} on a wider terminal"
-    return replace(made, notes=(*made.notes, more)) if hidden else made
-
-
-def _widths(made: Sheet, room: int) -> list[int]:
-    """How wide columns are: numbers as wide as they are, words share what is left.
-
-    Rich would share it, too, but gives some more than they need and cuts numbers instead.
-    """
-    columns = [
-        [column.heading, *(row[place] for row in made.rows)]
-        for place, column in enumerate(made.columns)
-    ]
-    full = [max(map(len, values)) for values in columns]
-    widths = [
-        full[place]
-        if column.number
-        else min(max(len(word) for value in values for word in value.split() or [""]),
-                 made.label_width)
-        for place, (column, values) in enumerate(zip(made.columns, columns, strict=True))
-    ]  # fmt: skip
-    room -= sum(widths) + len(widths) - 1
-    while room > 0 and widths != full:
-        neediest = min(range(len(widths)), key=lambda place: widths[place] / max(full[place], 1))
-        widths[neediest] += 1
-        room -= 1
-    return widths
 
 
 def _coloured(value: str) -> str:
@@ -185,56 +135,30 @@ def show_curves(board: Leaderboard) -> None:
         out.print(f"{left} more sweep{'s' * (left != 1)}", style="dim")
 
 
-def show_reproduction(made: Reproduction, title: str) -> None:
+def show_reproduction(made: Reproduction) -> None:
     """A paper's tables and statements beside our numbers; attacks against the strongest, too."""
-    for asked, lines in made.summaries:
-        show_asked(asked, lines)
-    if not made.summaries and (made.table or not made.audits):
-        show_summary(made.table, title)
-    if not made.summaries and made.audits:
-        show_audits(made.audits, title)
+    for number, sheet in enumerate(made.tables):
+        if number:
+            console.terminal().print()
+        show_sheet(sheet)
+    if not made.tables:
+        show_leaderboards(made.run.leaderboards())
     verdict_boards.show_verdicts(made.verdicts)
     verdict_boards.show_standings(made.verdicts)
     counted = [("as stated", made.verdicts)]
-    if made.table_of_strongest:
-        if not made.summaries:
-            show_summary(
-                made.table_of_strongest,
-                "Beside it: the same, of the strongest adversary of the run",
-            )
+    for sheet in made.tables_of_strongest:
+        show_sheet(sheet)
+    if made.verdicts_on_strongest:
         verdict_boards.show_verdicts(made.verdicts_on_strongest)
         counted.append(("strongest adversary", made.verdicts_on_strongest))
     verdict_boards.show_counts(counted)
 
 
-def show_audits(lines: Sequence[AuditLine], title: str) -> None:
-    """Audits as a table, in the order of the matrix; what they share is said once, above."""
-    from rich.markup import escape
+def empty_table() -> Table:
+    """A table without lines, in the style of all."""
+    from rich import box
+    from rich.table import Table
 
-    out = console.terminal()
-    kinds = list(lines[0].labels)
-    varying = [kind for kind in kinds if len({line.labels[kind] for line in lines}) > 1]
-    shared = [f"{k} {lines[0].labels[k]}" for k in kinds if k not in varying and lines[0].labels[k]]
-    shared.append(over_seeds(max(line.seeds for line in lines)))
-    step = max(-(-len(lines) // _MOST_AUDITS), 1)
-    if step > 1:
-        which = {2: "2nd", 3: "3rd"}.get(step, f"{step}th")
-        shared.append(f"every {which} of {len(lines)} lines; `fpbench leaderboard` shows all")
-    out.print(escape(title), style="bold")
-    out.print(escape(" · ".join(shared)), style="dim")
-    names = [name for name in AUDITED if any(name in line.measures for line in lines)]
-    table, taken = empty_table(), 0
-    for kind in varying:
-        widest = max([len(kind), *(len(line.labels[kind]) for line in lines)])
-        table.add_column(kind, overflow="fold", min_width=min(widest, LABEL_WIDTH))
-        taken += 1 + min(widest, LABEL_WIDTH)
-    widths = column_widths(names, AUDITED, lines, _NUMBER_WIDTH)
-    taken += sum(widths[name] for name in names[-1:])
-    names = [*fitting(names[:-1], LESS_TELLING, out.width - taken, widths), *names[-1:]]
-    for name in names:
-        table.add_column(AUDITED[name], justify="right", no_wrap=True)
-    for line in lines[::step]:
-        found = [line.measures.get(name) for name in names]
-        labels = [escape(line.labels[kind]) for kind in varying]
-        table.add_row(*labels, *(format_number(value.mean) if value else "-" for value in found))
-    out.print(table)
+    if console.MODE.plain:
+        return Table(header_style="", box=None, padding=(0, 1, 0, 0), pad_edge=False)
+    return Table(header_style="bold", box=box.SIMPLE_HEAD, show_edge=False, padding=0)

@@ -1,30 +1,33 @@
-"""Some rows of a run: those that a filter means."""
+"""Some rows of a run: those that pass a filter, whoever wrote it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fpbench.base.errors import InputError, nearest
-from fpbench.components.names import KINDS
+from fpbench.components.names import FIXED, KINDS
 from fpbench.store.results import Block, Results
+
+if TYPE_CHECKING:
+    from fpbench.matrix.statement import Scalar
 
 Mask = NDArray[np.bool_]
 
-_FIXED = ("seed", "status", "seconds")
+_WORDS = frozenset({*KINDS, "status"})
+"""Columns that every run has and that hold texts."""
 _COMPARED: dict[str, Callable[[Any, Any], Any]] = {
     "<=": np.less_equal,
     ">=": np.greater_equal,
     "!=": np.not_equal,
     "<": np.less,
     ">": np.greater,
-    "=": np.equal,
 }
 _FILTER = re.compile(r"\s*([^<>=!\s]+)\s*(<=|>=|!=|==|<|>|=)(.*)", re.DOTALL)
 
@@ -35,7 +38,13 @@ class Filter:
 
     column: str
     comparison: str
-    value: str
+    values: tuple[Scalar, ...]
+    """What to compare with; for `=` there may be several."""
+    patterns: bool = False
+    """Whether `*` and `?` in a text stand for other letters."""
+
+    def __str__(self) -> str:
+        return f"{self.column}{self.comparison}{self.values[0]}"
 
 
 def read_filter(text: str) -> Filter:
@@ -46,18 +55,26 @@ def read_filter(text: str) -> Filter:
     InputError
         If it is none.
     """
-    found = _FILTER.fullmatch(text)
-    if found is None:
+    match = _FILTER.fullmatch(text)
+    if match is None:
         raise InputError(
             f"{text!r} is no filter: write COLUMN=VALUE, with *, ? in values of labels, or "
             "COLUMN<NUMBER (also <=, >, >=, !=)"
         )
-    column, comparison, value = found.groups()
-    return Filter(column, comparison.replace("==", "="), value.strip())
+    column, comparison, value = match.groups()
+    return Filter(column, comparison.replace("==", "="), (value.strip(),), patterns=True)
 
 
-def meant(results: Results, filters: Iterable[Filter]) -> Mask:
-    """(n,) the rows that all filters mean.
+def read_where(where: Mapping[str, Scalar | list[Scalar]]) -> list[Filter]:
+    """The conditions of a `where` table of a matrix: columns, and the values they must have."""
+    return [
+        Filter(column, "=", tuple(wanted) if isinstance(wanted, list) else (wanted,))
+        for column, wanted in where.items()
+    ]
+
+
+def select_rows(results: Results, filters: Iterable[Filter]) -> Results:
+    """The rows that pass all filters, which somebody typed.
 
     Raises
     ------
@@ -65,76 +82,91 @@ def meant(results: Results, filters: Iterable[Filter]) -> Mask:
         If a column is unknown, a value no number where one is needed, or nothing is left.
     """
     kept = np.ones(len(results), np.bool_)
-    for asked in filters:
-        here = _column(results, asked)
-        if not (kept & here).any() and len(results):
-            said = f"{asked.column}{asked.comparison}{asked.value}"
-            raise InputError(f"no row has {said}{_has(results, asked)}")
-        kept &= here
+    for each in filters:
+        typed = _check_filter(results, each)
+        matches = match_rows(results, [typed])
+        if not (kept & matches).any() and len(results):
+            raise InputError(f"no row has {each}{_suggest_label(results, each)}")
+        kept &= matches
+    return take_rows(results, kept)
+
+
+def _check_filter(results: Results, each: Filter) -> Filter:
+    """A filter whose value is a number where its column has numbers."""
+    column, (value,) = each.column, each.values
+    known = [*KINDS, "seed", "status", "seconds", *results.names]
+    if column not in known:
+        raise InputError(f"unknown column {column!r} to filter by; {nearest(column, known)}")
+    if column in _WORDS:
+        if each.comparison not in ("=", "!="):
+            raise InputError(f"{each}: {column} is a word, compare it with = or !=")
+        return each
+    try:
+        return replace(each, values=(float(value),))
+    except ValueError:
+        if each.comparison not in ("=", "!=") or not len(results.texts(column)[0]):
+            raise InputError(f"{each}: {value!r} is no number") from None
+    return each
+
+
+def match_rows(results: Results, filters: Iterable[Filter]) -> Mask:
+    """(n,) the rows that pass all filters; none where a column is not there."""
+    kept = np.ones(len(results), np.bool_)
+    for each in filters:
+        numbers = [value for value in each.values if not isinstance(value, str)]
+        texts = [value for value in each.values if isinstance(value, str)]
+        matches = np.zeros(len(results), np.bool_)
+        if numbers:
+            values = results.numbers(each.column)
+            if each.comparison == "=":
+                matches |= np.isin(values, numbers)
+            else:
+                matches |= _COMPARED[each.comparison](values, numbers[0]) & ~np.isnan(values)
+        if texts:
+            fits = _match_texts(results, each.column, texts, patterns=each.patterns)
+            matches |= ~fits if each.comparison == "!=" else fits
+        kept &= matches
     return kept
 
 
-def _column(results: Results, asked: Filter) -> Mask:
-    column, value = asked.column, asked.value
-    known = [*KINDS, *_FIXED, *results.names]
-    if column not in known:
-        raise InputError(f"unknown column {column!r} to filter by; {nearest(column, known)}")
-    if column in KINDS or column == "status":
-        if asked.comparison not in ("=", "!="):
-            raise InputError(f"{column}{asked.comparison}{value}: {column} is a word, compare it "
-                             "with = or !=")  # fmt: skip
-        matches = _labels(results, column, value)
-        return matches if asked.comparison == "=" else ~matches
-    try:
-        wanted = float(value)
-    except ValueError:
-        matches = _texts(results, column, value, asked.comparison)
-        return matches if asked.comparison == "=" else ~matches
-    numbers = results.seeds if column == "seed" else results.numbers(column)
-    return np.asarray(_COMPARED[asked.comparison](numbers, wanted) & ~np.isnan(numbers))
+def _match_texts(results: Results, column: str, texts: Sequence[str], *, patterns: bool) -> Mask:
+    """(n,) the rows with one of some texts in a column."""
 
+    def fits(value: object) -> bool:
+        # A label may hold brackets: it always matches itself.
+        return value in texts or (
+            patterns and any(fnmatchcase(str(value), pattern) for pattern in texts)
+        )
 
-def _labels(results: Results, column: str, pattern: str) -> Mask:
-    if column == "status":
-        return np.array([fnmatchcase(status, pattern) for status in results.statuses], np.bool_)
-    place = list(KINDS).index(column)
-    fits = [_fits(labels[place], pattern) for labels in results.combinations]
-    return np.asarray(np.array(fits, np.bool_)[results.combination])
-
-
-def _fits(label: str, pattern: str) -> bool:
-    """Labels may hold brackets, so that a label as it stands is always meant."""
-    return label == pattern or fnmatchcase(label, pattern)
-
-
-def _texts(results: Results, column: str, value: str, comparison: str) -> Mask:
+    if column in KINDS:
+        return np.array([fits(label) for label in results.labels_of(column)], np.bool_)[
+            results.combination
+        ]
+    if column in FIXED:
+        return np.array([fits(value) for value in results.values(column)], np.bool_)
     rows, words = results.texts(column)
-    if comparison not in ("=", "!=") or not len(rows):
-        raise InputError(f"{column}{comparison}{value}: {value!r} is no number")
-    said = np.unique(words)
-    fits = said[[_fits(results.word(int(word)), value) for word in said]]
-    found = np.zeros(len(results), np.bool_)
-    found[rows[np.isin(words, fits)]] = True
-    return found
+    wanted = [word for word in np.unique(words).tolist() if fits(results.word(word))]
+    matches = np.zeros(len(results), np.bool_)
+    matches[rows[np.isin(words, wanted)]] = True
+    return matches
 
 
-def _has(results: Results, asked: Filter) -> str:
-    """What could have been meant."""
-    if asked.column not in KINDS:
+def _suggest_label(results: Results, each: Filter) -> str:
+    """The label that may have been meant."""
+    if each.column not in KINDS:
         return ""
-    place = list(KINDS).index(asked.column)
-    labels = sorted({labels[place] for labels in results.combinations} - {""})
-    return f"; {nearest(asked.value, labels)}" if labels else ": the run uses none"
+    labels = sorted({*results.labels_of(each.column)} - {""})
+    return f"; {nearest(str(each.values[0]), labels)}" if labels else ": the run uses none"
 
 
-def chosen(results: Results, kept: Mask) -> Results:
-    """The rows that are kept, in their order."""
+def take_rows(results: Results, kept: Mask) -> Results:
+    """The rows of a mask, in their order."""
     if kept.all():
         return results
     rows = np.flatnonzero(kept)
     place = np.cumsum(kept) - 1
     done, failed = results.finished()
-    made = replace(
+    part = replace(
         results,
         combination=results.combination[rows],
         seeds=results.seeds[rows],
@@ -144,8 +176,8 @@ def chosen(results: Results, kept: Mask) -> Results:
         reasons={int(place[i]): why for i, why in results.reasons.items() if kept[i]},
         blocks=[block for each in results.blocks if len((block := _part(each, kept, place)).rows)],
     )
-    made.__dict__["_finished"] = (done[rows], failed[rows])  # so that nobody counts again
-    return made
+    part.__dict__["_finished"] = (done[rows], failed[rows])  # so that nobody counts again
+    return part
 
 
 def _at(values: Sequence[str], rows: NDArray[np.intp]) -> list[str]:
@@ -157,30 +189,28 @@ def _part(block: Block, kept: Mask, place: NDArray[np.intp]) -> Block:
     return Block(block.names, place[block.rows[here]], block.kinds[:, here], block.bits[:, here])
 
 
-def using(results: Results, kind: str) -> Mask:
-    """(n,) rows that use a kind."""
-    place = list(KINDS).index(kind)
-    used = np.array([bool(labels[place]) for labels in results.combinations], np.bool_)
+def match_kind(results: Results, kind: str) -> Mask:
+    """(n,) the rows that use a kind."""
+    used = np.array([bool(label) for label in results.labels_of(kind)], np.bool_)
     return np.asarray(used[results.combination])
 
 
-def scopes(results: Results) -> Iterable[tuple[str, Results]]:
-    """All rows, and those of each data set where there are several, each with its words."""
+def split_by_dataset(results: Results) -> Iterable[tuple[str, Results]]:
+    """All rows, then those of each data set where there are several; each with its heading."""
     done, failed = results.finished()
-    place = list(KINDS).index("dataset")
-    names = [labels[place] for labels in results.combinations]
-    found = dict.fromkeys(names[i] for i in results.combination[done | failed].tolist())
-    if len(found) < 2:
+    names = results.labels_of("dataset")
+    used = dict.fromkeys(names[i] for i in results.combination[done | failed].tolist())
+    if len(used) < 2:
         yield "", results
         return
-    yield f"overall: {len(found)} data sets", results
-    for dataset in found:
+    yield f"overall: {len(used)} data sets", results
+    for dataset in used:
         mine = np.array([name == dataset for name in names], np.bool_)
-        yield f"data set {dataset}", chosen(results, mine[results.combination])
+        yield f"data set {dataset}", take_rows(results, mine[results.combination])
 
 
-def everywhere(results: Results, keep: Sequence[str]) -> tuple[Results, list[str]]:
-    """Rows of the lines that some row of every data set has, and the labels of the others.
+def take_common_lines(results: Results, keep: Sequence[str]) -> tuple[Results, list[str]]:
+    """Rows of the lines that every data set has, and the labels of the other lines.
 
     Parameters
     ----------
@@ -190,14 +220,13 @@ def everywhere(results: Results, keep: Sequence[str]) -> tuple[Results, list[str
         The kinds whose labels lines differ in.
     """
     done, failed = results.finished()
-    places = [list(KINDS).index(kind) for kind in keep]
-    place = list(KINDS).index("dataset")
-    found: dict[tuple[str, ...], set[str]] = {}
-    lines = [tuple(labels[i] for i in places) for labels in results.combinations]
+    lines = list(zip(*(results.labels_of(kind) for kind in keep), strict=True))
+    names = results.labels_of("dataset")
+    datasets: dict[tuple[str, ...], set[str]] = {}
     for i in np.unique(results.combination[done | failed]).tolist():
-        found.setdefault(lines[i], set()).add(results.combinations[i][place])
-    most = max(map(len, found.values()), default=0)
-    whole = {line for line, names in found.items() if len(names) == most}
-    lacking = [" + ".join(filter(None, line)) for line in found if line not in whole]
+        datasets.setdefault(lines[i], set()).add(names[i])
+    most = max(map(len, datasets.values()), default=0)
+    whole = {line for line, on in datasets.items() if len(on) == most}
+    lacking = [" + ".join(filter(None, line)) for line in datasets if line not in whole]
     mine = np.array([line in whole for line in lines], np.bool_)
-    return chosen(results, mine[results.combination]), lacking
+    return take_rows(results, mine[results.combination]), lacking

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
 
 
 @dataclass(frozen=True)
-class Summary:
+class Moments:
     """A sample of a measure in three numbers."""
 
     mean: float
@@ -17,12 +16,6 @@ class Summary:
     """Standard deviation (n - 1)."""
     count: int
     """At least 2."""
-
-    @classmethod
-    def of(cls, row: Mapping[str, Any], measure: str) -> Self:
-        """What a row says of repeated audits: all three columns must be numbers."""
-        deviation = float(row[f"{measure}_deviation"])
-        return cls(float(row[measure]), deviation, int(row["repetitions"]))
 
 
 @dataclass(frozen=True)
@@ -37,7 +30,7 @@ class Difference:
     """p-value of the one-sided test that it is not below 0."""
 
 
-def difference(ours: Sequence[Summary], others: Sequence[Summary] | float) -> Difference:
+def difference(ours: Sequence[Moments], others: Sequence[Moments] | float) -> Difference:
     """The difference of two means, each of independent samples alike in weight.
 
     Parameters
@@ -71,11 +64,11 @@ def difference(ours: Sequence[Summary], others: Sequence[Summary] | float) -> Di
     return Difference(mean, mean - half, mean + half, float(t.cdf(mean / error, freedom)))
 
 
-def _mean(samples: Sequence[Summary]) -> float:
+def _mean(samples: Sequence[Moments]) -> float:
     return math.fsum(sample.mean for sample in samples) / len(samples)
 
 
-def _variances(samples: Sequence[Summary]) -> list[tuple[float, int]]:
+def _variances(samples: Sequence[Moments]) -> list[tuple[float, int]]:
     """What each sample adds to the variance of the mean of means, and its degrees of freedom."""
     n = len(samples)
     return [(s.deviation**2 / s.count / n**2, s.count - 1) for s in samples]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import zlib
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean  # of exact sums, so that the order of rows does not matter
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,10 +23,10 @@ from fpbench.matrix.expectations import (
     VariesMore,
 )
 from fpbench.matrix.statement import Expectation
+from fpbench.results.rows.groups import RowGroup, means_by
 from fpbench.results.statistics.intervals import RESAMPLES, Interval, greatest, interval, wilson
-from fpbench.results.statistics.welch import Summary, difference
+from fpbench.results.statistics.welch import Moments, difference
 
-Row: TypeAlias = Mapping[str, Any]
 _Floats: TypeAlias = NDArray[np.float64]
 
 LEAST_SEEDS = 5
@@ -35,26 +34,18 @@ LEAST_SEEDS = 5
 
 
 @dataclass(frozen=True)
-class Finding:
-    """What the rows gave."""
+class Evidence:
+    """The number that an expectation is about."""
 
     ours: Interval | None
-    """None if they gave nothing."""
+    """None if the rows give no number."""
     note: str = ""
-    """Why they gave nothing, or what to know of the number."""
+    """Why they give none, or what to know of the number."""
     decisive: bool = True
     """Whether it may decide."""
 
 
-def number(row: Row, name: str) -> float | None:
-    """A finite number in a column of a row; None if there is none."""
-    value = row.get(name)
-    if isinstance(value, (bool, int, float)) and math.isfinite(value):
-        return float(value)
-    return None
-
-
-def finding(expectation: Expectation, rows: Sequence[Row]) -> Finding:
+def gather_evidence(expectation: Expectation, rows: RowGroup) -> Evidence:
     """The number that an expectation is about, from rows that all have its columns.
 
     Parameters
@@ -66,76 +57,56 @@ def finding(expectation: Expectation, rows: Sequence[Row]) -> Finding:
     """
     match expectation:
         case Share():
-            found = _share(expectation, rows)
+            evidence = _share(expectation, rows)
         case Trend():
-            found = _along(expectation, expectation.parameter, rows, _rank_correlation)
+            evidence = _along(expectation, rows, _rank_correlation)
         case Steady():
-            found = _along(expectation, expectation.parameter, rows, _deviation)
+            evidence = _along(expectation, rows, _deviation)
         case Extreme():
-            found = _extreme(expectation, rows)
+            evidence = _extreme(expectation, rows)
         case VariesMore():
-            found = _varies_more(expectation, rows)
+            evidence = _varies_more(expectation, rows)
         case Lower():
-            found = _lower(expectation, rows)
+            evidence = _lower(expectation, rows)
         case Bound():
-            found = _of_seeds(expectation, _by_seed(rows, _excess(expectation)))
+            values = rows.numbers(expectation.measure)
+            if isinstance(expectation.than, str):
+                values = values - rows.numbers(expectation.than)
+            evidence = _of_seeds(expectation, _by_seed(rows, values))
         case Value():
-            found = _of_seeds(expectation, _by_seed(rows, _mean_of(expectation.measure)))
+            values = rows.numbers(expectation.measure)
+            evidence = _of_seeds(expectation, _by_seed(rows, values))
         case _:
             raise TypeError(f"no statistic for the check {expectation.check!r}")
-    return found
+    return evidence
 
 
-def complete(expectation: Expectation, rows: Iterable[Row]) -> list[Row]:
+def take_complete(expectation: Expectation, rows: RowGroup) -> RowGroup:
     """The rows that have a value in every column that the check reads."""
     columns = expectation.columns
     numeric = () if isinstance(expectation, Share) else ("measure", "parameter", "than")
     named = {getattr(expectation, name, None) for name in numeric}
     if isinstance(expectation, Lower):
         named |= set(columns) - {expectation.of}
-    numbers = [column for column in columns if column in named]
-    others = [column for column in columns if column not in numbers]
-    return [
-        row
-        for row in rows
-        if all(number(row, column) is not None for column in numbers)
-        and all(row.get(column) is not None for column in others)
-    ]
+    complete = np.ones(len(rows), np.bool_)
+    for column in columns:
+        if column in named:
+            complete &= ~np.isnan(rows.numbers(column))
+        else:
+            complete &= np.array([value is not None for value in rows.values(column)], np.bool_)
+    return rows.take(complete)
 
 
-def _grouped(rows: Iterable[Row], key: Callable[[Row], Hashable]) -> dict[Any, list[Row]]:
-    groups: dict[Any, list[Row]] = {}
-    for row in rows:
-        groups.setdefault(key(row), []).append(row)
-    return groups
+def _by_seed(rows: RowGroup, values: _Floats) -> dict[Any, float]:
+    """The mean over the rows of each seed, in the order of the seeds."""
+    return means_by(rows.values("seed"), values)
 
 
-def _by_seed(rows: Sequence[Row], value: Callable[[Sequence[Row]], float]) -> dict[Any, float]:
-    """A value of the rows of each seed, in the order of the seeds."""
-    groups = _grouped(rows, lambda row: row["seed"])
-    return {seed: value(groups[seed]) for seed in sorted(groups)}
-
-
-def _mean_of(name: str) -> Callable[[Sequence[Row]], float]:
-    return lambda rows: fmean(cast(float, number(row, name)) for row in rows)
-
-
-def _excess(expectation: Bound) -> Callable[[Sequence[Row]], float]:
-    """How far a measure is above another of the same row, or the measure itself."""
-    measure, than = expectation.measure, expectation.than
-    if not isinstance(than, str):
-        return _mean_of(measure)
-    return lambda rows: fmean(
-        cast(float, number(row, measure)) - cast(float, number(row, than)) for row in rows
-    )
-
-
-def _of_seeds(expectation: Expectation, values: Mapping[Any, float], lack: str = "") -> Finding:
+def _of_seeds(expectation: Expectation, values: Mapping[Any, float], lack: str = "") -> Evidence:
     if not values:
-        return Finding(None, lack)
-    array = np.array(list(values.values()), dtype=np.float64)
-    found = interval(array, expectation.quantity)
-    return Finding(found, _reservation(found))
+        return Evidence(None, lack)
+    ours = interval(np.array(list(values.values()), np.float64), expectation.quantity)
+    return Evidence(ours, _reservation(ours))
 
 
 def _reservation(ours: Interval) -> str:
@@ -147,45 +118,36 @@ def _reservation(ours: Interval) -> str:
     return f"only {ours.count} seeds" if ours.count < LEAST_SEEDS else ""
 
 
-def _share(expectation: Share, rows: Sequence[Row]) -> Finding:
-    def share(mine: Sequence[Row]) -> float:
-        return fmean(float(row[expectation.measure] == expectation.equals) for row in mine)
-
-    values = np.array(list(_by_seed(rows, share).values()), dtype=np.float64)
+def _share(expectation: Share, rows: RowGroup) -> Evidence:
+    equal = np.array(
+        [v == expectation.equals for v in rows.values(expectation.measure)], np.float64
+    )
+    values = np.array(list(_by_seed(rows, equal).values()), np.float64)
     count, mean = len(values), float(values.mean())
     deviation = float(values.std(ddof=1)) if count > 1 else None
     if expectation.every:
-        against = sum(_contradicts(expectation, row) for row in rows)
+        against = int((equal == (expectation.expected == 0)).sum())
         note = f"{against} of {len(rows)} rows are against it" if against else ""
-        return Finding(Interval(mean, deviation, None, None, count), note)
+        return Evidence(Interval(mean, deviation, None, None, count), note)
     low, high = wilson(mean, count)
-    return Finding(Interval(mean, deviation, low, high, count))
-
-
-def _contradicts(expectation: Share, row: Row) -> bool:
-    never = expectation.expected == 0
-    return (row[expectation.measure] == expectation.equals) is never
+    return Evidence(Interval(mean, deviation, low, high, count))
 
 
 def _along(
-    expectation: Trend | Steady,
-    parameter: str,
-    rows: Sequence[Row],
-    statistic: Callable[[_Floats, _Floats], float],
-) -> Finding:
+    expectation: Trend | Steady, rows: RowGroup, statistic: Callable[[_Floats, _Floats], float]
+) -> Evidence:
     """A statistic of the curve of each seed: the mean measure at each value of a parameter."""
-
-    def of_curve(mine: Sequence[Row]) -> float:
-        points = _grouped(mine, lambda row: number(row, parameter))
-        values = sorted(points)
-        if len(values) < 2:
-            return math.nan
-        means = [_mean_of(expectation.measure)(points[value]) for value in values]
-        return statistic(np.array(values), np.array(means))
-
-    found = {seed: v for seed, v in _by_seed(rows, of_curve).items() if not math.isnan(v)}
-    lack = f"no seed has two values of {parameter}"
-    return _of_seeds(expectation, found, lack)
+    places = rows.numbers(expectation.parameter).tolist()
+    means = means_by(
+        zip(rows.values("seed"), places, strict=True), rows.numbers(expectation.measure)
+    )
+    curves: dict[Any, list[tuple[float, float]]] = {}
+    for (seed, place), mean in means.items():
+        curves.setdefault(seed, []).append((place, mean))
+    values = {
+        seed: statistic(*np.array(curve).T) for seed, curve in curves.items() if len(curve) > 1
+    }
+    return _of_seeds(expectation, values, f"no seed has two values of {expectation.parameter}")
 
 
 def _rank_correlation(parameter: _Floats, measure: _Floats) -> float:
@@ -201,12 +163,14 @@ def _deviation(parameter: _Floats, measure: _Floats) -> float:
     return float(measure.std(ddof=1))
 
 
-def _extreme(expectation: Extreme, rows: Sequence[Row]) -> Finding:
-    groups = _grouped(rows, lambda row: row[expectation.of])
-    means = {value: _by_seed(mine, _mean_of(expectation.measure)) for value, mine in groups.items()}
+def _extreme(expectation: Extreme, rows: RowGroup) -> Evidence:
+    means = {
+        value: _by_seed(mine, mine.numbers(expectation.measure))
+        for (value,), mine in rows.split([expectation.of]).items()
+    }
     named = means.pop(expectation.value, None)
     if named is None:
-        return Finding(None, f"no row with {expectation.of} = {expectation.value!r} has a value")
+        return Evidence(None, f"no row with {expectation.of} = {expectation.value!r} has a value")
     gaps = {
         value: np.array([named[seed] - mine[seed] for seed in named if seed in mine], np.float64)
         for value, mine in means.items()
@@ -215,83 +179,94 @@ def _extreme(expectation: Extreme, rows: Sequence[Row]) -> Finding:
     sign = 1 if expectation.check == "least" else -1
     others = [value for value in gaps if len(gaps[value])]
     if not others:
-        return Finding(None, f"no seed has another {expectation.of} to compare with")
+        return Evidence(None, f"no seed has another {expectation.of} to compare with")
     rival = min(others, key=lambda value: (-sign * fmean(gaps[value].tolist()), str(value)))
-    alone = [value for value in others if len(gaps[value]) == 1]
-    found, decisive = interval(gaps[rival], expectation.quantity), True
+    ours, decisive = interval(gaps[rival], expectation.quantity), True
     alone = [value for value in others if len(gaps[value]) == 1]
     if len(alone) < len(others):
         several = [sign * gaps[value] for value in others if len(gaps[value]) > 1]
         ends = greatest(several, len(others), expectation.quantity)
         low, high = sorted(sign * end for end in ends)
         spread = (low, high) if low < high else (None, None)
-        found = replace(found, low=spread[0], high=spread[1])
+        ours = replace(ours, low=spread[0], high=spread[1])
         # One that shares one seed may be better by any amount; not so if another surely is.
         decisive = not alone or expectation.region.misses(low, high)
-    notes = [f"next best: {rival}", _reservation(found)]
+    notes = [f"next best: {rival}", _reservation(ours)]
     notes += [] if decisive else [f"{alone[0]} shares one seed only"]
-    return Finding(found, "; ".join(filter(None, notes)), decisive)
+    return Evidence(ours, "; ".join(filter(None, notes)), decisive)
 
 
-def _varies_more(expectation: VariesMore, rows: Sequence[Row]) -> Finding:
-    chosen = {
-        value: [row for row in rows if row[expectation.of] == value]
-        for value in (expectation.value, expectation.than)
-    }
-    lacking = [value for value, mine in chosen.items() if not mine]
-    if lacking:
-        return Finding(None, f"no row with {expectation.of} = {lacking[0]!r} has a value")
+def _varies_more(expectation: VariesMore, rows: RowGroup) -> Evidence:
+    one, other, lack = _both(rows, expectation.of, expectation.value, expectation.than)
+    if lack:
+        return Evidence(None, lack)
     # A seed that only one of them has says nothing of their difference.
-    one, other = ({row["seed"] for row in mine} for mine in chosen.values())
-    seeds = sorted(one & other)
-    if not seeds:
-        return Finding(None, f"no seed has both values of {expectation.of}")
-    shared = [[row for row in mine if row["seed"] in one & other] for mine in chosen.values()]
+    here, there = set(one.values("seed")), set(other.values("seed"))
+    seeds = sorted(here & there)
     rng = np.random.default_rng(zlib.crc32(expectation.quantity.encode()))
     drawn = rng.integers(len(seeds), size=(RESAMPLES, len(seeds)))
     # How often each seed was drawn; the first line is the seeds as they are.
     times = np.vstack([np.ones(len(seeds)), [np.bincount(d, minlength=len(seeds)) for d in drawn]])
-    more, less = (_mean_spread(mine, expectation.measure, seeds, times) for mine in shared)
+    more, less = (
+        _mean_spread(_take_seeds(mine, seeds), expectation.measure, seeds, times)
+        for mine in (one, other)
+    )
     if np.isnan(more[0]) or np.isnan(less[0]):
-        return Finding(None, "a standard deviation over seeds needs two of them")
+        return Evidence(None, "a standard deviation over seeds needs two of them")
     resampled = (more - less)[1:]
     low, high = np.quantile(resampled[~np.isnan(resampled)], (0.025, 0.975))
-    found = Interval(float(more[0] - less[0]), None, float(low), float(high), len(seeds))
+    ours = Interval(float(more[0] - less[0]), None, float(low), float(high), len(seeds))
     few = len(seeds) < LEAST_SEEDS
     notes = [f"fewer than {LEAST_SEEDS} seeds"] if few else []
-    if one != other:
-        notes.append(f"{len(one ^ other)} seeds have only one of both")
-    return Finding(found, "; ".join(notes), decisive=not few)
+    if here != there:
+        notes.append(f"{len(here ^ there)} seeds have only one of both")
+    return Evidence(ours, "; ".join(notes), decisive=not few)
 
 
-def _lower(expectation: Lower, rows: Sequence[Row]) -> Finding:
+def _both(rows: RowGroup, of: str, value: Any, than: Any) -> tuple[RowGroup, RowGroup, str]:
+    """The rows with each of two values of a column, and why they cannot be compared."""
+    one, other = rows.where({of: value}), rows.where({of: than})
+    for wanted, mine in ((value, one), (than, other)):
+        if not len(mine):
+            return one, other, f"no row with {of} = {wanted!r} has a value"
+    shared = set(one.values("seed")) & set(other.values("seed"))
+    return one, other, "" if shared else f"no seed has both values of {of}"
+
+
+def _take_seeds(rows: RowGroup, seeds: Collection[int]) -> RowGroup:
+    return rows.take(np.isin(rows.numbers("seed"), list(seeds)))
+
+
+def _lower(expectation: Lower, rows: RowGroup) -> Evidence:
     """The difference of two means of repeated audits, and Welch's interval of it."""
     measure, of = expectation.measure, expectation.of
     if of is None:
-        known = _mean_of(str(expectation.than))(rows)
-        seeds, alone = {row["seed"] for row in rows}, set()
-        found = difference([Summary.of(row, measure) for row in rows], known)
+        seeds, alone = set(rows.values("seed")), set()
+        than = fmean(rows.numbers(str(expectation.than)).tolist())
+        gap = difference(_moments(rows, measure), than)
     else:
-        pair = expectation.value, expectation.than
-        one, other = ([row for row in rows if row[of] == value] for value in pair)
-        for value, mine in zip(pair, (one, other), strict=True):
-            if not mine:
-                return Finding(None, f"no row with {of} = {value!r} has a value")
-        here, there = ({row["seed"] for row in mine} for mine in (one, other))
+        one, other, lack = _both(rows, of, expectation.value, expectation.than)
+        if lack:
+            return Evidence(None, lack)
+        here, there = set(one.values("seed")), set(other.values("seed"))
         seeds, alone = here & there, here ^ there
-        if not seeds:
-            return Finding(None, f"no seed has both values of {of}")
-        found = difference(
-            *([Summary.of(r, measure) for r in mine if r["seed"] in seeds] for mine in (one, other))
+        gap = difference(
+            _moments(_take_seeds(one, seeds), measure), _moments(_take_seeds(other, seeds), measure)
         )
-    p = "p < .0001" if found.p_lower < 1e-4 else f"p = {found.p_lower:.4f}".replace("0.", ".", 1)
+    p = "p < .0001" if gap.p_lower < 1e-4 else f"p = {gap.p_lower:.4f}".replace("0.", ".", 1)
     note = f"{p}; {len(alone)} seeds have only one of both" if alone else p
-    return Finding(Interval(found.mean, None, found.low, found.high, len(seeds)), note)
+    return Evidence(Interval(gap.mean, None, gap.low, gap.high, len(seeds)), note)
 
 
-def _mean_spread(
-    rows: Sequence[Row], measure: str, seeds: Sequence[Any], times: _Floats
-) -> _Floats:
+def _moments(rows: RowGroup, measure: str) -> list[Moments]:
+    """What each row says of repeated audits."""
+    columns = (rows.numbers(name) for name in (measure, f"{measure}_deviation", "repetitions"))
+    return [
+        Moments(mean, sd, int(count)) for mean, sd, count in zip(*map(list, columns), strict=True)
+    ]
+
+
+def _mean_spread(rows: RowGroup, measure: str, seeds: Sequence[Any], times: _Floats) -> _Floats:
     """Standard deviations over seeds, averaged over combinations of components.
 
     Parameters
@@ -308,10 +283,10 @@ def _mean_spread(
     """
     total, counted = np.zeros(len(times)), np.zeros(len(times))
     at = {seed: i for i, seed in enumerate(seeds)}
-    settings = _grouped(rows, lambda row: tuple(str(row.get(kind, "")) for kind in KINDS))
+    settings = rows.split(KINDS)
     for key in sorted(settings):
         values, here = np.zeros(len(seeds)), np.zeros(len(seeds))
-        for seed, mean in _by_seed(settings[key], _mean_of(measure)).items():
+        for seed, mean in _by_seed(settings[key], settings[key].numbers(measure)).items():
             values[at[seed]], here[at[seed]] = mean, 1
         values -= here * (values.sum() / here.sum())  # against cancellation
         n, sums, squares = times @ here, times @ values, times @ values**2

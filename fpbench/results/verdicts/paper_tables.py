@@ -1,55 +1,25 @@
-"""The tables of a paper, from our rows: attacks and audits, averaged over seeds."""
+"""The tables that a matrix asks for, from our rows."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from fpbench.components.names import ATTACK, AUDIT, Status
+from fpbench.base.text import format_number
+from fpbench.components.names import KINDS
 from fpbench.matrix.asked_tables import Column, Summary
-from fpbench.results.leaderboard import AUDITED
+from fpbench.results.rows.groups import RowGroup
+from fpbench.results.sheet import Column as SheetColumn
+from fpbench.results.sheet import Sheet
 from fpbench.results.statistics.intervals import Interval, interval
-from fpbench.results.verdicts.evidence import Row, number
+from fpbench.results.verdicts.verdicts import take_strongest
 
-SUMMARISED = (
-    "train_accuracy", "test_accuracy", "train_unfairness", "test_unfairness", "initial_accuracy",
-    "corrected_accuracy", "gain", "gain_over_best", "metric_right", "claim_tolerance",
-)  # fmt: skip
-"""Measures of a line, where its rows have them."""
-
-
-@dataclass(frozen=True)
-class SummaryLine:
-    """One combination of components, over all seeds."""
-
-    labels: Mapping[str, str]
-    """Dataset, learner, disclosure, adversary and corrector."""
-    metric: str | None
-    """What the learner was trained for; None for nothing."""
-    tolerance: float | None
-    """The tolerance that it was asked for."""
-    measures: Mapping[str, Interval]
-    """Those of `SUMMARISED` that rows have, with deviations over seeds."""
-    claimed: Mapping[str, float]
-    """Metrics of the claims, each with its share of the rows that have one."""
-    seeds: int
-    """Seeds that are done."""
-
-
-@dataclass(frozen=True)
-class AuditLine:
-    """One combination of components of audits, over all seeds."""
-
-    labels: Mapping[str, str]
-    """Dataset, learner, auditor, mechanism and policy."""
-    measures: Mapping[str, Interval]
-    """Those of `AUDITED` that rows have."""
-    seeds: int
-    """Seeds that are done."""
+_OPTIONAL = ("mechanism", "policy")
+"""Kinds that an audit may do without."""
 
 
 @dataclass(frozen=True)
@@ -58,92 +28,12 @@ class SummaryRow:
 
     labels: Mapping[str, str]
     values: tuple[Interval | None, ...]
-    """For each column the mean over seeds; None where no row says it."""
+    """For each column the mean over seeds; None where no row has a value."""
     several: tuple[bool, ...]
-    """Whether rows of a seed said different things: there is no value then."""
+    """Whether rows of a seed have different values: there is no mean then."""
 
 
-def audit_summary(rows: Iterable[Row]) -> list[AuditLine]:
-    """The lines of the audits that are done, in the order of the matrix.
-
-    Parameters
-    ----------
-    rows
-        Rows as `Store.rows` gives them, beside each other.
-    """
-    groups: dict[tuple[Any, ...], list[Row]] = {}
-    for row in rows:
-        if row["status"] == Status.DONE and row["auditor"]:
-            groups.setdefault(tuple(row[kind] for kind in AUDIT), []).append(row)
-    return [
-        AuditLine(dict(zip(AUDIT, labels, strict=True)), _measures(group, AUDITED), len(group))
-        for labels, group in groups.items()
-    ]
-
-
-def summary(rows: Iterable[Row], tolerances: int = 3) -> list[SummaryLine]:
-    """The lines of a paper's table.
-
-    Parameters
-    ----------
-    rows
-        Rows as `Store.rows` gives them; those of attacks that are done count.
-    tolerances
-        Where learners of a dataset and metric have more tolerances than this: how many to keep,
-        from the tightest to the loosest, evenly spaced in their order.
-
-    Returns
-    -------
-    list of SummaryLine
-        In the order of the plan, by dataset and metric; a metric's tolerances ascend.
-    """
-    done = [row for row in rows if row["status"] == Status.DONE and row["adversary"]]
-    asked: dict[tuple[Any, Any], set[float]] = {}
-    groups: dict[tuple[Any, ...], list[Row]] = {}
-    for row in done:
-        target, tolerance = _target(row), number(row, "asked_tolerance")
-        here = asked.setdefault(target, set())
-        if tolerance is not None:
-            here.add(tolerance)
-        groups.setdefault((target, tolerance, *(row[kind] for kind in ATTACK)), []).append(row)
-    place = {target: i for i, target in enumerate(asked)}
-    kept = {target: _spread(sorted(found), tolerances) for target, found in asked.items()}
-    order = sorted(groups, key=lambda key: (place[key[0]], -1 if key[1] is None else key[1]))
-    return [_line(groups[key]) for key in order if key[1] is None or key[1] in kept[key[0]]]
-
-
-def _target(row: Row) -> tuple[Any, Any]:
-    return row["dataset"], row.get("asked_metric")
-
-
-def _spread(values: list[float], count: int) -> set[float]:
-    """So many of some values, the first and the last among them."""
-    if len(values) <= count:
-        return set(values)
-    return {values[round(at)] for at in np.linspace(0, len(values) - 1, count)}
-
-
-def _line(group: list[Row]) -> SummaryLine:
-    group = sorted(group, key=lambda row: row["seed"])  # of equal counts the first comes first
-    claims = Counter(row["claim_metric"] for row in group if row.get("claim_metric"))
-    return SummaryLine(
-        labels={kind: group[0][kind] for kind in ATTACK},
-        metric=group[0].get("asked_metric"),
-        tolerance=number(group[0], "asked_tolerance"),
-        measures=_measures(group, SUMMARISED),
-        claimed={metric: count / claims.total() for metric, count in claims.most_common()},
-        seeds=len(group),
-    )
-
-
-def _measures(group: Iterable[Row], names: Iterable[str]) -> dict[str, Interval]:
-    """Means over seeds of those measures that rows have."""
-    group = sorted(group, key=lambda row: row["seed"])  # an interval depends on their order
-    values = {name: [v for row in group if (v := number(row, name)) is not None] for name in names}
-    return {name: interval(np.array(found), name) for name, found in values.items() if found}
-
-
-def summarise(summary: Summary, rows: Iterable[Row]) -> list[SummaryRow]:
+def summarise(summary: Summary, rows: RowGroup) -> list[SummaryRow]:
     """The lines of a summary, in the order in which their labels first come.
 
     Parameters
@@ -151,38 +41,87 @@ def summarise(summary: Summary, rows: Iterable[Row]) -> list[SummaryRow]:
     summary
         What is asked for.
     rows
-        Rows as `Store.rows` gives them; those that are done count.
+        Rows of a run; those that are done count.
     """
-    groups: dict[tuple[str, ...], list[Row]] = {}
-    for row in rows:
-        if row["status"] == Status.DONE and _meant(row, summary.where):
-            key = tuple(row[kind] for kind in summary.rows)
-            if all(key):
-                groups.setdefault(key, []).append(row)
-    found = []
-    for key, group in groups.items():
+    chosen = (take_strongest(rows) if summary.strongest else rows).done().where(summary.where)
+    lines = []
+    for key, group in chosen.split(summary.rows).items():
+        labels = {name: _label(value) for name, value in zip(summary.rows, key, strict=True)}
+        if not all(labels[k] for k in labels if k in KINDS and k not in _OPTIONAL):
+            continue
         values, several = zip(*(_value(column, group) for column in summary.columns), strict=True)
         if any(values) or any(several):
-            found.append(SummaryRow(dict(zip(summary.rows, key, strict=True)), values, several))
-    return found
+            lines.append(SummaryRow(labels, values, several))
+    return lines
 
 
-def _meant(row: Row, where: Mapping[str, Any]) -> bool:
-    for column, wanted in where.items():
-        values = wanted if isinstance(wanted, list) else [wanted]
-        if not any(row.get(column) == value for value in values):
-            return False
-    return True
+def _label(value: Any) -> str:
+    return "" if value is None else value if isinstance(value, str) else f"{value:g}"
 
 
-def _value(column: Column, group: Sequence[Row]) -> tuple[Interval | None, bool]:
-    """The mean over seeds of what rows say; a seed whose rows differ has no one value."""
+def _value(column: Column, group: RowGroup) -> tuple[Interval | None, bool]:
+    """The mean over seeds of a column; a seed whose rows differ has no one value."""
+    mine = group.where(column.where)
     by_seed: dict[int, set[float]] = {}
-    for row in group:
-        value = number(row, column.measure)
-        if value is not None and _meant(row, column.where):
-            by_seed.setdefault(row["seed"], set()).add(value)
-    if any(len(values) > 1 for values in by_seed.values()):
+    for seed, value in zip(mine.values("seed"), mine.numbers(column.measure).tolist(), strict=True):
+        if not math.isnan(value):
+            by_seed.setdefault(seed, set()).add(value)
+    if column.statistic != "seeds" and any(len(values) > 1 for values in by_seed.values()):
         return None, True
     means = [next(iter(by_seed[seed])) for seed in sorted(by_seed)]
     return (interval(np.array(means), column.measure) if means else None), False
+
+
+def make_sheet(summary: Summary, lines: Sequence[SummaryRow]) -> Sheet:
+    """A summary as a table; what all its lines share stands above it once."""
+    if not lines:
+        return Sheet(summary.title, "nothing of it has been run", (), ())
+    varying = [k for k in summary.rows if len({line.labels[k] for line in lines}) > 1]
+    varying = varying or summary.rows[-1:]
+    shared = [f"{_HEADINGS.get(name, name)} {lines[0].labels[name]}" for name in summary.rows
+              if name not in varying and lines[0].labels[name]]  # fmt: skip
+    seeds = max((value.count for line in lines for value in line.values if value), default=1)
+    shared.append("one seed" if seeds == 1 else f"means over {seeds} seeds")
+    places = [place for place in range(len(summary.columns))
+              if any(line.values[place] or line.several[place] for line in lines)]  # fmt: skip
+    columns = [summary.columns[place] for place in places]
+    several = "several: rows of one seed say different things; `where` narrows them down"
+    return Sheet(
+        title=summary.title,
+        about=" · ".join(shared),
+        columns=(
+            *(SheetColumn(_HEADINGS.get(name, name), number=False) for name in varying),
+            *(SheetColumn(column.heading.replace("_", " "), wraps=True) for column in columns),
+        ),
+        rows=tuple(
+            (
+                *(line.labels[name] or _ABSENT.get(name, "") for name in varying),
+                *(_text(summary.columns[i], line.values[i], line.several[i]) for i in places),
+            )
+            for line in lines
+        ),
+        notes=(several,) if any(any(line.several) for line in lines) else (),
+        spare=tuple(
+            column.heading.replace("_", " ")
+            for column in sorted(reversed(columns), key=lambda each: not each.spare)  # noqa: C414 - the order of equals
+        ),
+    )
+
+
+_HEADINGS = {
+    "asked_metric": "metric",
+    "asked_tolerance": "tolerance",
+    "claim_metric": "claimed metric",
+}
+_ABSENT = {"asked_metric": "none"}
+"""What stands for a learner that was trained for no metric."""
+
+
+def _text(column: Column, value: Interval | None, several: bool) -> str:
+    if several:
+        return "several"
+    if value is None:
+        return "-"
+    if column.statistic == "seeds":
+        return str(value.count)
+    return format_number(value.mean if column.statistic == "mean" else value.deviation)

@@ -1,19 +1,21 @@
-"""Whether rows say what was expected of them: pure functions of stored rows."""
+"""Whether rows agree with what was expected of them: pure functions of stored rows."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from statistics import fmean
 from typing import Any
 
+import numpy as np
+
 from fpbench.base.errors import nearest
-from fpbench.components.names import KINDS, Status
+from fpbench.components.names import KINDS
 from fpbench.matrix.statement import Expectation, Region
+from fpbench.results.rows.groups import RowGroup, means_by
 from fpbench.results.statistics.intervals import Interval
-from fpbench.results.verdicts.evidence import Finding, Row, complete, finding, number
+from fpbench.results.verdicts.evidence import Evidence, gather_evidence, take_complete
 
 _PLANNED = (*KINDS, "seed")
 """Columns that a row has before it is run."""
@@ -63,110 +65,91 @@ class Verdict:
 
 
 def evaluate(
-    expectations: Iterable[Expectation],
-    rows: Iterable[Row],
-    ignore: Collection[str] = (),
+    expectations: Iterable[Expectation], rows: RowGroup, ignore: Collection[str] = ()
 ) -> list[Verdict]:
-    """Compare expectations with rows.
+    """Verdicts on expectations, at least one for each, in their order.
 
     Parameters
     ----------
     expectations
         What is expected.
     rows
-        Rows as `Store.rows` gives them, of any status. Their order decides the order of the
-        verdicts and nothing else.
+        Rows of any status. Their order decides the order of the verdicts and nothing else. A data
+        set none of whose rows is done has a verdict of its own, `not run`.
     ignore
         Columns that `where` and `per` of the expectations are to say nothing about.
-
-    Returns
-    -------
-    list of Verdict
-        In the order of the expectations, at least one for each. A data set none of whose rows is
-        done has a verdict of its own, `not run`.
     """
-    known = list(rows)
-    return [v for e in expectations for v in _evaluate(e, known, frozenset(ignore))]
+    return [v for e in expectations for v in _evaluate(e, rows, frozenset(ignore))]
 
 
-def evaluate_strongest(expectations: Iterable[Expectation], rows: Iterable[Row]) -> list[Verdict]:
-    """Compare what is said of some adversaries with the rows of the strongest ones.
+def evaluate_strongest(expectations: Iterable[Expectation], rows: RowGroup) -> list[Verdict]:
+    """Verdicts on what is said of some adversaries, from the rows of the strongest ones.
 
     Expectations whose `where` names no adversary are left out, as they are about the targets or
     about all adversaries, and so are those that ask for it by `strongest = false`.
     """
     named = [e for e in expectations if "adversary" in e.where and e.strongest]
-    return evaluate(named, strongest(rows), ignore=("adversary",))
+    return evaluate(named, take_strongest(rows), ignore=("adversary",))
 
 
-def strongest_adversaries(rows: Iterable[Row]) -> dict[tuple[str, str], str]:
+def find_strongest(rows: RowGroup) -> dict[tuple[str, str], str]:
     """The adversary with the highest mean `initial_accuracy`, per dataset and learner.
 
     Of equals, the first in the order of the alphabet.
     """
-    guesses: dict[tuple[str, str], dict[str, list[float]]] = {}
-    for row in rows:
-        if row["status"] == Status.DONE and (found := number(row, "initial_accuracy")) is not None:
-            target = guesses.setdefault((row["dataset"], row["learner"]), {})
-            target.setdefault(row["adversary"], []).append(found)
+    done = rows.done()
+    guesses = done.take(~np.isnan(done.numbers("initial_accuracy")))
+    keys = zip(*map(guesses.values, ("dataset", "learner", "adversary")), strict=True)
+    means: dict[tuple[str, str], dict[str, float]] = {}
+    for (*target, adversary), mean in means_by(keys, guesses.numbers("initial_accuracy")).items():
+        means.setdefault((target[0], target[1]), {})[adversary] = mean
     return {
-        target: min(names, key=lambda name: (-fmean(names[name]), name))
-        for target, names in guesses.items()
+        target: min(names, key=lambda name: (-names[name], name)) for target, names in means.items()
     }
 
 
-def strongest(rows: Iterable[Row]) -> list[Row]:
+def take_strongest(rows: RowGroup) -> RowGroup:
     """The rows of the strongest adversary per dataset and learner.
 
     Rows of a dataset and learner for which no adversary has made a guess are all kept: they say
     why not.
     """
-    known = list(rows)
-    best = strongest_adversaries(known)
-    targets = [(row, (row["dataset"], row["learner"])) for row in known]
-    return [
-        row for row, target in targets if best.get(target, row["adversary"]) == row["adversary"]
-    ]
+    best = find_strongest(rows)
+    targets = zip(*map(rows.values, ("dataset", "learner", "adversary")), strict=True)
+    mask = [best.get((dataset, learner), who) == who for dataset, learner, who in targets]
+    return rows.take(np.array(mask, np.bool_))
 
 
 def _evaluate(
-    expectation: Expectation, rows: Sequence[Row], ignore: frozenset[str]
+    expectation: Expectation, rows: RowGroup, ignore: frozenset[str]
 ) -> Iterator[Verdict]:
     where = {c: v for c, v in expectation.where.items() if c not in ignore}
     per = tuple(dict.fromkeys(("dataset", *(c for c in expectation.per if c not in ignore))))
     before = {c: v for c, v in where.items() if c in _PLANNED}
-    planned = [row for row in rows if _matches(row, before)]
-    if not planned:
+    planned = rows.where(before)
+    if not len(planned):
         yield _not_run(expectation, {}, _unmatched(rows, before))
-    for dataset in dict.fromkeys(row["dataset"] for row in planned):
-        mine = [row for row in planned if row["dataset"] == dataset]
-        done = [row for row in mine if row["status"] == Status.DONE]
-        found = [row for row in done if _matches(row, where)]
-        if not found:
-            reason = _unmatched(done, where) if done else _undone(mine)
+    for (dataset,), mine in planned.split(["dataset"]).items():
+        done = mine.done()
+        matching = done.where(where)
+        if not len(matching):
+            reason = _unmatched(done, where) if len(done) else _undone(mine)
             yield _not_run(expectation, {"dataset": dataset}, reason)
         else:
-            undone = [row for row in mine if row["status"] != Status.DONE]
-            yield from _of_dataset(expectation, found, undone, per)
+            yield from _of_dataset(expectation, matching, mine.undone(), per)
 
 
 def _of_dataset(
-    expectation: Expectation, found: Sequence[Row], undone: Sequence[Row], per: tuple[str, ...]
+    expectation: Expectation, matching: RowGroup, undone: RowGroup, per: tuple[str, ...]
 ) -> Iterator[Verdict]:
     """A verdict for each combination; one too for those of which no row is done."""
     early = [column for column in per if column in _PLANNED]
-    lost: dict[tuple[Any, ...], list[Row]] = {}
-    for row in undone:
-        lost.setdefault(tuple(row[column] for column in early), []).append(row)
-    groups: dict[tuple[Any, ...], list[Row]] = {}
-    for row in found:
-        groups.setdefault(tuple(row.get(column) for column in per), []).append(row)
-    seen = set()
-    for values, group in groups.items():
+    lost, seen = undone.split(early), set()
+    for values, group in matching.split(per).items():
         combination = dict(zip(per, values, strict=True))
         key = tuple(combination[column] for column in early)
         seen.add(key)
-        yield _judge(expectation, combination, group, lost.get(key, []))
+        yield _judge(expectation, combination, group, lost.get(key))
     for key, rows in lost.items():
         if key not in seen:
             yield _not_run(expectation, dict(zip(early, key, strict=True)), _undone(rows))
@@ -175,30 +158,30 @@ def _of_dataset(
 def _judge(
     expectation: Expectation,
     combination: Mapping[str, Any],
-    group: Sequence[Row],
-    lost: Sequence[Row],
+    group: RowGroup,
+    lost: RowGroup | None,
 ) -> Verdict:
-    used = complete(expectation, group)
-    if not used:
+    used = take_complete(expectation, group)
+    if not len(used):
         return _not_run(expectation, combination, _incomplete(expectation, group))
-    found = finding(expectation, used)
-    notes = [found.note]
+    evidence = gather_evidence(expectation, used)
+    notes = [evidence.note]
     if len(used) < len(group):
         notes.append(f"{len(group) - len(used)} of {len(group)} rows lack a value")
-    if lost:
+    if lost is not None:
         notes.append(_undone(lost))
     note = "; ".join(filter(None, notes))
-    outcome = _outcome(found, expectation.region)
-    return Verdict(expectation, combination, outcome, found.ours, len(used), note)
+    outcome = _decide(evidence, expectation.region)
+    return Verdict(expectation, combination, outcome, evidence.ours, len(used), note)
 
 
-def _outcome(found: Finding, region: Region) -> Outcome:
+def _decide(evidence: Evidence, region: Region) -> Outcome:
     """The rule of `Verdict`."""
-    if found.ours is None:
+    ours = evidence.ours
+    if ours is None:
         return Outcome.NOT_RUN
-    if not found.decisive:
+    if not evidence.decisive:
         return Outcome.UNDECIDED
-    ours = found.ours
     low = ours.mean if ours.low is None else ours.low
     high = ours.mean if ours.high is None else ours.high
     if region.holds(low) and region.holds(high):
@@ -210,28 +193,21 @@ def _not_run(expectation: Expectation, combination: Mapping[str, Any], reason: s
     return Verdict(expectation, combination, Outcome.NOT_RUN, None, 0, reason)
 
 
-def _matches(row: Row, where: Mapping[str, Any]) -> bool:
-    for column, wanted in where.items():
-        value = row.get(column)
-        if not (value in wanted if isinstance(wanted, list) else value == wanted):
-            return False
-    return True
+# Why there is no number
 
 
-# Why there is nothing to say
-
-
-def _unmatched(rows: Sequence[Row], where: Mapping[str, Any]) -> str:
+def _unmatched(rows: RowGroup, where: Mapping[str, Any]) -> str:
     """Which condition no row meets."""
-    if not rows:
+    if not len(rows):
         return "there are no rows"
     for column, wanted in where.items():
-        if not any(_matches(row, {column: wanted}) for row in rows):
-            if all(row.get(column) is None for row in rows):
+        if not len(rows.where({column: wanted})):
+            there = {*rows.values(column)} - {None}
+            if not there:
                 return _no_column(column, rows)
             values = wanted if isinstance(wanted, list) else [wanted]
             return f"no row with {column} = {' or '.join(map(repr, values))}; " + _here(
-                values[0], {row.get(column) for row in rows} - {None}
+                values[0], there
             )
     return f"no row with all of {', '.join(where)} as stated"
 
@@ -243,31 +219,30 @@ def _here(wanted: Any, values: Collection[Any]) -> str:
     return f"there is {', '.join(map(str, sorted(values, key=str)[:9]))}"
 
 
-def _incomplete(expectation: Expectation, rows: Sequence[Row]) -> str:
+def _incomplete(expectation: Expectation, rows: RowGroup) -> str:
     """Which column no row has a value in."""
     for column in expectation.columns:
-        if all(row.get(column) is None for row in rows):
+        if all(value is None for value in rows.values(column)):
             return _no_column(column, rows)
     return f"no row has a number in {' and '.join(expectation.columns)}"
 
 
-def _no_column(column: str, rows: Sequence[Row]) -> str:
-    if any(column in row for row in rows):
+def _no_column(column: str, rows: RowGroup) -> str:
+    columns = rows.columns()
+    if column in columns:
         return f"no row has a value in {column!r}"
-    return f"no row has a column {column!r}; {nearest(column, {c for row in rows for c in row})}"
+    return f"no row has a column {column!r}; {nearest(column, columns)}"
 
 
-def _undone(rows: Sequence[Row]) -> str:
+def _undone(rows: RowGroup) -> str:
     """What became of rows that are not done."""
-    counts = Counter((row["status"] or "not yet run", row.get("reason")) for row in rows)
+    fates = zip(rows.values("status"), rows.values("reason"), strict=True)
+    counts = Counter((status or "not yet run", reason) for status, reason in fates)
     order = sorted(counts, key=lambda fate: (-counts[fate], str(fate)))
-    said = [
-        _rows(counts[status, reason], status) + (f": {reason}" if reason else "")
+    texts = [
+        f"{counts[status, reason]} {'row' if counts[status, reason] == 1 else 'rows'} {status}"
+        + (f": {reason}" if reason else "")
         for status, reason in order[:2]
     ]
-    more = len(counts) - len(said)
-    return "; ".join([*said, f"further reasons: {more}"] if more else said)
-
-
-def _rows(count: int, status: str) -> str:
-    return f"{count} {'row' if count == 1 else 'rows'} {status}"
+    more = len(counts) - len(texts)
+    return "; ".join([*texts, f"further reasons: {more}"] if more else texts)

@@ -230,7 +230,7 @@ def test_quiet_and_plain_show_no_progress(terminal, monkeypatch):
 
 def test_columns_may_be_chosen():
     (board,) = rank(Results.of([row("a", s, 0.1) for s in range(3)]), "gain")
-    made = board_columns.sheet(board, None, ["test_accuracy", "gain", "test_unfairness"])
+    made = board_columns.sheet(board, ["test_accuracy", "gain", "test_unfairness"])
     assert [c.heading for c in made.columns] == [
         "#",
         "accuracy",

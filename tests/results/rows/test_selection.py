@@ -5,7 +5,15 @@ import pytest
 
 from fpbench.base.errors import InputError
 from fpbench.components.names import KINDS
-from fpbench.results.rows.selection import chosen, meant, read_filter, scopes, using
+from fpbench.results.rows.selection import (
+    match_kind,
+    match_rows,
+    read_filter,
+    read_where,
+    select_rows,
+    split_by_dataset,
+    take_rows,
+)
 from fpbench.store.results import Results
 
 
@@ -41,16 +49,13 @@ def results():
 )
 def test_filters(text, cells):
     found = results()
-    kept = meant(found, [read_filter(text)])
-    assert [found.cells[i] for i in np.flatnonzero(kept)] == cells.split()
+    assert select_rows(found, [read_filter(text)]).cells == cells.split()
 
 
 def test_filters_are_joined():
     found = results()
-    kept = meant(
-        found, [read_filter("learner=p*"), read_filter("seed<1"), read_filter("epsilon>0")]
-    )
-    assert [found.cells[i] for i in np.flatnonzero(kept)] == ["10", "20"]
+    filters = [read_filter(text) for text in ("learner=p*", "seed<1", "epsilon>0")]
+    assert select_rows(found, filters).cells == ["10", "20"]
 
 
 @pytest.mark.parametrize(
@@ -68,7 +73,7 @@ def test_filters_are_joined():
 )
 def test_bad_filters_are_one_clear_error(text, words):
     with pytest.raises(InputError) as told:
-        meant(results(), [read_filter(text)])
+        select_rows(results(), [read_filter(text)])
     assert words in str(told.value)
 
 
@@ -76,20 +81,33 @@ def test_rows_that_are_chosen_are_the_same_rows():
     found = results()
     every = found.rows()
     for text in ("learner=p*", "seed>0", "learner=tree"):
-        kept = meant(found, [read_filter(text)])
-        expected = [row for row, keep in zip(every, kept, strict=True) if keep]
-        assert chosen(found, kept).rows() == expected
-    assert chosen(found, np.zeros(len(found), bool)).rows() == []
+        taken = select_rows(found, [read_filter(text)])
+        assert taken.rows() == [row for row in every if row["cell"] in taken.cells]
+    assert take_rows(found, np.zeros(len(found), bool)).rows() == []
 
 
 def test_scopes_are_all_rows_and_then_each_dataset():
     found = results()
-    assert [(words, len(rows)) for words, rows in scopes(found)] == [
+    assert [(words, len(rows)) for words, rows in split_by_dataset(found)] == [
         ("overall: 2 data sets", 12),
         ("data set d0", 6),
         ("data set d1", 6),
     ]
-    only = chosen(found, meant(found, [read_filter("dataset=d0")]))
-    assert [(words, len(rows)) for words, rows in scopes(only)] == [("", 6)]
-    assert using(found, "learner").all()
-    assert not using(found, "auditor").any()
+    only = select_rows(found, [read_filter("dataset=d0")])
+    assert [(words, len(rows)) for words, rows in split_by_dataset(only)] == [("", 6)]
+    assert match_kind(found, "learner").all()
+    assert not match_kind(found, "auditor").any()
+
+
+def test_where_of_a_matrix_names_values_and_no_patterns():
+    found = results()
+
+    def cells(where):
+        return [found.cells[i] for i in np.flatnonzero(match_rows(found, read_where(where)))]
+
+    assert cells({"learner": "pate*"}) == []  # a filter somebody types has patterns
+    assert cells({"learner": ["plain", "tree"], "seed": 0}) == ["00", "30"]
+    assert cells({"epsilon": [0, 1.1], "status": "done"}) == ["00", "11"]
+    assert cells({"word": ["w2", 3], "seed": [1, 2]}) == ["21", "22"]
+    assert cells({"reason": "why"}) == ["31"] and cells({"mechanism": ""}) == found.cells
+    assert cells({"nothing": 1}) == cells({"nothing": "x"}) == []

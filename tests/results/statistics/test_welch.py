@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from fpbench.results.statistics.welch import Summary, difference
+from fpbench.results.statistics.welch import Moments, difference
 
 samples = st.lists(st.floats(-100, 100), min_size=2, max_size=20).filter(lambda x: np.std(x) > 1e-3)
 
 
 def summary(values):
-    return Summary(float(np.mean(values)), float(np.std(values, ddof=1)), len(values))
+    return Moments(float(np.mean(values)), float(np.std(values, ddof=1)), len(values))
 
 
 @given(samples, samples)
@@ -51,15 +51,15 @@ def test_of_several_samples_intervals_hold_the_truth_as_often_as_they_say():
 
 def test_a_difference_without_spread_is_what_it_is():
     for mean, p in ((1.0, 1.0), (0.0, 1.0), (-1.0, 0.0)):
-        found = difference([Summary(mean, 0.0, 5)], [Summary(0.0, 0.0, 5)])
+        found = difference([Moments(mean, 0.0, 5)], [Moments(0.0, 0.0, 5)])
         assert (found.mean, found.low, found.high, found.p_lower) == (mean, mean, mean, p)
 
 
 @given(st.integers(-150, 150))
 def test_it_does_not_depend_on_the_unit(power):
     unit = 10.0**power
-    ours, others = [Summary(1.0, 1.0, 9), Summary(2.0, 3.0, 4)], [Summary(3.0, 2.0, 5)]
-    scaled = [[Summary(s.mean * unit, s.deviation * unit, s.count) for s in some]
+    ours, others = [Moments(1.0, 1.0, 9), Moments(2.0, 3.0, 4)], [Moments(3.0, 2.0, 5)]
+    scaled = [[Moments(s.mean * unit, s.deviation * unit, s.count) for s in some]
               for some in (ours, others)]  # fmt: skip
     one, other = difference(ours, others), difference(*scaled)
     assert other.p_lower == pytest.approx(one.p_lower, rel=1e-6)

@@ -5,8 +5,10 @@ import pytest
 from fpbench.cli.screen import results as boards
 from fpbench.cli.screen import verdicts as verdict_boards
 from fpbench.matrix.expectations import parse
+from fpbench.results.rows.groups import RowGroup
 from fpbench.results.verdicts.standings import Standing, judged
 from fpbench.results.verdicts.verdicts import evaluate
+from fpbench.store.results import Results
 
 
 def rows(measure, **by_dataset):
@@ -24,6 +26,10 @@ def stated(**more):
     return parse([{**table, **more}], "here.toml")
 
 
+def verdicts(expectations, rows):
+    return evaluate(expectations, RowGroup(Results.of(rows)))
+
+
 YES, NO, PERHAPS = [1.0] * 5, [-2.0] * 5, [-1.0, 1.0] * 3
 
 
@@ -39,7 +45,7 @@ YES, NO, PERHAPS = [1.0] * 5, [-2.0] * 5, [-1.0, 1.0] * 3
     ],
 )
 def test_the_standing_of_a_statement(found, standing, matched):
-    (one,) = judged(evaluate(stated(), rows("x", **found)))
+    (one,) = judged(verdicts(stated(), rows("x", **found)))
     assert one.standing is standing
     assert one.counts.get("matched", 0) == matched
     assert sum(one.counts.values()) == len(found)
@@ -49,24 +55,24 @@ def test_the_standing_of_a_statement(found, standing, matched):
 
 def test_what_was_not_run_does_not_count():
     skipped = [{"dataset": "c", "seed": 0, "status": "skipped", "learner": "l", "reason": "gone"}]
-    (one,) = judged(evaluate(stated(), rows("x", a=YES) + skipped))
+    (one,) = judged(verdicts(stated(), rows("x", a=YES) + skipped))
     assert (one.standing, one.counts) == (Standing.HOLDS, {"matched": 1})
-    (one,) = judged(evaluate(stated(), skipped))
+    (one,) = judged(verdicts(stated(), skipped))
     assert (one.standing, one.counts, one.least) == (Standing.NOT_RUN, {}, None)
 
 
 def test_conditions_are_named():
     found = rows("x", a=YES, b=NO, c=YES)
-    (one,) = judged(evaluate(stated(per=["learner"]), found))
+    (one,) = judged(verdicts(stated(per=["learner"]), found))
     assert one.where == {"matched": ("a, l", "c, l"), "deviates": ("b, l",)}
-    (one,) = judged(evaluate(stated(per=["learner"]), found[:5]))
+    (one,) = judged(verdicts(stated(per=["learner"]), found[:5]))
     assert one.where == {}
 
 
 def test_the_table_has_a_line_for_each_statement(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "90")
     said = stated() + stated(says="never run", where={"dataset": "z"})
-    verdict_boards.show_standings(evaluate(said, rows("x", a=YES, b=NO)))
+    verdict_boards.show_standings(verdicts(said, rows("x", a=YES, b=NO)))
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "Statement by statement"
     assert " ".join(lines[-3].split()) == (
@@ -79,5 +85,5 @@ def test_the_table_has_a_line_for_each_statement(capsys, monkeypatch):
 def test_only_few_exceptions_are_named(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "90")
     many = {f"d{i}": NO for i in range(5)}
-    verdict_boards.show_standings(evaluate(stated(), rows("x", a=YES, **many)))
+    verdict_boards.show_standings(verdicts(stated(), rows("x", a=YES, **many)))
     assert "not d0" not in capsys.readouterr().out
