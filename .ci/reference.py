@@ -24,11 +24,10 @@ from fpbench.cli.main import app
 from fpbench.cli.screen.catalog import _demands, _parameter
 from fpbench.components.bases import BASES
 from fpbench.components.names import ATTACK, AUDIT, KINDS
-from fpbench.matrix.asked_tables import Column, Summary
-from fpbench.matrix.expectations import CHECKS
+from fpbench.matrix.expectations import CHECKS, Expectation
 from fpbench.matrix.limits import Limits
 from fpbench.matrix.matrix import Ranking, Shares, _File
-from fpbench.matrix.statement import Expectation
+from fpbench.matrix.summary_tables import SummaryColumn, SummaryTable
 
 DOCS = Path(__file__).parents[1] / "docs"
 MADE = "<!-- Made by .ci/reference.py: change the code, then run it. -->"
@@ -109,7 +108,7 @@ def matrix_page() -> str:
     ])  # fmt: skip
     for heading, model in (
         ("[split]", Shares), ("[leaderboard]", Ranking), ("[limits]", Limits),
-        ("[[summary]]", Summary), ("Columns of a summary", Column),
+        ("[[summary]]", SummaryTable), ("Columns of a summary", SummaryColumn),
     ):  # fmt: skip
         lines += [f"## {heading}", "", *keys(model)]
     lines += ["## [[expect]]", ""]

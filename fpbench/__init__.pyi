@@ -14,8 +14,8 @@ from .api.correct import correctors_for as correctors_for
 from .api.run import component as component
 from .api.run import dataset as dataset
 from .api.run import run as run
-from .api.run_on_disk import Run as Run
-from .api.run_on_disk import load as load
+from .api.saved_run import Run as Run
+from .api.saved_run import load as load
 from .auditing.excessive_risk.measure import excessive_risk as excessive_risk
 from .auditing.individual_fairness.measure import individual_fairness as individual_fairness
 from .base.errors import BudgetError as BudgetError

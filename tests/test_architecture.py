@@ -154,7 +154,7 @@ def test_only_the_console_prints_and_only_the_command_line_exits():
         allowed = {
             "cli/main": calls,
             "execution/isolation/one_use_server": forked,
-            "execution/work/execution": forked,
+            "execution/work/execute": forked,
         }.get(place(path), set())
         assert not calls & {"sys.exit", "exit", "quit", "os._exit"} - allowed, path
 

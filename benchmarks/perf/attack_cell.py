@@ -28,9 +28,9 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 import numpy as np
 
 import fpbench
-from fpbench.execution.work.execution import execute
+from fpbench.execution.work.execute import execute
 from fpbench.matrix.matrix import read
-from fpbench.matrix.planner import make_plan
+from fpbench.matrix.plan import make_plan
 
 CELL_LIMIT, SWEEP_LIMIT, SHARING_LIMIT = 1.3, 0.10, 3.0
 ROUNDS = 5

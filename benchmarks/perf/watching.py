@@ -36,9 +36,9 @@ use = "none"
 """
 SCRIPT = "import sys, fpbench; fpbench.run(sys.argv[1], out=sys.argv[2], engine='loky', jobs=2)"
 BEFORE = {
-    "looks": "import fpbench.execution.work.spoiling\n",
+    "looks": "import fpbench.execution.work.process_watch\n",
     "none": """
-from fpbench.execution.work.spoiling import Changes, Watch
+from fpbench.execution.work.process_watch import Changes, Watch
 
 Watch.look = lambda self: Changes()
 Watch.replaced = lambda self: ()

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import operator
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from fpbench.api.problem_arrays import check_problem
 from fpbench.api.run import given_component
-from fpbench.base.errors import PluginError
+from fpbench.base.errors import InputError, PluginError
 from fpbench.claims.conditions import Constraint
 from fpbench.claims.rates import Form, Metric, RateConstraint
 from fpbench.components.attack_kinds import Corrector
 from fpbench.components.catalog import discover
-from fpbench.components.records import Correction
+from fpbench.components.records import Correction, Problem
+from fpbench.data.sample import Codes
 
 
 def correct(
@@ -98,3 +100,97 @@ def correctors_for(constraint: Constraint) -> list[str]:
         if issubclass(cls, Corrector) and constraint.word in cls.expresses:
             found.append(entry.name)
     return found
+
+
+def check_problem(
+    guess: ArrayLike,
+    predictions: ArrayLike,
+    labels: ArrayLike | None,
+    weights: ArrayLike | None,
+    constraints: Sequence[Constraint],
+    groups: int | None,
+) -> Problem:
+    """A problem made of arrays that are what they should be.
+
+    Raises
+    ------
+    InputError
+        Names the argument, and the first value that is wrong.
+    """
+    values = _integers("guess", guess)
+    n = len(values)
+    if n == 0:
+        raise InputError("guess: is empty")
+    k = max(int(values.max()) + 1, 2) if groups is None else _whole("groups", groups)
+    if k < 2:
+        raise InputError(f"groups: must be 2 or more, not {k}")
+    _within("guess", values, k - 1)
+    said = _integers("predictions", predictions, n)
+    _within("predictions", said, 1)
+    truth = None if labels is None else _integers("labels", labels, n)
+    if truth is not None:
+        _within("labels", truth, 1)
+    for constraint in constraints:
+        if not isinstance(constraint, Constraint):
+            raise InputError(f"constraints: {constraint!r} is not a constraint")
+        constraint.check(n, k)
+        if truth is None and set(constraint.labels) - {None}:
+            raise InputError(f"labels: constraint {constraint!r} needs them")
+    costs = None if weights is None else _weights(weights, n)
+    return Problem(values, k, said, truth, tuple(constraints), costs)
+
+
+def _whole(name: str, given: int) -> int:
+    try:
+        return operator.index(given)
+    except TypeError:
+        raise InputError(f"{name}: must be a whole number, not {given!r}") from None
+
+
+def _array(name: str, given: ArrayLike, length: int | None) -> NDArray[Any]:
+    try:
+        array = np.asarray(given)
+    except ValueError as error:
+        raise InputError(f"{name}: is not an array: {error}") from None
+    if array.ndim != 1:
+        raise InputError(f"{name}: must have one dimension, not {array.ndim}")
+    if length is not None and len(array) != length:
+        raise InputError(f"{name}: has {len(array)} values, but guess has {length}")
+    return array
+
+
+def _integers(name: str, given: ArrayLike, length: int | None = None) -> Codes:
+    array = _array(name, given, length)
+    if array.dtype.kind in "bu":
+        return array.astype(np.int8 if array.dtype.kind == "b" else np.int64)
+    if array.dtype.kind == "i":
+        return array
+    if array.dtype.kind == "f":
+        # Beyond 2**53 every float is whole, and beyond 2**63 none has an integer.
+        whole = (np.abs(array) < np.float64(2**53)) & (array == np.rint(array))
+        wrong = np.flatnonzero(~whole)
+        if not len(wrong):
+            return array.astype(np.int64)
+        raise InputError(f"{name}: must be whole numbers, not {array[wrong[0]]!s} at {wrong[0]}")
+    if array.size == 0:
+        return array.astype(np.int64)
+    raise InputError(f"{name}: must be whole numbers, not of type {array.dtype}")
+
+
+def _within(name: str, array: Codes, most: int) -> None:
+    if len(array) and (array.min() < 0 or array.max() > most):
+        at = int(np.flatnonzero((array < 0) | (array > most))[0])
+        raise InputError(f"{name}: must be in 0..{most}, not {array[at]} at {at}")
+
+
+def _weights(given: ArrayLike, length: int) -> NDArray[np.float64]:
+    array = _array("weights", given, length)
+    if array.dtype.kind not in "iuf":
+        raise InputError(f"weights: must be numbers, not of type {array.dtype}")
+    weights: NDArray[np.float64] = array.astype(np.float64, copy=False)
+    # One pass finds out whether all is well; which value is wrong is looked up only if not.
+    least = weights.min()
+    if not (least > 0 and np.isfinite(weights.max())):
+        at = int(np.flatnonzero(~((weights > 0) & np.isfinite(weights)))[0])
+        raise InputError(f"weights: must be positive and finite, not {weights[at]!s} at {at}")
+    return weights

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fpbench.api.run import default_directory, run
-from fpbench.api.run_on_disk import Run
+from fpbench.api.saved_run import Run
 from fpbench.base.errors import InputError, nearest
 from fpbench.base.toml_files import read_toml
 from fpbench.execution.runner import Finished
+from fpbench.matrix.axes import MAX_CELLS
 from fpbench.matrix.matrix import Matrix, read
 from fpbench.matrix.plan import Plan
-from fpbench.matrix.sweeps import MAX_CELLS
 from fpbench.results.rows.groups import RowGroup
 from fpbench.results.sheet import Sheet
 from fpbench.results.verdicts.paper_tables import make_sheet, summarise

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from fpbench.api.run_on_disk import Run
+from fpbench.api.saved_run import Run
 from fpbench.base.errors import DataError, InputError, RunLostError, StoreError
 from fpbench.components.attack_kinds import Component, Dataset
 from fpbench.components.catalog import Catalog, discover
@@ -21,10 +21,9 @@ from fpbench.data.table import Table
 from fpbench.execution.engines.fitness import needs_of
 from fpbench.execution.engines.opening import Asked, open_engine
 from fpbench.execution.runner import Finished, Runner
+from fpbench.matrix.axes import MAX_CELLS
 from fpbench.matrix.matrix import Matrix, read
-from fpbench.matrix.plan import Plan
-from fpbench.matrix.planner import make_plan
-from fpbench.matrix.sweeps import MAX_CELLS
+from fpbench.matrix.plan import Plan, make_plan
 from fpbench.store.environment import describe_environment
 from fpbench.store.locks import move_aside
 from fpbench.store.store import Store

@@ -16,7 +16,7 @@ from fpbench.cli.screen import console
 from fpbench.components.names import KINDS
 
 if TYPE_CHECKING:
-    from fpbench.api.run_on_disk import Run
+    from fpbench.api.saved_run import Run
     from fpbench.results.leaderboard import Leaderboard, Line
     from fpbench.results.sheet import Sheet
 
@@ -81,7 +81,7 @@ def leaderboard(
 
     Neighbours that seeds do not tell apart share a rank (=1).
     """
-    from fpbench.api.run_on_disk import load
+    from fpbench.api.saved_run import load
     from fpbench.results.views import check_view
 
     made, asked, lines = load(run), Form.JSON if as_json else form, _lines(top, every)
@@ -245,7 +245,7 @@ def compare(
     Combinations of the same labels are compared at the seeds that both have. Where all labels of a
     kind differ and each run has one, a new adversary for instance, one stands for the other.
     """
-    from fpbench.api.run_on_disk import load
+    from fpbench.api.saved_run import load
     from fpbench.cli.screen.results import MOST
     from fpbench.results import contrast
     from fpbench.results import other_sheets as board_data

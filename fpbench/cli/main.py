@@ -24,10 +24,10 @@ from fpbench.cli import runs as runs_cli
 from fpbench.cli.groups import Command, NoThirdParty, Output, group
 from fpbench.cli.screen import console
 from fpbench.components.names import KINDS, Status
-from fpbench.matrix.sweeps import MAX_CELLS
+from fpbench.matrix.axes import MAX_CELLS
 
 if TYPE_CHECKING:
-    from fpbench.api.run_on_disk import Run
+    from fpbench.api.saved_run import Run
     from fpbench.cli.signals import Stop
 
 
@@ -196,7 +196,7 @@ def plan(
     from fpbench.data.data_files import DataHome
     from fpbench.execution.runner import remaining
     from fpbench.matrix.matrix import read
-    from fpbench.matrix.planner import make_plan
+    from fpbench.matrix.plan import make_plan
     from fpbench.store.store import Store
 
     checked = read(matrix, profile, seeds, max_cells)
@@ -261,7 +261,7 @@ def export(
     output: Output = None,
 ) -> None:
     """Write the rows of a run, tidy."""
-    from fpbench.api.run_on_disk import load
+    from fpbench.api.saved_run import load
     from fpbench.store.export import write
 
     write(load(run).results(), format.value, output, long=long)

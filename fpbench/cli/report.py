@@ -27,7 +27,7 @@ def report(
     by: By = None,
 ) -> None:
     """Write a run as one HTML file: leaderboards, figures, and where every number comes from."""
-    from fpbench.api.run_on_disk import load
+    from fpbench.api.saved_run import load
     from fpbench.report.writing import render_report, write_report
 
     if output == STANDARD:
@@ -55,7 +55,7 @@ def figure(
     by: By = None,
 ) -> None:
     """Draw a figure of a run for a paper; list those that it has."""
-    from fpbench.api.run_on_disk import load
+    from fpbench.api.saved_run import load
     from fpbench.report.writing import list_figures, render_figure, write_figure
 
     made = load(run)

@@ -14,8 +14,8 @@ from typing import NamedTuple
 from fpbench.base.errors import InputError
 from fpbench.components.names import PORTABLE, Status
 from fpbench.execution.engines.local import Engine
-from fpbench.execution.work.execution import LostError, SpoiledError
-from fpbench.matrix.plan import Cell, Plan, needed
+from fpbench.execution.work.execute import LostError, SpoiledError
+from fpbench.matrix.plan import Cell, Plan
 from fpbench.matrix.step import Failure, Result, Step, shortened
 from fpbench.store.packing import unfit
 from fpbench.store.store import Store
@@ -73,7 +73,7 @@ class Runner:
         # Seed by seed: what the cells of a seed share can be let go when the next one begins.
         cells = sorted(plan.runnable, key=lambda cell: cell.seed)
         self._todo = {cell.key: cell for cell in cells if cell.key not in done}
-        self._rank = {key: i for i, key in enumerate(needed(plan, self._todo))}
+        self._rank = {key: i for i, key in enumerate(plan.order_steps(self._todo))}
         self._results: dict[str, Result] = {}
         self._deaths: Counter[str] = Counter()
         self._turned_away: Counter[str] = Counter()
@@ -230,4 +230,4 @@ def remaining(plan: Plan, done: Iterable[str]) -> list[Step]:
     """The steps that a run would execute, given the cells that are done."""
     held = set(done)
     todo = [cell.key for cell in plan.runnable if cell.key not in held]
-    return [plan.steps[key] for key in needed(plan, todo)]
+    return [plan.steps[key] for key in plan.order_steps(todo)]

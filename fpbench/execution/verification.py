@@ -26,10 +26,9 @@ from fpbench.data.data_files import DataHome
 from fpbench.data.table import Table
 from fpbench.execution.engines.opening import Asked, open_engine
 from fpbench.execution.runner import Runner, remaining
+from fpbench.matrix.axes import MAX_CELLS
 from fpbench.matrix.matrix import Matrix, read
-from fpbench.matrix.plan import Cell, Plan
-from fpbench.matrix.planner import make_plan
-from fpbench.matrix.sweeps import MAX_CELLS
+from fpbench.matrix.plan import Cell, Plan, make_plan
 from fpbench.store.differences import Change, cell_name, environment_changes, is_time, near
 from fpbench.store.environment import describe_environment, same_kernels
 from fpbench.store.packing import same

@@ -1,23 +1,145 @@
-"""The axes of a matrix: the choices of every kind, and what is to be left out of their product."""
+"""The axes of a matrix: the components of each kind, swept parameters expanded, and exclusions.
+
+Combinations are counted before they are expanded: a few words of a stranger's file may ask for more
+than fit into memory.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from itertools import product
+from typing import Any, NamedTuple, overload
 
 from fpbench.base.errors import MatrixError, nearest
 from fpbench.components.names import ATTACK, AUDIT, KINDS
-from fpbench.matrix import sweeps
-from fpbench.matrix.sweeps import MAX_CELLS
+
+MAX_CELLS = 1_000_000
+"""A larger matrix is taken for a slip of the pen, unless the user allows it."""
+
+_LARGEST = 1e150
+_LONGEST = 1000
+"""Letters of a label."""
+_SPACES = ("linspace", "geomspace")
+
+
+class _Space(Sequence[float]):
+    """Evenly spaced numbers between two ends, computed on access."""
+
+    def __init__(self, how: str, low: float, high: float, count: int) -> None:
+        self._how, self._low, self._high, self._count = how, low, high, count
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, index: int) -> float: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[float]: ...
+    def __getitem__(self, index: int | slice) -> float | list[float]:
+        places = range(self._count)[index]
+        if isinstance(places, range):
+            return [self._compute(i) for i in places]
+        return self._compute(places)
+
+    def _compute(self, place: int) -> float:
+        """The number as a short decimal: tolerances are taken as written."""
+        low, high, part = self._low, self._high, place / max(self._count - 1, 1)
+        linear = self._how == "linspace"
+        value = low + (high - low) * part if linear else low * (high / low) ** part
+        return float(f"{value:.12g}")
+
+
+def read_sweep(value: Any, where: str, most: int = MAX_CELLS) -> Sequence[Any]:
+    """The values that a parameter takes: one, or those of its sweep.
+
+    Parameters
+    ----------
+    value
+        As in the matrix file: `{ sweep = [...] }`, `{ linspace = [low, high, number] }`,
+        `{ geomspace = ... }`, or anything else, which is the one value.
+    where
+        Its place in the file, for messages.
+    most
+        How many values there may be.
+
+    Returns
+    -------
+    Sequence
+        Its length is known at once; the numbers of a space are computed only when they are read.
+
+    Raises
+    ------
+    MatrixError
+        If the sweep makes no sense.
+    """
+    if not (isinstance(value, dict) and len(value) == 1):
+        return [value]
+    ((how, values),) = value.items()
+    if how == "sweep":
+        if not isinstance(values, list) or not values:
+            raise MatrixError(f"{where}: sweep: must be a list of at least one value")
+        return values
+    return _read_space(how, values, where, most) if how in _SPACES else [value]
+
+
+def _read_space(how: str, values: Any, where: str, most: int) -> _Space:
+    if not (isinstance(values, list) and len(values) == 3 and all(map(_is_number, values))):
+        raise MatrixError(f"{where}: {how}: must be [low, high, number of values]")
+    low, high, count = values
+    if not isinstance(count, int) or count < 1:
+        raise MatrixError(
+            f"{where}: {how}: the number of values must be whole and 1 or more, not {count!r}"
+        )
+    _check_size(count, f"{where}: {how} is", most)
+    if how == "geomspace" and (low <= 0 or high <= 0):
+        raise MatrixError(f"{where}: geomspace: both ends must be above 0")
+    # Their difference and their ratio must be numbers, too.
+    for end in (low, high):
+        if not (abs(end) <= _LARGEST and (how == "linspace" or end >= 1 / _LARGEST)):
+            raise MatrixError(f"{where}: {how}: {end} is out of range (1e-150 to 1e150)")
+    return _Space(how, float(low), float(high), count)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _count(parameters: Mapping[str, Sequence[Any]]) -> int:
+    """Number of combinations of the values of parameters."""
+    return math.prod(map(len, parameters.values()))
+
+
+def _expand(
+    parameters: Mapping[str, Sequence[Any]], name: str, where: str
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """A label and the parameters of every combination of values.
+
+    A label holds the swept values; numbers stand beside the name of their parameter.
+    """
+    many = [key for key, values in parameters.items() if len(values) > 1]
+    for values in product(*parameters.values()):
+        combination = dict(zip(parameters, values, strict=True))
+        variants = (v if isinstance(v := combination[k], str) else f"{k}={v}" for k in many)
+        label = " ".join((name, *variants))
+        if len(label) > _LONGEST:
+            raise MatrixError(f"{where}: {label[:40]!r}... is too long for a label")
+        yield label, combination
+
+
+def _check_size(cells: int, what: str, most: int) -> None:
+    if cells > most:
+        count = f"{cells:,}" if cells < 10**30 else "more than 10^30"
+        raise MatrixError(f"{what} too large: {count} combinations, more than {most:,}")
+
 
 _MOST_LETTERS = 2**29
-"""Of the parameters of all choices of a table, written out."""
+"""Of the parameters of all components that a table expands to, written out."""
 
 
 @dataclass(frozen=True)
-class Choice:
+class ComponentChoice:
     """One value of one axis: a component by name, with parameters."""
 
     kind: str
@@ -25,11 +147,11 @@ class Choice:
     label: str
     parameters: dict[str, Any]
     where: str
-    """Where it stands in the file, for messages."""
+    """Its place in the file, for messages."""
 
 
-class _Written(NamedTuple):
-    """A table of an axis, counted and not yet expanded."""
+class _AxisTable(NamedTuple):
+    """A table of the file, such as a `[[learner]]`, not yet expanded."""
 
     use: str
     label: str
@@ -37,14 +159,16 @@ class _Written(NamedTuple):
     """The values that each parameter takes."""
     where: str
 
-    def expanded(self, kind: str) -> Iterator[Choice]:
+    def expand(self, kind: str) -> Iterator[ComponentChoice]:
         """One choice for every combination of the swept values."""
-        for label, chosen in sweeps.combinations(self.parameters, self.label, self.where):
-            yield Choice(kind, self.use, label, chosen, self.where)
+        for label, parameters in _expand(self.parameters, self.label, self.where):
+            yield ComponentChoice(kind, self.use, label, parameters, self.where)
 
 
-def _written(kind: str, tables: list[dict[str, Any]], origin: str, most: int) -> list[_Written]:
-    found = []
+def _read_tables(
+    kind: str, tables: list[dict[str, Any]], origin: str, most: int
+) -> list[_AxisTable]:
+    axis = []
     for number, table in enumerate(tables, 1):
         where = f"{origin}: [[{kind}]] no. {number}"
         use, label = table.get("use"), table.get("label")
@@ -53,25 +177,25 @@ def _written(kind: str, tables: list[dict[str, Any]], origin: str, most: int) ->
         if label is not None and not (isinstance(label, str) and label):
             raise MatrixError(f"{where}: label: must be a text that is not empty")
         where += f" ({use})"
-        given = {key: value for key, value in table.items() if key not in ("use", "label")}
-        swept = {k: sweeps.swept(value, f"{where}: {k}", most) for k, value in given.items()}
-        sweeps.check_size(sweeps.count(swept), f"{where}: sweeps", most)
-        # Every choice is written down with all its parameters.
-        if sweeps.count(swept) * len(repr(given)) > _MOST_LETTERS:
-            raise MatrixError(f"{where}: sweeps too large: says too much too often")
-        found.append(_Written(use, label or use, swept, where))
-    return found
+        written = {key: value for key, value in table.items() if key not in ("use", "label")}
+        swept = {k: read_sweep(value, f"{where}: {k}", most) for k, value in written.items()}
+        _check_size(_count(swept), f"{where}: sweeps", most)
+        # Every choice is stored with all its parameters.
+        if _count(swept) * len(repr(written)) > _MOST_LETTERS:
+            raise MatrixError(f"{where}: sweeps too large: long parameters, repeated too often")
+        axis.append(_AxisTable(use, label or use, swept, where))
+    return axis
 
 
-def expanded(
+def expand_axes(
     tables: Mapping[str, list[dict[str, Any]]], seeds: int, origin: str, most: int = MAX_CELLS
-) -> dict[str, tuple[Choice, ...]]:
+) -> dict[str, tuple[ComponentChoice, ...]]:
     """The choices of every kind, counted before they are expanded.
 
     Parameters
     ----------
     tables
-        What the file says, by kind.
+        The tables of the file, by kind.
     seeds
         How many seeds there are.
     origin
@@ -82,29 +206,28 @@ def expanded(
     Raises
     ------
     MatrixError
-        If a kind is lacking, a table says what it may not say, two choices have the same label,
-        or there are too many combinations.
+        If a kind is missing, a table is not valid, two choices have the same label, or there are
+        too many combinations.
     """
-    written = {kind: _written(kind, tables.get(kind, []), origin, most) for kind in KINDS}
+    written = {kind: _read_tables(kind, tables.get(kind, []), origin, most) for kind in KINDS}
     sizes = {
-        kind: sum(sweeps.count(table.parameters) for table in listed)
-        for kind, listed in written.items()
+        kind: sum(_count(table.parameters) for table in listed) for kind, listed in written.items()
     }
     _check_kinds(sizes, origin)
     attacks = math.prod(sizes[kind] for kind in ATTACK)
     audits = math.prod(sizes[kind] or 1 for kind in AUDIT) if sizes["auditor"] else 0
-    sweeps.check_size((attacks + audits) * seeds, f"{origin}: is", most)
+    _check_size((attacks + audits) * seeds, f"{origin}: is", most)
     axes = {
-        kind: tuple(choice for table in listed for choice in table.expanded(kind))
+        kind: tuple(choice for table in listed for choice in table.expand(kind))
         for kind, listed in written.items()
     }
     _check_labels(axes)
     return axes
 
 
-def _check_labels(axes: dict[str, tuple[Choice, ...]]) -> None:
+def _check_labels(axes: dict[str, tuple[ComponentChoice, ...]]) -> None:
     for kind, choices in axes.items():
-        seen: dict[str, Choice] = {}
+        seen: dict[str, ComponentChoice] = {}
         for choice in choices:
             if choice.label in seen:
                 raise MatrixError(
@@ -115,7 +238,7 @@ def _check_labels(axes: dict[str, tuple[Choice, ...]]) -> None:
 
 
 def _check_kinds(sizes: dict[str, int], origin: str) -> None:
-    """Whether there is something of every kind that is needed."""
+    """Refuse a matrix without a kind that an attack or an audit needs."""
     for kind in ("dataset", "learner"):
         if not sizes[kind]:
             raise MatrixError(f"{origin}: needs at least one [[{kind}]]")
@@ -136,14 +259,16 @@ def _check_kinds(sizes: dict[str, int], origin: str) -> None:
 
 
 def check_exclude(
-    exclude: Sequence[Mapping[str, str]], axes: Mapping[str, tuple[Choice, ...]], origin: str
+    exclude: Sequence[Mapping[str, str]],
+    axes: Mapping[str, tuple[ComponentChoice, ...]],
+    origin: str,
 ) -> None:
-    """Refuse rules that exclude everything, or nobody.
+    """Refuse rules that exclude everything or nothing.
 
     Raises
     ------
     MatrixError
-        Names the rule, and the nearest name that it may have meant.
+        Names the rule, and the nearest valid name.
     """
     names = {kind: {n for c in choices for n in (c.use, c.label)} for kind, choices in axes.items()}
     for number, rule in enumerate(exclude, 1):
@@ -158,8 +283,8 @@ def check_exclude(
                 raise MatrixError(f"{where}: {kind}: no {kind} {name!r} in this matrix; {hint}")
 
 
-class Rules:
-    """What is to be left out, as bits: the i-th says something of the i-th rule."""
+class Exclusions:
+    """The `[[exclude]]` rules as bit sets: the i-th bit stands for the i-th rule."""
 
     def __init__(self, exclude: Sequence[Mapping[str, str]]) -> None:
         self._named: dict[tuple[str, str], int] = {}
@@ -175,16 +300,16 @@ class Rules:
     def __bool__(self) -> bool:
         return bool(self._all)
 
-    def all_of(self, kinds: Iterable[str]) -> int:
+    def within(self, kinds: Iterable[str]) -> int:
         """The rules that name components of these kinds only."""
-        left, among = self._all, set(kinds)
-        for kind, rules in self._of_kind.items():
-            if kind not in among:
-                left &= ~rules
-        return left
+        rules, present = self._all, set(kinds)
+        for kind, naming in self._of_kind.items():
+            if kind not in present:
+                rules &= ~naming
+        return rules
 
-    def met_by(self, choice: Choice) -> int:
-        """The rules that a choice is no reason against: they name it, or nothing of its kind."""
+    def matching(self, choice: ComponentChoice) -> int:
+        """The rules that name the choice, or no component of its kind."""
         kind = choice.kind
         named = self._named.get((kind, choice.use), 0) | self._named.get((kind, choice.label), 0)
         return named | (self._all & ~self._of_kind[kind])

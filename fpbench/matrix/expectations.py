@@ -1,26 +1,105 @@
-"""What somebody states about results, as data: the `[[expect]]` tables of a matrix.
+"""The `[[expect]]` tables of a matrix: statements about results, as data.
 
-Each check reduces rows to a number, and says in which region it lies if the statement is true.
+Each check reduces rows to a number, and gives the region in which it lies if the statement is true.
 """
 
 from __future__ import annotations
 
+import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal, Self
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
-from pydantic import Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from fpbench.base.errors import MatrixError, nearest
 from fpbench.base.validation import validate
-from fpbench.matrix.statement import (
-    Expectation,
-    Number,
-    Region,
-    Scalar,
-    ShareOfRows,
-    Text,
-    Tolerance,
-)
+
+Scalar: TypeAlias = str | bool | int | float
+"""A value in a column."""
+
+_SLACK = 1e-9
+"""Rounding of floats: a mean of numbers that are all 0.83 is not always 0.83."""
+
+Text = Annotated[str, Field(min_length=1)]
+Number = Annotated[float, Field(allow_inf_nan=False)]
+ShareOfRows = Annotated[float, Field(ge=0, le=1)]
+Tolerance = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+@dataclass(frozen=True)
+class Region:
+    """Where a number lies if a statement about it is true.
+
+    Parameters
+    ----------
+    low, high
+        The ends; infinite for none.
+    strict
+        Whether the ends themselves lie outside.
+    """
+
+    low: float = -math.inf
+    high: float = math.inf
+    strict: bool = False
+
+    def holds(self, value: float) -> bool:
+        """Whether a value lies inside."""
+        if self.strict:
+            return self.low < value < self.high
+        return self.low - _SLACK <= value <= self.high + _SLACK
+
+    def misses(self, low: float, high: float) -> bool:
+        """Whether all of an interval lies outside."""
+        if self.strict:
+            return high <= self.low or low >= self.high
+        return high < self.low - _SLACK or low > self.high + _SLACK
+
+
+class Expectation(BaseModel, ABC):
+    """A statement about results, and which rows it is about.
+
+    It is checked for every combination of the values of `dataset` and of the columns named in
+    `per`: one verdict each.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    words: ClassVar[str]
+    check: str
+    says: Text = Field(description="the statement, in words")
+    source: Text = Field(description="where it stands: a section, a figure, a table")
+    where: dict[str, Scalar | Annotated[list[Scalar], Field(min_length=1)]] = Field(
+        {}, description="columns and the value, or the values, that rows must have there"
+    )
+    per: list[Text] = Field([], description="columns: one verdict for each of their values")
+    tolerance: Tolerance = Field(0.0, description="how far off still counts as true")
+    strongest: bool = Field(True, description="whether to check it on the strongest adversary too")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns whose values the check reads, apart from those of `where` and `per`."""
+        names = (getattr(self, field, None) for field in ("measure", "parameter", "of"))
+        return tuple(name for name in names if name is not None)
+
+    @property
+    @abstractmethod
+    def region(self) -> Region:
+        """Where the number lies if the statement is true."""
+
+    @property
+    def quantity(self) -> str:
+        """What the number is, in words."""
+        return self.words.format_map(dict(self))
+
+    @property
+    def stated(self) -> float | str:
+        """What is stated, without the tolerance: a number, or a condition in words."""
+        region = self.region
+        if math.isinf(region.low):
+            return f"{'<' if region.strict else '<='} {region.high - self.tolerance:g}"
+        return f"{'>' if region.strict else '>='} {region.low + self.tolerance:g}"
 
 
 class Value(Expectation):
@@ -78,7 +157,7 @@ class Share(Expectation):
 
     @property
     def every(self) -> bool:
-        """Whether it speaks of all rows: never, or always."""
+        """Whether it states "never" or "always": one row against it refutes it."""
         return self.tolerance == 0 and (self.expected in (0, 1) or self.at_least == 1)
 
     @property
@@ -257,28 +336,27 @@ CHECKS: dict[str, type[Expectation]] = {
 """Models of the tables, by what `check` says."""
 
 
-def parse(tables: Iterable[Mapping[str, Any]], origin: str) -> tuple[Expectation, ...]:
-    """The expectations that `[[expect]]` tables write down.
+def parse_expectations(tables: Iterable[Mapping[str, Any]], origin: str) -> tuple[Expectation, ...]:
+    """The expectations in `[[expect]]` tables.
 
     Parameters
     ----------
     tables
         The tables, as `Matrix.expect` holds them.
     origin
-        The file they stand in, for messages.
+        The file, for messages.
 
     Raises
     ------
     MatrixError
-        If one of them says something it may not say; names table, key, value and the nearest
-        valid name.
+        If one of them is not valid; names table, key, value and the nearest valid name.
     """
-    found = []
+    expectations = []
     for number, table in enumerate(tables, 1):
         where, check = f"{origin}: [[expect]] no. {number}", table.get("check")
         if not isinstance(check, str):
             raise MatrixError(f'{where}: needs check = "NAME"; {nearest("", CHECKS)}')
         if check not in CHECKS:
             raise MatrixError(f"{where}: unknown check {check!r}; {nearest(check, CHECKS)}")
-        found.append(validate(CHECKS[check], dict(table), f"{where} ({check})"))
-    return tuple(found)
+        expectations.append(validate(CHECKS[check], dict(table), f"{where} ({check})"))
+    return tuple(expectations)

@@ -1,4 +1,4 @@
-"""A matrix file: what is to be combined with what. Knows the words, not what is behind them."""
+"""A matrix file, read and validated: component names and parameters, not components."""
 
 from __future__ import annotations
 
@@ -15,13 +15,10 @@ from fpbench.base.errors import MatrixError, nearest
 from fpbench.base.toml_files import check_depth, read_toml
 from fpbench.base.validation import validate
 from fpbench.components.names import KINDS
-from fpbench.matrix import asked_tables as summaries
-from fpbench.matrix.asked_tables import Summary
-from fpbench.matrix.axes import Choice, check_exclude, expanded
-from fpbench.matrix.expectations import parse
+from fpbench.matrix.axes import MAX_CELLS, ComponentChoice, check_exclude, expand_axes
+from fpbench.matrix.expectations import Expectation, parse_expectations
 from fpbench.matrix.limits import NO_LIMITS, Limits
-from fpbench.matrix.statement import Expectation
-from fpbench.matrix.sweeps import MAX_CELLS
+from fpbench.matrix.summary_tables import SummaryTable, parse_summaries
 
 
 class _Table(BaseModel):
@@ -110,20 +107,20 @@ class Matrix:
     title: str
     seeds: tuple[int, ...]
     shares: Shares
-    axes: dict[str, tuple[Choice, ...]]
+    axes: dict[str, tuple[ComponentChoice, ...]]
     """Choices of every kind; empty where the matrix names none."""
     exclude: tuple[dict[str, str], ...]
     rank_by: str
     limits: Limits
-    """What a step may take; decides nothing about which cells there are."""
+    """Time and memory that a step may take; they change no cell."""
     expect: tuple[Expectation, ...]
-    """What is expected of the results."""
-    summaries: tuple[Summary, ...]
-    """The tables that it asks for."""
+    """The `[[expect]]` tables: statements about the results."""
+    summaries: tuple[SummaryTable, ...]
+    """The `[[summary]]` tables."""
     profile: str | None
-    """The profile that was chosen."""
+    """The chosen profile."""
     profiles: tuple[str, ...]
-    """Those that there are to choose from."""
+    """All profiles of the file."""
     origin: str
     """The file it was read from, for messages."""
     text: str
@@ -132,17 +129,13 @@ class Matrix:
     """What a run directory calls its copy."""
 
     def canonical(self) -> str:
-        """JSON of all that decides which cells there are, but for the seeds.
-
-        A run may be continued with more seeds, or shown with fewer; titles and ranking decide
-        nothing.
-        """
+        """Canonical JSON of all that determines the cells, except seeds: a run may get more."""
         axes = {
             kind: [[c.use, c.label, c.parameters] for c in choices]
             for kind, choices in self.axes.items()
         }
-        said = [self.shares.model_dump(), axes, list(self.exclude)]
-        return json.dumps(said, sort_keys=True, default=str)
+        identity = [self.shares.model_dump(), axes, list(self.exclude)]
+        return json.dumps(identity, sort_keys=True, default=str)
 
 
 def read(
@@ -153,7 +146,7 @@ def read(
     *,
     origin: str = "matrix",
 ) -> Matrix:
-    """Read a matrix from a TOML file, or from the same as a mapping.
+    """The matrix in a TOML file, or in a mapping of the same keys.
 
     Parameters
     ----------
@@ -162,28 +155,28 @@ def read(
     profile
         The profile whose keys replace those of the matrix.
     seeds
-        How many seeds, instead of what the matrix says.
+        Number of seeds, instead of those of the file.
     max_cells
-        How many cells it may make; more are refused before any is made.
+        A larger matrix is refused before anything is expanded.
     origin
         Where a mapping comes from, for messages.
 
     Raises
     ------
     MatrixError
-        If it cannot be read or says something it may not say; names file, table, key, value and
-        the nearest valid name.
+        If it cannot be read or is not valid; names file, table, key, value and the nearest valid
+        name.
     """
     if isinstance(source, Mapping):
         check_depth(source, origin)
         text = json.dumps(source, default=str, indent=2)
-        return _matrix(dict(source), origin, text, "matrix.json", profile, seeds, max_cells)
+        return _validate(dict(source), origin, text, "matrix.json", profile, seeds, max_cells)
     path = Path(source)
-    text, said = read_toml(path)
-    return _matrix(said, str(path), text, "matrix.toml", profile, seeds, max_cells)
+    text, data = read_toml(path)
+    return _validate(data, str(path), text, "matrix.toml", profile, seeds, max_cells)
 
 
-def _profiles(data: dict[str, Any], origin: str) -> dict[str, dict[str, Any]]:
+def _read_profiles(data: dict[str, Any], origin: str) -> dict[str, dict[str, Any]]:
     """The profiles of a matrix by name."""
     profiles: Any = data.get("profile", {})
     if not (isinstance(profiles, dict) and all(isinstance(p, dict) for p in profiles.values())):
@@ -198,7 +191,7 @@ def _profiles(data: dict[str, Any], origin: str) -> dict[str, dict[str, Any]]:
     return profiles
 
 
-def _matrix(
+def _validate(
     data: dict[str, Any],
     origin: str,
     text: str,
@@ -207,23 +200,25 @@ def _matrix(
     seeds: int | None,
     max_cells: int,
 ) -> Matrix:
-    profiles = _profiles(data, origin)
+    profiles = _read_profiles(data, origin)
     if profile is not None and profile not in profiles:
         hint = nearest(profile, profiles) if profiles else "the matrix has none"
         raise MatrixError(f"{origin}: no profile {profile!r}; {hint}")
     # Whole keys are replaced, none is merged.
-    said = {**data, **profiles.get(profile or "", {})}
-    said.pop("profile", None)
-    file: Any = validate(_File, said if seeds is None else {**said, "seeds": seeds}, origin)
+    keys = {**data, **profiles.get(profile or "", {})}
+    keys.pop("profile", None)
+    if seeds is not None:
+        keys["seeds"] = seeds
+    file: Any = validate(_File, keys, origin)
     shares = file.split
     if shares.total > 1 + 1e-9:
         parts = "train and attack" if shares.test == "original" else "train, test and attack"
         raise MatrixError(f"{origin}: [split]: {parts} sum to more than 1")
     listed = isinstance(file.seeds, list)
     tables = {kind: getattr(file, kind) or [] for kind in KINDS}
-    axes = expanded(tables, len(file.seeds) if listed else file.seeds, origin, max_cells)
-    chosen = file.seeds if listed else range(file.seeds)
-    if listed and len(set(chosen)) < len(chosen):
+    axes = expand_axes(tables, len(file.seeds) if listed else file.seeds, origin, max_cells)
+    chosen_seeds = file.seeds if listed else range(file.seeds)
+    if len(set(chosen_seeds)) < len(chosen_seeds):
         raise MatrixError(f"{origin}: seeds: the same seed is named twice")
     if axes["adversary"] and not shares.attack:
         raise MatrixError(
@@ -232,14 +227,14 @@ def _matrix(
     check_exclude(file.exclude, axes, origin)
     return Matrix(
         title=file.title,
-        seeds=tuple(chosen),
+        seeds=tuple(chosen_seeds),
         shares=shares,
         axes=axes,
         exclude=tuple(file.exclude),
         rank_by=file.leaderboard.rank_by,
         limits=file.limits,
-        expect=parse(file.expect, origin),
-        summaries=summaries.parse(file.summary, origin),
+        expect=parse_expectations(file.expect, origin),
+        summaries=parse_summaries(file.summary, origin),
         profile=profile,
         profiles=tuple(profiles),
         origin=origin,

@@ -1,17 +1,33 @@
-"""What a matrix means here: cells, the unique steps they share, and what is skipped."""
+"""A matrix becomes a plan: its cells, the unique steps that they share, and what is skipped."""
 
 from __future__ import annotations
 
+import gc
+import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from difflib import get_close_matches
+from itertools import product
+from types import MappingProxyType
 
+from fpbench.base.errors import FpbenchError, MatrixError
+from fpbench.components.attack_kinds import Adversary, Component, Dataset, Learner
+from fpbench.components.auditor import Auditor
+from fpbench.components.catalog import Catalog
+from fpbench.components.names import ATTACK, AUDIT
+from fpbench.components.own_measures import MEASURES
+from fpbench.components.spec import Spec, fingerprint, slot_kinds, specify
+from fpbench.data.data_files import DataHome
+from fpbench.matrix.axes import ComponentChoice, Exclusions
+from fpbench.matrix.matrix import Matrix
 from fpbench.matrix.step import ORDER, Step
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One row of results to be."""
+    """One row of results, planned."""
 
     key: str
     """Key of the step that measures it; of its labels, if it is skipped."""
@@ -26,7 +42,7 @@ class Cell:
 
 @dataclass
 class Plan:
-    """What a matrix means here."""
+    """What is to be run of a matrix with the components and the data that are here."""
 
     cells: list[Cell] = field(default_factory=list)
     steps: dict[str, Step] = field(default_factory=dict)
@@ -34,11 +50,11 @@ class Plan:
     data: dict[str, str] = field(default_factory=dict)
     """SHA-256 checksums of the files that datasets read, by name; they are part of the keys."""
     lacking: str | None = None
-    """Why nothing can be run: none of the data is here."""
+    """Why nothing can be run, if none of the data is here."""
     warnings: list[str] = field(default_factory=list)
-    """What is odd, but no reason not to run."""
+    """Oddities, such as data that is not the known original."""
     remarks: list[str] = field(default_factory=list)
-    """What to know when reading the results."""
+    """Notes for the reader of the results."""
 
     @property
     def runnable(self) -> list[Cell]:
@@ -47,44 +63,313 @@ class Plan:
 
     def count_steps(self) -> dict[tuple[str, str], int]:
         """Number of unique steps by action and component, in the order of the flow."""
-        return _by_name(self.steps.values())
+        return _count_by_name(self.steps.values())
 
     def count_alone(self) -> dict[tuple[str, str], int]:
-        """The same if every cell were evaluated on its own."""
+        """Number of steps by action and component if every cell were evaluated on its own."""
         keys = (key for cell in self.runnable for key in self.ancestry(cell.key))
-        return _by_name(self.steps[key] for key in keys)
+        return _count_by_name(self.steps[key] for key in keys)
 
     def count_skipped(self) -> dict[str, int]:
         """Number of skipped cells by reason."""
         return dict(Counter(cell.reason for cell in self.cells if cell.reason is not None))
 
     def ancestry(self, key: str) -> set[str]:
-        """Keys of a step and of all that it rests on."""
-        found: set[str] = set()
+        """Keys of a step and of all steps that it rests on."""
+        keys: set[str] = set()
         waiting = [key]
         while waiting:
             current = waiting.pop()
-            if current not in found:
-                found.add(current)
+            if current not in keys:
+                keys.add(current)
                 waiting += self.steps[current].parents
-        return found
+        return keys
+
+    def order_steps(self, finals: Iterable[str]) -> list[str]:
+        """Keys of all steps that these rest on, each after its parents, a cell's steps together."""
+        order: dict[str, None] = {}
+        for final in finals:
+            waiting = [final]
+            while waiting:
+                key = waiting[-1]
+                missing = [p for p in self.steps[key].parents if p not in order]
+                if key in order or not missing:
+                    order.setdefault(waiting.pop())
+                else:
+                    waiting += reversed(missing)
+        return list(order)
 
 
-def _by_name(steps: Iterable[Step]) -> dict[tuple[str, str], int]:
+def _count_by_name(steps: Iterable[Step]) -> dict[tuple[str, str], int]:
     counted = Counter(step.name for step in steps)
     return dict(sorted(counted.items(), key=lambda item: ORDER.index(item[0][0])))
 
 
-def needed(plan: Plan, finals: Iterable[str]) -> list[str]:
-    """Keys of all steps that these rest on, each after its parents, a cell's steps together."""
-    order: dict[str, None] = {}
-    for final in finals:
-        waiting = [final]
-        while waiting:
-            key = waiting[-1]
-            missing = [p for p in plan.steps[key].parents if p not in order]
-            if key in order or not missing:
-                order.setdefault(waiting.pop())
-            else:
-                waiting += reversed(missing)
-    return list(order)
+_OF_THE_MODEL = {"predictions", "scores"}
+"""Columns that an adversary can only have from the model."""
+_TUNED_ON = 0
+"""Adversaries that are tuned once for a data set are tuned on the attack set of this seed."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """A choice with its component built."""
+
+    choice: ComponentChoice
+    component: Component
+    spec: Spec
+    identity: str
+    code: str
+    missing: str | None
+    """Why it cannot run here; None if it can."""
+    named: tuple[str, str]
+    """Its kind, and the name of its component."""
+    portable: bool
+    """Whether the component and all components that it holds are portable."""
+
+
+def make_plan(matrix: Matrix, catalog: Catalog, home: DataHome) -> Plan:
+    """The plan of a matrix with the installed components and the data that is here.
+
+    Raises
+    ------
+    MatrixError
+        If a component or a parameter is not valid; names its place in the file.
+    """
+    with _no_collection():
+        return _Planner(matrix, catalog, home).plan()
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Pause garbage collection: planning keeps every object that it makes.
+
+    Each collection visits all of them, so that time would grow faster than the number of cells.
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+class _Planner:
+    def __init__(self, matrix: Matrix, catalog: Catalog, home: DataHome) -> None:
+        self._matrix, self._catalog, self._home = matrix, catalog, home
+        self._plan, self._exclusions = Plan(), Exclusions(matrix.exclude)
+        self._pairs: dict[tuple[_Part, _Part], str | None] = {}
+        self._steps: dict[tuple[object, ...], Step] = {}
+        self._parts = {
+            kind: [self._build(choice) for choice in choices]
+            for kind, choices in matrix.axes.items()
+            if kind != "auditor"
+        }
+        self._audits = [
+            audit for choice in matrix.axes["auditor"] for audit in self._fill_slots(choice)
+        ]
+        for parts in (*self._parts.values(), [audit[0] for audit in self._audits]):
+            self._check_distinct(parts)
+
+    def plan(self) -> Plan:
+        for combination in self._combine():
+            if self._is_excluded(combination):
+                continue
+            reason = self._why_skipped(combination)
+            labels = {part.choice.kind: part.choice.label for part in combination}
+            portable = all(part.portable for part in combination)
+            for seed in self._matrix.seeds:
+                if reason is not None:
+                    key = _digest("skipped", *labels.items(), seed)
+                else:
+                    key = self._add_steps(combination, seed).key
+                self._plan.cells.append(Cell(key, labels, seed, reason, portable))
+        if not self._plan.cells:
+            raise MatrixError(f"{self._matrix.origin}: [[exclude]] leaves no cell to run")
+        missing = [part.missing for part in self._parts["dataset"]]
+        if all(missing):
+            self._plan.lacking = f"{self._matrix.origin}: nothing to run: {missing[0]}"
+        self._check_ranking()
+        self._note_closed_learners()
+        return self._plan
+
+    def _build(
+        self, choice: ComponentChoice, slots: Mapping[str, _Part] = MappingProxyType({})
+    ) -> _Part:
+        held = {name: (part.component, part.spec) for name, part in slots.items()}
+        try:
+            component, spec = specify(
+                self._catalog, choice.kind, choice.use, choice.parameters, choice.where, held
+            )
+        except MatrixError:
+            raise
+        except FpbenchError as error:
+            raise MatrixError(f"{choice.where}: {error}") from error
+        code = fingerprint(spec, self._catalog)
+        missing = type(component).unavailable()
+        if isinstance(component, Dataset):
+            missing = component.absent(self._home) or missing
+            code += "" if missing else self._add_data(component)
+        named = choice.kind, spec.use
+        portable = component.portable_throughout()
+        return _Part(choice, component, spec, spec.identity(), code, missing, named, portable)
+
+    def _add_data(self, dataset: Dataset) -> str:
+        """Checksums of the data as a part of keys: other data makes other cells."""
+        known = self._plan.data
+        pending = dataset.checksums(self._home).items()
+        checksums = {name: known.get(name) or compute() for name, compute in pending}
+        warnings = dataset.unlike(self._home, checksums)
+        self._plan.warnings += [new for new in warnings if new not in self._plan.warnings]
+        known |= checksums
+        return "".join(f"+{checksum}" for checksum in checksums.values())
+
+    def _fill_slots(self, choice: ComponentChoice) -> Iterator[tuple[_Part, ...]]:
+        """An auditor with each combination of the components that it takes from the matrix."""
+        try:
+            slots = slot_kinds(self._catalog.component("auditor", choice.use))
+        except FpbenchError as error:
+            raise MatrixError(f"{choice.where}: {error}") from error
+        # Inline components are not crossed; optional ones are, if the matrix names any.
+        empty = {name: kind for name, kind in slots.items() if name not in choice.parameters}
+        kinds = [kind for kind in AUDIT[3:] if kind in empty.values() and self._parts[kind]]
+        for parts in product(*(self._parts[kind] for kind in kinds)):
+            chosen = dict(zip(kinds, parts, strict=True))
+            slotted = {name: chosen[kind] for name, kind in empty.items() if kind in chosen}
+            yield (self._build(choice, slotted), *parts)
+
+    def _check_distinct(self, parts: list[_Part]) -> None:
+        seen: dict[str, _Part] = {}
+        for part in parts:
+            twin = seen.setdefault(part.identity, part)
+            if twin is not part:
+                raise MatrixError(
+                    f"{part.choice.where}: {part.choice.label!r} is the same {part.choice.kind} "
+                    f"with the same parameters as {twin.choice.label!r}"
+                )
+
+    def _combine(self) -> Iterator[tuple[_Part, ...]]:
+        if self._parts["corrector"]:
+            yield from product(*(self._parts[kind] for kind in ATTACK))
+        people = product(self._parts["dataset"], self._parts["learner"])
+        yield from ((*pair, *audit) for pair in people for audit in self._audits)
+
+    def _is_excluded(self, combination: tuple[_Part, ...]) -> bool:
+        """Whether an `[[exclude]]` rule matches all of a combination.
+
+        Rules are bits: a loop over them would cost more than all else of a cell.
+        """
+        if not self._exclusions:
+            return False
+        rules = self._exclusions.within(part.choice.kind for part in combination)
+        for part in combination:
+            rules &= self._exclusions.matching(part.choice)
+        return bool(rules)
+
+    def _why_skipped(self, combination: tuple[_Part, ...]) -> str | None:
+        """Why the combination cannot run or makes no sense; None if it does."""
+        missing = next((part.missing for part in combination if part.missing), None)
+        if missing:
+            return missing
+        for one in combination:
+            for other in combination:
+                if one is not other:
+                    pair = one, other
+                    if pair not in self._pairs:
+                        self._pairs[pair] = one.component.incompatible(other.component)
+                    if self._pairs[pair]:
+                        return self._pairs[pair]
+        return None
+
+    def _check_ranking(self) -> None:
+        """Refuse a misspelt measure now: the measures of plugins are known only after a run."""
+        rank_by = self._matrix.rank_by
+        if rank_by not in MEASURES and (near := get_close_matches(rank_by, MEASURES, 1, 0.7)):
+            raise MatrixError(
+                f"{self._matrix.origin}: [leaderboard]: rank_by: unknown measure {rank_by!r}; did "
+                f"you mean {near[0]!r}?"
+            )
+
+    def _note_closed_learners(self) -> None:
+        """Note learners that no attacker could query: they need people's groups to predict."""
+        closed = [part for part in self._parts["learner"] if _is_closed(part.component)]
+        attackers = {
+            part.choice.use
+            for part in self._parts["adversary"]
+            if isinstance(part.component, Adversary) and part.component.sees & _OF_THE_MODEL
+            and not all(part.component.incompatible(learner.component) for learner in closed)
+        }  # fmt: skip
+        for name in dict.fromkeys(part.choice.use for part in closed) if attackers else ():
+            self._plan.remarks.append(
+                f"{name} needs each person's group to predict, so a real attacker could not query "
+                f"it; its predictions are given to {', '.join(sorted(attackers))} anyway"
+            )
+
+    def _add_steps(self, combination: tuple[_Part, ...], seed: int) -> Step:
+        """The step that measures a cell, after the steps that it rests on."""
+        by_kind = {part.choice.kind: part for part in combination}
+        load = self._add_step("load", by_kind["dataset"])
+        split = self._add_split(load, seed)
+        learner = by_kind["learner"]
+        train = self._add_step("train", learner, (split,), seed)
+        predict = self._add_step("predict", learner, (train, split), seed)
+        if "auditor" in by_kind:
+            auditor = by_kind["auditor"]
+            assert isinstance(auditor.component, Auditor)
+            model = (train,) if "model" in auditor.component.sees else ()
+            return self._add_step(
+                "audit", auditor, (split, predict, *model), seed, uses=combination
+            )
+        disclose = self._add_step("disclose", by_kind["disclosure"], (split, predict), seed)
+        adversary = by_kind["adversary"].component
+        assert isinstance(adversary, Adversary)
+        seen = [split]
+        if "predictions" in adversary.sees:
+            seen.append(predict)
+        if "scores" in adversary.sees:
+            seen.append(self._add_step("reveal", learner, (train, split), seed))
+        if adversary.tunes_once:
+            parts = self._add_split(load, _TUNED_ON)
+            seen.append(self._add_step("tune", by_kind["adversary"], (parts,), _TUNED_ON))
+        guess = self._add_step("guess", by_kind["adversary"], tuple(seen), seed)
+        known = (split, predict, guess, disclose)
+        correct = self._add_step("correct", by_kind["corrector"], known, seed)
+        return self._add_step("score", None, (*known, correct), seed, uses=combination)
+
+    def _add_split(self, load: Step, seed: int) -> Step:
+        shares = self._matrix.shares
+        return self._add_step(
+            "split", None, (load,), seed, (shares.train, shares.test, shares.attack)
+        )
+
+    def _add_step(
+        self,
+        action: str,
+        part: _Part | None,
+        parents: tuple[Step, ...] = (),
+        seed: int | None = None,
+        options: tuple[float | str, ...] = (),
+        uses: tuple[_Part, ...] = (),
+    ) -> Step:
+        identity, code = (part.identity, part.code) if part else ("", "")
+        memo = (action, identity, seed, options, *(parent.key for parent in parents))
+        if memo not in self._steps:
+            streams = [parent.stream for parent in parents]
+            stream = _digest(action, identity, seed, options, *streams)
+            key = _digest(stream, code, *(parent.key for parent in parents))
+            spec = part.spec if part else None
+            keys = tuple(parent.key for parent in parents)
+            names = tuple(used.named for used in uses)
+            step = Step(key, stream, action, spec, keys, options, names)
+            self._steps[memo] = self._plan.steps[key] = step
+        return self._steps[memo]
+
+
+def _is_closed(component: Component) -> bool:
+    return isinstance(component, Learner) and component.predicts_with_sensitive
+
+
+def _digest(*parts: object) -> str:
+    text = "\x1f".join(map(repr, parts))
+    return hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fpbench.api.run_on_disk import Run
+from fpbench.api.saved_run import Run
 from fpbench.base.errors import InputError
 from fpbench.base.files import write_file
 from fpbench.components.catalog import discover

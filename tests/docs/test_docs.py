@@ -19,7 +19,7 @@ from pages import ALL, GRANTED, PAGES, ROOT, anchors, blocks, joined, links, not
 from fpbench import DataHome, discover
 from fpbench.components.names import ATTACK, KINDS
 from fpbench.matrix.matrix import _FIELDS, read
-from fpbench.matrix.planner import make_plan
+from fpbench.matrix.plan import make_plan
 from fpbench.testing import Outcome, checks
 
 LANGUAGES = {"python", "toml", "sh", "bash", "console", "json", "text"}

@@ -16,7 +16,7 @@ import atheris
 with atheris.instrument_imports(include=["fpbench", "tomllib"]):
     from fpbench import DataHome, MatrixError, discover
     from fpbench.matrix.matrix import read
-    from fpbench.matrix.planner import make_plan
+    from fpbench.matrix.plan import make_plan
 
 ROOT = Path(__file__).parents[2]
 PLACE = Path(tempfile.mkdtemp(prefix="fpbench-fuzz-"))

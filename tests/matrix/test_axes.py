@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fpbench.base.errors import MatrixError
 from fpbench.components.names import ATTACK, AUDIT
-from fpbench.matrix.axes import Choice, Rules, expanded
+from fpbench.matrix.axes import ComponentChoice, Exclusions, expand_axes
 from fpbench.matrix.matrix import read
 
 names = st.sampled_from(["a", "b", "c"])
@@ -20,16 +20,16 @@ rules = st.lists(
 @given(rules, st.sampled_from([ATTACK, AUDIT, AUDIT[:4]]), st.data())
 @settings(max_examples=300)
 def test_a_combination_is_left_out_if_all_of_a_rule_is_so(exclude, kinds, data):
-    chosen = [Choice(k, data.draw(names), data.draw(names), {}, "") for k in kinds]
+    chosen = [ComponentChoice(k, data.draw(names), data.draw(names), {}, "") for k in kinds]
     by_kind = {choice.kind: (choice.use, choice.label) for choice in chosen}
     wanted = any(
         all(kind in by_kind and name in by_kind[kind] for kind, name in rule.items())
         for rule in exclude
     )
-    compiled = Rules(exclude)
-    left = compiled.all_of(choice.kind for choice in chosen)
+    compiled = Exclusions(exclude)
+    left = compiled.within(choice.kind for choice in chosen)
     for choice in chosen:
-        left &= compiled.met_by(choice)
+        left &= compiled.matching(choice)
     assert bool(left) == wanted
     assert bool(compiled) == bool(exclude)
 
@@ -43,41 +43,44 @@ def tables(**counts):
 
 @pytest.mark.parametrize("limit", [5, 1000, 10**7])
 def test_the_limit_is_on_cells(limit):
-    assert len(expanded(tables(), limit, "m", limit)["dataset"]) == 1
+    assert len(expand_axes(tables(), limit, "m", limit)["dataset"]) == 1
     with pytest.raises(MatrixError, match=f"m: is too large: {limit + 1:,} comb.*than {limit:,}$"):
-        expanded(tables(), limit + 1, "m", limit)
+        expand_axes(tables(), limit + 1, "m", limit)
     with pytest.raises(MatrixError, match=f"is too large: {2 * limit:,} combinations"):
-        expanded(tables(dataset=2), limit, "m", limit)
+        expand_axes(tables(dataset=2), limit, "m", limit)
 
 
 def test_nothing_is_expanded_before_it_is_counted(monkeypatch):
-    import fpbench.matrix.sweeps as sweeps
+    import fpbench.matrix.axes as axes
 
     def never(*_):
         raise AssertionError("expanded")
 
-    monkeypatch.setattr(sweeps, "combinations", never)
-    monkeypatch.setattr(sweeps._Space, "__getitem__", never)
+    monkeypatch.setattr(axes, "_expand", never)
+    monkeypatch.setattr(axes._Space, "__getitem__", never)
     for counts in (
         {"dataset": 10**6, "learner": 10**6},
         {"dataset": 10**18},
         {"mechanism": 10**5, "policy": 10**5},
     ):
         with pytest.raises(MatrixError, match="too large: "):
-            expanded(tables(**counts), 1, "m", 10**6)
+            expand_axes(tables(**counts), 1, "m", 10**6)
     many = {**tables(), "dataset": tables(dataset=10**5)["dataset"] * 1000}
     with pytest.raises(MatrixError, match="too large: 100,000,000 combinations"):
-        expanded(many, 1, "m", 10**6)
+        expand_axes(many, 1, "m", 10**6)
     # Where a kind is lacking the product is 0, and still nothing is expanded.
     lacking = {"learner": tables(learner=10**6)["learner"], "corrector": [{"use": "c"}]}
     with pytest.raises(MatrixError, match="needs at least one"):
-        expanded(lacking, 1, "m", 10**6)
+        expand_axes(lacking, 1, "m", 10**6)
 
 
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ({"use": "x", "q": {"sweep": list(range(9000))}, "text": "y" * 10**5}, "says too much"),
+        (
+            {"use": "x", "q": {"sweep": list(range(9000))}, "text": "y" * 10**5},
+            "repeated too often",
+        ),
         ({"use": "x", "label": "y" * 2000}, "too long for a label"),
         ({"use": "x", "q": {"sweep": ["y" * 2000, "z"]}}, "too long for a label"),
         ({"use": "x", "q": {"linspace": [0, 10**400, 3]}}, "out of range"),
@@ -88,7 +91,7 @@ def test_nothing_is_expanded_before_it_is_counted(monkeypatch):
 )
 def test_what_would_take_too_much_is_refused(table, message):
     with pytest.raises(MatrixError, match=message):
-        expanded({**tables(), "dataset": [table]}, 1, "m")
+        expand_axes({**tables(), "dataset": [table]}, 1, "m")
 
 
 def test_read_takes_the_limit():

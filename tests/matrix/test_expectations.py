@@ -11,9 +11,8 @@ from scipy import stats
 
 from fpbench.base.errors import MatrixError
 from fpbench.components.names import KINDS
-from fpbench.matrix.expectations import CHECKS, parse
+from fpbench.matrix.expectations import CHECKS, Region, parse_expectations
 from fpbench.matrix.matrix import read
-from fpbench.matrix.statement import Region
 from fpbench.results.rows.groups import RowGroup
 from fpbench.results.verdicts.verdicts import (
     Outcome,
@@ -49,7 +48,7 @@ def table(check, **keys):
 
 
 def expect(check, **keys):
-    return parse([table(check, **keys)], "m.toml")
+    return parse_expectations([table(check, **keys)], "m.toml")
 
 
 def judge(rows, check, **keys):
@@ -156,13 +155,13 @@ def test_what_is_stated_is_told_without_the_tolerance(check, keys, stated):
 )
 def test_a_table_that_says_what_it_may_not_is_one_clear_error(bad, message):
     with pytest.raises(MatrixError, match=message) as caught:
-        parse([bad], "m.toml")
+        parse_expectations([bad], "m.toml")
     assert "\n" not in str(caught.value)
 
 
 def test_the_error_says_which_table():
     with pytest.raises(MatrixError, match="no. 2"):
-        parse([table("value", **GOOD["value"]), {}], "m.toml")
+        parse_expectations([table("value", **GOOD["value"]), {}], "m.toml")
 
 
 def test_matrices_with_expectations_are_found():

@@ -12,8 +12,7 @@ import pytest
 from fpbench import DataHome, discover, run
 from fpbench.base.errors import DataError, MatrixError
 from fpbench.matrix.matrix import read
-from fpbench.matrix.plan import needed
-from fpbench.matrix.planner import make_plan
+from fpbench.matrix.plan import make_plan
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
@@ -172,15 +171,15 @@ def test_the_plan_says_when_black_box_access_is_impossible():
     closed = closed.replace("number = { sweep = [0, 1, 2] }", "")
     (remark,) = plan_of(closed).remarks
     assert remark == (
-        "learner 'threshold-optimizer' must be told people's groups to predict, so black-box "
-        "access to it is impossible without knowing them; predictions are given to adversaries (peek)"
+        "threshold-optimizer needs each person's group to predict, so a real attacker could not "
+        "query it; its predictions are given to peek anyway"
     )
     assert plan_of(closed.replace('[[adversary]]\nuse = "peek"\n', "")).remarks == []
 
 
 def test_a_step_needs_no_more_than_its_parents_before_it():
     plan = plan_of(ATTACK)
-    order = needed(plan, [cell.key for cell in plan.runnable])
+    order = plan.order_steps([cell.key for cell in plan.runnable])
     assert sorted(order) == sorted(plan.steps)
     before = set()
     for key in order:

@@ -9,7 +9,7 @@ import pytest
 import fpbench
 from fpbench import DataHome, discover
 from fpbench.api import reproduce
-from fpbench.matrix.planner import make_plan
+from fpbench.matrix.plan import make_plan
 
 NAMES = ("pate", "pate-attack", "pate-mlp", "pate-pafer", "pate-sweep")
 

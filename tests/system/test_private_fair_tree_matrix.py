@@ -7,7 +7,7 @@ import pytest
 import fpbench
 from fpbench import DataHome, discover
 from fpbench.api import reproduce
-from fpbench.matrix.planner import make_plan
+from fpbench.matrix.plan import make_plan
 from fpbench.results.rows.groups import RowGroup
 from fpbench.results.verdicts.paper_tables import summarise
 

@@ -30,7 +30,7 @@ from fpbench.execution.engines.placing import Durations, Places
 from fpbench.execution.engines.warming import warm
 from fpbench.execution.isolation.one_use import POSSIBLE, runs_alone
 from fpbench.execution.wire.answers import ROW, opened
-from fpbench.execution.work.execution import LostError, SpoiledError
+from fpbench.execution.work.execute import LostError, SpoiledError
 from fpbench.matrix.limits import Limits
 from fpbench.matrix.step import Failure, Result, Step
 

@@ -16,7 +16,7 @@ from fpbench.execution.engines.fitness import Needs, found, unlike
 from fpbench.execution.engines.warming import modules_of
 from fpbench.execution.isolation.one_use import POSSIBLE, ForkServer, execute_alone, runs_alone
 from fpbench.execution.isolation.processes import ONE_THREAD
-from fpbench.execution.work.execution import SpoiledError, check_unspoiled, execute_in_worker, told
+from fpbench.execution.work.execute import SpoiledError, check_unspoiled, execute_in_worker, told
 from fpbench.matrix.limits import Limits
 from fpbench.matrix.step import Failure, Result, Step
 

@@ -31,8 +31,8 @@ from fpbench.execution.isolation.one_use import (
 )
 from fpbench.execution.isolation.processes import ONE_THREAD, start_worker
 from fpbench.execution.wire.answers import ROW, opened
-from fpbench.execution.work.execution import SpoiledError, execute, watch
-from fpbench.execution.work.spoiling import Changes, Watch
+from fpbench.execution.work.execute import SpoiledError, execute, watch
+from fpbench.execution.work.process_watch import Changes, Watch
 from fpbench.matrix.limits import NO_LIMITS, Limits
 from fpbench.matrix.step import Result, Step
 

@@ -12,7 +12,7 @@ from collections import OrderedDict
 from typing import Any, NamedTuple
 
 from fpbench.execution.isolation.one_use import execute_alone
-from fpbench.execution.work.execution import check_unspoiled, execute_in_worker, told
+from fpbench.execution.work.execute import check_unspoiled, execute_in_worker, told
 from fpbench.matrix.limits import Limits
 from fpbench.matrix.step import Failure, Result, Step
 

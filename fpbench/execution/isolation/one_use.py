@@ -33,7 +33,7 @@ from fpbench.execution.isolation.processes import (
 )
 from fpbench.execution.wire.answers import most, opened
 from fpbench.execution.work.actions import HANDED
-from fpbench.execution.work.execution import (
+from fpbench.execution.work.execute import (
     LostError,
     StoppedError,
     attempt,

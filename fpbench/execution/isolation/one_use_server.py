@@ -46,8 +46,8 @@ from fpbench.execution.isolation.processes import (
 from fpbench.execution.wire.answers import packed
 from fpbench.execution.wire.sealing import seal, unseal
 from fpbench.execution.work.actions import ACTIONS, HANDED
-from fpbench.execution.work.execution import StoppedError, attempt, component_of, failed, watch
-from fpbench.execution.work.spoiling import Changes, Watch
+from fpbench.execution.work.execute import StoppedError, attempt, component_of, failed, watch
+from fpbench.execution.work.process_watch import Changes, Watch
 from fpbench.matrix.limits import Limits
 from fpbench.matrix.step import Result, Step
 

@@ -14,7 +14,7 @@ from fpbench.results.rows.selection import match_rows, read_where
 from fpbench.store.results import Results, Rows
 
 if TYPE_CHECKING:
-    from fpbench.matrix.statement import Scalar
+    from fpbench.matrix.expectations import Scalar
 
 _Key = TypeVar("_Key", int, str, tuple[Any, ...])
 

@@ -16,7 +16,7 @@ from fpbench.components.names import FIXED, KINDS
 from fpbench.store.results import Block, Results
 
 if TYPE_CHECKING:
-    from fpbench.matrix.statement import Scalar
+    from fpbench.matrix.expectations import Scalar
 
 Mask = NDArray[np.bool_]
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from fpbench.components.names import KINDS
 from fpbench.matrix.expectations import (
     Bound,
+    Expectation,
     Extreme,
     Lower,
     Share,
@@ -22,7 +23,6 @@ from fpbench.matrix.expectations import (
     Value,
     VariesMore,
 )
-from fpbench.matrix.statement import Expectation
 from fpbench.results.rows.groups import RowGroup, means_by
 from fpbench.results.statistics.intervals import RESAMPLES, Interval, greatest, interval, wilson
 from fpbench.results.statistics.welch import Moments, difference

@@ -11,7 +11,6 @@ import numpy as np
 
 from fpbench.base.text import format_number
 from fpbench.components.names import KINDS
-from fpbench.matrix.asked_tables import Column, Summary
 from fpbench.results.rows.groups import RowGroup
 from fpbench.results.sheet import Column as SheetColumn
 from fpbench.results.sheet import Sheet
@@ -33,7 +32,7 @@ class SummaryRow:
     """Whether rows of a seed have different values: there is no mean then."""
 
 
-def summarise(summary: Summary, rows: RowGroup) -> list[SummaryRow]:
+def summarise(summary: SummaryTable, rows: RowGroup) -> list[SummaryRow]:
     """The lines of a summary, in the order in which their labels first come.
 
     Parameters
@@ -59,7 +58,7 @@ def _label(value: Any) -> str:
     return "" if value is None else value if isinstance(value, str) else f"{value:g}"
 
 
-def _value(column: Column, group: RowGroup) -> tuple[Interval | None, bool]:
+def _value(column: SummaryColumn, group: RowGroup) -> tuple[Interval | None, bool]:
     """The mean over seeds of a column; a seed whose rows differ has no one value."""
     mine = group.where(column.where)
     by_seed: dict[int, set[float]] = {}
@@ -72,7 +71,7 @@ def _value(column: Column, group: RowGroup) -> tuple[Interval | None, bool]:
     return (interval(np.array(means), column.measure) if means else None), False
 
 
-def make_sheet(summary: Summary, lines: Sequence[SummaryRow]) -> Sheet:
+def make_sheet(summary: SummaryTable, lines: Sequence[SummaryRow]) -> Sheet:
     """A summary as a table; what all its lines share stands above it once."""
     if not lines:
         return Sheet(summary.title, "nothing of it has been run", (), ())
@@ -117,7 +116,7 @@ _ABSENT = {"asked_metric": "none"}
 """What stands for a learner that was trained for no metric."""
 
 
-def _text(column: Column, value: Interval | None, several: bool) -> str:
+def _text(column: SummaryColumn, value: Interval | None, several: bool) -> str:
     if several:
         return "several"
     if value is None:

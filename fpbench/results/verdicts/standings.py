@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import groupby
 
-from fpbench.matrix.statement import Expectation
+from fpbench.matrix.expectations import Expectation
 from fpbench.results.verdicts.verdicts import Outcome, Verdict
 
 

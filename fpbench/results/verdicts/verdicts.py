@@ -12,7 +12,7 @@ import numpy as np
 
 from fpbench.base.errors import nearest
 from fpbench.components.names import KINDS
-from fpbench.matrix.statement import Expectation, Region
+from fpbench.matrix.expectations import Expectation, Region
 from fpbench.results.rows.groups import RowGroup, means_by
 from fpbench.results.statistics.intervals import Interval
 from fpbench.results.verdicts.evidence import Evidence, gather_evidence, take_complete

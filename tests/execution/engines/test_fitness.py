@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from fpbench import DataHome, discover
 from fpbench.execution.engines.fitness import found, needs_of, unlike
 from fpbench.matrix.matrix import read
-from fpbench.matrix.planner import make_plan
+from fpbench.matrix.plan import make_plan
 
 MATRIX = {
     "dataset": [{"use": "flock"}],

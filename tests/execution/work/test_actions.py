@@ -12,9 +12,9 @@ import fpbench
 from fpbench import DataHome, HiddenError, PluginError, Sample, discover
 from fpbench.components.records import Predictions
 from fpbench.execution.work.actions import ACTIONS, HANDED, MEASURING, view_for
-from fpbench.execution.work.execution import execute
+from fpbench.execution.work.execute import execute
 from fpbench.matrix.matrix import read
-from fpbench.matrix.planner import make_plan
+from fpbench.matrix.plan import make_plan
 from fpbench.matrix.step import Step
 
 SECRET = 23  # rows of the training part, where the truth is a pattern that is nowhere else

@@ -5,9 +5,8 @@ import sys
 import numpy as np
 import pytest
 
-from fpbench.execution.work import dictionary_versions
-from fpbench.execution.work.dictionary_versions import Versions, names_of
-from fpbench.execution.work.spoiling import Watch
+from fpbench.execution.work import process_watch
+from fpbench.execution.work.process_watch import Versions, Watch, names_of
 
 
 class Owner:
@@ -28,11 +27,11 @@ def test_only_what_was_written_to_is_told(write):
     watched = Versions()
     for table in tables:
         watched.add(table)
-    if dictionary_versions.KEPT:
+    if process_watch.KEPT:
         assert watched.written() == []
     WRITES[write](tables[1])
     assert 1 in watched.written()
-    if dictionary_versions.KEPT:
+    if process_watch.KEPT:
         assert watched.written() == []
 
 
@@ -42,11 +41,9 @@ def test_only_what_was_written_to_is_told(write):
 )
 def test_pythons_that_count_writes_are_known(monkeypatch):
     """Otherwise each look compares all names: right, but too dear."""
-    assert dictionary_versions.KEPT
-    monkeypatch.setattr(
-        dictionary_versions, "_number", lambda table: dictionary_versions.ctypes.c_uint64(7)
-    )
-    assert not dictionary_versions._is_kept()
+    assert process_watch.KEPT
+    monkeypatch.setattr(process_watch, "_number", lambda table: process_watch.ctypes.c_uint64(7))
+    assert not process_watch._is_kept()
 
 
 def test_names_of_a_class_are_its_own():
@@ -59,7 +56,7 @@ def test_names_of_a_class_are_its_own():
 
 
 def test_changes_are_found_where_writes_are_not_counted(monkeypatch):
-    monkeypatch.setattr(dictionary_versions, "KEPT", False)
+    monkeypatch.setattr(process_watch, "KEPT", False)
     watch = Watch()
     assert watch.look().words == ""
     monkeypatch.setattr(np, "mean", sum)
@@ -75,7 +72,7 @@ def test_what_nobody_wrote_to_is_not_compared(monkeypatch):
     watch.look()  # the line above has written to a class that is watched
     compared.clear()
     watch.look()
-    if dictionary_versions.KEPT:
+    if process_watch.KEPT:
         assert compared == []
     monkeypatch.setattr(np, "mean", sum)
     watch.look()

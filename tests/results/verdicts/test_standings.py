@@ -4,7 +4,6 @@ import pytest
 
 from fpbench.cli.screen import results as boards
 from fpbench.cli.screen import verdicts as verdict_boards
-from fpbench.matrix.expectations import parse
 from fpbench.results.rows.groups import RowGroup
 from fpbench.results.verdicts.standings import Standing, judged
 from fpbench.results.verdicts.verdicts import evaluate
@@ -23,7 +22,7 @@ def rows(measure, **by_dataset):
 def stated(**more):
     table = {"check": "at-least", "says": "[it] is positive", "source": "here", "measure": "x",
              "than": 0.0}  # fmt: skip
-    return parse([{**table, **more}], "here.toml")
+    return parse_expectations([{**table, **more}], "here.toml")
 
 
 def verdicts(expectations, rows):

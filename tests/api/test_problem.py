@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from fpbench import InputError
-from fpbench.api.problem_arrays import check_problem
+from fpbench.api.correct import check_problem
 from fpbench.claims import (
     KnownPeople,
     KnownUnfairness,

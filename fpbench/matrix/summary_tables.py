@@ -1,7 +1,6 @@
-"""Tables that a matrix asks for: one line for each label, a column for each measure.
+"""The `[[summary]]` tables of a matrix: a line for each combination, a column for each measure.
 
-A cell measures one thing of a model; attacks and audits of the same model stand in different rows.
-A `[[summary]]` brings them together.
+Attacks and audits of the same model are in different rows; a summary table brings them together.
 """
 
 from __future__ import annotations
@@ -15,17 +14,17 @@ from fpbench.base.errors import nearest
 from fpbench.base.validation import validate
 from fpbench.components.names import KINDS
 from fpbench.components.own_measures import MEASURES
-from fpbench.matrix.statement import Scalar, Text
+from fpbench.matrix.expectations import Scalar, Text
 
 _Where: TypeAlias = dict[str, Scalar | Annotated[list[Scalar], Field(min_length=1)]]
 
 
-class _Model(BaseModel):
+class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-class Column(_Model):
-    """A column: the mean of a measure over the rows that are meant."""
+class SummaryColumn(_Strict):
+    """A column: the mean of a measure over the matching rows."""
 
     measure: Text = Field(description="the measure")
     name: Text | None = Field(None, description="its heading; the measure, if not given")
@@ -40,11 +39,11 @@ class Column(_Model):
 
     @property
     def heading(self) -> str:
-        """What stands above it."""
+        """The text above the column."""
         return self.name or self.measure
 
 
-class Summary(_Model):
+class SummaryTable(_Strict):
     """A `[[summary]]` of a matrix."""
 
     title: str = Field("", description="shown above it")
@@ -57,7 +56,7 @@ class Summary(_Model):
     strongest: bool = Field(
         False, description="whether only rows of the strongest adversary of each learner count"
     )
-    columns: Annotated[list[Column], Field(min_length=1)] = Field(description="its columns")
+    columns: Annotated[list[SummaryColumn], Field(min_length=1)] = Field(description="its columns")
 
     @field_validator("rows")
     @classmethod
@@ -70,7 +69,7 @@ class Summary(_Model):
 
     @field_validator("columns")
     @classmethod
-    def _distinct(cls, columns: list[Column]) -> list[Column]:
+    def _distinct(cls, columns: list[SummaryColumn]) -> list[SummaryColumn]:
         headings = [column.heading for column in columns]
         for heading in headings:
             if headings.count(heading) > 1:
@@ -78,16 +77,15 @@ class Summary(_Model):
         return columns
 
 
-def parse(tables: Iterable[Mapping[str, Any]], origin: str) -> tuple[Summary, ...]:
-    """The summaries that `[[summary]]` tables ask for.
+def parse_summaries(tables: Iterable[Mapping[str, Any]], origin: str) -> tuple[SummaryTable, ...]:
+    """The summary tables of a matrix.
 
     Raises
     ------
     MatrixError
-        If one of them says something it may not say; names table, key, value and the nearest
-        valid name.
+        If one of them is not valid; names table, key, value and the nearest valid name.
     """
     return tuple(
-        validate(Summary, dict(table), f"{origin}: [[summary]] no. {number}")
+        validate(SummaryTable, dict(table), f"{origin}: [[summary]] no. {number}")
         for number, table in enumerate(tables, 1)
     )

@@ -10,8 +10,8 @@ from fpbench import MatrixError
 from fpbench.cli.screen import console
 from fpbench.cli.screen.results import show_sheet
 from fpbench.components.names import KINDS
-from fpbench.matrix.asked_tables import parse
 from fpbench.matrix.matrix import read
+from fpbench.matrix.summary_tables import parse_summaries
 from fpbench.results.rows.groups import RowGroup
 from fpbench.results.verdicts.paper_tables import make_sheet
 from fpbench.results.verdicts.paper_tables import summarise as summarise_rows
@@ -34,7 +34,7 @@ def summarise(table, rows):
 
 
 def asked(*columns, **more):
-    return parse([{"columns": [*columns], **more}], "m.toml")[0]
+    return parse_summaries([{"columns": [*columns], **more}], "m.toml")[0]
 
 
 def test_rows_of_attacks_and_of_audits_of_one_learner_make_one_line():

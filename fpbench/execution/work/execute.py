@@ -17,7 +17,7 @@ from fpbench.components.spec import build
 from fpbench.execution.wire.answers import ROW, packed
 from fpbench.execution.wire.sealing import unseal
 from fpbench.execution.work.actions import ACTIONS, HANDED, MEASURING
-from fpbench.execution.work.spoiling import Watch
+from fpbench.execution.work.process_watch import Watch
 from fpbench.matrix.step import Failure, Result, Step, shortened
 
 

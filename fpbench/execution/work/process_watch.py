@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import ctypes
 import decimal
 import gc
 import locale
@@ -18,12 +19,73 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from types import FunctionType, ModuleType
+from types import FunctionType, MappingProxyType, ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from fpbench.execution.work.dictionary_versions import Versions, names_of
+_PLACE = object.__basicsize__ + ctypes.sizeof(ctypes.c_ssize_t)
+"""Where the number is: behind what all objects have, and how many entries there are."""
+
+
+def _number(table: dict[Any, Any]) -> ctypes.c_uint64:
+    """The number of a dictionary, to be read as long as that lives."""
+    return ctypes.c_uint64.from_address(id(table) + _PLACE)
+
+
+def _is_kept() -> bool:
+    """Whether this Python keeps such numbers: what changes them, and what does not, is tried."""
+    if dict.__basicsize__ < _PLACE + ctypes.sizeof(ctypes.c_uint64):
+        return False
+    table: dict[str, Any] = {"old": 1}
+    number = _number(table)
+    seen = [number.value]
+    table["old"] = 2.5
+    seen.append(number.value)
+    table["new"] = 3
+    seen.append(number.value)
+    del table["new"]
+    seen.append(number.value)
+    dict(table)
+    return len(set(seen)) == len(seen) and number.value == seen[-1]
+
+
+KEPT = _is_kept()
+
+
+class Versions:
+    """Tells which of some dictionaries have been written to."""
+
+    def __init__(self) -> None:
+        self._tables: list[dict[str, Any]] = []
+        self._numbers: list[ctypes.c_uint64] = []
+        self._before: list[int] = []
+
+    def add(self, table: dict[str, Any]) -> None:
+        """Begin to watch one more, which is kept alive."""
+        self._tables.append(table)
+        if KEPT:
+            self._numbers.append(_number(table))
+            self._before.append(self._numbers[-1].value)
+
+    def written(self) -> list[int]:
+        """Those, in the order they were added in, that may be others since this was last asked."""
+        if not KEPT:
+            return list(range(len(self._tables)))
+        before, self._before = self._before, [number.value for number in self._numbers]
+        if before == self._before:
+            return []
+        pairs = zip(before, self._before, strict=True)
+        return [place for place, (old, new) in enumerate(pairs) if old != new]
+
+
+def names_of(owner: Any) -> dict[str, Any]:
+    """The dictionary of a module or a class, itself: of a class, Python shows a proxy of it."""
+    names = owner if isinstance(owner, dict) else vars(owner)
+    if isinstance(names, MappingProxyType):
+        (names,) = gc.get_referents(names)
+    return names
+
 
 _LIBRARIES = ("fpbench", "joblib", "numpy", "pandas", "scipy", "sklearn")
 _WHOLE = ("fpbench", "sklearn")
