@@ -11,6 +11,7 @@ import numpy as np
 
 from fpbench.base.text import format_number
 from fpbench.components.names import KINDS
+from fpbench.matrix.summary_tables import SummaryColumn, SummaryTable
 from fpbench.results.rows.groups import RowGroup
 from fpbench.results.sheet import Column as SheetColumn
 from fpbench.results.sheet import Sheet

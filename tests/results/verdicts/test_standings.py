@@ -4,6 +4,7 @@ import pytest
 
 from fpbench.cli.screen import results as boards
 from fpbench.cli.screen import verdicts as verdict_boards
+from fpbench.matrix.expectations import parse_expectations
 from fpbench.results.rows.groups import RowGroup
 from fpbench.results.verdicts.standings import Standing, judged
 from fpbench.results.verdicts.verdicts import evaluate
