@@ -27,11 +27,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Run:
-    """A run on disk."""
+    """A run on disk.
+
+    Attributes
+    ----------
+    path
+        The run directory.
+    finished
+        The cells that this session ran; empty for a run that was only loaded.
+    """
 
     path: Path
     finished: tuple[Finished, ...] = ()
-    """The cells that this session ran; empty for a run that was only loaded."""
 
     def rows(self) -> list[dict[str, Any]]:
         """The rows, one dictionary a cell, each beside the strongest adversary of the run."""

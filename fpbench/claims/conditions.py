@@ -54,6 +54,13 @@ class Proportional(Condition):
 
     Then its people are a multiple of people / gcd(people, positives): a solver that counts
     multiples needs no search through remainders.
+
+    Attributes
+    ----------
+    part
+        The people whose rates are compared.
+    group
+        Code of the group.
     """
 
     part: Part
@@ -83,7 +90,13 @@ class Proportional(Condition):
 
 @dataclass(frozen=True)
 class Occupied(Condition):
-    """Every group has a member in some parts together."""
+    """Every group has a member in some parts together.
+
+    Attributes
+    ----------
+    parts
+        The parts, which share nobody.
+    """
 
     parts: tuple[Part, ...]
 
@@ -114,11 +127,20 @@ class Occupied(Condition):
 
 @dataclass(frozen=True)
 class Together(Condition):
-    """The rates of any two groups in a part are close: their difference, or their ratio."""
+    """The rates of any two groups in a part are close: their difference, or their ratio.
+
+    Attributes
+    ----------
+    part
+        The people whose rates are compared.
+    tolerance
+        Greatest difference; for a ratio, 1 less the least quotient of two rates.
+    ratio
+        Whether quotients of rates are compared, not differences.
+    """
 
     part: Part
     tolerance: Fraction
-    """Greatest difference; for a ratio, 1 less the least quotient of two rates."""
     ratio: bool
 
     def holds(self, counts: Counts) -> bool:
@@ -163,7 +185,17 @@ class Together(Condition):
 
 @dataclass(frozen=True)
 class Apart(Condition):
-    """The rates of some two groups in a part are at least so far apart; `tolerance` is above 0."""
+    """The rates of some two groups in a part are at least so far apart; `tolerance` is above 0.
+
+    Attributes
+    ----------
+    part
+        The people whose rates are compared.
+    tolerance
+        Least difference; for a ratio, 1 less the greatest quotient of two rates.
+    ratio
+        Whether quotients of rates are compared, not differences.
+    """
 
     part: Part
     tolerance: Fraction
@@ -184,7 +216,21 @@ class Apart(Condition):
 
 @dataclass(frozen=True)
 class Gap(Condition):
-    """The rate of one group is at least so far above that of another; both have members."""
+    """The rate of one group is at least so far above that of another; both have members.
+
+    Attributes
+    ----------
+    part
+        The people whose rates are compared.
+    tolerance
+        Least difference; for a ratio, 1 less the greatest quotient.
+    ratio
+        Whether the quotient of the rates is compared, not the difference.
+    high
+        Code of the group whose rate is the greater one.
+    low
+        Code of the other group.
+    """
 
     part: Part
     tolerance: Fraction
@@ -230,7 +276,13 @@ class Gap(Condition):
 
 @dataclass(frozen=True)
 class AnyOf(Condition):
-    """At least one of several lists of conditions holds."""
+    """At least one of several lists of conditions holds.
+
+    Attributes
+    ----------
+    options
+        The lists; all conditions of one must hold.
+    """
 
     options: tuple[tuple[Condition, ...], ...]
 

@@ -26,6 +26,15 @@ ON_COUNTS = frozenset({
 class ShareBounds(Constraint):
     """The share of one group among all people lies between bounds.
 
+    Attributes
+    ----------
+    group
+        Code of the group.
+    low
+        Least share, in [0, 1].
+    high
+        Greatest share, in [0, 1].
+
     Raises
     ------
     InputError
@@ -68,6 +77,17 @@ class RateBounds(Constraint):
     """The rate of positive predictions of one group lies between bounds, in the metric's slices.
 
     A group without members in a slice satisfies it there.
+
+    Attributes
+    ----------
+    group
+        Code of the group.
+    low
+        Least rate, in [0, 1].
+    high
+        Greatest rate, in [0, 1].
+    metric
+        In whose slices the rate is bounded.
 
     Raises
     ------
@@ -115,6 +135,17 @@ class KnownUnfairness(Constraint):
     """The unfairness itself is known: it lies between two bounds, both included.
 
     `RateConstraint(metric, high, form)`, and somewhere the rates are at least `low` apart.
+
+    Attributes
+    ----------
+    metric
+        Which rates are compared.
+    low
+        Least unfairness, in [0, 1].
+    high
+        Greatest unfairness, in [0, 1].
+    form
+        How the rates are compared.
 
     Raises
     ------

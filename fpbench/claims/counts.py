@@ -44,16 +44,24 @@ class Classes:
 
 @dataclass(frozen=True)
 class Part:
-    """The people a rate is taken over, as classes."""
+    """The people a rate is taken over, as classes.
+
+    Attributes
+    ----------
+    negative
+        Classes of the part with prediction 0, by number.
+    positive
+        Classes with prediction 1.
+    sizes
+        (J,) people of every class, in this part or not.
+    groups
+        K.
+    """
 
     negative: tuple[int, ...]
-    """Classes of the part with prediction 0, by number."""
     positive: tuple[int, ...]
-    """Classes with prediction 1."""
     sizes: tuple[int, ...]
-    """(J,) people of every class, in this part or not."""
     groups: int
-    """K."""
 
     @property
     def people(self) -> int:
@@ -114,10 +122,17 @@ class Condition(ABC):
 
 @dataclass(frozen=True)
 class Row(Condition):
-    """A weighted sum of counts is at most a number."""
+    """A weighted sum of counts is at most a number.
+
+    Attributes
+    ----------
+    coefficients
+        (J, K) whole numbers without a common divisor.
+    most
+        The number.
+    """
 
     coefficients: tuple[tuple[int, ...], ...]
-    """(J, K) whole numbers without a common divisor."""
     most: int
 
     @classmethod

@@ -25,15 +25,24 @@ NOISES = ("simulation", "secure")
 
 @dataclass(frozen=True)
 class Subject:
-    """All that an auditor is handed; what it does not declare in `sees` is not there."""
+    """All that an auditor is handed; what it does not declare in `sees` is not there.
+
+    Attributes
+    ----------
+    train
+        The people the model was trained on.
+    test
+        The people it is audited on.
+    model
+        The trained model, a `Classifier`; None if not in `sees`.
+    curator
+        Who answers about the groups of the people it is audited on.
+    """
 
     train: Sample
-    """The people the model was trained on."""
     test: Sample
-    """The people it is audited on."""
     model: Any = None
     curator: HistogramSource | None = None
-    """Who answers about the groups of the people it is audited on."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,24 +51,38 @@ class Release:
 
     Fairness is the ratio of the least to the greatest group rate, in [0, 1]: 1 is fair. For
     equalized odds it is the smaller of the two labels' ratios.
+
+    Attributes
+    ----------
+    metric
+        Which rates are compared.
+    values
+        (R,) estimates of the ratio.
+    low
+        (R,) lower ends of the intervals, which combine sampling and noise.
+    high
+        (R,) upper ends.
+    confidence
+        Of the intervals.
+    guarantee
+        Of one of the audits.
+    noise
+        Where the noise came from: `simulation` or `secure`.
+    measures
+        What else a row should say: queries, share of invalid answers, ...
+    rules
+        The rules with their noisy counts, of the first audit, if it asked about rules.
     """
 
     metric: Metric
     values: NDArray[np.float64]
-    """(R,) estimates of the ratio."""
     low: NDArray[np.float64]
     high: NDArray[np.float64]
-    """(R,) ends of the intervals, which combine sampling and noise."""
     confidence: float
-    """Of the intervals."""
     guarantee: Guarantee
-    """Of one of the audits."""
     noise: str
-    """Where the noise came from: `simulation` or `secure`."""
     measures: Measures = field(default_factory=dict)
-    """What else a row should say: queries, share of invalid answers, ..."""
     rules: DataFrame | None = None
-    """The rules with their noisy counts, of the first audit, if it asked about rules."""
 
     def __str__(self) -> str:
         said, low, high = self.guarantee, self.low[0], self.high[0]

@@ -26,12 +26,18 @@ and with that all of a record, is replaced by another."""
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """How far the answers of neighbouring data sets may lie apart."""
+    """How far the answers of neighbouring data sets may lie apart.
+
+    Attributes
+    ----------
+    l1
+        Greatest sum of absolute differences.
+    l2
+        Greatest root of the sum of squared differences.
+    """
 
     l1: float
-    """Greatest sum of absolute differences."""
     l2: float
-    """Greatest root of the sum of squared differences."""
 
 
 HISTOGRAM: dict[Neighbours, Sensitivity] = {
@@ -45,6 +51,17 @@ HISTOGRAM: dict[Neighbours, Sensitivity] = {
 class Guarantee:
     """What an observer of a release may learn of a person, at most.
 
+    Attributes
+    ----------
+    epsilon
+        Greatest privacy loss, at least 1e-9 and finite.
+    delta
+        Probability that the loss may be exceeded, in [0, 1); 0 is pure differential privacy.
+    neighbours
+        Which data sets are hard to tell apart: `attribute`, `add-remove` or `replace-one`.
+    rho
+        Of zero-concentrated differential privacy, where the mechanism has it; None if unknown.
+
     Raises
     ------
     InputError
@@ -56,7 +73,6 @@ class Guarantee:
     delta: float = 0.0
     neighbours: Relation = "attribute"
     rho: float | None = None
-    """Of zero-concentrated differential privacy, where the mechanism has it; None if unknown."""
 
     def __post_init__(self) -> None:
         for name in ("epsilon", "delta", "rho"):

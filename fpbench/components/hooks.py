@@ -13,11 +13,18 @@ if TYPE_CHECKING:
 
 
 class Lazy(NamedTuple):
-    """A component that is registered by name and imported only when it is used."""
+    """A component that is registered by name and imported only when it is used.
+
+    Attributes
+    ----------
+    name
+        Name of the component.
+    target
+        Where its class is: `package.module:Class`.
+    """
 
     name: str
     target: str
-    """Where its class is: `package.module:Class`."""
 
 
 Registered: TypeAlias = "type[Component] | Lazy"

@@ -31,6 +31,25 @@ _LONGEST = 500
 class Measure:
     """What rows hold under a name: a number, or a word.
 
+    Attributes
+    ----------
+    name
+        In rows: snake_case. `*` stands for any letters, such as the name of a group.
+    heading
+        What stands above its column; the name with spaces, if empty.
+    better
+        Which values are better, `greater` or `less`; `neither` if that cannot be said.
+    unit
+        Of its values: `share`, `s`, `people`, `bits`, ...; empty without one. What is in `s` is
+        a time: comparisons of runs leave it out, as it is never the same twice.
+    meaning
+        What it says, in one sentence.
+    column
+        When a leaderboard has a column of it: `always`, only where not all lines have the same
+        value (`varying`), or only if somebody asks for it (`asked`).
+    source
+        Kind and name of the component that adds it; fpbench fills this in.
+
     Examples
     --------
     >>> Measure("leak_bits", better="less", unit="bits").heading
@@ -38,21 +57,12 @@ class Measure:
     """
 
     name: str
-    """In rows: snake_case. `*` stands for any letters, such as the name of a group."""
     heading: str = ""
-    """What stands above its column; the name with spaces, if empty."""
     better: Better = NEITHER
-    """Which values are better, `greater` or `less`; `neither` if that cannot be said."""
     unit: str = ""
-    """Of its values: `share`, `s`, `people`, `bits`, ...; empty without one. What is in `s` is a
-    time: comparisons of runs leave it out, as it is never the same twice."""
     meaning: str = ""
-    """What it says, in one sentence."""
     column: Column = "always"
-    """When a leaderboard has a column of it: `always`, only where not all lines have the same value
-    (`varying`), or only if somebody asks for it (`asked`)."""
     source: str = ""
-    """Kind and name of the component that adds it; fpbench fills this in."""
 
     def __post_init__(self) -> None:
         if not self.heading:

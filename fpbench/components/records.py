@@ -53,20 +53,30 @@ class Scores:
 
 @dataclass(frozen=True)
 class Claim:
-    """What is disclosed of the target, or believed: it holds on the training predictions."""
+    """What is disclosed of the target, or believed: it holds on the training predictions.
+
+    Attributes
+    ----------
+    constraint
+        About the rates of the groups; None if nothing is said of them.
+    source
+        Who says so: `published`, `estimated`, ...
+    also
+        What else is known of the training people.
+    notes
+        What a row should say of how it was made.
+    guarantee
+        What it guarantees to the training people, if it was made privately.
+    noise
+        Where the noise of a private claim came from: `simulation` or `secure`.
+    """
 
     constraint: RateConstraint | None
-    """About the rates of the groups; None if nothing is said of them."""
     source: str
-    """Who says so: `published`, `estimated`, ..."""
     also: tuple[Constraint, ...] = ()
-    """What else is known of the training people."""
     notes: Measures = field(default_factory=dict)
-    """What a row should say of how it was made."""
     guarantee: Guarantee | None = None
-    """What it guarantees to the training people, if it was made privately."""
     noise: str | None = None
-    """Where the noise of a private claim came from: `simulation` or `secure`."""
 
     @property
     def constraints(self) -> tuple[Constraint, ...]:
@@ -76,45 +86,85 @@ class Claim:
 
 @dataclass(frozen=True)
 class View:
-    """All that an adversary is handed."""
+    """All that an adversary is handed.
+
+    Attributes
+    ----------
+    target
+        The target's training people, without their sensitive attribute.
+    attack
+        The attack set, with its sensitive attribute.
+    """
 
     target: Sample
-    """The target's training people, without their sensitive attribute."""
     attack: Sample
-    """The attack set, with its sensitive attribute."""
 
 
 @dataclass(frozen=True)
 class Guess:
-    """An adversary's guess of everyone's group, and the same where it can check itself."""
+    """An adversary's guess of everyone's group, and the same where it can check itself.
+
+    Attributes
+    ----------
+    values
+        (n,) guessed group codes of the target's training people.
+    confidence
+        (n,) in [0, 1]: the adversary's probability for the group it guessed.
+    held_out
+        (m,) rows of the attack set that were kept from training the attack.
+    held_out_values
+        (m,) guessed group codes of these rows.
+    held_out_confidence
+        (m,) in [0, 1]: the probability of each of them.
+    notes
+        What a row should say of how it was made.
+    """
 
     values: Codes
-    """(n,) guessed group codes of the target's training people."""
     confidence: NDArray[np.float64]
-    """(n,) in [0, 1]: the adversary's probability for the group it guessed."""
     held_out: NDArray[np.intp]
-    """(m,) rows of the attack set that were kept from training the attack."""
     held_out_values: Codes
     held_out_confidence: NDArray[np.float64]
     notes: Measures = field(default_factory=dict)
-    """What a row should say of how it was made."""
 
 
 @dataclass(frozen=True)
 class Weighing:
-    """What changing a guess costs."""
+    """What changing a guess costs.
+
+    Attributes
+    ----------
+    weights
+        (n,) positive costs of changing each guess; None: every change costs 1.
+    measures
+        What a row should say of how they were made.
+    values
+        (n,) groups that are corrected instead of the guess; None: the guess itself.
+    """
 
     weights: NDArray[np.float64] | None
-    """(n,) positive costs of changing each guess; None: every change costs 1."""
     measures: Measures = field(default_factory=dict)
-    """What a row should say of how they were made."""
     values: Codes | None = None
-    """(n,) groups that are corrected instead of the guess; None: the guess itself."""
 
 
 @dataclass(frozen=True)
 class Problem:
     """A guess to be corrected, and what is known of the truth.
+
+    Attributes
+    ----------
+    guess
+        (n,) group codes in 0..K-1.
+    groups
+        K.
+    predictions
+        (n,) in {0, 1}.
+    labels
+        (n,) in {0, 1}; None only if no constraint looks at labels.
+    constraints
+        What is known of the truth; empty if nothing is.
+    weights
+        (n,) positive costs of changing each guess; None: every change costs 1.
 
     See Also
     --------
@@ -122,39 +172,46 @@ class Problem:
     """
 
     guess: Codes
-    """(n,) group codes in 0..K-1."""
     groups: int
-    """K."""
     predictions: Codes
-    """(n,) in {0, 1}."""
     labels: Codes | None
-    """(n,) in {0, 1}; None only if no constraint looks at labels."""
     constraints: tuple[Constraint, ...]
-    """What is known of the truth; empty if nothing is."""
     weights: NDArray[np.float64] | None = None
-    """(n,) positive costs of changing each guess; None: every change costs 1."""
 
 
 @dataclass(frozen=True)
 class Correction:
-    """A corrector's answer."""
+    """A corrector's answer.
+
+    Attributes
+    ----------
+    values
+        (n,) corrected group codes; None if no vector satisfies the constraint or none was
+        found.
+    status
+        None if nothing was solved.
+    objective
+        Total weight of the changed guesses.
+    bound
+        Proven lower bound on the objective.
+    moves
+        (2, K, K): people by prediction, group guessed and corrected group, changes only.
+    seconds
+        Wall time of the correction.
+    measures
+        What else the corrector measured; a row shows them.
+    posterior
+        (n,) probability of group 1 given the claim, from a corrector that computes it.
+    """
 
     values: Codes | None
-    """(n,) corrected group codes; None if no vector satisfies the constraint or none was found."""
     status: SolverStatus | None
-    """None if nothing was solved."""
     objective: float | None = None
-    """Total weight of the changed guesses."""
     bound: float | None = None
-    """Proven lower bound on the objective."""
     moves: NDArray[np.int64] | None = None
-    """(2, K, K): people by prediction, group guessed and corrected group, changes only."""
     seconds: float = 0.0
-    """Wall time of the correction."""
     measures: Measures = field(default_factory=dict)
-    """What else the corrector measured; a row shows them."""
     posterior: NDArray[np.float64] | None = None
-    """(n,) probability of group 1 given the claim, from a corrector that computes it."""
 
     @property
     def gap(self) -> float | None:

@@ -48,18 +48,27 @@ def check_leave() -> None:
 
 @dataclass(frozen=True)
 class DataFile:
-    """A file that a dataset reads, and its known original."""
+    """A file that a dataset reads, and its known original.
+
+    Attributes
+    ----------
+    name
+        Its path below a data directory, or from the root.
+    url
+        Where it can be downloaded; empty if it cannot.
+    sha256
+        Hexadecimal checksum of the known original; empty if none is known.
+    member
+        Its name in the zip archive that is downloaded; empty if the file itself is.
+    other_names
+        Paths at which it is looked for if it is not found by its name.
+    """
 
     name: str
-    """Its path below a data directory, or from the root."""
     url: str = ""
-    """Where it can be downloaded; empty if it cannot."""
     sha256: str = ""
-    """Hexadecimal checksum of the known original; empty if none is known."""
     member: str = ""
-    """Its name in the zip archive that is downloaded; empty if the file itself is."""
     other_names: tuple[str, ...] = ()
-    """Paths at which it is looked for if it is not found by its name."""
 
 
 @dataclass(frozen=True)
@@ -68,11 +77,17 @@ class DataHome:
 
     `DataHome.default()` is `FPBENCH_DATA` (several directories may be joined as in PATH), then
     the user's data directory.
+
+    Attributes
+    ----------
+    directories
+        Folders that are searched for data files, in order; files are fetched into the first.
+    tables
+        Data sets that were handed over from Python, by name.
     """
 
     directories: tuple[Path, ...]
     tables: Mapping[str, Table] = field(default_factory=dict, hash=False)
-    """Data sets that were handed over from Python, by name."""
 
     @classmethod
     def default(cls) -> DataHome:

@@ -23,6 +23,13 @@ class Domain:
     A private learner may rest on nothing else: the least and the greatest value in private data,
     and which words occur in it, would give people away.
 
+    Attributes
+    ----------
+    bounds
+        Least and greatest value of numbers.
+    categories
+        Everything that a categorical may be.
+
     Raises
     ------
     InputError
@@ -36,9 +43,7 @@ class Domain:
     """
 
     bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    """Least and greatest value of numbers."""
     categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Everything that a categorical may be."""
 
     def __post_init__(self) -> None:
         for name, given in self.bounds.items():

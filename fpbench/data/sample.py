@@ -154,9 +154,18 @@ class Sample:
 
 @dataclass(frozen=True)
 class Split:
-    """A table cut into three parts that share nobody."""
+    """A table cut into three parts that share nobody.
+
+    Attributes
+    ----------
+    train
+        People that the target is trained on.
+    test
+        People that its accuracy and fairness are measured on.
+    attack
+        People like the others, known to the adversary, sensitive attribute included.
+    """
 
     train: Sample
     test: Sample
     attack: Sample
-    """People like the others, known to the adversary, sensitive attribute included."""

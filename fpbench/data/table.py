@@ -20,26 +20,62 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class About:
-    """What is known of a data set's original, for its default parameters."""
+    """What is known of a data set's original, for its default parameters.
+
+    Attributes
+    ----------
+    rows
+        People that are left of the original.
+    features
+        Columns of features.
+    label
+        What label 1 stands for.
+    label_rate
+        Share of label 1.
+    groups
+        Names of the groups.
+    source
+        Where it comes from, as a citation or an address.
+    licence
+        Under which terms it may be used.
+    dropped
+        What of the original is left out, and why.
+    """
 
     rows: int
-    """People that are left of the original."""
     features: int
-    """Columns of features."""
     label: str
-    """What label 1 stands for."""
     label_rate: float
-    """Share of label 1."""
     groups: tuple[str, ...]
     source: str
     licence: str
     dropped: str
-    """What of the original is left out, and why."""
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
     """A data set: everyone's features, label and group.
+
+    Attributes
+    ----------
+    name
+        Name of the data set.
+    features
+        n rows; numeric columns and pandas categoricals; without the sensitive columns.
+    labels
+        (n,) in {0, 1}.
+    sensitive
+        n rows, one or more categorical columns; a person's group is their combination.
+    positive
+        What label 1 stands for.
+    test
+        (n,) who is in the test set that the data's authors publish; None if they publish none.
+    domain
+        What is publicly known of the features.
+    measured_cuts
+        Whether `labels` or `sensitive` were cut at a statistic of these people, a median for
+        instance, in words ("column 'age' is cut at its median"): private learners and audits
+        then refuse the table.
 
     Raises
     ------
@@ -50,21 +86,12 @@ class Table:
 
     name: str
     features: DataFrame
-    """n rows; numeric columns and pandas categoricals; without the sensitive columns."""
     labels: Codes
-    """(n,) in {0, 1}."""
     sensitive: DataFrame
-    """n rows, one or more categorical columns; a person's group is their combination."""
     positive: str = "1"
-    """What label 1 stands for."""
     test: NDArray[np.bool_] | None = field(default=None, repr=False)
-    """(n,) who is in the test set that the data's authors publish; None if they publish none."""
     domain: Domain = field(default_factory=Domain, repr=False)
-    """What is publicly known of the features."""
     measured_cuts: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Whether `labels` or `sensitive` were cut at a statistic of these people, a median for
-    instance, in words ("column 'age' is cut at its median"): private learners and audits then
-    refuse the table."""
 
     codes: Codes = field(init=False, repr=False)
     """(n,) group codes in 0..K-1."""

@@ -66,15 +66,22 @@ def random_state(rng: np.random.Generator) -> int:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How to make a scikit-learn classifier. Nothing is imported before it is checked or made."""
+    """How to make a scikit-learn classifier. Nothing is imported before it is checked or made.
+
+    Attributes
+    ----------
+    family
+        A key of `FAMILIES`, or an import path `package.module:Class`.
+    parameters
+        Arguments of its constructor, plain data, over the defaults of the family. The word
+        "none" stands for `None`, which a matrix file cannot say.
+    balanced
+        Whether all groups weigh the same in training; None leaves that to the parameters.
+    """
 
     family: str
-    """A key of `FAMILIES`, or an import path `package.module:Class`."""
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    """Arguments of its constructor, plain data, over the defaults of the family. The word "none"
-    stands for `None`, which a matrix file cannot say."""
     balanced: bool | None = None
-    """Whether all groups weigh the same in training; None leaves that to the parameters."""
 
     def check(self, needs: Iterable[str] = (), names: Iterable[str] = ()) -> None:
         """Refuse what cannot be made; nothing of scikit-learn is imported if nothing could fail.

@@ -33,6 +33,15 @@ _TESTS: dict[str, Callable[[Any, Any], Any]] = {
 class Clause:
     """A test of one feature.
 
+    Attributes
+    ----------
+    feature
+        Column of the design.
+    test
+        One of <, <=, >, >=, =, !=, in, not in.
+    value
+        What is compared with; a list for `in` and `not in`.
+
     Raises
     ------
     InputError
@@ -41,9 +50,7 @@ class Clause:
 
     feature: str
     test: str
-    """One of <, <=, >, >=, =, !=, in, not in."""
     value: Any
-    """What is compared with; a list for `in` and `not in`."""
 
     def __post_init__(self) -> None:
         if self.test not in _TESTS:

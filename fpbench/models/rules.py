@@ -45,6 +45,21 @@ class Branches:
 class Rules:
     """The decision rules of a classifier, pruned: who meets which, and what each predicts.
 
+    Attributes
+    ----------
+    labels
+        (r,) the label that each rule predicts, in {0, 1}.
+    texts
+        (r,) their conditions, to be read.
+    find
+        The rule (n,) of each of n people, given their features.
+    height
+        Most conditions on the way to a rule: the height of the pruned tree; None if unknown.
+    unpruned
+        Number of rules that predict 1 before pruning; None if unknown.
+    branches
+        The tree that they were read off; None if they come from anything else.
+
     Raises
     ------
     InputError
@@ -53,17 +68,11 @@ class Rules:
     """
 
     labels: Codes
-    """(r,) the label that each rule predicts, in {0, 1}."""
     texts: tuple[str, ...]
-    """(r,) their conditions, to be read."""
     find: Callable[[Any], NDArray[Any]] = field(repr=False)
-    """The rule (n,) of each of n people, given their features."""
     height: int | None = None
-    """Most conditions on the way to a rule: the height of the pruned tree; None if unknown."""
     unpruned: int | None = None
-    """Number of rules that predict 1 before pruning; None if unknown."""
     branches: Branches | None = field(default=None, repr=False)
-    """The tree that they were read off; None if they come from anything else."""
 
     def __post_init__(self) -> None:
         labels = np.asarray(self.labels)
@@ -131,13 +140,21 @@ class RuleBased(Protocol):
 
 
 class EncodedColumn(NamedTuple):
-    """Where a column of an encoded matrix comes from."""
+    """Where a column of an encoded matrix comes from.
+
+    Attributes
+    ----------
+    feature
+        Name of the feature that the column comes from.
+    category
+        The category that it is 1 for, in a one-hot encoding.
+    categories
+        The categories that it numbers, in an ordinal encoding.
+    """
 
     feature: str
     category: str | None = None
-    """The category that it is 1 for, in a one-hot encoding."""
     categories: tuple[str, ...] = ()
-    """The categories that it numbers, in an ordinal encoding."""
 
     def says(self, low: float, high: float) -> str:
         """What low < value <= high means."""

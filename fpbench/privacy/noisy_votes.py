@@ -105,14 +105,20 @@ class VoteCost:
     Every answer has Gaussian noise of a standard deviation that is a fixed multiple of `sigma`, so
     all of them together are one Gaussian release of this L2 sensitivity (Dong, Roth & Su, Gaussian
     Differential Privacy, JRSS B 2022, Corollary 3.3).
+
+    Attributes
+    ----------
+    answers
+        Greatest number of people whose noisy counts are told.
+    tests
+        Number of people whose greatest count is compared with a threshold first, under noise.
+    ratio
+        Standard deviation of the noise of those tests, in multiples of sigma.
     """
 
     answers: int
-    """Greatest number of people whose noisy counts are told."""
     tests: int = 0
-    """Number of people whose greatest count is compared with a threshold first, under noise."""
     ratio: float = 1.0
-    """Standard deviation of the noise of those tests, in multiples of sigma."""
 
     def __post_init__(self) -> None:
         if self.answers < 1 or self.tests < 0 or not 0 < self.ratio < math.inf:

@@ -48,16 +48,24 @@ def domain_field() -> Any:
 
 @dataclass(frozen=True)
 class Labelled:
-    """Everyone's columns and label, before it is said which of the columns are sensitive."""
+    """Everyone's columns and label, before it is said which of the columns are sensitive.
+
+    Attributes
+    ----------
+    columns
+        n rows; numeric columns and pandas categoricals, without missing values.
+    labels
+        (n,) in {0, 1}.
+    positive
+        What label 1 stands for.
+    test
+        (n,) who is in the test set that the data's authors publish; None if they publish none.
+    """
 
     columns: DataFrame
-    """n rows; numeric columns and pandas categoricals, without missing values."""
     labels: Codes
-    """(n,) in {0, 1}."""
     positive: str
-    """What label 1 stands for."""
     test: NDArray[np.bool_] | None = None
-    """(n,) who is in the test set that the data's authors publish; None if they publish none."""
 
 
 class TabularDataset(Dataset):

@@ -33,13 +33,24 @@ PAIRS: dict[Neighbours, tuple[tuple[Counts, Counts], ...]] = {
 
 @dataclass(frozen=True)
 class Attack:
-    """What an attack on one pair of neighbouring histograms found."""
+    """What an attack on one pair of neighbouring histograms found.
+
+    Attributes
+    ----------
+    one
+        Counts of one data set.
+    other
+        Counts of its neighbour.
+    claimed
+        What the mechanism guarantees.
+    epsilon
+        Proven to be at least this, with the confidence that was asked for.
+    """
 
     one: tuple[int, ...]
     other: tuple[int, ...]
     claimed: Guarantee
     epsilon: float
-    """Proven to be at least this, with the confidence that was asked for."""
 
     @property
     def broken(self) -> bool:

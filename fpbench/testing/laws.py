@@ -48,11 +48,18 @@ class Outcome(StrEnum):
 
 
 class Verdict(NamedTuple):
-    """Whether a component keeps a law."""
+    """Whether a component keeps a law.
+
+    Attributes
+    ----------
+    outcome
+        Kept, broken or skipped.
+    reason
+        What is wrong, or why it could not be tested; of a law that is kept, a remark if any.
+    """
 
     outcome: Outcome
     reason: str = ""
-    """What is wrong, or why it could not be tested; of a law that is kept, a remark if any."""
 
     def __str__(self) -> str:
         return f"{self.outcome}: {self.reason}" if self.reason else str(self.outcome)
@@ -63,17 +70,33 @@ class Verdict(NamedTuple):
 
 
 class Law(NamedTuple):
-    """Something that is true of every component of some kinds."""
+    """Something that is true of every component of some kinds.
+
+    Attributes
+    ----------
+    words
+        Said of the component: `is deterministic for a seed`.
+    test
+        Raises AssertionError if it is broken; may make a remark if it is kept.
+    kinds
+        Kinds of components that must keep it.
+    """
 
     words: str
-    """Said of the component: `is deterministic for a seed`."""
     test: Callable[[Case], str | None]
-    """Raises AssertionError if it is broken; may make a remark if it is kept."""
     kinds: frozenset[str] = frozenset(KINDS)
 
 
 class Check(NamedTuple):
-    """A law, of a component with one set of parameters."""
+    """A law, of a component with one set of parameters.
+
+    Attributes
+    ----------
+    case
+        A component with one set of parameters.
+    law
+        The law.
+    """
 
     case: Case
     law: Law

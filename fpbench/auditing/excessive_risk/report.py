@@ -30,31 +30,41 @@ class RiskReport:
     model learnt from: for votes the public people and their clean majority votes, which are the
     labels of the private objective without noise; else the training people and their labels) or
     `test` (the test people and their labels).
+
+    Attributes
+    ----------
+    overall
+        A row for each `on`: `people`, `risk` and its standard error `risk_error`, `risk_gap`
+        (greatest less least group risk) and `risk_gap_error`, `loss` and `baseline_loss`,
+        `accuracy` (expected) and `baseline_accuracy`, `risk_bound` (Theorem 3, mean) and
+        `risk_bound_holds` (for everybody: 1 or 0), and Spearman's `rank_...` correlations of
+        people's input norm, gradient norm, closeness to the boundary, flip probability and
+        risk.
+    groups
+        A row for each `on` and `group`: `people`, and means of what people have.
+    people
+        A row for each `on` and person: `row` in the sample, `group`, `label`, `risk`,
+        `risk_error`, `loss`, `baseline_loss`, `risk_bound`, `closeness` (1 - f^2 - (1 - f)^2, f
+        by the baseline), `input_norm` and `gradient_norm` (intercept included),
+        `flip_probability` and `flip_drawn`.
+    bounds
+        A row for each bound on the model sensitivity: `bound`, what it is `of`, `measured` with
+        its `error`, `value`, and whether it `holds`: 1 or 0, three standard errors allowed for;
+        None if there is no such error and the measured value is above it.
+    model
+        `method`, `repetitions`, `antithetic`, `sensitivity` (expected distance of parameters to
+        the baseline's) and `sensitivity_squared`, with their `..._error`, `flip_probability`
+        and `flip_drawn` (means), `flip_deviation` (greatest difference of the two in standard
+        errors, by binomial tails).
     """
 
     private: ClassVar[bool] = False
 
     overall: DataFrame
-    """A row for each `on`: `people`, `risk` and its standard error `risk_error`, `risk_gap`
-    (greatest less least group risk) and `risk_gap_error`, `loss` and `baseline_loss`,
-    `accuracy` (expected) and `baseline_accuracy`, `risk_bound` (Theorem 3, mean) and
-    `risk_bound_holds` (for everybody: 1 or 0), and Spearman's `rank_...` correlations of people's
-    input norm, gradient norm, closeness to the boundary, flip probability and risk."""
     groups: DataFrame
-    """A row for each `on` and `group`: `people`, and means of what people have."""
     people: DataFrame
-    """A row for each `on` and person: `row` in the sample, `group`, `label`, `risk`, `risk_error`,
-    `loss`, `baseline_loss`, `risk_bound`, `closeness` (1 - f^2 - (1 - f)^2, f by the baseline),
-    `input_norm` and `gradient_norm` (intercept included), `flip_probability` and `flip_drawn`."""
     bounds: DataFrame
-    """A row for each bound on the model sensitivity: `bound`, what it is `of`, `measured` with its
-    `error`, `value`, and whether it `holds`: 1 or 0, three standard errors allowed for; None if
-    there is no such error and the measured value is above it."""
     model: Measures
-    """`method`, `repetitions`, `antithetic`, `sensitivity` (expected distance of parameters to the
-    baseline's) and `sensitivity_squared`, with their `..._error`, `flip_probability` and
-    `flip_drawn` (means), `flip_deviation` (greatest difference of the two in standard errors, by
-    binomial tails)."""
 
     def __str__(self) -> str:
         lines = []

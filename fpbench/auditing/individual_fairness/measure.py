@@ -31,24 +31,35 @@ class SimilarityReport:
     """How consistent the labels of n similar people are, for every tau at once.
 
     Distances above the greatest tau are infinite.
+
+    Attributes
+    ----------
+    taus
+        (T,) how far similar people are apart at most.
+    predictions
+        (n,) in {0, 1}.
+    other
+        (n,) distance to the nearest person of the other label.
+    anybody
+        (n,) distance to the nearest other person.
+    region
+        (n,) distance to the nearest input of the other label; None if it is not known.
+    note
+        Why it is not.
+    free
+        Features that may have any value.
+    ranged
+        Numbers whose scale is not declared, but the range of people's values.
     """
 
     taus: NDArray[np.float64]
-    """(T,) how far similar people are apart at most."""
     predictions: Codes
-    """(n,) in {0, 1}."""
     other: NDArray[np.float64] = field(repr=False)
-    """(n,) distance to the nearest person of the other label."""
     anybody: NDArray[np.float64] = field(repr=False)
-    """(n,) distance to the nearest other person."""
     region: NDArray[np.float64] | None = field(repr=False)
-    """(n,) distance to the nearest input of the other label; None if it is not known."""
     note: str | None
-    """Why it is not."""
     free: tuple[str, ...]
-    """Features that may have any value."""
     ranged: tuple[str, ...]
-    """Numbers whose scale is not declared, but the range of people's values."""
 
     @property
     def pair_consistency(self) -> NDArray[np.float64]:

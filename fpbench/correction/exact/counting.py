@@ -23,6 +23,11 @@ class Tally:
     People of one class and one guessed group differ only in the cost of changing them, so the
     cheapest are changed first, and a correction is a table of counts (J, K). Known people keep
     their group; the others are *free*.
+
+    Attributes
+    ----------
+    problem
+        The problem that is counted.
     """
 
     problem: Problem

@@ -26,18 +26,29 @@ class MLPTraining:
     They minimise the mean cross-entropy + penalty times the sum of squared weights, biases left
     out: scikit-learn's `alpha` is 2 penalty n, n people in a batch. Adam has the constants of its
     authors (Kingma & Ba, ICLR 2015), as in scikit-learn.
+
+    Attributes
+    ----------
+    hidden
+        Units of the two layers.
+    penalty
+        Factor of the sum of squared weights, at least 0.
+    epochs
+        How often everyone is taken, at least once.
+    batch
+        People of a step.
+    rate
+        Learning rate.
+    shuffle
+        Whether every epoch takes people in a new order.
     """
 
     hidden: tuple[int, int] = (32, 16)
-    """Units of the two layers."""
     penalty: float = 0.0
     epochs: int = 50
     batch: int = 32
-    """People of a step."""
     rate: float = 1e-3
-    """Learning rate."""
     shuffle: bool = True
-    """Whether every epoch takes people in a new order."""
 
     def __post_init__(self) -> None:
         fine = 0 <= self.penalty < math.inf and 0 < self.rate < math.inf
@@ -47,12 +58,20 @@ class MLPTraining:
 
 @dataclass(frozen=True)
 class Networks:
-    """B networks of one shape, as the rows of one matrix."""
+    """B networks of one shape, as the rows of one matrix.
+
+    Attributes
+    ----------
+    flat
+        (B, parameters).
+    width
+        Number d of what they take; the last of it is a column of ones, for the biases.
+    hidden
+        Units of the two layers.
+    """
 
     flat: _Floats
-    """(B, parameters)."""
     width: int
-    """Number d of what they take; the last of it is a column of ones, for the biases."""
     hidden: tuple[int, int]
 
     @classmethod

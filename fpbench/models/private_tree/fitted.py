@@ -45,12 +45,21 @@ class TreeNodes:
 
 @dataclass(frozen=True, eq=False)
 class PrivateTree:
-    """One private tree; `fpbench.models.tree_rules` reads it as it reads scikit-learn's."""
+    """One private tree; `fpbench.models.tree_rules` reads it as it reads scikit-learn's.
+
+    Attributes
+    ----------
+    tree_
+        The arrays of the tree, as scikit-learn names them.
+    n_features_in_
+        Number of columns of the design.
+    classes_
+        (2,) labels.
+    """
 
     tree_: TreeNodes
     n_features_in_: int
     classes_: NDArray[Any] = field(default_factory=lambda: np.array([0, 1]))
-    """(2,) labels."""
     n_outputs_ = 1
 
     def apply(self, matrix: NDArray[Any]) -> NDArray[np.intp]:
@@ -72,15 +81,24 @@ class PrivateTree:
 
 @dataclass(frozen=True, eq=False)
 class PrivateTrees:
-    """R private trees of one recipe. Children of node i are 2 i + 1, left, and 2 i + 2."""
+    """R private trees of one recipe. Children of node i are 2 i + 1, left, and 2 i + 2.
+
+    Attributes
+    ----------
+    candidates
+        The splits that were chosen from.
+    split
+        (R, nodes) the chosen candidate of each node; -1 at a leaf, and where there is no node.
+    counts
+        (R, nodes, 2) noisy counts of both labels as released, of a node the sum of its leaves'.
+    positive
+        (R, nodes) probability of label 1, a function of noisy counts.
+    """
 
     candidates: SplitCandidates
     split: NDArray[np.int32]
-    """(R, nodes) the chosen candidate of each node; -1 at a leaf, and where there is no node."""
     counts: Floats
-    """(R, nodes, 2) noisy counts of both labels as released, of a node the sum of its leaves'."""
     positive: Floats
-    """(R, nodes) probability of label 1, a function of noisy counts."""
 
     def __len__(self) -> int:
         return len(self.split)

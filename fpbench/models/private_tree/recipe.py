@@ -37,6 +37,30 @@ _LEAST = 1e-9
 class TreeRecipe:
     """How a private tree is grown: everything but the data, all of it public.
 
+    Attributes
+    ----------
+    epsilon
+        Of the whole tree; infinite is no privacy.
+    leaf_share
+        Share of epsilon for the counts in the leaves; the rest chooses splits.
+    max_depth
+        Number of levels of splits.
+    criterion
+        What a split makes small: `gini`, `entropy` or `max`.
+    selection
+        How splits are chosen: `noisy-max` or `exponential`.
+    thresholds
+        Number of thresholds of each number, regular between its bounds.
+    similarity
+        Which people the tree treats alike: `none`, `grid` (those of one cell) or `ball` (those
+        within `tau`).
+    tau
+        People are similar whose numbers, scaled to [0, 1], differ by at most this.
+    most_people
+        Public bound on how many people there may be; the sensitivity of entropy depends on it.
+    mechanism
+        Adds noise to the counts in the leaves; Laplace noise by default.
+
     Raises
     ------
     InputError
@@ -44,21 +68,15 @@ class TreeRecipe:
     """
 
     epsilon: float = 1.0
-    """Of the whole tree; infinite is no privacy."""
     leaf_share: float = 0.5
-    """Share of epsilon for the counts in the leaves; the rest chooses splits."""
     max_depth: int = 6
     criterion: Criterion = "gini"
     selection: Selection = "noisy-max"
     thresholds: int = 64
-    """Number of thresholds of each number, regular between its bounds."""
     similarity: Similarity = "none"
     tau: float = 0.0
-    """People are similar whose numbers, scaled to [0, 1], differ by at most this."""
     most_people: int = 1_000_000
-    """Public bound on how many people there may be; the sensitivity of entropy depends on it."""
     mechanism: Mechanism | None = None
-    """Adds noise to the counts in the leaves; Laplace noise by default."""
 
     def __post_init__(self) -> None:
         known("criterion", self.criterion, CRITERIA)

@@ -73,12 +73,20 @@ class SplitCandidates:
     A number has `recipe.thresholds` regular thresholds strictly between its bounds. Under `grid`
     they are rounded to borders of cells (k tau, (k + 1) tau] of the number scaled to [0, 1], so
     that people of one cell always follow one path. A category is a candidate of its own.
+
+    Attributes
+    ----------
+    features
+        What each feature may be split by.
+    recipe
+        How a tree is grown from them.
+    n_columns
+        Of the matrix that trees take.
     """
 
     features: tuple[Number | Choice, ...]
     recipe: TreeRecipe
     n_columns: int
-    """Of the matrix that trees take."""
 
     @classmethod
     def of_bounds(cls, low: Floats, high: Floats, recipe: TreeRecipe) -> SplitCandidates:
