@@ -42,7 +42,7 @@ from .components.catalog import Catalog as Catalog
 from .components.catalog import discover as discover
 from .components.epsilons import LEAST_EPSILON as LEAST_EPSILON
 from .components.epsilons import check_epsilon as check_epsilon
-from .components.guarantee import HISTOGRAM as HISTOGRAM
+from .components.guarantee import COUNT_SENSITIVITY as COUNT_SENSITIVITY
 from .components.guarantee import Guarantee as Guarantee
 from .components.guarantee import Neighbours as Neighbours
 from .components.guarantee import Sensitivity as Sensitivity

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fpbench import Correction, Problem, SolverStatus
-from fpbench.correction import Tally
+from fpbench.correction import CountedProblem
 
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import IntVar
@@ -23,7 +23,7 @@ def solve_cp_sat(problem: Problem, time_limit: float) -> Correction:
     from ortools.sat.python import cp_model
 
     started = time.perf_counter()
-    counted, model = Tally(problem), cp_model.CpModel()
+    counted, model = CountedProblem(problem), cp_model.CpModel()
     now, movable = counted.counts, counted.movable
     shape = now.shape
     prefix = {(j, k): counted.prefix_costs(j, k) for j, k in np.ndindex(*shape) if movable[j, k]}

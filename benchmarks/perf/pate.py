@@ -114,7 +114,9 @@ def teachers_in_a_loop(given: Given) -> tuple[Floats, NDArray[np.int64]]:
 
 def teachers_at_once(given: Given) -> tuple[Floats, NDArray[np.int64]]:
     """Parameters and votes."""
-    theta = fpbench.models.fit_ragged(given.design, given.labels, given.dealt, TEACHER_PENALTY)
+    theta = fpbench.models.fit_logistic_apart(
+        given.design, given.labels, given.dealt, TEACHER_PENALTY
+    )
     return theta, fpbench.privacy.count_votes(
         fpbench.models.logistic_proba(theta, given.public) > 0.5
     )

@@ -3,5 +3,5 @@ from .excessive_risk.measure import RiskMethod as RiskMethod
 from .excessive_risk.report import RiskReport as RiskReport
 from .individual_fairness.measure import SimilarityReport as SimilarityReport
 from .private_models import PrivateModel as PrivateModel
-from .private_models import Redrawn as Redrawn
+from .private_models import RedrawnModels as RedrawnModels
 from .private_models import VotedModel as VotedModel

@@ -25,7 +25,7 @@ class Scored(Protocol):
 class PrivateModel(Scored, Protocol):
     """A model with a counterpart without privacy: what an audit of excessive risk reads.
 
-    It may have `redraw(repetitions, rng)`, which gives a `Redrawn`, or be a `VotedModel`. With
+    It may have `redraw(repetitions, rng)`, which gives `RedrawnModels`, or be a `VotedModel`. With
     neither, it stands for its own learner: one model, one draw.
     """
 
@@ -34,7 +34,7 @@ class PrivateModel(Scored, Protocol):
         """What would have been trained without privacy."""
 
 
-class Redrawn(Protocol):
+class RedrawnModels(Protocol):
     """R models alike, each trained with private randomness of its own."""
 
     def proba(self, features: DataFrame) -> NDArray[np.float64]:

@@ -8,7 +8,18 @@ from pathlib import Path
 
 _ROOT = Path(__file__).parents[1]
 
-RENAMED: dict[str, str] = {}
+RENAMED = {
+    "CHOICE": "models.FAMILY_CHOICE",
+    "HISTOGRAM": "COUNT_SENSITIVITY",
+    "ON_COUNTS": "claims.COUNT_CONSTRAINTS",
+    "PrivateTrees": "models.PrivateTreeBatch",
+    "Redrawn": "auditing.RedrawnModels",
+    "Tally": "correction.CountedProblem",
+    "checked_answers": "privacy.check_answers",
+    "fit_ragged": "models.fit_logistic_apart",
+    "given_problem": "correction.compute_posterior",
+    "invalid_answers": "privacy.find_invalid_answers",
+}
 """Names that fpbench exported at some time, and what they are called in which room."""
 
 

@@ -6,7 +6,7 @@ from .conditions import Gap as Gap
 from .conditions import Occupied as Occupied
 from .conditions import Proportional as Proportional
 from .conditions import Together as Together
-from .constraints import ON_COUNTS as ON_COUNTS
+from .constraints import COUNT_CONSTRAINTS as COUNT_CONSTRAINTS
 from .constraints import KnownPeople as KnownPeople
 from .constraints import KnownUnfairness as KnownUnfairness
 from .constraints import LinearConstraint as LinearConstraint

@@ -15,7 +15,7 @@ from fpbench.claims.conditions import AnyOf, Apart, Constraint
 from fpbench.claims.counts import Classes, Condition, Part, Row
 from fpbench.claims.rates import FORMS, Form, Metric, RateConstraint, slice_labels
 
-ON_COUNTS = frozenset({
+COUNT_CONSTRAINTS = frozenset({
     *FORMS, "share", "positive-rate", "unfairness", "unfairness between-groups",
     "unfairness ratio", "known",
 })  # fmt: skip

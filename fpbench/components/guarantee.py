@@ -40,7 +40,7 @@ class Sensitivity:
     l2: float
 
 
-HISTOGRAM: dict[Neighbours, Sensitivity] = {
+COUNT_SENSITIVITY: dict[Neighbours, Sensitivity] = {
     "attribute": Sensitivity(2.0, math.sqrt(2.0)),
     "add-remove": Sensitivity(1.0, 1.0),
 }

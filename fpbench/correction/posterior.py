@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fpbench.base.errors import InputError
 from fpbench.components.records import Problem
-from fpbench.correction.exact.counting import Tally
+from fpbench.correction.exact.counting import CountedProblem
 from fpbench.correction.exact.two_group_regions import regions
 from fpbench.correction.poisson_binomial import Side, Tilted
 from fpbench.data.sample import Codes
@@ -62,7 +62,7 @@ class Posterior:
     """The same after it; None if the claim has probability 0."""
 
 
-def given_problem(log_odds: ArrayLike, problem: Problem) -> Posterior:
+def compute_posterior(log_odds: ArrayLike, problem: Problem) -> Posterior:
     """Beliefs given all that is known in a problem.
 
     Parameters
@@ -79,7 +79,7 @@ def given_problem(log_odds: ArrayLike, problem: Problem) -> Posterior:
     InputError
         If log-odds are not (n,) numbers up to 700, or constraints tie slices to each other.
     """
-    counted, prior = Tally(problem), np.array(log_odds, dtype=np.float64)
+    counted, prior = CountedProblem(problem), np.array(log_odds, dtype=np.float64)
     if prior.shape != problem.guess.shape or len(prior) == 0 or np.isnan(prior).any():
         raise InputError(f"log-odds must be {problem.guess.shape} numbers, not {prior.shape}")
     if (most := np.abs(prior, where=np.isfinite(prior), out=np.zeros_like(prior)).max()) > _MOST:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench.components.records import Problem
-from fpbench.correction.exact.counting import Tally
+from fpbench.correction.exact.counting import CountedProblem
 from fpbench.correction.exact.solve import solve_exact
 from fpbench.correction.exact.two_group_moves import Quadrant, Slice
 from fpbench.correction.exact.two_group_regions import regions
@@ -67,7 +67,7 @@ def exponent_scores(problem: Problem, truth: Codes, most: int) -> NDArray[np.int
     odds of two groups, unless a group must be kept from being empty in both slices.
     """
     assert problem.constraints and problem.weights is not None
-    counted = Tally(problem)
+    counted = CountedProblem(problem)
     ways = regions(counted.conditions, counted.classes) if problem.groups == 2 else None
     if ways is None or len(ways) > 1 or counted.known:
         return _scores_of_corrections(problem, truth, most)

@@ -1,20 +1,20 @@
 # Public names, and the module each is in: see the docstring of `__init__.py`.
 from .batched.logistic import fit_logistic as fit_logistic
-from .batched.logistic import fit_ragged as fit_ragged
+from .batched.logistic import fit_logistic_apart as fit_logistic_apart
 from .batched.logistic import logistic_proba as logistic_proba
 from .batched.mlp import MLPTraining as MLPTraining
 from .batched.mlp import Networks as Networks
 from .batched.mlp import fit_networks as fit_networks
 from .batched.mlp import fit_networks_apart as fit_networks_apart
-from .classifiers import CHOICE as CHOICE
 from .classifiers import FAMILIES as FAMILIES
+from .classifiers import FAMILY_CHOICE as FAMILY_CHOICE
 from .classifiers import Recipe as Recipe
 from .classifiers import random_state as random_state
 from .encoding import Encoding as Encoding
 from .encoding import encode as encode
 from .private_tree.estimator import PrivateTreeClassifier as PrivateTreeClassifier
 from .private_tree.fitted import PrivateTree as PrivateTree
-from .private_tree.fitted import PrivateTrees as PrivateTrees
+from .private_tree.fitted import PrivateTreeBatch as PrivateTreeBatch
 from .private_tree.growth import grow_trees as grow_trees
 from .private_tree.inputs import rules_within as rules_within
 from .private_tree.recipe import Similarity as Similarity

@@ -51,7 +51,7 @@ FAMILIES = {
 }
 """Classifiers by name."""
 
-CHOICE = f"{', '.join(FAMILIES)}, or a class by import path, package.module:Class"
+FAMILY_CHOICE = f"{', '.join(FAMILIES)}, or a class by import path, package.module:Class"
 """What a `family` may be, for descriptions of parameters."""
 
 _PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")

@@ -10,7 +10,7 @@ from pydantic import Field, JsonValue, ValidationInfo, field_validator
 
 from fpbench.base.errors import InputError
 from fpbench.components.attack_kinds import Adversary, Component, Learner
-from fpbench.models.classifiers import CHOICE, FAMILIES, Recipe, random_state
+from fpbench.models.classifiers import FAMILIES, FAMILY_CHOICE, Recipe, random_state
 from fpbench.models.encoding import Encoding, encode
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class SklearnLearner(Learner):
     """Whether the model's probabilities are those of the base: it has none if the base has none."""
 
     base: str = Field(
-        "decision-tree", description=f"classifier that is trained underneath: {CHOICE}"
+        "decision-tree", description=f"classifier that is trained underneath: {FAMILY_CHOICE}"
     )
     base_parameters: dict[str, JsonValue] = Field(
         {},

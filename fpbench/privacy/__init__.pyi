@@ -8,8 +8,8 @@ from .accounting import gaussian_sigma as gaussian_sigma
 from .accounting import pure_rho as pure_rho
 from .accounting import rho_to_delta as rho_to_delta
 from .accounting import rho_to_epsilon as rho_to_epsilon
-from .consistent_counts import checked_answers as checked_answers
-from .consistent_counts import invalid_answers as invalid_answers
+from .consistent_counts import check_answers as check_answers
+from .consistent_counts import find_invalid_answers as find_invalid_answers
 from .consistent_counts import project_counts as project_counts
 from .curator.curator import Curator as Curator
 from .curator.remote import RemoteCurator as RemoteCurator

@@ -43,7 +43,7 @@ def project_counts(answers: NDArray[np.float64], total: ArrayLike) -> NDArray[np
     ----------
     Held, Wolfe, Crowder: Validation of subgradient optimization. Mathematical Programming 6, 1974.
     """
-    values, sums = checked_answers(answers, total)
+    values, sums = check_answers(answers, total)
     columns, limits = np.ascontiguousarray(np.moveaxis(values, -1, 0)), sums[..., 0]
     reached, excess = np.zeros(values.shape[:-1]), np.full(values.shape[:-1], -np.inf)
     for j, column in enumerate(_descending(columns), start=1):
@@ -75,7 +75,7 @@ def _descending(columns: NDArray[np.float64]) -> Sequence[NDArray[np.float64]]:
     return found
 
 
-def invalid_answers(answers: NDArray[np.float64], total: ArrayLike) -> NDArray[np.bool_]:
+def find_invalid_answers(answers: NDArray[np.float64], total: ArrayLike) -> NDArray[np.bool_]:
     """Which noisy counts cannot be true: those below 0 or above their totals.
 
     Parameters
@@ -95,12 +95,12 @@ def invalid_answers(answers: NDArray[np.float64], total: ArrayLike) -> NDArray[n
     InputError
         If there are no counts, one is not finite, or a total is negative.
     """
-    values, sums = checked_answers(answers, total)
+    values, sums = check_answers(answers, total)
     invalid: NDArray[np.bool_] = (values < 0) | (values > sums)
     return invalid
 
 
-def checked_answers(
+def check_answers(
     answers: NDArray[np.float64], total: ArrayLike
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Noisy counts (..., K) and totals (..., 1), of shapes that broadcast.

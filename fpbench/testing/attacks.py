@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fpbench.base.errors import InputError
-from fpbench.components.guarantee import HISTOGRAM, NEIGHBOURS, Guarantee, Neighbours
+from fpbench.components.guarantee import COUNT_SENSITIVITY, NEIGHBOURS, Guarantee, Neighbours
 from fpbench.components.mechanism import Mechanism, Policy
 from fpbench.testing.events import bounds, promise, scores
 
@@ -177,7 +177,9 @@ def attack_mechanism(
             relation: Neighbours = relation,
             total: int = total,
         ) -> NDArray[np.float64]:
-            noisy = mechanism.release(counts, HISTOGRAM[relation], epsilon, rng, upper=total)
+            noisy = mechanism.release(
+                counts, COUNT_SENSITIVITY[relation], epsilon, rng, upper=total
+            )
             return noisy if policy is None else policy.repair(noisy, total)
 
         found = epsilon_lower_bound(

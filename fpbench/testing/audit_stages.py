@@ -10,7 +10,7 @@ import numpy as np
 
 from fpbench.components.auditor import Auditor, Release, Subject
 from fpbench.components.epsilons import LEAST_EPSILON
-from fpbench.components.guarantee import HISTOGRAM, NEIGHBOURS, Guarantee
+from fpbench.components.guarantee import COUNT_SENSITIVITY, NEIGHBOURS, Guarantee
 from fpbench.components.mechanism import Mechanism, Policy
 from fpbench.data.data_files import DataHome
 from fpbench.execution.work.actions import ACTIONS, MEASURING
@@ -43,7 +43,7 @@ class MechanismStage(Stage):
         """Release each."""
         rng = step(seed).rng()
         return [
-            component.release(counts, HISTOGRAM[relation], epsilon, rng, upper=upper)
+            component.release(counts, COUNT_SENSITIVITY[relation], epsilon, rng, upper=upper)
             for relation in NEIGHBOURS
             for counts, epsilon, upper in given
         ]
@@ -69,7 +69,9 @@ class MechanismStage(Stage):
                 raise AssertionError("it is guaranteed")
 
             def release(bad: float = bad) -> None:
-                component.release(np.array([3, 4]), HISTOGRAM["attribute"], bad, step(0).rng(), 7)
+                component.release(
+                    np.array([3, 4]), COUNT_SENSITIVITY["attribute"], bad, step(0).rng(), 7
+                )
                 raise AssertionError("it is released")
 
             yield f"guarantee of epsilon {bad}", guarantee

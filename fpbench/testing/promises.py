@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench.base.errors import InputError
-from fpbench.components.guarantee import HISTOGRAM, NEIGHBOURS, Neighbours
+from fpbench.components.guarantee import COUNT_SENSITIVITY, NEIGHBOURS, Neighbours
 from fpbench.components.mechanism import Mechanism
 from fpbench.testing.attacks import PAIRS, check_mechanism, epsilon_lower_bound
 from fpbench.testing.cases import Case
@@ -47,7 +47,9 @@ def secures(case: Case) -> None:
     rng = np.random.default_rng(0)
     before = rng.bit_generator.state
     counts = np.full((32, 2), 5)
-    one, other = (secure.release(counts, HISTOGRAM["attribute"], 1.0, rng, 10) for _ in range(2))
+    one, other = (
+        secure.release(counts, COUNT_SENSITIVITY["attribute"], 1.0, rng, 10) for _ in range(2)
+    )
     assert rng.bit_generator.state == before, 'noise = "secure" is drawn from the seeded generator'
     assert (one != other).any(), 'noise = "secure" is the same for every release'
     if case.component != secure:  # otherwise it is attacked anyway
@@ -79,7 +81,9 @@ def _attack_side_by_side(mechanism: Mechanism) -> None:
     def release(counts: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.float64]:
         prices = np.tile([[least], [greatest]], (len(counts), 1))
         both = np.repeat(counts, 2, axis=0)
-        return mechanism.release(both, HISTOGRAM[relation], prices, rng, upper=sum(pair[0]))[::2]
+        return mechanism.release(
+            both, COUNT_SENSITIVITY[relation], prices, rng, upper=sum(pair[0])
+        )[::2]
 
     claimed = mechanism.guarantee(least, relation)
     found = epsilon_lower_bound(

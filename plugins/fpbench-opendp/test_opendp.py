@@ -15,10 +15,10 @@ from pydantic import ValidationError
 from scipy import stats
 
 import fpbench
-from fpbench import HISTOGRAM, InputError, Sensitivity, testing
+from fpbench import COUNT_SENSITIVITY, InputError, Sensitivity, testing
 
 COUNTS = np.array([[3, 0, 12], [7, 1, 5]])
-ATTRIBUTE = HISTOGRAM["attribute"]
+ATTRIBUTE = COUNT_SENSITIVITY["attribute"]
 DRAWS = {
     "opendp-laplace": 3000,
     "opendp-discrete-laplace": 8000,

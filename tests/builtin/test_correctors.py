@@ -55,10 +55,10 @@ class TestNone:
             assert NoCorrection().incompatible(other) is None
 
     def test_the_guess_is_left_as_it_is(self):
-        given_problem = replace(problem(), constraints=(), groups=3)
-        correction = NoCorrection().correct(given_problem)
-        np.testing.assert_array_equal(correction.values, given_problem.guess)
-        assert not np.shares_memory(correction.values, given_problem.guess)
+        compute_posterior = replace(problem(), constraints=(), groups=3)
+        correction = NoCorrection().correct(compute_posterior)
+        np.testing.assert_array_equal(correction.values, compute_posterior.guess)
+        assert not np.shares_memory(correction.values, compute_posterior.guess)
         assert correction.status is None
         assert correction.objective is None
         assert correction.gap is None
@@ -89,14 +89,16 @@ class TestExact:
         tolerance=st.sampled_from([0.0, 0.01, 0.1, 0.5]),
     )
     def test_it_satisfies_the_claim_or_says_it_cannot(self, seed, n, k, metric, form, tolerance):
-        given_problem = problem(seed, n, RateConstraint(metric, tolerance, form), k)
-        correction = Exact().correct(given_problem)
+        compute_posterior = problem(seed, n, RateConstraint(metric, tolerance, form), k)
+        correction = Exact().correct(compute_posterior)
         if correction.status is SolverStatus.INFEASIBLE:
             assert correction.values is None
             return
         assert correction.status is SolverStatus.OPTIMAL
-        assert oracles.admissible(given_problem, correction.values)
-        assert correction.objective == np.count_nonzero(correction.values != given_problem.guess)
+        assert oracles.admissible(compute_posterior, correction.values)
+        assert correction.objective == np.count_nonzero(
+            correction.values != compute_posterior.guess
+        )
         assert correction.gap == 0
 
     @pytest.mark.parametrize("k", [2, 3])

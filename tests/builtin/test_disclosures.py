@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from scipy import stats
 
 import fpbench
-from fpbench import HISTOGRAM, InputError, Mechanism, Sample
+from fpbench import COUNT_SENSITIVITY, InputError, Mechanism, Sample
 from fpbench.builtin.disclosures.estimated import Estimated
 from fpbench.builtin.disclosures.hidden import Hidden
 from fpbench.builtin.disclosures.noisy import Noisy
@@ -250,7 +250,7 @@ def test_without_noise_the_unfairness_itself_is_published(given_context, metric,
             for k in range(len(train.groups))
         ]
         assert answer.tolist() == cells
-        assert (sensitivity, epsilon) == (HISTOGRAM["attribute"], 0.5)
+        assert (sensitivity, epsilon) == (COUNT_SENSITIVITY["attribute"], 0.5)
 
 
 def test_one_person_changes_the_counts_by_no_more_than_the_sensitivity():
@@ -268,7 +268,7 @@ def test_one_person_changes_the_counts_by_no_more_than_the_sensitivity():
                 released.append(np.concatenate([answer for answer, _, _ in Recorder.asked]))
                 assert {sensitivity.l1 for _, sensitivity, _ in Recorder.asked} == {2.0}
             assert np.abs(released[0] - released[1]).sum() <= 2
-            assert np.linalg.norm(released[0] - released[1]) <= HISTOGRAM["attribute"].l2
+            assert np.linalg.norm(released[0] - released[1]) <= COUNT_SENSITIVITY["attribute"].l2
 
 
 def test_noisy_counts_that_make_no_sense_are_still_a_claim():

@@ -36,7 +36,7 @@ from fpbench.claims import (
     Row,
     ShareBounds,
 )
-from fpbench.correction import Tally, solve_exact
+from fpbench.correction import CountedProblem, solve_exact
 
 MODELS = ["counts", "individuals"]
 BOUNDS = st.sampled_from([(0.0, 0.3), (0.2, 0.5), (0.3, 0.3), (0.5, 1.0), (0.0, 1.0)])
@@ -124,29 +124,31 @@ class TestAgreement:
     @settings(max_examples=60, deadline=None)
     @given(data=st.data())
     def test_with_every_vector_there_is(self, model, data):
-        given_problem = data.draw(problems(most=7, groups=3))
-        found = IP(model=model).correct(given_problem)
-        agrees(found, oracles.brute_force(given_problem), given_problem)
+        compute_posterior = data.draw(problems(most=7, groups=3))
+        found = IP(model=model).correct(compute_posterior)
+        agrees(found, oracles.brute_force(compute_posterior), compute_posterior)
 
     @pytest.mark.parametrize("model", MODELS)
     @settings(max_examples=60, deadline=None)
     @given(data=st.data())
     def test_of_linear_constraints_with_every_vector_there_is(self, model, data):
-        given_problem = data.draw(problems(most=6, groups=3, linear=True))
-        found = IP(model=model).correct(given_problem)
-        agrees(found, oracles.brute_force(given_problem), given_problem)
+        compute_posterior = data.draw(problems(most=6, groups=3, linear=True))
+        found = IP(model=model).correct(compute_posterior)
+        agrees(found, oracles.brute_force(compute_posterior), compute_posterior)
 
     @settings(max_examples=100, deadline=None)
-    @given(given_problem=problems(most=60, groups=4))
-    def test_with_the_exact_solver(self, given_problem):
-        exact = solve_exact(given_problem)
-        agrees(IP(model="counts").correct(given_problem), exact.objective, given_problem)
+    @given(compute_posterior=problems(most=60, groups=4))
+    def test_with_the_exact_solver(self, compute_posterior):
+        exact = solve_exact(compute_posterior)
+        agrees(IP(model="counts").correct(compute_posterior), exact.objective, compute_posterior)
 
     @pytest.mark.parametrize(("k", "metric"), list(product((2, 3), METRICS)))
     def test_of_the_model_as_published(self, k, metric):
-        given_problem = problem(50, k, constraints=[claim(0.08, metric)])
-        exact = solve_exact(given_problem)
-        agrees(IP(model="individuals").correct(given_problem), exact.objective, given_problem)
+        compute_posterior = problem(50, k, constraints=[claim(0.08, metric)])
+        exact = solve_exact(compute_posterior)
+        agrees(
+            IP(model="individuals").correct(compute_posterior), exact.objective, compute_posterior
+        )
 
     @settings(max_examples=20, deadline=None)
     @given(seed=st.integers(0, 1000), off=st.sampled_from([0, 10**-9, 10**-15]))
@@ -162,24 +164,24 @@ class TestAgreement:
         agrees(IP(model="counts").correct(tight), solve_exact(tight).objective, tight)
 
     def test_it_is_deterministic(self):
-        given_problem = problem(60, 3, weights=False)
-        one, other = (IP(model="counts").correct(given_problem) for _ in range(2))
+        compute_posterior = problem(60, 3, weights=False)
+        one, other = (IP(model="counts").correct(compute_posterior) for _ in range(2))
         np.testing.assert_array_equal(one.values, other.values)
 
     def test_the_weights_of_one_problem_may_differ_a_millionfold(self):
-        given_problem = problem(60, 3)
+        compute_posterior = problem(60, 3)
         weights = 10.0 ** np.random.default_rng(0).uniform(-3, 3, 60)
-        given_problem = replace(given_problem, weights=weights)
-        exact = solve_exact(given_problem)
-        agrees(IP().correct(given_problem), exact.objective, given_problem)
+        compute_posterior = replace(compute_posterior, weights=weights)
+        exact = solve_exact(compute_posterior)
+        agrees(IP().correct(compute_posterior), exact.objective, compute_posterior)
 
 
 class TestLinear:
     def test_a_total_is_known(self):
         """Of four people worth 1, 2, 4 and 8, those of group 1 are worth 5."""
         known = LinearConstraint(1, [1, 2, 4, 8], 5, 5)
-        given_problem = Problem(np.zeros(4, int), 2, np.zeros(4, int), None, (known,))
-        found = IP().correct(given_problem)
+        compute_posterior = Problem(np.zeros(4, int), 2, np.zeros(4, int), None, (known,))
+        found = IP().correct(compute_posterior)
         assert found.values.tolist() == [1, 0, 1, 0]
         assert found.objective == 2
 
@@ -199,20 +201,20 @@ class TestLinear:
     def test_bounds_and_scales(self, low, high, status, scale):
         """0.1 + 0.2 + 0.3 is 0.6 here, whatever floats make of it."""
         known = LinearConstraint(1, np.array([0.1, 0.2, 0.3]) * scale, low * scale, high * scale)
-        given_problem = Problem(np.zeros(3, int), 2, np.zeros(3, int), None, (known,))
-        assert IP().correct(given_problem).status == status
+        compute_posterior = Problem(np.zeros(3, int), 2, np.zeros(3, int), None, (known,))
+        assert IP().correct(compute_posterior).status == status
 
     def test_people_whose_coefficients_are_all_zero_are_left_alone(self):
         known = LinearConstraint(1, [0, 0, 1], 1, 1)
-        given_problem = Problem(np.zeros(3, int), 2, np.zeros(3, int), None, (known,))
-        model = Model(Tally(given_problem), counted=False)
+        compute_posterior = Problem(np.zeros(3, int), 2, np.zeros(3, int), None, (known,))
+        model = Model(CountedProblem(compute_posterior), counted=False)
         assert len(model.program.costs) == 3  # here counts look at everyone
-        assert IP().correct(given_problem).values.tolist() == [0, 0, 1]
+        assert IP().correct(compute_posterior).values.tolist() == [0, 0, 1]
 
     def test_people_at_whom_nothing_looks_are_not_in_the_model(self):
-        given_problem = problem(constraints=[claim(metric="equal-opportunity")])
-        model = Model(Tally(given_problem), counted=True)
-        assert len(model.program.costs) == np.count_nonzero(given_problem.labels)
+        compute_posterior = problem(constraints=[claim(metric="equal-opportunity")])
+        model = Model(CountedProblem(compute_posterior), counted=True)
+        assert len(model.program.costs) == np.count_nonzero(compute_posterior.labels)
 
     def test_a_solution_that_a_loose_solver_lets_through_is_cut_off(self, monkeypatch):
         options = dict(_ip_solver._HIGHS.options, primal_feasibility_tolerance=1e-2)
@@ -226,9 +228,9 @@ class TestLinear:
         for seed in range(8):
             coefficients = np.round(np.random.default_rng(seed).normal(size=8), 1)
             known = LinearConstraint(1, coefficients, 0.5005, 0.6)
-            given_problem = problem(8, 2, seed, [known])
-            found = IP().correct(given_problem)
-            agrees(found, oracles.brute_force(given_problem), given_problem)
+            compute_posterior = problem(8, 2, seed, [known])
+            found = IP().correct(compute_posterior)
+            agrees(found, oracles.brute_force(compute_posterior), compute_posterior)
         assert excluded
 
 
@@ -242,10 +244,10 @@ class TestExactness:
     def test_the_simplest_row_means_the_same_in_small_numbers(self, seed, bound, least):
         rng = np.random.default_rng(seed)
         sizes = tuple(int(size) for size in rng.integers(0, 8, 2))
-        given_problem = Problem(
+        compute_posterior = Problem(
             np.zeros(sum(sizes), int), 2, np.repeat([0, 1], sizes), None, (claim(),)
         )
-        part = Tally(given_problem).classes.part(None)
+        part = CountedProblem(compute_posterior).classes.part(None)
         row = (part.rate_at_least if least else part.rate_at_most)(1, bound)
         simple = simplest(row, sizes)
         assert max((abs(a) for *_, a in simple.terms), default=0) <= max(*sizes, 1)
@@ -271,7 +273,7 @@ class TestExactness:
 
     def test_counts_that_a_solver_gets_wrong_are_cut_off(self, monkeypatch):
         """A solver that ignores one row of a claim is asked again until the claim holds."""
-        given_problem = problem(24, 2, 1, [claim(0.05)])
+        compute_posterior = problem(24, 2, 1, [claim(0.05)])
         row, asked = Model._row, []
 
         def careless(self, given_row, switch=None):
@@ -284,7 +286,11 @@ class TestExactness:
 
         monkeypatch.setattr(Model, "_row", careless)
         monkeypatch.setattr("fpbench.builtin.correctors.ip.solve", counted)
-        agrees(IP().correct(given_problem), solve_exact(given_problem).objective, given_problem)
+        agrees(
+            IP().correct(compute_posterior),
+            solve_exact(compute_posterior).objective,
+            compute_posterior,
+        )
         assert len(asked) > 1
 
 
@@ -308,25 +314,25 @@ class TestTime:
         assert found.status is SolverStatus.TIMEOUT
 
     def test_what_is_found_in_time_comes_with_a_bound(self):
-        given_problem = problem(3000, 3)
+        compute_posterior = problem(3000, 3)
         started = time.process_time()  # a busy machine leaves less of it, never more
-        found = IP(time_limit=2.0, model="individuals").correct(given_problem)
+        found = IP(time_limit=2.0, model="individuals").correct(compute_posterior)
         assert time.process_time() - started < 6
-        exact = solve_exact(given_problem).objective
+        exact = solve_exact(compute_posterior).objective
         assert found.bound <= exact * (1 + 1e-6)
         if found.values is None:
             assert found.status is SolverStatus.TIMEOUT
         else:
-            assert oracles.admissible(given_problem, found.values)
+            assert oracles.admissible(compute_posterior, found.values)
             assert found.objective >= exact * (1 - 1e-6)
             proven = found.gap <= 1e-6
             assert found.status == ("optimal" if proven else "feasible")
 
     def test_people_known_to_be_elsewhere_are_part_of_the_bound(self):
-        given_problem = problem(constraints=[claim(), KnownPeople([0, 1], [0, 0])])
-        given_problem = replace(given_problem, guess=np.ones(40, int))
-        found = IP(time_limit=1e-9).correct(given_problem)
-        assert found.bound == given_problem.weights[:2].sum()
+        compute_posterior = problem(constraints=[claim(), KnownPeople([0, 1], [0, 0])])
+        compute_posterior = replace(compute_posterior, guess=np.ones(40, int))
+        found = IP(time_limit=1e-9).correct(compute_posterior)
+        assert found.bound == compute_posterior.weights[:2].sum()
 
     def test_the_model_is_built_sooner_than_it_is_solved(self, monkeypatch):
         """As the issue asks; here of a size that a test can wait for."""
@@ -339,12 +345,12 @@ class TestTime:
             return model
 
         monkeypatch.setattr(_ip_solver, "translate", timed)
-        given_problem = problem(6000, 5)
+        compute_posterior = problem(6000, 5)
         started = time.perf_counter()
-        Model(Tally(given_problem), counted=True)
+        Model(CountedProblem(compute_posterior), counted=True)
         built.append(time.perf_counter() - started)
         started = time.perf_counter()
-        IP(model="counts", time_limit=3.0).correct(given_problem)
+        IP(model="counts", time_limit=3.0).correct(compute_posterior)
         assert 2 * sum(built) < time.perf_counter() - started
 
 
@@ -368,8 +374,10 @@ class TestRefusals:
     def test_everyone_known(self):
         for truth, status in (([0, 1, 0, 1], "optimal"), ([0, 0, 0, 1], "infeasible")):
             known = claim(0.0), KnownPeople(range(4), truth)
-            given_problem = Problem(np.array([1, 1, 0, 1]), 2, np.array([0, 0, 1, 1]), None, known)
-            found = IP().correct(given_problem)
+            compute_posterior = Problem(
+                np.array([1, 1, 0, 1]), 2, np.array([0, 0, 1, 1]), None, known
+            )
+            found = IP().correct(compute_posterior)
             assert found.status == status
             assert found.values is None or found.values.tolist() == truth
 
@@ -418,8 +426,12 @@ class TestSolvers:
         monkeypatch.chdir(tmp_path)
         monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
         solver = IP(solver=name)
-        given_problem = problem(60, 3)
-        agrees(solver.correct(given_problem), solve_exact(given_problem).objective, given_problem)
+        compute_posterior = problem(60, 3)
+        agrees(
+            solver.correct(compute_posterior),
+            solve_exact(compute_posterior).objective,
+            compute_posterior,
+        )
         impossible = Problem(np.array([0, 1]), 2, np.array([0, 1]), None, (claim(0.1),))
         assert solver.correct(impossible).status is SolverStatus.INFEASIBLE
         assert capfd.readouterr() == ("", "")

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from scipy import stats
 
 import fpbench
-from fpbench import HISTOGRAM, InputError, Sensitivity, discover
+from fpbench import COUNT_SENSITIVITY, InputError, Sensitivity, discover
 from fpbench.builtin.mechanisms import _exact
 from fpbench.builtin.mechanisms.discrete_gaussian import DiscreteGaussian
 from fpbench.builtin.mechanisms.discrete_laplace import DiscreteLaplace
@@ -20,7 +20,7 @@ from fpbench.builtin.mechanisms.laplace import Laplace
 from fpbench.components.guarantee import NEIGHBOURS
 
 COUNTS = np.array([[3, 0, 12], [7, 1, 5]])
-ATTRIBUTE = HISTOGRAM["attribute"]
+ATTRIBUTE = COUNT_SENSITIVITY["attribute"]
 ONE = Sensitivity(1.0, 1.0)
 
 MECHANISMS = [
@@ -225,7 +225,7 @@ def test_discrete_gaussian_noise_keeps_epsilon_and_delta(epsilon, delta):
     """Delta at epsilon, from the distribution itself, for one cell and for two."""
     mechanism = DiscreteGaussian(delta=delta)
     for neighbours, cells in (("add-remove", 1), ("attribute", 2)):
-        variance = float(mechanism._variance(epsilon, HISTOGRAM[neighbours].l2))
+        variance = float(mechanism._variance(epsilon, COUNT_SENSITIVITY[neighbours].l2))
         z = np.arange(-60, 61) if variance < 25 else np.arange(-400, 401)
         p = pmf_gaussian(z, variance)
         if p[0] > 1e-15:  # too wide to add up here

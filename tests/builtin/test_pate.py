@@ -531,7 +531,7 @@ def test_on_credit_cards_all_is_as_scikit_learn_has_it(credit):
     public, private = learner._dealt(len(train), of_rows)
     assert (public == model.public_rows).all()
     dealt = parts("hash", encode(train.features), train.labels, private, 150, of_parts)
-    ours = fpbench.models.fit_ragged(design, train.labels.astype(float), dealt, 0.01)
+    ours = fpbench.models.fit_logistic_apart(design, train.labels.astype(float), dealt, 0.01)
     votes = np.zeros((200, 2), int)
     for theta, rows in zip(ours, dealt, strict=True):
         theirs = LogisticRegression(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from fpbench import InputError, component, discover
-from fpbench.privacy import invalid_answers
+from fpbench.privacy import find_invalid_answers
 
 NEGATIVE = ("0", "1", "uniform", "total-valid")
 TOO_LARGE = ("uniform", "total-valid")
@@ -63,7 +63,7 @@ def test_laws_of_every_policy(name, case):
     found = repaired(name, answers, totals)
     assert (answers == before).all()
     assert found.shape == answers.shape
-    assert not invalid_answers(found, totals).any()
+    assert not find_invalid_answers(found, totals).any()
     assert repaired(name, found, totals) == pytest.approx(found, abs=1e-9)
     assert (repaired(name, answers, totals) == found).all()
 
@@ -72,7 +72,7 @@ def test_laws_of_every_policy(name, case):
 @given(case=histograms())
 def test_valid_counts_are_not_touched(name, case):
     answers, totals = case
-    valid = ~invalid_answers(answers, totals)
+    valid = ~find_invalid_answers(answers, totals)
     assert (repaired(name, answers, totals)[valid] == answers[valid]).all()
 
 
@@ -81,7 +81,7 @@ def test_which_sums_are_the_total(case):
     """Projection always; total-valid/total-valid where valid counts leave room for the invalid."""
     answers, totals = case
     assert repaired("project", answers, totals).sum(axis=1) == pytest.approx(totals, abs=1e-6)
-    invalid = invalid_answers(answers, totals)
+    invalid = find_invalid_answers(answers, totals)
     room = invalid.any(axis=1) & (np.where(invalid, 0, answers).sum(axis=1) <= totals)
     sums = repaired("total-valid/total-valid", answers, totals).sum(axis=1)
     assert sums[room] == pytest.approx(totals[room])

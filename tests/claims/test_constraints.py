@@ -10,7 +10,7 @@ from instances import draw_constraint
 
 from fpbench import InputError, Problem
 from fpbench.claims import (
-    ON_COUNTS,
+    COUNT_CONSTRAINTS,
     KnownPeople,
     KnownUnfairness,
     LinearConstraint,
@@ -19,7 +19,7 @@ from fpbench.claims import (
     ShareBounds,
 )
 from fpbench.claims.rates import FORMS, METRICS
-from fpbench.correction import Tally
+from fpbench.correction import CountedProblem
 
 
 def all_vectors(n, k):
@@ -41,9 +41,9 @@ def test_conditions_hold_exactly_for_the_vectors_that_satisfy_a_constraint(kind,
         vectors = all_vectors(n, k)
         problem = Problem(vectors[0], k, predictions, labels, (constraint, beside))
         wanted = oracles.satisfied(replace(problem, constraints=(constraint,)), vectors)
-        conditions = constraint.conditions(Tally(problem).classes)
+        conditions = constraint.conditions(CountedProblem(problem).classes)
         for vector, expected in zip(vectors, wanted, strict=True):
-            counts = Tally(replace(problem, guess=vector)).counts
+            counts = CountedProblem(replace(problem, guess=vector)).counts
             assert all(condition.holds(counts) for condition in conditions) == expected
             answers.add(bool(expected))
     assert answers == {True, False}
@@ -53,7 +53,9 @@ def test_constraints_on_persons_demand_nothing_of_counts():
     rng = np.random.default_rng(0)
     for kind in ("known", "linear"):
         constraint = draw_constraint(rng, kind, 5, 2)
-        classes = Tally(Problem(np.zeros(5, int), 2, np.zeros(5, int), None, (constraint,))).classes
+        classes = CountedProblem(
+            Problem(np.zeros(5, int), 2, np.zeros(5, int), None, (constraint,))
+        ).classes
         assert constraint.conditions(classes) == []
         assert constraint.labels == ()
 
@@ -70,9 +72,9 @@ def test_every_constraint_has_a_word():
         KnownUnfairness("equalized-odds", 0.1, 0.2, "between-groups"): "unfairness between-groups",
         KnownPeople([0], [1]): "known",
     }
-    assert {constraint.word for constraint in words} == set(words.values()) == ON_COUNTS
+    assert {constraint.word for constraint in words} == set(words.values()) == COUNT_CONSTRAINTS
     assert all(constraint.word == word for constraint, word in words.items())
-    assert LinearConstraint(0, [1.0]).word not in ON_COUNTS
+    assert LinearConstraint(0, [1.0]).word not in COUNT_CONSTRAINTS
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -87,7 +89,7 @@ def test_the_metric_says_whose_labels_matter(metric):
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("metric", METRICS)
 def test_unfairness_known_from_above_only_is_a_claim(metric, form):
-    classes = Tally(
+    classes = CountedProblem(
         Problem(np.array([0, 1, 1]), 2, np.array([0, 1, 0]), np.array([0, 1, 1]),
                 (RateConstraint(metric),))
     ).classes  # fmt: skip
@@ -100,14 +102,14 @@ def test_a_fraction_is_taken_as_it_is_and_a_float_as_written():
     third, short = Fraction(1, 3), 0.3333333333333333
     for bound, held in ((third, True), (short, False)):
         constraint = RateBounds(0, 0, bound)
-        tally = Tally(replace(problem, constraints=(constraint,)))
+        tally = CountedProblem(replace(problem, constraints=(constraint,)))
         assert all(condition.holds(tally.counts) for condition in tally.conditions) == held
 
 
 def test_a_group_of_nobody_satisfies_bounds_on_its_rate_but_not_on_its_share():
     problem = Problem(np.array([0, 0]), 2, np.array([1, 0]), None, ())
     for constraint, held in ((RateBounds(1, 0.9, 1.0), True), (ShareBounds(1, 0.1, 1.0), False)):
-        tally = Tally(replace(problem, constraints=(constraint,)))
+        tally = CountedProblem(replace(problem, constraints=(constraint,)))
         assert all(condition.holds(tally.counts) for condition in tally.conditions) == held
 
 

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from scipy import stats
 
 import fpbench
-from fpbench import HISTOGRAM, LEAST_EPSILON, Guarantee, InputError, check_epsilon
+from fpbench import COUNT_SENSITIVITY, LEAST_EPSILON, Guarantee, InputError, check_epsilon
 from fpbench.base.public_names import public_names, rooms
 from fpbench.builtin.auditors._pafer_modes import half_of
 from fpbench.builtin.learners._pflr_release import Budget
@@ -159,7 +159,7 @@ ENTRANCES = {
     "Ledger": Ledger,
     "Mechanism.guarantee": lambda e: LAPLACE.guarantee(e, "attribute"),
     "Mechanism.release": lambda e: LAPLACE.release(
-        np.array([1]), HISTOGRAM["attribute"], e, np.random.default_rng(0)
+        np.array([1]), COUNT_SENSITIVITY["attribute"], e, np.random.default_rng(0)
     ),
     "PrivateTreeClassifier": train,
     "RemoteCurator.histogram": remote,
@@ -297,7 +297,7 @@ def released(name, epsilon, count, upper=None, **parameters):
     mechanism = fpbench.component("mechanism", name, **parameters)
     counts = np.full(DRAWS, count)
     noisy = mechanism.release(
-        counts, HISTOGRAM["attribute"], epsilon, np.random.default_rng(1), upper=upper
+        counts, COUNT_SENSITIVITY["attribute"], epsilon, np.random.default_rng(1), upper=upper
     )
     assert np.isfinite(noisy).all()
     return noisy - count
@@ -381,7 +381,10 @@ def test_noise_that_cannot_be_simulated_is_refused():
 def test_exact_noise_is_right_at_the_least_epsilon():
     mechanism = fpbench.component("mechanism", "discrete-laplace", noise="secure")
     noise = mechanism.release(
-        np.zeros(2000, np.int64), HISTOGRAM["attribute"], LEAST_EPSILON, np.random.default_rng(0)
+        np.zeros(2000, np.int64),
+        COUNT_SENSITIVITY["attribute"],
+        LEAST_EPSILON,
+        np.random.default_rng(0),
     )
     # A random number of the operating system: a false alarm once in 10^6.
     assert stats.kstest(noise, stats.laplace(scale=2 / LEAST_EPSILON).cdf).pvalue > 1e-6

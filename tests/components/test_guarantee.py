@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fpbench
-from fpbench import HISTOGRAM, Guarantee, InputError, compose, compose_disjoint
+from fpbench import COUNT_SENSITIVITY, Guarantee, InputError, compose, compose_disjoint
 from fpbench.components.guarantee import NEIGHBOURS
 
 DOCS = Path(__file__).parents[2] / "docs" / "privacy.md"
@@ -21,8 +21,8 @@ def test_one_person_moves_counts_by_the_sensitivity():
     """One leaves a cell for another, or just a cell."""
     change = {"attribute": [1, -1], "add-remove": [1]}
     for relation in NEIGHBOURS:
-        assert HISTOGRAM[relation].l1 == sum(map(abs, change[relation]))
-        assert HISTOGRAM[relation].l2 == math.hypot(*change[relation])
+        assert COUNT_SENSITIVITY[relation].l1 == sum(map(abs, change[relation]))
+        assert COUNT_SENSITIVITY[relation].l2 == math.hypot(*change[relation])
 
 
 @pytest.mark.parametrize(

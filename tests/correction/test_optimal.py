@@ -17,9 +17,9 @@ from scipy.special import expit
 import fpbench
 from fpbench import Correction, Guess, InputError, Problem, SolverStatus, Weighing
 from fpbench.claims import (
+    COUNT_CONSTRAINTS,
     FORMS,
     METRICS,
-    ON_COUNTS,
     KnownPeople,
     KnownUnfairness,
     LinearConstraint,
@@ -39,7 +39,7 @@ class Enumerator(OptimalCorrector):
 
     name = "enumerator"
     summary = "looks at every vector"
-    expresses: ClassVar[frozenset[str]] = ON_COUNTS | {"linear"}
+    expresses: ClassVar[frozenset[str]] = COUNT_CONSTRAINTS | {"linear"}
     solved: ClassVar[list[Problem]] = []
 
     def solve(self, problem):

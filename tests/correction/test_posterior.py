@@ -23,7 +23,7 @@ from fpbench.claims import (
     ShareBounds,
 )
 from fpbench.claims.counts import Classes
-from fpbench.correction import given_problem
+from fpbench.correction import compute_posterior
 from fpbench.correction.exact.two_group_regions import regions
 from fpbench.correction.posterior import given_regions
 
@@ -41,7 +41,7 @@ def problem_of(predictions, labels, *constraints):
 
 
 def given_claims(p, predictions, labels, *constraints):
-    return given_problem(logit(p), problem_of(predictions, labels, *constraints))
+    return compute_posterior(logit(p), problem_of(predictions, labels, *constraints))
 
 
 def enumerate_all(p, allowed):
@@ -87,7 +87,7 @@ def test_equals_enumeration(metric, form, drawn, tolerance):
     p, predictions, labels = drawn
     problem = problem_of(predictions, labels, RateConstraint(metric, tolerance, form))
     allowed = oracles.satisfied(problem, all_vectors(len(p)))
-    agrees(given_problem(logit(p), problem), p, *enumerate_all(p, allowed))
+    agrees(compute_posterior(logit(p), problem), p, *enumerate_all(p, allowed))
 
 
 BOUNDS = st.lists(st.sampled_from(TOLERANCES), min_size=2, max_size=2).map(sorted)
@@ -129,7 +129,7 @@ def test_any_constraints_together_equal_enumeration(drawn, data):
         if isinstance(constraint, KnownPeople):
             prior[list(constraint.rows)] = list(constraint.groups)
     given_known = enumerate_all(prior, allowed)[0]
-    found = given_problem(logit(p), problem)
+    found = compute_posterior(logit(p), problem)
     if claim == 0 and given_known > 0:
         # Known people are facts, not chances: they contradict a belief of exactly 0 or 1.
         assert found.probabilities is not None
@@ -301,7 +301,7 @@ def test_equal_confidence_in_either_group_is_two_binomials(n, strength, toleranc
     predictions = rng.random(n) < 0.3 + 0.1 * guess
     predictions[np.flatnonzero(predictions)[: int(predictions.sum()) % 100]] = False
     problem = problem_of(predictions, None, RateConstraint(tolerance=tolerance))
-    found = given_problem(np.where(guess, strength, -strength), problem)
+    found = compute_posterior(np.where(guess, strength, -strength), problem)
     x, y = (
         log_sum_of_two(
             log_binomial(int((said & guess).sum()), strength),
@@ -421,4 +421,4 @@ def test_a_claim_with_probability_0():
 @pytest.mark.parametrize("log_odds", [[0.5, np.nan], [0.5], [[0.5, 0.5]]])
 def test_bad_input(log_odds):
     with pytest.raises(InputError, match=r"log-odds must be \(2,\) numbers, not \("):
-        given_problem(log_odds, problem_of([0, 1], None, RateConstraint()))
+        compute_posterior(log_odds, problem_of([0, 1], None, RateConstraint()))

@@ -7,7 +7,7 @@ from dp_accounting import gaussian_mechanism
 from dp_accounting.pld import privacy_loss_distribution as pld
 from dp_accounting.rdp import RdpAccountant
 
-from fpbench import HISTOGRAM
+from fpbench import COUNT_SENSITIVITY
 from fpbench.builtin.mechanisms.discrete_gaussian import DiscreteGaussian
 from fpbench.builtin.mechanisms.discrete_laplace import DiscreteLaplace
 from fpbench.builtin.mechanisms.exponential import LOSSES
@@ -84,7 +84,10 @@ def test_rho_is_converted_as_renyi_divergences_are(rho, delta):
                          ids=lambda mechanism: mechanism.name)  # fmt: skip
 def test_what_mechanisms_claim_is_true(mechanism, epsilon, relation):
     """By the distribution of the privacy loss of one cell, composed over the cells that change."""
-    cells, sensitivity = {"attribute": 2, "add-remove": 1}[relation], HISTOGRAM[relation]
+    cells, sensitivity = (
+        {"attribute": 2, "add-remove": 1}[relation],
+        COUNT_SENSITIVITY[relation],
+    )
     claimed = mechanism.guarantee(epsilon, relation)
     step = 1e-4 if epsilon > 0.5 else 1e-5
     if mechanism.name == "discrete-gaussian":

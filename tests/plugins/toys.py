@@ -13,7 +13,7 @@ import pandas as pd
 from pydantic import Field
 
 from fpbench import (
-    HISTOGRAM,
+    COUNT_SENSITIVITY,
     Adversary,
     Auditor,
     Claim,
@@ -224,7 +224,7 @@ class Counter(Auditor):
         trace("audit")
         assert isinstance(subject.model, Model)
         count = np.array([np.count_nonzero(subject.test.sensitive == 0)])
-        noisy = self.mechanism.release(count, HISTOGRAM["add-remove"], 1.0, rng)
+        noisy = self.mechanism.release(count, COUNT_SENSITIVITY["add-remove"], 1.0, rng)
         if self.policy:
             noisy = self.policy.repair(noisy, len(subject.test))
         return {"members": float(noisy[0])}

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from fpbench import InputError
-from fpbench.privacy import invalid_answers, project_counts
+from fpbench.privacy import find_invalid_answers, project_counts
 
 counts = st.floats(-1e4, 1e4, allow_nan=False)
 
@@ -96,13 +96,13 @@ def test_known_projections():
 @given(histograms())
 def test_invalid_answers_are_those_that_cannot_be_true(case):
     answers, totals = case
-    found = invalid_answers(answers, totals)
+    found = find_invalid_answers(answers, totals)
     assert found.tolist() == [
         [not 0 <= x <= total for x in row] for row, total in zip(answers, totals, strict=True)
     ]
 
 
-@pytest.mark.parametrize("function", [project_counts, invalid_answers])
+@pytest.mark.parametrize("function", [project_counts, find_invalid_answers])
 @pytest.mark.parametrize(
     ("answers", "total", "said"),
     [

@@ -8,7 +8,7 @@ from pydantic import PrivateAttr
 from scipy import stats
 
 import fpbench
-from fpbench import HISTOGRAM, Guarantee, InputError, Mechanism, Sensitivity, discover
+from fpbench import COUNT_SENSITIVITY, Guarantee, InputError, Mechanism, Sensitivity, discover
 from fpbench.builtin.mechanisms.discrete_gaussian import DiscreteGaussian
 from fpbench.builtin.mechanisms.discrete_laplace import DiscreteLaplace
 from fpbench.builtin.mechanisms.exponential import Exponential
@@ -115,7 +115,7 @@ def test_it_is_found_in_the_exponential_mechanism():
 
     def release(mechanism):
         return lambda counts, rng: mechanism.release(
-            counts, HISTOGRAM["add-remove"], 0.25, rng, upper=60
+            counts, COUNT_SENSITIVITY["add-remove"], 0.25, rng, upper=60
         )
 
     options = {"draws": 2_000_000, "confidence": 0.999}
@@ -146,7 +146,7 @@ def test_a_guarantee_of_the_wrong_relation_is_found():
 
     class Mistaken(Laplace):
         def release(self, counts, sensitivity, epsilon, rng, upper=None):
-            return super().release(counts, HISTOGRAM["add-remove"], epsilon, rng, upper)
+            return super().release(counts, COUNT_SENSITIVITY["add-remove"], epsilon, rng, upper)
 
     check_mechanism(Mistaken(), neighbours=["add-remove"])
     with pytest.raises(AssertionError, match=r"has at least 1\.[89]"):
@@ -240,8 +240,8 @@ def test_frequencies_are_bounded_as_by_clopper_and_pearson(n, data):
 def test_the_pairs_are_neighbours_as_far_apart_as_neighbours_may_be(relation):
     for one, other in PAIRS[relation]:
         change = np.subtract(one, other)
-        assert np.abs(change).sum() == HISTOGRAM[relation].l1
-        assert np.linalg.norm(change) == pytest.approx(HISTOGRAM[relation].l2)
+        assert np.abs(change).sum() == COUNT_SENSITIVITY[relation].l1
+        assert np.linalg.norm(change) == pytest.approx(COUNT_SENSITIVITY[relation].l2)
         assert min(*one, *other) >= 0
 
 

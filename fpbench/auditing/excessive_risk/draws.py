@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench.auditing.private_models import PrivateModel, Redrawn, VotedModel
+from fpbench.auditing.private_models import PrivateModel, RedrawnModels, VotedModel
 from fpbench.base.errors import InputError
 
 if TYPE_CHECKING:
@@ -205,7 +205,7 @@ def other_batch(
     if redraw is None:
         said = [chances(model, people, rng)[None] for people in evaluations]
         return Batch(said, False)
-    drawn: Redrawn = redraw(repetitions, rng)
+    drawn: RedrawnModels = redraw(repetitions, rng)
     said = [np.asarray(drawn.proba(people.features), np.float64) for people in evaluations]
     for people, scores in zip(evaluations, said, strict=True):
         _check(scores, (repetitions, len(people.labels)), "the redrawn models")

@@ -13,7 +13,7 @@ from pydantic import Field, JsonValue, PrivateAttr, ValidationInfo, field_valida
 from fpbench import Adversary, Component, Guess, InputError, Learner, Measures, Sample, View
 from fpbench.builtin.adversaries._attack_model import SPACES, Range, Space, search, train
 from fpbench.builtin.adversaries._holding_out import HoldingOut, split_rows
-from fpbench.models import CHOICE, FAMILIES, Encoding, Recipe, encode, random_state
+from fpbench.models import FAMILIES, FAMILY_CHOICE, Encoding, Recipe, encode, random_state
 
 _FROM_MODEL = frozenset({"predictions", "scores"})
 _REFERENCE = (
@@ -37,7 +37,7 @@ class LearnedAdversary(HoldingOut):
     out or attack.
     """
 
-    family: str = Field("random-forest", description=f"classifier that is trained: {CHOICE}")
+    family: str = Field("random-forest", description=f"classifier that is trained: {FAMILY_CHOICE}")
     class_weight: Literal["balanced", "none"] = Field(
         "balanced",
         validate_default=True,

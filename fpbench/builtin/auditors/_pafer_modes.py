@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench import (
-    HISTOGRAM,
+    COUNT_SENSITIVITY,
     BudgetError,
     Codes,
     HistogramSource,
@@ -214,5 +214,5 @@ class _Simulated:
         counts = np.clip(np.rint(answers), 0, upper).astype(np.int64)
         counts = np.broadcast_to(counts, (b, *counts.shape))
         simulation = self.mechanism.model_copy(update={"noise": "simulation"})
-        relation = HISTOGRAM[self.question.curator.neighbours]
+        relation = COUNT_SENSITIVITY[self.question.curator.neighbours]
         return answers + simulation.release(counts, relation, epsilon, rng, upper) - counts

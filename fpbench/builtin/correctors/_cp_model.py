@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fpbench import InputError
 from fpbench.claims import AnyOf, Apart, Condition, Gap, Occupied, Part, Proportional, Row, Together
-from fpbench.correction import Tally
+from fpbench.correction import CountedProblem
 
 _MOST = 2**53 - 1
 """Greatest whole number that CP Optimizer computes with."""
@@ -46,7 +46,7 @@ class MoveModel:
     docplex hashes lists, and keeps them when the model is long gone: none is handed to it.
     """
 
-    def __init__(self, counted: Tally) -> None:
+    def __init__(self, counted: CountedProblem) -> None:
         from docplex.cp import modeler
         from docplex.cp.model import CpoModel
 

@@ -26,7 +26,7 @@ from fpbench.claims import (
     Proportional,
     Row,
 )
-from fpbench.correction import Tally
+from fpbench.correction import CountedProblem
 
 NEAR = 1e-6
 """How far a `LinearConstraint` may be missed, as a share of its largest coefficient."""
@@ -60,7 +60,7 @@ class Model:
         themselves, so only the people of linear constraints are declared whole.
     """
 
-    def __init__(self, tally: Tally, *, counted: bool) -> None:
+    def __init__(self, tally: CountedProblem, *, counted: bool) -> None:
         problem = tally.problem
         self._tally = tally
         self._sums = [c for c in problem.constraints if isinstance(c, LinearConstraint)]
@@ -97,7 +97,7 @@ class Model:
         np.add.at(counts, (self._class[moved], self._source[moved]), -1)
         return counts
 
-    def settled(self, solution: _Solution) -> Tally:
+    def settled(self, solution: _Solution) -> CountedProblem:
         """The problem with the people of linear constraints known: where a solution has them."""
         if not self._sums:
             return self._tally
@@ -106,9 +106,9 @@ class Model:
         values[self._person[moved]] = self._target[moved]
         people = np.unique(self._person[self._summed])
         known = KnownPeople(people, values[people].astype(np.int64))
-        return Tally(replace(problem, constraints=(*problem.constraints, known)))
+        return CountedProblem(replace(problem, constraints=(*problem.constraints, known)))
 
-    def missed(self, settled: Tally) -> bool:
+    def missed(self, settled: CountedProblem) -> bool:
         """Whether some linear constraint does not hold."""
         return any(not _holds(constraint, settled.start) for constraint in self._sums)
 

@@ -11,8 +11,8 @@ from pydantic import Field
 from fpbench import Correction, Problem, SolverStatus
 from fpbench.builtin.correctors._cp_engine import Engine, EngineError
 from fpbench.builtin.correctors._cp_model import MoveModel
-from fpbench.claims import ON_COUNTS
-from fpbench.correction import OptimalCorrector, Tally
+from fpbench.claims import COUNT_CONSTRAINTS
+from fpbench.correction import CountedProblem, OptimalCorrector
 
 
 class CP(OptimalCorrector):
@@ -40,7 +40,7 @@ class CP(OptimalCorrector):
         "Ferry et al., Exploiting Fairness to Enhance Sensitive Attributes Reconstruction, "
         "SaTML 2023"
     )
-    expresses: ClassVar[frozenset[str]] = ON_COUNTS
+    expresses: ClassVar[frozenset[str]] = COUNT_CONSTRAINTS
 
     time_limit: float = Field(
         600.0, gt=0, allow_inf_nan=False, description="seconds, model building included"
@@ -75,11 +75,11 @@ class CP(OptimalCorrector):
             If a constraint needs larger whole numbers than CP Optimizer has.
         """
         started = time.perf_counter()
-        found = _solve(Tally(problem), started + self.time_limit)
+        found = _solve(CountedProblem(problem), started + self.time_limit)
         return replace(found, seconds=time.perf_counter() - started)
 
 
-def _solve(counted: Tally, deadline: float) -> Correction:
+def _solve(counted: CountedProblem, deadline: float) -> Correction:
     engine = Engine.find()
     if counted.known is None:
         return Correction(None, SolverStatus.INFEASIBLE)

@@ -7,7 +7,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from fpbench import Correction, Problem
-from fpbench.claims import ON_COUNTS
+from fpbench.claims import COUNT_CONSTRAINTS
 from fpbench.correction import OptimalCorrector, solve_exact
 
 
@@ -31,7 +31,7 @@ class Exact(OptimalCorrector):
         "Ferry et al., Exploiting Fairness to Enhance Sensitive Attributes Reconstruction, "
         "SaTML 2023; the algorithm is ours"
     )
-    expresses: ClassVar[frozenset[str]] = ON_COUNTS
+    expresses: ClassVar[frozenset[str]] = COUNT_CONSTRAINTS
 
     time_limit: float = Field(
         600.0, gt=0, description="seconds; used only by more than two groups or linked constraints"

@@ -14,7 +14,7 @@ from fpbench import Correction, FpbenchError, InputError, Problem, SolverStatus
 from fpbench.builtin.correctors._ip_model import Model, is_linear
 from fpbench.builtin.correctors._ip_rows import way_out
 from fpbench.builtin.correctors._ip_solver import Answer, check_solver, solve
-from fpbench.correction import OptimalCorrector, Tally
+from fpbench.correction import CountedProblem, OptimalCorrector
 
 
 class IP(OptimalCorrector):
@@ -81,7 +81,7 @@ class IP(OptimalCorrector):
             If nothing is known, or something that is not linear.
         """
         super().check(problem)
-        classes = Tally(problem).classes
+        classes = CountedProblem(problem).classes
         for constraint in problem.constraints:
             if not all(is_linear(condition) for condition in constraint.conditions(classes)):
                 raise InputError(
@@ -93,7 +93,7 @@ class IP(OptimalCorrector):
     def solve(self, problem: Problem) -> Correction:
         """Find the cheapest correction."""
         deadline = time.perf_counter() + self.time_limit
-        tally = Tally(problem)
+        tally = CountedProblem(problem)
         if tally.known is None:
             return Correction(None, SolverStatus.INFEASIBLE)
         model = Model(tally, counted=self.model == "counts")
@@ -115,7 +115,7 @@ class IP(OptimalCorrector):
 
 
 def _correction(
-    settled: Tally, counts: NDArray[np.int64], answer: Answer, bound: float
+    settled: CountedProblem, counts: NDArray[np.int64], answer: Answer, bound: float
 ) -> Correction:
     """The cheapest correction with the solver's counts: it is the solver's, but for ties."""
     if not settled.holds(counts):

@@ -18,7 +18,7 @@ from fpbench import (
     SolverStatus,
     Weighing,
 )
-from fpbench.correction import Tally, calibrated, given_problem
+from fpbench.correction import CountedProblem, calibrated, compute_posterior
 
 
 class Posterior(Corrector):
@@ -71,7 +71,7 @@ class Posterior(Corrector):
         if problem.groups != 2:
             raise InputError(f"corrector {self.name!r} is for two groups, not {problem.groups}")
         odds = np.ones(len(problem.guess)) if problem.weights is None else problem.weights
-        found = given_problem(np.where(problem.guess == 1, odds, -odds), problem)
+        found = compute_posterior(np.where(problem.guess == 1, odds, -odds), problem)
         if found.probabilities is None:
             return Correction(None, SolverStatus.INFEASIBLE)
         # At even odds the guess stays.
@@ -81,7 +81,7 @@ class Posterior(Corrector):
             values,
             None,
             objective=float(odds[values != problem.guess].sum()),
-            moves=Tally(problem).moves(values),
+            moves=CountedProblem(problem).moves(values),
             posterior=found.probabilities,
             measures={
                 "claim_bits": found.claim_bits,

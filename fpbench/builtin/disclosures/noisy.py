@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import Field
 
 from fpbench import (
-    HISTOGRAM,
+    COUNT_SENSITIVITY,
     LEAST_EPSILON,
     Claim,
     Component,
@@ -94,7 +94,7 @@ class Noisy(Disclosure):
             members, positives = group_counts(train.sensitive, train.predictions, k, part)
             counts = np.concatenate([members - positives, positives])
             noisy = self.mechanism.release(
-                counts, HISTOGRAM["attribute"], self.epsilon, rng, upper=counts.sum()
+                counts, COUNT_SENSITIVITY["attribute"], self.epsilon, rng, upper=counts.sum()
             )
             negatives, positives = np.rint(np.maximum(noisy, 0)).astype(np.int64).reshape(2, k)
             measured.append(unfairness(negatives + positives, positives, self.form))

@@ -12,9 +12,9 @@ from fpbench.models import (
     MLPTraining,
     Networks,
     fit_logistic,
+    fit_logistic_apart,
     fit_networks,
     fit_networks_apart,
-    fit_ragged,
     logistic_proba,
 )
 
@@ -48,7 +48,7 @@ class Logistic:
 
     def teachers(self, design: Floats, labels: Floats, parts: list[Rows]) -> Floats:
         """Parameters (k, d)."""
-        return fit_ragged(design, labels, parts, self.penalty)
+        return fit_logistic_apart(design, labels, parts, self.penalty)
 
     def students(
         self, design: Floats, targets: Floats, weights: Floats | None, start: Floats | None = None

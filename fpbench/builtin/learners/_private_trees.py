@@ -17,7 +17,7 @@ from fpbench.models import (
     Criterion,
     EncodedColumn,
     PrivateTree,
-    PrivateTrees,
+    PrivateTreeBatch,
     Rules,
     Selection,
     SplitCandidates,
@@ -61,10 +61,10 @@ class TreeModel:
 
 @dataclass(frozen=True)
 class RedrawnTrees:
-    """R trees of the same people, each with noise of its own: a `fpbench.auditing.Redrawn`."""
+    """R trees of the same people, each with its own noise: `fpbench.auditing.RedrawnModels`."""
 
     domain: Domain
-    trees: PrivateTrees
+    trees: PrivateTreeBatch
 
     def proba(self, features: DataFrame) -> NDArray[np.float64]:
         """Probabilities (R, n) of label 1."""

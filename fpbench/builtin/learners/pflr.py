@@ -30,7 +30,7 @@ _SHARES: dict[Variant, float] = {"pflr": 0.2, "pflr*": 0.05}
 
 @dataclass(frozen=True)
 class Drawn:
-    """R logistic models of one design: a `fpbench.auditing.Redrawn`."""
+    """R logistic models of one design: a `fpbench.auditing.RedrawnModels`."""
 
     design: Design
     weights: Floats

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fpbench import Policy
-from fpbench.privacy import checked_answers
+from fpbench.privacy import check_answers
 
 
 class Clip(Policy):
@@ -29,6 +29,6 @@ class Clip(Policy):
         InputError
             If there are no counts, one is not finite, or a total is negative.
         """
-        values, totals = checked_answers(answers, total)
+        values, totals = check_answers(answers, total)
         clipped: NDArray[np.float64] = np.minimum(np.maximum(values, 0), totals)
         return clipped

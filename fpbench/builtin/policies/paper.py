@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fpbench import Policy
-from fpbench.privacy import checked_answers
+from fpbench.privacy import check_answers
 
 _Replacement: TypeAlias = Literal["0", "1", "uniform", "total-valid"]
 
@@ -62,7 +62,7 @@ class PaperPolicy(Policy):
         InputError
             If there are no counts, one is not finite, or a total is negative.
         """
-        values, totals = checked_answers(answers, total)
+        values, totals = check_answers(answers, total)
         most = totals if upper is None else np.asarray(upper, dtype=np.float64)[..., None]
         negative, too_large = values < 0, values > most
         invalid = negative | too_large

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from fpbench.claims.conditions import Occupied, Proportional
 from fpbench.claims.counts import Condition, Counts, Row
 from fpbench.correction.exact.convex_costs import even, merged, tangents
-from fpbench.correction.exact.counting import Tally
+from fpbench.correction.exact.counting import CountedProblem
 from fpbench.correction.exact.highs import Answer, Model
 from fpbench.correction.exact.lattice import UNFINISHED, search
 from fpbench.correction.exact.lattice_points import Axis, Group, HalfPlane
@@ -51,7 +51,7 @@ class Program:
     the ends are next to each other.
     """
 
-    def __init__(self, counted: Tally, classes: tuple[int, ...], deadline: float) -> None:
+    def __init__(self, counted: CountedProblem, classes: tuple[int, ...], deadline: float) -> None:
         self._deadline = deadline
         self._place = {j: at for at, j in enumerate(classes)}
         self._counts = counted.counts[list(classes)]
@@ -242,7 +242,7 @@ class Program:
 class Programs:
     """The programs of one problem: one for each set of classes that rows link."""
 
-    def __init__(self, counted: Tally, deadline: float) -> None:
+    def __init__(self, counted: CountedProblem, deadline: float) -> None:
         self._counted, self._deadline = counted, deadline
         self._programs: dict[tuple[int, ...], Program] = {}
         self._solved: dict[tuple[tuple[int, ...], frozenset[Condition]], Optimum] = {}

@@ -17,7 +17,7 @@ _Weights = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Tally:
+class CountedProblem:
     """What a corrector that counts needs to know of a problem; made when it is asked for.
 
     People of one class and one guessed group differ only in the cost of changing them, so the

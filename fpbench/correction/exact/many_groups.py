@@ -23,13 +23,13 @@ from fpbench.claims.conditions import Together
 from fpbench.claims.counts import Condition, Counts
 from fpbench.components.records import Correction, SolverStatus
 from fpbench.correction.exact.cost_programs import PROVEN, Programs
-from fpbench.correction.exact.counting import Tally
+from fpbench.correction.exact.counting import CountedProblem
 
 _FINE = 2**20
 """Parts of a person that counts are rounded to before their rates are compared."""
 
 
-def solve_many_groups(counted: Tally, time_limit: float) -> Correction:
+def solve_many_groups(counted: CountedProblem, time_limit: float) -> Correction:
     """Correct a guess about any number of groups; proven optimal unless time runs out.
 
     Parameters
@@ -59,7 +59,7 @@ class _Node:
 class _Search:
     """Branch and bound over conditions: relax to rows, solve, check exactly, branch."""
 
-    def __init__(self, counted: Tally, deadline: float) -> None:
+    def __init__(self, counted: CountedProblem, deadline: float) -> None:
         self._counted, self._deadline = counted, deadline
         self._programs = Programs(counted, deadline)
         self._numbers = itertools.count()

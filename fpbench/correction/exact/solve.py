@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from fpbench.components.records import Correction, Problem
-from fpbench.correction.exact.counting import Tally
+from fpbench.correction.exact.counting import CountedProblem
 from fpbench.correction.exact.many_groups import solve_many_groups
 from fpbench.correction.exact.two_group_regions import regions
 from fpbench.correction.exact.two_groups import solve_two_groups
@@ -30,7 +30,7 @@ def solve_exact(problem: Problem, time_limit: float = np.inf) -> Correction:
         `optimal` or `infeasible`; when time runs out `feasible`, with a bound, or `timeout`.
     """
     started = time.perf_counter()
-    counted = Tally(problem)
+    counted = CountedProblem(problem)
     ways = regions(counted.conditions, counted.classes) if problem.groups == 2 else None
     if ways is not None:
         found = solve_two_groups(counted, ways)

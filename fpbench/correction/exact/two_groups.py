@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench.components.records import Correction, SolverStatus
-from fpbench.correction.exact.counting import Tally
+from fpbench.correction.exact.counting import CountedProblem
 from fpbench.correction.exact.two_group_moves import Quadrant, Slice
 from fpbench.correction.exact.two_group_regions import Region, Regions
 
@@ -137,7 +137,7 @@ class _Moves:
         )
 
 
-def solve_two_groups(counted: Tally, ways: list[Regions]) -> Correction:
+def solve_two_groups(counted: CountedProblem, ways: list[Regions]) -> Correction:
     """Correct a guess about two groups, proven optimal.
 
     Parameters
@@ -178,7 +178,7 @@ def _cost(found: list[_Moves]) -> float:
     return sum(moves.cost for moves in found)
 
 
-def slices(counted: Tally, way: Regions) -> list[Slice]:
+def slices(counted: CountedProblem, way: Regions) -> list[Slice]:
     """The people of each part."""
     problem = counted.problem
     # One byte a person: they are read many times.
@@ -189,7 +189,7 @@ def slices(counted: Tally, way: Regions) -> list[Slice]:
     ]
 
 
-def _solve(counted: Tally, way: Regions) -> list[_Moves] | None:
+def _solve(counted: CountedProblem, way: Regions) -> list[_Moves] | None:
     """The best moves in every part, or None.
 
     Each part on its own; but a group that may be empty in each may not be in all. Demands are

@@ -84,7 +84,7 @@ def fit_logistic(
     return theta
 
 
-def fit_ragged(
+def fit_logistic_apart(
     design: _Floats, labels: _Floats, groups: list[NDArray[np.intp]], penalty: float
 ) -> _Floats:
     """One logistic regression for each group of rows, of any size, as `fit_logistic` fits it.

@@ -80,7 +80,7 @@ class PrivateTree:
 
 
 @dataclass(frozen=True, eq=False)
-class PrivateTrees:
+class PrivateTreeBatch:
     """R private trees of one recipe. Children of node i are 2 i + 1, left, and 2 i + 2.
 
     Attributes

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench.base.errors import InputError
-from fpbench.components.guarantee import HISTOGRAM
+from fpbench.components.guarantee import COUNT_SENSITIVITY
 from fpbench.data.sample import Codes
-from fpbench.models.private_tree.fitted import PrivateTrees, blocks, step
+from fpbench.models.private_tree.fitted import PrivateTreeBatch, blocks, step
 from fpbench.models.private_tree.split_candidates import Number, SplitCandidates, Spread
 from fpbench.models.private_tree.split_scores import choose, impurity
 
@@ -25,7 +25,7 @@ def grow_trees(
     labels: Codes,
     repetitions: int,
     rng: np.random.Generator,
-) -> PrivateTrees:
+) -> PrivateTreeBatch:
     """Grow trees of the same people, each with noise of its own.
 
     Level by level, each node privately chooses the candidate that leaves its children least mixed,
@@ -70,7 +70,7 @@ def grow_trees(
         key = (np.arange(len(at))[:, None] * nodes + at) * 2 + people.labels
         true = np.bincount(key.ravel(), minlength=leaf.size * 2).reshape(*leaf.shape, 2)
         counts[rows][leaf] = _noisy(candidates, true[leaf], rng)
-    return PrivateTrees(candidates, split, *_summed(counts))
+    return PrivateTreeBatch(candidates, split, *_summed(counts))
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,7 +178,7 @@ def _noisy(candidates: SplitCandidates, counts: NDArray[np.int64], rng: np.rando
         return counts
     if recipe.mechanism is None:
         return counts + rng.laplace(scale=1 / recipe.leaf_epsilon, size=counts.shape)
-    sensitivity = HISTOGRAM["add-remove"]
+    sensitivity = COUNT_SENSITIVITY["add-remove"]
     upper = np.full(counts.shape, recipe.most_people)
     return recipe.mechanism.release(counts, sensitivity, recipe.leaf_epsilon, rng, upper)
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fpbench.base.errors import InputError, PluginError
 from fpbench.components.epsilons import check_epsilon
-from fpbench.components.guarantee import HISTOGRAM, Neighbours
+from fpbench.components.guarantee import COUNT_SENSITIVITY, Neighbours
 from fpbench.components.mechanism import Mechanism
 from fpbench.data.groups import group_codes
 from fpbench.data.sample import Codes
@@ -159,7 +159,7 @@ class Curator:
         shape = (*parameters.shape, repetitions, *counts.shape)
         released = mechanism.release(
             np.broadcast_to(counts, shape[parameters.ndim :]),
-            HISTOGRAM[self.neighbours],
+            COUNT_SENSITIVITY[self.neighbours],
             parameters[..., None, None, None],
             self._rng,
             upper=counts.sum(axis=1, keepdims=True),

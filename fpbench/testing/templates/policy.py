@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fpbench import Policy, hookimpl
-from fpbench.privacy import checked_answers
+from fpbench.privacy import check_answers
 
 
 class Example(Policy):
@@ -17,7 +17,7 @@ class Example(Policy):
         self, answers: NDArray[np.float64], total: ArrayLike, upper: ArrayLike | None = None
     ) -> NDArray[np.float64]:
         """Histograms (..., K) that sum to their totals (...)."""
-        values, totals = checked_answers(answers, total)  # finite, and totals (..., 1)
+        values, totals = check_answers(answers, total)  # finite, and totals (..., 1)
         counts = np.maximum(values, 0)
         sums = counts.sum(axis=-1, keepdims=True)
         even = np.full_like(counts, 1 / counts.shape[-1])

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fpbench import InputError
 from fpbench.claims import AnyOf, Apart, Condition, Gap, Occupied, Part, Proportional, Row, Together
-from fpbench.correction import Tally
+from fpbench.correction import CountedProblem
 from fpbench_ortools._program import Program
 
 _BITS = 61
@@ -36,7 +36,7 @@ class Costs:
         small part of it.
     """
 
-    def __init__(self, counted: Tally, budget: float) -> None:
+    def __init__(self, counted: CountedProblem, budget: float) -> None:
         bits = _BITS - len(counted.problem.guess).bit_length()
         self.budget = budget
         self.unit = budget / 2**bits if budget > 0 else 1.0
@@ -50,7 +50,7 @@ class Costs:
             spread = np.linspace(0, len(costs) - 1, min(len(costs), _LINES))
             self._lines[j, k] = set(spread.astype(int).tolist())
 
-    def within(self, counted: Tally, budget: float) -> Costs:
+    def within(self, counted: CountedProblem, budget: float) -> Costs:
         """The same with a smaller budget, so that less is rounded away; lines are kept."""
         found = Costs(counted, budget)
         for at, lines in self._lines.items():
@@ -82,7 +82,7 @@ class CountModel:
         If a condition needs whole numbers that CP-SAT cannot compute with.
     """
 
-    def __init__(self, counted: Tally, costs: Costs) -> None:
+    def __init__(self, counted: CountedProblem, costs: Costs) -> None:
         self._counted, self.program = counted, Program()
         now, sizes = counted.counts, counted.classes.sizes
         self._count = np.empty(now.shape, dtype=np.int64)

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from fpbench import Correction, FpbenchError, InputError, Problem, SolverStatus
-from fpbench.claims import ON_COUNTS
-from fpbench.correction import OptimalCorrector, Tally
+from fpbench.claims import COUNT_CONSTRAINTS
+from fpbench.correction import CountedProblem, OptimalCorrector
 from fpbench_ortools._model import Costs, CountModel
 from fpbench_ortools._process import ask, start
 
@@ -55,7 +55,7 @@ class CPSat(OptimalCorrector):
         "Ferry et al., Exploiting Fairness to Enhance Sensitive Attributes Reconstruction, "
         "SaTML 2023; Perron et al., The CP-SAT-LP Solver, CP 2023"
     )
-    expresses: ClassVar[frozenset[str]] = ON_COUNTS
+    expresses: ClassVar[frozenset[str]] = COUNT_CONSTRAINTS
 
     time_limit: float = Field(
         600.0,
@@ -91,11 +91,11 @@ class CPSat(OptimalCorrector):
         """
         start()  # seconds, once for each process of fpbench: none of them is this problem's
         started = time.perf_counter()
-        found = _solve(Tally(problem), started + self.time_limit)
+        found = _solve(CountedProblem(problem), started + self.time_limit)
         return replace(found, seconds=time.perf_counter() - started)
 
 
-def _solve(counted: Tally, deadline: float) -> Correction:
+def _solve(counted: CountedProblem, deadline: float) -> Correction:
     if counted.known is None:
         return Correction(None, SolverStatus.INFEASIBLE)
     costs, cost, bound = Costs(counted, _most(counted)), math.inf, 0.0
@@ -137,7 +137,7 @@ def _check(answer: dict[str, Any]) -> None:
         raise FpbenchError(f"corrector 'cp-sat': OR-Tools says {said}")
 
 
-def _most(counted: Tally) -> float:
+def _most(counted: CountedProblem) -> float:
     """What no correction costs more than: changing everybody."""
     with np.errstate(over="ignore"):
         every = [counted.prefix_costs(j, k)[-1] for j, k in np.ndindex(counted.counts.shape)]

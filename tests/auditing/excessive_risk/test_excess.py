@@ -45,11 +45,11 @@ class Redrawing(Constant):
     def redraw(self, repetitions, rng):
         drawn = rng.choice([0.2, 0.4], size=repetitions)
 
-        class Redrawn:
+        class RedrawnModels:
             def proba(self, features):
                 return np.tile(drawn[:, None], (1, len(features)))
 
-        return Redrawn()
+        return RedrawnModels()
 
 
 @dataclass(frozen=True)

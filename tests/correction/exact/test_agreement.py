@@ -160,7 +160,7 @@ def test_the_problems_are_of_every_sort():
     assert set(combinations) == {(metric, form) for metric in METRICS for form in FORMS}
     assert min(combinations.values()) > 5
     words = Counter(constraint.word for constraint in everything)
-    assert set(words) == fpbench.claims.ON_COUNTS
+    assert set(words) == fpbench.claims.COUNT_CONSTRAINTS
     assert min(words.values()) > 5
     assert sum(claim.tolerance == 0 for claim in claims) > 50
     assert sum(isinstance(claim.tolerance, Fraction) for claim in claims) > 10

@@ -11,7 +11,7 @@ from instances import WEIGHTS, draw
 import fpbench.correction.exact.lattice
 from fpbench import Problem
 from fpbench.claims import RateConstraint, ShareBounds
-from fpbench.correction import Tally
+from fpbench.correction import CountedProblem
 from fpbench.correction.exact.convex_costs import even, merged, tangents
 from fpbench.correction.exact.cost_programs import Program, Programs
 
@@ -61,7 +61,7 @@ def of_rows(rng, n, k, count=1) -> Problem:
     """A problem whose claims are linear rows: those are all that programs know of."""
     kinds = rng.choice(["rate", "share", "bounds", "known"], count)
     problem = draw(rng, n, k, kinds, forms=["to-overall"])
-    return problem if Tally(problem).known is not None else of_rows(rng, n, k, count)
+    return problem if CountedProblem(problem).known is not None else of_rows(rng, n, k, count)
 
 
 def test_programs_find_the_least_cost_of_rows():
@@ -70,7 +70,7 @@ def test_programs_find_the_least_cost_of_rows():
     for _ in range(80):
         k = int(rng.integers(2, 5))
         problem = of_rows(rng, int(rng.integers(1, {2: 8, 3: 7, 4: 6}[k])), k, 2)
-        tally = Tally(problem)
+        tally = CountedProblem(problem)
         found = Programs(tally, FOREVER).solve(tally.conditions)
         least = oracles.brute_force(problem)
         assert found.proven
@@ -92,7 +92,7 @@ def test_lattice_and_integer_program_agree(tolerance, monkeypatch):
     for n, k in ((60, 2), (200, 3), (200, 4), (1000, 3)):
         problem = draw(rng, n, k, ["rate"], forms=["to-overall"], weights="random")
         claim = RateConstraint(problem.constraints[0].metric, tolerance)
-        tally = Tally(replace(problem, constraints=(claim,)))
+        tally = CountedProblem(replace(problem, constraints=(claim,)))
         by_lattice = Programs(tally, FOREVER).solve(tally.conditions)
         with monkeypatch.context() as patch:
             patch.setattr(Program, "_by_lattice", lambda *_: None)
@@ -118,7 +118,7 @@ def test_a_lattice_search_that_is_given_up_is_followed_by_an_integer_program(mon
     given_up = 0
     for _ in range(8):
         problem = draw(rng, 40, 3, ["rate"], forms=["to-overall"], weights="random")
-        tally = Tally(problem)
+        tally = CountedProblem(problem)
         wanted = Programs(tally, FOREVER).solve(tally.conditions)
         assert not asked
         with monkeypatch.context() as patch:
@@ -147,7 +147,7 @@ def test_rows_that_link_parts_are_solved_together(metric, share, k):
     for _ in range(8):
         problem = draw(rng, 7 if k == 3 else 9, k, [], weights="random")
         problem = replace(problem, constraints=(RateConstraint(metric, 0.2), share))
-        tally = Tally(problem)
+        tally = CountedProblem(problem)
         found = Programs(tally, FOREVER).solve(tally.conditions)
         least = oracles.brute_force(problem)
         if found.counts is None:
@@ -173,7 +173,7 @@ def test_parts_that_nothing_links_are_solved_apart(monkeypatch):
         return original(self, conditions)
 
     monkeypatch.setattr(Program, "solve", watched)
-    tally = Tally(problem)
+    tally = CountedProblem(problem)
     programs = Programs(tally, FOREVER)
     both = programs.solve(tally.conditions)
     assert solved == [2, 2]
@@ -189,7 +189,7 @@ def test_without_time_nothing_is_proven_and_the_bound_is_true(monkeypatch):
     for seconds in (-1.0, 1e-6, 0.01):
         problem = draw(rng, 400, 4, ["rate"], forms=["to-overall"], weights="random")
         problem = replace(problem, constraints=(RateConstraint(tolerance=0.01),))
-        tally = Tally(problem)
+        tally = CountedProblem(problem)
         best = Programs(tally, FOREVER).solve(tally.conditions)
         found = Programs(tally, soon(seconds)).solve(tally.conditions)
         assert found.bound <= best.bound * (1 + 2e-9)
@@ -207,7 +207,7 @@ def test_the_linear_program_is_a_bound():
     for _ in range(60):
         k = int(rng.integers(2, 4))
         problem = of_rows(rng, int(rng.integers(2, 8)), k)
-        tally = Tally(problem)
+        tally = CountedProblem(problem)
         _, bound = Programs(tally, FOREVER).relax(tally.conditions)
         least = oracles.brute_force(problem)
         assert least is None or tally.base + bound <= least * (1 + 2e-9)
@@ -222,7 +222,7 @@ def test_everyone_predicted_alike_is_no_trouble():
         problem = Problem(np.array([0, 0, 0, 0, 1, 1]), 2, predictions, labels, (
             RateConstraint("equalized-odds"), ShareBounds(0, 0.5, 0.5)
         ))  # fmt: skip
-        tally = Tally(problem)
+        tally = CountedProblem(problem)
         found = Programs(tally, FOREVER).solve(tally.conditions)
         assert tally.cost(found.counts) == oracles.brute_force(problem) == 1.0
 
@@ -246,7 +246,7 @@ def test_an_integer_program_that_is_stopped_is_not_proven(monkeypatch):
     rng = np.random.default_rng(8)
     wanted = []
     for _ in range(12):
-        tally = Tally(draw(rng, 40, 3, ["rate"], forms=["to-overall"], weights="random"))
+        tally = CountedProblem(draw(rng, 40, 3, ["rate"], forms=["to-overall"], weights="random"))
         best = Programs(tally, FOREVER).solve(tally.conditions)
         if best.counts is not None and best.bound > 0:
             wanted.append((tally, best))

@@ -10,7 +10,7 @@ from instances import draw
 from fpbench import Problem, SolverStatus
 from fpbench.claims import KnownPeople, RateConstraint, ShareBounds
 from fpbench.claims.rates import METRICS
-from fpbench.correction import Tally
+from fpbench.correction import CountedProblem
 
 
 def all_vectors(n, k):
@@ -22,7 +22,7 @@ def random_tallies(seed, count):
     rng = np.random.default_rng(seed)
     while count:
         k = int(rng.integers(2, 4))
-        tally = Tally(draw(rng, int(rng.integers(1, {2: 8, 3: 6}[k])), k))
+        tally = CountedProblem(draw(rng, int(rng.integers(1, {2: 8, 3: 6}[k])), k))
         if tally.known is not None:
             count -= 1
             yield tally
@@ -30,7 +30,7 @@ def random_tallies(seed, count):
 
 def counts_of(tally, vector):
     """Counts of a vector, and whether it leaves those alone whom no constraint looks at."""
-    return Tally(replace(tally.problem, guess=vector)).counts
+    return CountedProblem(replace(tally.problem, guess=vector)).counts
 
 
 def agrees_with_known(tally, vector):
@@ -43,7 +43,7 @@ def test_cost_is_the_least_of_all_vectors_with_the_same_counts():
         weights, least = oracles.costs(problem), {}
         for vector in all_vectors(len(problem.guess), problem.groups):
             if agrees_with_known(tally, vector):
-                counts = Tally(replace(problem, constraints=tuple(
+                counts = CountedProblem(replace(problem, constraints=tuple(
                     c for c in problem.constraints if not isinstance(c, KnownPeople)
                 ), guess=vector)).counts  # fmt: skip
                 cost = weights[vector != problem.guess].sum()
@@ -63,7 +63,7 @@ def test_holds_exactly_for_counts_of_some_vector_that_satisfies_everything():
         plain = tuple(c for c in problem.constraints if not isinstance(c, KnownPeople))
         held: dict[bytes, bool] = {}
         for vector, ok in zip(vectors, allowed, strict=True):
-            counts = Tally(replace(problem, guess=vector, constraints=plain)).counts
+            counts = CountedProblem(replace(problem, guess=vector, constraints=plain)).counts
             held[counts.tobytes()] = held.get(counts.tobytes(), False) or bool(ok)
         for key, expected in held.items():
             counts = np.frombuffer(key, dtype=np.int64).reshape(tally.counts.shape)
@@ -106,7 +106,7 @@ def test_a_correction_that_is_not_proven_keeps_its_bound():
 def test_the_cheapest_leave_and_among_equals_the_first():
     guess, predictions = np.zeros(6, int), np.ones(6, int)
     weights = np.array([2.0, 1.0, 1.0, 3.0, 1.0, 0.5])
-    tally = Tally(Problem(guess, 3, predictions, None, (RateConstraint(),), weights))
+    tally = CountedProblem(Problem(guess, 3, predictions, None, (RateConstraint(),), weights))
     counts = np.array([[0, 0, 0], [3, 2, 1]])
     assert tally.correction(counts, SolverStatus.OPTIMAL).values.tolist() == [0, 1, 2, 0, 0, 1]
     np.testing.assert_array_equal(tally.prefix_costs(1, 0), [0, 0.5, 1.5, 2.5, 3.5, 5.5, 8.5])
@@ -119,25 +119,27 @@ def test_there_are_as_few_classes_as_the_constraints_need(metric):
     problem = Problem(np.zeros(5, int), 2, predictions, labels, (RateConstraint(metric),))
     of_label = {None: (2, 3), 0: (1, 1), 1: (1, 2)}
     wanted = oracles.SLICES[metric]
-    classes = Tally(problem).classes
+    classes = CountedProblem(problem).classes
     assert classes.labels == tuple(np.repeat(wanted, 2))
     assert classes.predictions == (0, 1) * len(wanted)
     assert classes.sizes == sum((of_label[label] for label in wanted), ())
     # People whom nobody looks at are of no class.
-    members = Tally(problem).members
+    members = CountedProblem(problem).members
     assert (members >= 0).sum() == sum(classes.sizes)
     for person, j in enumerate(members):
         if j >= 0:
             assert classes.predictions[j] == predictions[person]
             assert classes.labels[j] in (None, labels[person])
-    both = Tally(replace(problem, constraints=(RateConstraint(metric), ShareBounds(0)))).classes
+    both = CountedProblem(
+        replace(problem, constraints=(RateConstraint(metric), ShareBounds(0)))
+    ).classes
     assert both.sizes == ((2, 3) if wanted == [None] else (1, 1, 1, 2))
 
 
 def test_without_labels_there_are_two_classes():
     problem = Problem(np.array([0, 1]), 2, np.array([0, 1]), None, (ShareBounds(0),))
-    assert Tally(problem).classes.labels == (None, None)
-    assert Tally(replace(problem, constraints=())).classes.sizes == (1, 1)
+    assert CountedProblem(problem).classes.labels == (None, None)
+    assert CountedProblem(replace(problem, constraints=())).classes.sizes == (1, 1)
 
 
 def test_known_people_start_where_they_belong_and_stay():
@@ -145,7 +147,7 @@ def test_known_people_start_where_they_belong_and_stay():
     known = KnownPeople([0, 3, 0], [2, 1, 2]), KnownPeople(np.array([4]), np.array([0]))
     weights = np.array([4.0, 1, 1, 2, 8])
     problem = Problem(guess, 3, np.array([0, 0, 0, 1, 1]), None, (ShareBounds(0), *known), weights)
-    tally = Tally(problem)
+    tally = CountedProblem(problem)
     assert tally.known == {0: 2, 3: 1, 4: 0}
     assert tally.start.tolist() == [2, 0, 1, 1, 0]
     assert tally.free.tolist() == [False, True, True, False, False]
@@ -162,14 +164,14 @@ def test_known_people_start_where_they_belong_and_stay():
 
 def test_whoever_is_known_to_be_of_two_groups_is_a_contradiction():
     problem = Problem(np.zeros(3, int), 2, np.zeros(3, int), None, (KnownPeople([1, 1], [0, 1]),))
-    assert Tally(problem).known is None
+    assert CountedProblem(problem).known is None
     two = KnownPeople([1], [0]), KnownPeople([1], [1])
-    assert Tally(replace(problem, constraints=two)).known is None
+    assert CountedProblem(replace(problem, constraints=two)).known is None
 
 
 def test_nobody_known_means_everybody_is_free():
     problem = Problem(np.array([0, 1]), 2, np.array([0, 1]), None, (RateConstraint(),))
-    tally = Tally(problem)
+    tally = CountedProblem(problem)
     assert tally.free is None
     assert tally.start is problem.guess
     assert tally.base == 0

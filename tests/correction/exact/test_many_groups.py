@@ -11,7 +11,7 @@ from instances import KINDS, WEIGHTS, check_correction, check_values, draw
 import fpbench.correction.exact.lattice
 from fpbench import Problem, SolverStatus
 from fpbench.claims import FORMS, METRICS, KnownUnfairness, RateConstraint, ShareBounds
-from fpbench.correction import Tally, solve_exact
+from fpbench.correction import CountedProblem, solve_exact
 from fpbench.correction.exact.cost_programs import Optimum, Program, Programs
 from fpbench.correction.exact.many_groups import solve_many_groups
 from fpbench.correction.exact.two_group_regions import regions
@@ -21,7 +21,7 @@ MOST = {2: 9, 3: 7, 4: 6}
 
 
 def solve(problem, time_limit=np.inf):
-    return solve_many_groups(Tally(problem), time_limit)
+    return solve_many_groups(CountedProblem(problem), time_limit)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -128,7 +128,7 @@ def test_two_groups_are_only_the_fewest(metric, form):
     rng = np.random.default_rng([8, METRICS.index(metric), FORMS.index(form)])
     for n, tolerance in ((300, 0.0), (1000, 0.03), (3000, 0.003)):
         problem = large(rng, n, 2, (RateConstraint(metric, tolerance, form),))
-        tally = Tally(problem)
+        tally = CountedProblem(problem)
         assert regions(tally.conditions, tally.classes) is not None
         by_scan, by_programs = solve_exact(problem), solve(problem)
         assert by_scan.status is by_programs.status
@@ -236,7 +236,7 @@ def test_known_people_of_two_groups_are_impossible():
     seen = 0
     for _ in range(60):
         problem = draw(rng, 4, 3, ["known", "known", "rate"])
-        if Tally(problem).known is None:
+        if CountedProblem(problem).known is None:
             seen += 1
             assert solve(problem).status is SolverStatus.INFEASIBLE
     assert seen

@@ -21,7 +21,7 @@ from fpbench.claims import (
     RateConstraint,
     ShareBounds,
 )
-from fpbench.correction import Tally, solve_exact
+from fpbench.correction import CountedProblem, solve_exact
 from fpbench.correction.exact.many_groups import solve_many_groups
 from fpbench.correction.exact.two_group_regions import regions
 
@@ -161,7 +161,7 @@ def test_the_truth_satisfies_what_is_true_and_the_answer_costs_no_more(n, rounds
         assert found.objective <= spent * (1 + 1e-12)
         check(problem, found.objective)
         # The solver for any number of groups shares nothing with this one but the counting.
-        counted = Tally(problem)
+        counted = CountedProblem(problem)
         separate += regions(counted.conditions, counted.classes) is not None
         other = solve_many_groups(counted, np.inf)
         assert other.status is SolverStatus.OPTIMAL

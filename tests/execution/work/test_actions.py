@@ -248,7 +248,7 @@ def test_a_sample_is_only_what_it_was_given():
 
 class Spy(fpbench.Corrector):
     name, summary = "spy", "remembers what it was handed"
-    expresses = fpbench.claims.ON_COUNTS
+    expresses = fpbench.claims.COUNT_CONSTRAINTS
     seen: ClassVar[list] = []
     weights: float = 2.0
 

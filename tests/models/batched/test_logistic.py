@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression
 
 import fpbench.models.batched.logistic as module
 from fpbench import FpbenchError, InputError
-from fpbench.models import fit_logistic, fit_ragged, logistic_proba
+from fpbench.models import fit_logistic, fit_logistic_apart, logistic_proba
 
 pytestmark = pytest.mark.numeric
 
@@ -113,7 +113,7 @@ def test_parameters_are_those_of_scikit_learn(penalty):
     design = np.column_stack([rng.standard_normal((900, 11)) * 3, np.ones(900)])
     labels = (design[:, 0] + rng.normal(size=900) * 4 > 0).astype(float)
     groups = np.split(rng.permutation(900), [30, 90, 300, 420, 800])
-    theta = fit_ragged(design, labels, groups, penalty)
+    theta = fit_logistic_apart(design, labels, groups, penalty)
     for rows, found in zip(groups, theta, strict=True):
         reference = LogisticRegression(
             C=1 / (2 * penalty * len(rows)), fit_intercept=False, solver="newton-cholesky",
@@ -127,7 +127,7 @@ def test_parameters_are_those_of_scikit_learn(penalty):
 
 def test_of_nobody_comes_zero():
     design, labels = np.ones((4, 2)), np.ones(4)
-    theta = fit_ragged(design, labels, [np.arange(4), np.arange(0)], 0.1)
+    theta = fit_logistic_apart(design, labels, [np.arange(4), np.arange(0)], 0.1)
     assert (theta[1] == 0).all()
     assert (theta[0] > 0).all()
     assert (fit_logistic(design, labels[None], 0.1, np.zeros((1, 4)), start=np.ones(2)) == 0).all()

@@ -7,7 +7,7 @@ that is a tie in exact arithmetic is decided by the last bit.
 import numpy as np
 import pytest
 
-from fpbench.models import MLPTraining, fit_networks_apart, fit_ragged
+from fpbench.models import MLPTraining, fit_logistic_apart, fit_networks_apart
 from fpbench.models.batched.row_blocks import in_blocks
 
 ROWS = 6_000
@@ -15,7 +15,7 @@ NETWORKS = MLPTraining((5, 3), penalty=0.01, epochs=1, batch=9, rate=0.05)
 
 
 def logistic(design, labels, parts):
-    return fit_ragged(design, labels, parts, 1e-3)
+    return fit_logistic_apart(design, labels, parts, 1e-3)
 
 
 def networks(design, labels, parts):
