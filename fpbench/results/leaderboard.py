@@ -188,17 +188,13 @@ def sheet(board: Leaderboard, measures: Sequence[str] = (), most: int | None = N
         about=_about(board, kinds, counts[0] if alike else ""),
         columns=(Column("#"), *(Column(kind, number=False) for kind in kinds), *map(Column, body)),
         rows=tuple(rows),
-        notes=(*board.notes, *_notes(board), *more_lines(len(board.lines) - len(rows))),
+        notes=(*board.notes, *_notes(board)),
+        unshown=len(board.lines) - len(rows),
         warnings=tuple(_warnings(board)),
         failures=tuple(dict.fromkeys(why for line in board.lines for why in line.reasons)),
         spare=(*others, _INTERVAL),
         telling=frozenset({_INTERVAL, _TELLING["gain_over_best"]}),
     )
-
-
-def more_lines(left: int) -> list[str]:
-    """What is said of lines that are not shown."""
-    return [f"{left:,} more line{'s' * (left != 1)}"] if left else []
 
 
 def headings(name: str) -> str:

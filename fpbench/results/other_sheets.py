@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from fpbench.base.text import format_number
 from fpbench.components.own_measures import GUARANTEE, NO_GUARANTEE
-from fpbench.results.leaderboard import headings, more_lines, p_value
+from fpbench.results.leaderboard import headings, p_value
 from fpbench.results.sheet import Column, Sheet
 
 if TYPE_CHECKING:
@@ -105,13 +105,13 @@ def front_sheet(front: Front, most: int | None = None) -> Sheet:
     silent = [NO_GUARANTEE if column.heading == GUARANTEE else "" for column in columns]
     shown = [i for i in range(len(columns)) if any(row[i] != silent[i] for row in rows)]
     notes = ["sure: the share of resamples of the seeds in which nothing beats it"]
-    notes += more_lines(len(front.points) - len(rows))
     return Sheet(
         title=front.title,
         about=f"Pareto front · dataset {front.dataset}",
         columns=tuple(columns[i] for i in shown),
         rows=tuple(tuple(row[i] for i in shown) for row in rows),
         notes=(*front.notes, *notes),
+        unshown=len(front.points) - len(rows),
         spare=(GUARANTEE,),
     )
 
@@ -138,7 +138,6 @@ def contrast_sheet(found: Contrast, most: int | None = None) -> Sheet:
     for count, which in ((found.only_old, "first"), (found.only_new, "second")):
         if count:
             notes.append(f"{count} combination{'s' * (count != 1)} only in the {which} run")
-    notes += more_lines(len(found.moves) - len(moves))
     if any(move.p is not None for move in moves):
         notes.append(_TESTED)
     words = [Column(kind, number=False) for kind in varying]
@@ -149,6 +148,7 @@ def contrast_sheet(found: Contrast, most: int | None = None) -> Sheet:
         columns=(*words, *numbers, Column("moved", number=False)),
         rows=tuple(rows),
         notes=tuple(notes),
+        unshown=len(found.moves) - len(moves),
         spare=("95 %", "p", "old"),
     )
 

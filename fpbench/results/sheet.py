@@ -53,6 +53,8 @@ class Sheet:
     warnings: tuple[str, ...] = ()
     failures: tuple[str, ...] = ()
     """Why cells failed."""
+    unshown: int = 0
+    """Lines that were left out."""
     spare: tuple[str, ...] = ()
     """Headings of columns that a narrow terminal does without, in this order."""
     telling: frozenset[str] = frozenset()
@@ -62,10 +64,16 @@ class Sheet:
     def remarks(self) -> tuple[str, ...]:
         """All that is said below the table."""
         return (
-            *self.notes,
+            *self.all_notes,
             *(f"warning: {text}" for text in self.warnings),
             *(f"failed: {text}" for text in self.failures),
         )
+
+    @property
+    def all_notes(self) -> tuple[str, ...]:
+        """The notes, and how many lines are not shown."""
+        more = f"{self.unshown:,} more line{'s' * (self.unshown != 1)}"
+        return (*self.notes, more) if self.unshown else self.notes
 
     def fit(self, room: int) -> tuple[Sheet, list[int]]:
         """The table without the spare columns that do not fit, and the width of each column.

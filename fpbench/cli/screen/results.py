@@ -100,7 +100,7 @@ def show_sheet(sheet: Sheet) -> None:
         for row in sheet.rows:
             table.add_row(*(_coloured(escape(value)) for value in row))
         out.print(table)
-    for text in sheet.notes:
+    for text in sheet.all_notes:
         out.print(text, style="dim", markup=False, soft_wrap=True)
     for word, texts in (("warning", sheet.warnings), ("failed", sheet.failures)):
         for text in texts:
