@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fpbench.base.errors import StoreError
-from fpbench.components.names import KINDS, Status
+from fpbench.components.names import Status
 from fpbench.execution.runner import Finished
 from fpbench.results import views
 from fpbench.results.leaderboard import Leaderboard, sheet
@@ -23,6 +23,63 @@ from fpbench.store.store import Store
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What a run held when its directory was opened, once."""
+
+    path: Path
+    title: str
+    """Title of the matrix."""
+    rank_by: str
+    """The measure that the matrix ranks by."""
+    results: Results
+    """All rows, each beside the strongest adversary of the run."""
+
+    def select(self, where: Iterable[str]) -> Results:
+        """The rows that pass filters."""
+        return select_rows(self.results, [read_filter(text) for text in where])
+
+    def leaderboard(self, rank_by: str | None = None, **options: Any) -> Leaderboard:
+        """The first of `leaderboards`; see `Run.leaderboard`."""
+        boards = self.leaderboards(rank_by, **options)
+        if boards:
+            return boards[0]
+        done, failed = self.results.finished()
+        if not (done | failed).any():
+            raise StoreError(f"{self.path}: no cell has been run yet")
+        view = options.get("view", "combinations")
+        raise StoreError(f"{self.path}: has nothing that the view {view!r} ranks")
+
+    def leaderboards(
+        self,
+        rank_by: str | None = None,
+        *,
+        view: str = "combinations",
+        where: Iterable[str] = (),
+        together: bool = False,
+    ) -> list[Leaderboard]:
+        """The rankings of a view; see `Run.leaderboards`."""
+        results = self.select(where)
+        by = rank_by or ("leak" if view == "defences" else self.rank_by)
+        boards = views.view(results, view, by, self.title, together=together)
+        if boards and (missing := _missing(results)):
+            boards[0] = replace(boards[0], notes=(*boards[0].notes, missing))
+        return boards
+
+    def labels(self, kind: str, where: Iterable[str] = ()) -> list[str]:
+        """The labels of a kind in rows that pass filters, in the order of the plan."""
+        return list(dict.fromkeys(self.select(where).values(kind)))
+
+    def pareto(self, where: Iterable[str] = ()) -> list[Front]:
+        """The Pareto fronts; see `Run.pareto`."""
+        return pareto(self.select(where), self.title)
+
+
+def read_snapshot(store: Store, *, keys: bool = True) -> Snapshot:
+    """What an open store holds."""
+    return Snapshot(store.directory, store.title, store.rank_by, compared(store.results(keys=keys)))
 
 
 @dataclass(frozen=True)
@@ -44,19 +101,28 @@ class Run:
         """The rows, one dictionary a cell, each beside the strongest adversary of the run."""
         return self.results().rows()
 
+    def read(self, *, keys: bool = True) -> Snapshot:
+        """What the run holds now: all questions to a snapshot are answered from one reading.
+
+        Parameters
+        ----------
+        keys
+            Whether the keys of cells are wanted; they are empty, and all is read sooner, if not.
+        """
+        with Store(self.path) as store:
+            return read_snapshot(store, keys=keys)
+
     def results(self, where: Iterable[str] | None = None, *, keys: bool = True) -> Results:
-        """The same as columns, which is how a million of them are read.
+        """The rows as columns, which is how a million of them are read.
 
         Parameters
         ----------
         where
             Filters that rows must pass, such as `learner=pate*`; all rows if None.
         keys
-            Whether the keys of cells are wanted; they are empty, and all is read sooner, if not.
+            As of `read`.
         """
-        with Store(self.path) as store:
-            results = compared(store.results(keys=keys))
-        return select_rows(results, [read_filter(text) for text in where or ()])
+        return self.read(keys=keys).select(where or ())
 
     @property
     def rank_by(self) -> str:
@@ -76,17 +142,7 @@ class Run:
         StoreError
             If no cell has been run.
         """
-        boards = self.leaderboards(rank_by, **options)
-        if not boards:
-            raise StoreError(f"{self.path}: {self._nothing(options.get('view', 'combinations'))}")
-        return boards[0]
-
-    def _nothing(self, view: str) -> str:
-        """Why there is nothing to rank."""
-        done, failed = self.results().finished()
-        if not (done | failed).any():
-            return "no cell has been run yet"
-        return f"has nothing that the view {view!r} ranks"
+        return self.read(keys=False).leaderboard(rank_by, **options)
 
     def leaderboards(
         self,
@@ -115,30 +171,19 @@ class Run:
         InputError
             If the view, the measure or a filter makes no sense; names the nearest.
         """
-        by = rank_by or ("leak" if view == "defences" else self.rank_by)
-        results = self.results(where, keys=False)
-        boards = views.view(results, view, by, self._title, together=together)
-        if boards and (missing := _missing(results)):
-            boards[0] = replace(boards[0], notes=(*boards[0].notes, missing))
-        return boards
-
-    @property
-    def _title(self) -> str:
-        with Store(self.path) as store:
-            return store.title
+        return self.read(keys=False).leaderboards(
+            rank_by, view=view, where=where, together=together
+        )
 
     def labels(self, kind: str, where: Iterable[str] = ()) -> list[str]:
         """The labels of a kind in rows that pass filters, in the order of the plan."""
-        place = list(KINDS).index(kind)
-        found = self.results(where)
-        used = dict.fromkeys(found.combination.tolist())
-        return list(dict.fromkeys(found.combinations[i][place] for i in used)) if used else []
+        return self.read(keys=False).labels(kind, where)
 
     def pareto(self, where: Iterable[str] = ()) -> list[Front]:
         """Of each data set the learners that no other beats at once in accuracy, unfairness, leak
         and epsilon, and those that are beaten.
         """  # noqa: D205
-        return pareto(self.results(where), self._title)
+        return self.read(keys=False).pareto(where)
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the leaderboards, and what failed."""

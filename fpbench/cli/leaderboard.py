@@ -16,7 +16,7 @@ from fpbench.cli.screen import console
 from fpbench.components.names import KINDS
 
 if TYPE_CHECKING:
-    from fpbench.api.saved_run import Run
+    from fpbench.api.saved_run import Snapshot
     from fpbench.results.leaderboard import Leaderboard, Line
     from fpbench.results.sheet import Sheet
 
@@ -81,11 +81,12 @@ def leaderboard(
 
     Neighbours that seeds do not tell apart share a rank (=1).
     """
-    from fpbench.api.saved_run import load
+    from fpbench.api.saved_run import Run
     from fpbench.results.views import check_view
 
-    made, asked, lines = load(run), Form.JSON if as_json else form, _lines(top, every)
+    asked, lines = Form.JSON if as_json else form, _lines(top, every)
     check_view(view)
+    made = Run(run).read(keys=False)
     if view == "pareto":
         if by or group or sort or columns or together:
             raise InputError("the view 'pareto' takes no --by, --group, --sort, --columns, "
@@ -122,7 +123,12 @@ def _show(sheets: "Sequence[Sheet]") -> None:
 
 
 def _boards(
-    made: "Run", by: str | None, view: str, where: Sequence[str], group: str | None, together: bool
+    made: "Snapshot",
+    by: str | None,
+    view: str,
+    where: Sequence[str],
+    group: str | None,
+    together: bool,
 ) -> "Iterator[Leaderboard]":
     """The leaderboards of a view; for each label of a kind if asked for."""
     if group is None:
@@ -204,7 +210,7 @@ def _write(text: str, output: Path | None) -> None:
 
 
 def _fronts(
-    made: "Run", where: Sequence[str], form: Form, output: Path | None, most: int | None
+    made: "Snapshot", where: Sequence[str], form: Form, output: Path | None, most: int | None
 ) -> None:
     from fpbench.results import other_sheets as board_data
     from fpbench.results import pareto
@@ -245,15 +251,15 @@ def compare(
     Combinations of the same labels are compared at the seeds that both have. Where all labels of a
     kind differ and each run has one, a new adversary for instance, one stands for the other.
     """
-    from fpbench.api.saved_run import load
+    from fpbench.api.saved_run import Run
     from fpbench.cli.screen.results import MOST
     from fpbench.results import contrast
     from fpbench.results import other_sheets as board_data
 
     asked, lines = Form.JSON if as_json else form, _lines(top, every)
-    first, second = load(old), load(new)
+    first, second = (Run(path).read(keys=False) for path in (old, new))
     found = contrast.compare(
-        first.results(where), second.results(where), by or second.rank_by,
+        first.select(where or []), second.select(where or []), by or second.rank_by,
         contrast.read_pairs(pair or []),
     )  # fmt: skip
     if asked is Form.JSON:

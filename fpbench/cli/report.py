@@ -27,13 +27,13 @@ def report(
     by: By = None,
 ) -> None:
     """Write a run as one HTML file: leaderboards, figures, and where every number comes from."""
-    from fpbench.api.saved_run import load
+    from fpbench.api.saved_run import Run
     from fpbench.report.writing import render_report, write_report
 
     if output == STANDARD:
-        console.show_text(render_report(load(run), by))
+        console.show_text(render_report(Run(run), by))
     else:
-        console.show_text(f"report: {write_report(load(run), output, by)}")
+        console.show_text(f"report: {write_report(Run(run), output, by)}")
 
 
 def figure(
@@ -55,10 +55,10 @@ def figure(
     by: By = None,
 ) -> None:
     """Draw a figure of a run for a paper; list those that it has."""
-    from fpbench.api.saved_run import load
+    from fpbench.api.saved_run import Run
     from fpbench.report.writing import list_figures, render_figure, write_figure
 
-    made = load(run)
+    made = Run(run)
     if name is None:
         console.listing(list_figures(made, by), indent=0)
     elif output == STANDARD:

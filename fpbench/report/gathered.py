@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
-from fpbench.api.saved_run import Run
+from fpbench.api.saved_run import Run, Snapshot, read_snapshot
 from fpbench.base.errors import StoreError
 from fpbench.base.files import read_matrix
 from fpbench.components.names import KINDS, Status
 from fpbench.matrix.ordering import ranked_by
 from fpbench.report.written import Components, Reading, chosen, read_labels
 from fpbench.results.leaderboard import Leaderboard
-from fpbench.results.pareto import Front, pareto
+from fpbench.results.pareto import Front
 from fpbench.results.rows.lines import Tallies
 from fpbench.results.statistics.intervals import Interval
 from fpbench.results.views import VIEWS, view
@@ -132,18 +132,17 @@ def gather(run: Run, rank_by: str | None = None) -> Gathered:
     InputError
         If no cell has that measure.
     """
-    results = run.results()
-    if not any(results.statuses):
-        raise StoreError(f"{run.path}: no cell has been run yet")
     matrix = read_matrix(run.path)
     with Store(run.path) as store:
-        title = store.title
+        snapshot = read_snapshot(store)
+        if not any(snapshot.results.statuses):
+            raise StoreError(f"{run.path}: no cell has been run yet")
         return Gathered(
-            title=title or run.path.resolve().name,
+            title=snapshot.title or run.path.resolve().name,
             path=run.path.resolve().name,
-            results=results,
-            boards=_boards(results, rank_by, store.rank_by, title),
-            fronts=pareto(results, title),
+            results=snapshot.results,
+            boards=_boards(snapshot, rank_by),
+            fronts=snapshot.pareto(),
             components=chosen(store.matrix),
             sessions=store.sessions(),
             made_in={record.key: record.session for record in store.records()},
@@ -152,9 +151,10 @@ def gather(run: Run, rank_by: str | None = None) -> Gathered:
         )
 
 
-def _boards(results: Results, asked: str | None, by: str, title: str) -> list[Leaderboard]:
+def _boards(snapshot: Snapshot, asked: str | None) -> list[Leaderboard]:
     """Those of every view that ranks; defences are ranked by what is found out."""
-    tally, note = Tallies(results), ""
+    results, by, note = snapshot.results, snapshot.rank_by, ""
+    tally = Tallies(results)
     measured = [name for name in results.names if tally.means(name) is not None]
     if asked is None and measured and ranked_by(by, set(measured)) not in measured:
         # What the matrix did not say is no mistake of it: a run of other measures is shown too.
@@ -164,7 +164,9 @@ def _boards(results: Results, asked: str | None, by: str, title: str) -> list[Le
         board
         for name in VIEWS
         if name != "pareto"
-        for board in view(results, name, "leak" if name == "defences" else asked or by, title)
+        for board in view(
+            results, name, "leak" if name == "defences" else asked or by, snapshot.title
+        )
     ]
     return [replace(b, notes=(note, *b.notes)) if note and b.rank_by == by else b for b in boards]
 
