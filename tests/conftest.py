@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from commands import Commands
 from hypothesis import settings
 
 from fpbench import DataHome, discover
@@ -70,22 +71,21 @@ def toy_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], l
     return read
 
 
+@pytest.fixture(scope="session")
+def _commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
+    commands = Commands(tmp_path_factory.mktemp("commands"))
+    yield commands
+    commands.close()
+
+
 @pytest.fixture
-def command(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+def command(tmp_path: Path, _commands: Commands) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Run the installed command in an empty directory."""
     where = tmp_path / "work"
     where.mkdir()
 
     def run(*arguments: object, **env: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [Path(sys.executable).parent / "fpbench", *map(str, arguments)],
-            cwd=where,
-            env={**os.environ, **env},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=300,
-        )
+        return _commands.run([*map(str, arguments)], where, {**os.environ, **env})
 
     return run
 

@@ -395,7 +395,7 @@ COVERED = {
 @pytest.mark.parametrize("setting", COVERED)
 def test_intervals_cover_the_population(setting):
     rates, shares, n, epsilon, given = COVERED[setting]
-    rng, value, inside, runs = np.random.default_rng(11), min(rates) / max(rates), 0, 300
+    rng, value, inside, runs = np.random.default_rng(11), min(rates) / max(rates), 0, 200
     model, _ = rejecting([0])
     mechanism = component("mechanism", given.get("mechanism", "laplace"))
     for run in range(runs):

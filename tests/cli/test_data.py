@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from commands import bad, fine
 
 import fpbench
 from fpbench.cli.screen.data_sets import parsed
@@ -25,20 +26,6 @@ def fpbench_datasets():
 """
 
 
-def fine(done, code=0):
-    assert done.returncode == code, done.stdout + done.stderr
-    assert "Traceback" not in done.stdout + done.stderr
-    return done.stdout
-
-
-def bad(done, *words):
-    fine(done, 2)
-    assert len(done.stderr.splitlines()) == 1
-    assert done.stderr.startswith("error: ")
-    for word in words:
-        assert word in done.stderr
-
-
 @pytest.fixture
 def places(tmp_path):
     """Environment with an empty data directory and an empty home."""
@@ -53,7 +40,7 @@ def row(shown, name):
 
 def test_the_list_says_what_is_known_and_where_it_is(command, places, tmp_path):
     (tmp_path / "data" / "adult.test").touch()
-    shown = fine(command("data", "list", **places))
+    shown = fine(command("data", "list", **places)).stdout
     assert shown.split("\n")[0].split() == [
         "dataset",
         "rows",
@@ -81,11 +68,11 @@ def test_the_list_is_patient_with_plugins(command, install, toys, places):
         "    return [Lazy('gone', 'no_such_module:Gone')]\n"
     )
     install("gone", "gone_plugin", lazy)
-    shown = fine(command("data", "list", **places))
+    shown = fine(command("data", "list", **places)).stdout
     assert row(shown, "flock").split() == ["-", "-", "needs", "no", "files"]
     assert row(shown, "chest").endswith("chest.csv missing: put it where FPBENCH_DATA points")
     assert "broken: dataset 'gone' of gone 1.0 fails on import" in row(shown, "gone")
-    verified = fine(command("data", "verify", **places))
+    verified = fine(command("data", "verify", **places)).stdout
     assert re.search(r"chest +chest.csv +missing", verified)
     assert "gone" not in verified
 
@@ -93,7 +80,7 @@ def test_the_list_is_patient_with_plugins(command, install, toys, places):
 def test_files_are_verified(command, places, tmp_path):
     (tmp_path / "data" / "adult.test").write_text("not the original")
     (tmp_path / "data" / "psam_p48.csv").write_text("no checksum of it is known")
-    verified = fine(command("data", "verify", **places), code=1)
+    verified = fine(command("data", "verify", **places), code=1).stdout
     (differs,) = [line for line in verified.splitlines() if "DIFFERS from the known" in line]
     assert len(set(re.findall("[0-9a-f]{64}", differs))) == 2
     assert re.search(r"acs-income .*no checksum of an original is known: .*psam_p48.csv", verified)
@@ -101,17 +88,17 @@ def test_files_are_verified(command, places, tmp_path):
     fine(command("data", "verify", "census-synthetic", **places))
     fine(command("data", "verify", "german", **places), code=1)  # is missing
     bad(command("data", "verify", "adlut", **places), "did you mean 'adult'?")
-    assert fine(command("data", "path", **places)).splitlines()[0] == places["FPBENCH_DATA"]
+    assert fine(command("data", "path", **places)).stdout.splitlines()[0] == places["FPBENCH_DATA"]
 
 
 def test_real_data_verifies(command, adult_home):
-    assert fine(command("data", "verify", "adult")).count("as published") == 2
+    assert fine(command("data", "verify", "adult")).stdout.count("as published") == 2
 
 
 def test_nothing_is_fetched_that_is_here(command, places, adult_home, tmp_path):
     for name in ("adult.data", "adult.test"):
         shutil.copy(adult_home.find(name), tmp_path / "data")
-    shown = fine(command("data", "fetch", "adult", "census-synthetic", **places))
+    shown = fine(command("data", "fetch", "adult", "census-synthetic", **places)).stdout
     assert re.search(rf"adult\.data +{re.escape(str(tmp_path))}/data/adult\.data", shown)
     assert re.search(r"census-synthetic +needs no files", shown)
 
@@ -150,14 +137,14 @@ def test_values_are_set_as_a_matrix_has_them(setting, value):
 
 
 def test_data_sets_are_described(command, places):
-    shown = fine(command("describe", "dataset", "bank", **places))
+    shown = fine(command("describe", "dataset", "bank", **places)).stdout
     assert re.search(r"sensitive by default\n +age: age < 60 \| age >= 60\n", shown)
     assert re.search(r"rows +45,211\n +features +15\n +label 1 +took up the deposit", shown)
     assert "licence   CC BY 4.0" in shown
     assert "sensitive  = [{ column = 'age', cuts = [60.0] }]  string or table or array." in shown
-    adult = fine(command("describe", "dataset", "adult", **places))
+    adult = fine(command("describe", "dataset", "adult", **places)).stdout
     assert "sex: one group for each value" in adult
-    own = fine(command("describe", "dataset", "csv", **places))
+    own = fine(command("describe", "dataset", "csv", **places)).stdout
     assert re.search(r"sensitive +required", own)
     assert "sensitive by default" not in own
     assert "AGEP: AGEP < 25 | AGEP >= 25" in (

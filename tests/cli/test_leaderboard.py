@@ -7,7 +7,7 @@ import shutil
 import subprocess
 
 import pytest
-from test_cli import bad, fine
+from commands import bad, fine
 
 import fpbench
 from fpbench.cli import main as cli

@@ -1,26 +1,12 @@
 """Discovery: one plugin's failure is a row, and everything else works."""
 
 import pytest
+from flips import FLIP
 
 from fpbench import NameUnknownError, PluginError, discover
 from fpbench.components import hooks as hookspecs
 from fpbench.components.bases import BASES
 from fpbench.components.names import ATTACK, AUDIT, KINDS
-
-FLIP = """
-from fpbench import Corrector, hookimpl
-
-class Flip(Corrector):
-    name = "flip"
-    summary = "the flip of {owner}"
-
-    def correct(self, problem):
-        return None
-
-@hookimpl
-def fpbench_correctors():
-    return [Flip]
-"""
 
 
 def test_the_table_of_kinds_is_what_hooks_and_bases_are_made_from():

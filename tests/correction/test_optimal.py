@@ -106,7 +106,7 @@ def smallest_tolerance(problem: Problem) -> Fraction | None:
     return min(found, default=None)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=120)
 @given(problems())
 def test_relaxing_finds_the_smallest_tolerance_that_some_satisfy(problem):
     reported, relaxed = (exact(on_infeasible=how).correct(problem) for how in ("report", "relax"))

@@ -5,10 +5,10 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+from processes import eventually, gone
 
 import fpbench
 from fpbench.store.store import Store
@@ -33,23 +33,6 @@ def _troubles(toys, install):
 
 def trouble(*what, **parameters):
     return {"use": "trouble", "what": {"sweep": ["nothing", *what]}, **parameters}
-
-
-def gone(pid):
-    """Whether a process is no more, or only waits to be buried."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except FileNotFoundError:
-        return True
-
-
-def eventually(condition, seconds=120.0):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if condition():
-            return True
-        time.sleep(0.05)
-    return False
 
 
 def timeless(run):
@@ -270,7 +253,7 @@ def test_an_interrupted_command_finishes_what_runs(tmp_path, options):
     if "dask" in options:
         pytest.importorskip("distributed")
     command = Command(tmp_path, SLOW, *options)
-    assert eventually(lambda: command.committed() >= 2, 300)
+    assert eventually(lambda: command.committed() >= 2)
     family = command.family()
     command.interrupt()
     code, said = command.ended()
@@ -287,36 +270,50 @@ def test_an_interrupted_command_finishes_what_runs(tmp_path, options):
 HANGS = SLOW.replace('use = "flip"\nsleep = 0.25', 'use = "trouble"\nwhat = "hangs"\nmark = "mark"')
 
 
-@pytest.mark.parametrize("kinds", [[signal.SIGINT, signal.SIGINT], [signal.SIGTERM]])
+TWICE, TERMINATED = [signal.SIGINT, signal.SIGINT], [signal.SIGTERM]
+
+
 @pytest.mark.parametrize(
-    "options", [["--jobs", "1"], ["--jobs", "2"], ["--engine", "dask"]], ids=lambda o: o[1]
-)
+    ("options", "kinds"),
+    [
+        (["--jobs", "1"], TWICE), (["--jobs", "2"], TWICE), (["--engine", "dask"], TWICE),
+        (["--jobs", "1"], TERMINATED), (["--engine", "dask"], TERMINATED),
+    ],
+)  # fmt: skip
 def test_the_second_interruption_stops_at_once(tmp_path, options, kinds):
     """Even what hangs; and nothing is left of it."""
     if "dask" in options:
         pytest.importorskip("distributed")
     command = Command(tmp_path, HANGS, *options)
-    assert eventually((tmp_path / "mark").exists, 300)
+    assert eventually((tmp_path / "mark").exists)
     family = command.family() | {int((tmp_path / "mark").read_text() or 0)}
-    for kind in kinds:
-        time.sleep(0.5)
+    for kind in kinds[:-1]:
+        command.interrupt(kind)
+        assert any("finishing what runs" in line for line in command.process.stderr)
         assert command.process.poll() is None
-        command.interrupt(kind) if kind == signal.SIGINT else command.process.send_signal(kind)
+    last = kinds[-1]
+    command.interrupt(last) if last == signal.SIGINT else command.process.send_signal(last)
     code, said = command.ended()
     assert code == 130, said
     assert "this goes on: fpbench run matrix.toml" in said
     assert eventually(lambda: all(map(gone, family - {0, command.process.pid})))
 
 
+BOUND = "[limits]\ntimeout = 500\n"
+
+
 @pytest.mark.parametrize(
-    "options", [["--jobs", "1"], ["--jobs", "2"], ["--engine", "dask"]], ids=lambda o: o[1]
-)
-@pytest.mark.parametrize("limits", ["", "[limits]\ntimeout = 500\n"], ids=["free", "bound"])
+    ("options", "limits"),
+    [
+        (["--jobs", "1"], BOUND), (["--jobs", "2"], ""), (["--jobs", "2"], BOUND),
+        (["--engine", "dask"], BOUND),
+    ],
+)  # fmt: skip
 def test_nothing_outlives_a_coordinator_that_is_killed(tmp_path, options, limits):
     if "dask" in options:
         pytest.importorskip("distributed")
     command = Command(tmp_path, HANGS + limits, *options)
-    assert eventually((tmp_path / "mark").exists, 300)
+    assert eventually((tmp_path / "mark").exists)
     family = command.family() | {int((tmp_path / "mark").read_text() or 0)}
     command.process.kill()
     command.process.communicate(timeout=60)

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from test_plugins import FLIP
+from flips import FLIP
 
 from fpbench import InputError, PluginError, discover
 from fpbench.testing import Outcome, checks

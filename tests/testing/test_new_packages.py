@@ -51,7 +51,7 @@ def place(tmp_path_factory):
         "\n".join(dict.fromkeys([paths["purelib"], paths["platlib"]]))
     )
     for kind in KINDS:
-        run(place / "venv/bin/fpbench", "new", kind, f"my-{kind}", "--directory", place)
+        write_package(kind, f"my-{kind}", place)
     run(*install, *(place / package for package in PACKAGES.values()))
     return place
 
@@ -87,12 +87,10 @@ def test_an_audit_of_ones_own_runs_to_a_leaderboard(place, tmp_path):
 
 
 def test_one_is_checked_in_each_way(place):
-    """By name, by path, and by pytest; with one line a law."""
+    """By path and by pytest, with one line a law; the lines of the page check one by name."""
     package = PACKAGES["policy"]
-    by_name = run(place / "venv/bin/fpbench", "check", package, cwd="/")
     by_path = run(place / "venv/bin/fpbench", "check", ".", cwd=place / package)
-    assert by_name == by_path
-    first, *laws, last = by_name.splitlines()
+    first, *laws, last = by_path.splitlines()
     assert first == "policy my-policy  (fpbench-my-policy 0.1.0)"
     assert "  kept     is deterministic for a seed" in laws
     assert last == f"{len(laws)} kept, 0 broken, 0 skipped"

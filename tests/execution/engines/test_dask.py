@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from processes import eventually
 
 import fpbench
 
@@ -100,13 +101,10 @@ def cluster(tmp_path, request):
         process.wait()
 
 
-def until(condition, seconds=300.0):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if found := condition():
-            return found
-        time.sleep(0.05)
-    raise AssertionError("it never came")
+def until(condition):
+    met = eventually(condition)
+    assert met, "it never came"
+    return met
 
 
 @pytest.fixture
@@ -115,14 +113,27 @@ def without_toys(monkeypatch):
     return {"PYTHONPATH": ""}
 
 
-def test_two_workers_give_what_one_process_gives(tmp_path, toys, cluster, toy_trace):
+def test_two_workers_give_what_one_process_gives(tmp_path, toys, cluster, toy_trace, monkeypatch):
+    """Results stay on the workers, and data that only the coordinator has gets there."""
     made = cluster()
     made.worker("one")
     made.worker("two")
     toy_trace()
-    far = fpbench.run(MATRIX, out=tmp_path / "far", scheduler=made.address)
+    rows = pd.DataFrame({
+        "x": [1, 2, 3, 4, 5] * 12, "y": [0, 1, 1] * 20, "group": ["a", "b"] * 30,
+    })  # fmt: skip
+    mine = {"mine": fpbench.table(rows, label="y", sensitive="group")}
+    matrix = MATRIX | {"dataset": [*MATRIX["dataset"], {"use": "table", "table": "mine"}]}
+
+    def refuse(*_, **__):
+        raise AssertionError("a result was fetched")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(distributed.Client, "gather", refuse)
+        patch.setattr(distributed.Future, "result", refuse)
+        far = fpbench.run(matrix, out=tmp_path / "far", scheduler=made.address, tables=mine)
     done = toy_trace()
-    near = fpbench.run(MATRIX, out=tmp_path / "near")
+    near = fpbench.run(matrix, out=tmp_path / "near", tables=mine)
     assert timeless(far) == timeless(near)
     assert {row["status"] for row in far.rows()} == {"done"}
     assert sorted(done) == sorted(toy_trace())  # and nothing is done twice
@@ -146,28 +157,6 @@ def test_a_worker_that_is_killed_costs_no_cell(tmp_path, toys, cluster):
     assert len(seen) == 16
     assert timeless(far) == timeless(fpbench.run(matrix, out=tmp_path / "near"))
     assert {row["status"] for row in far.rows()} == {"done"}
-
-
-def test_results_stay_on_the_workers(tmp_path, toys, cluster, monkeypatch):
-    """The coordinator gathers nothing; and data that only it has gets there."""
-    made = cluster()
-    made.worker("one")
-    made.worker("two")
-
-    def refuse(*_, **__):
-        raise AssertionError("a result was fetched")
-
-    monkeypatch.setattr(distributed.Client, "gather", refuse)
-    monkeypatch.setattr(distributed.Future, "result", refuse)
-    rows = pd.DataFrame({
-        "x": [1, 2, 3, 4, 5] * 12, "y": [0, 1, 1] * 20, "group": ["a", "b"] * 30,
-    })  # fmt: skip
-    table = fpbench.table(rows, label="y", sensitive="group")
-    matrix = MATRIX | {"dataset": [{"use": "table", "table": "mine"}]}
-    run = fpbench.run(
-        matrix, out=tmp_path / "run", scheduler=made.address, tables={"mine": table}
-    )  # fmt: skip
-    assert {row["status"] for row in run.rows()} == {"done"}, run.rows()
 
 
 def test_results_are_not_opened_on_their_way(monkeypatch):

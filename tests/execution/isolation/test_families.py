@@ -5,10 +5,9 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from pathlib import Path
 
 import pytest
+from processes import eventually, gone
 
 import fpbench
 from fpbench.execution.isolation.families import (
@@ -29,23 +28,6 @@ MATRIX = {
     "adversary": [{"use": "coin"}],
     "corrector": [{"use": "flip"}],
 }
-
-
-def gone(pid):
-    """Whether a process is no more, or only waits to be buried."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except FileNotFoundError:
-        return True
-
-
-def eventually(condition, seconds=120.0):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if condition():
-            return True
-        time.sleep(0.05)
-    return False
 
 
 @pytest.fixture
