@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from fpbench.cli.completion import complete_kind
 from fpbench.cli.screen import console
 from fpbench.components.names import KINDS
 
@@ -44,7 +45,12 @@ def check(
 
 
 def new(
-    kind: Annotated[str, typer.Argument(help=f"One of {', '.join(KINDS)}.", metavar="KIND")],
+    kind: Annotated[
+        str,
+        typer.Argument(
+            help=f"One of {', '.join(KINDS)}.", metavar="KIND", autocompletion=complete_kind
+        ),
+    ],
     name: Annotated[
         str,
         typer.Argument(help="Name of the component: lower case, words joined by hyphens."),

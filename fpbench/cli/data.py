@@ -4,11 +4,15 @@ from typing import Annotated
 
 import typer
 
+from fpbench.cli.completion import complete_dataset
 from fpbench.cli.groups import Command, NoThirdParty, group
 
 app = group("data", "Data files: where they are looked for, fetched, verified.")
 
-Names = Annotated[list[str] | None, typer.Argument(help="Datasets; all if not given.")]
+Names = Annotated[
+    list[str] | None,
+    typer.Argument(help="Datasets; all if not given.", autocompletion=complete_dataset),
+]
 Set = Annotated[
     list[str] | None,
     typer.Option(
@@ -28,7 +32,10 @@ def data_list(no_third_party: NoThirdParty = False) -> None:
 
 @app.command(cls=Command)
 def fetch(
-    names: Annotated[list[str], typer.Argument(help="Datasets.", metavar="NAME...")],
+    names: Annotated[
+        list[str],
+        typer.Argument(help="Datasets.", metavar="NAME...", autocompletion=complete_dataset),
+    ],
     settings: Set = None,
     no_third_party: NoThirdParty = False,
 ) -> None:

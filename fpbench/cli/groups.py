@@ -54,6 +54,18 @@ class _Light:
             option.default = False
         return option
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse arguments; for a Tab, values stay text, as to convert one loads pydantic, too."""
+        if ctx.resilient_parsing:
+            for parameter in self.get_params(ctx):  # type: ignore[attr-defined]
+                parameter.process_value = _keep_text
+        parsed: list[str] = super().parse_args(ctx, args)  # type: ignore[misc]
+        return parsed
+
+
+def _keep_text(_: Any, value: Any) -> Any:
+    return value
+
 
 class Command(_Light, TyperCommand):
     """A command that starts light."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fpbench.base.errors import InputError, nearest
+from fpbench.cli.completion import complete_kind, complete_shell, complete_view, write_script
 from fpbench.cli.groups import Output
 from fpbench.cli.screen import console
 from fpbench.components.names import KINDS
@@ -55,11 +56,17 @@ def leaderboard(
         typer.Option(
             help="combinations, attacks, correctors, defences, mechanisms or pareto.",
             metavar="VIEW",
+            autocompletion=complete_view,
         ),
     ] = "combinations",
     where: Where = None,
     group: Annotated[
-        str | None, typer.Option(help="A leaderboard for each label of a kind.", metavar="KIND")
+        str | None,
+        typer.Option(
+            help="A leaderboard for each label of a kind.",
+            metavar="KIND",
+            autocompletion=complete_kind,
+        ),
     ] = None,
     sort: Annotated[
         str | None,
@@ -275,23 +282,16 @@ def compare(
 
 
 def completion(
-    context: typer.Context,
-    shell: Annotated[str, typer.Argument(help="bash, zsh or fish.", metavar="SHELL")],
+    shell: Annotated[
+        str,
+        typer.Argument(
+            help="bash, zsh, fish or powershell.", metavar="SHELL", autocompletion=complete_shell
+        ),
+    ],
 ) -> None:
     """Print the script with which a shell completes these commands.
 
     bash, zsh: eval "$(fpbench completion bash)" in what your shell reads at its start.
     fish: fpbench completion fish > ~/.config/fish/completions/fpbench.fish
     """
-    from fpbench.cli.completion import SHELLS, script
-    from fpbench.results.views import VIEWS
-
-    if shell not in SHELLS:
-        raise InputError(f"unknown shell {shell!r}; {nearest(shell, SHELLS)}")
-    forms = [form.value for form in Form]
-    known = {
-        "KIND": list(KINDS), "SHELL": list(SHELLS), "--view": list(VIEWS), "--group": list(KINDS),
-        "--engine": ["inline", "loky", "dask"], "leaderboard --format": forms,
-        "compare --format": forms, "export --format": ["csv", "parquet", "jsonl"],
-    }  # fmt: skip
-    typer.echo(script(shell, context.find_root().command, known))
+    typer.echo(write_script(shell))

@@ -4,6 +4,7 @@ Commands import what they need when they are called, so that `--help` shows at o
 """
 
 import io
+import os
 import shlex
 import sys
 from collections.abc import Iterator, Mapping
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer.completion import completion_init  # type: ignore[attr-defined]
 
 from fpbench.base.errors import DataError, FpbenchError, RunLostError
 from fpbench.cli import check as check_cli
@@ -21,6 +23,7 @@ from fpbench.cli import data as data_cli
 from fpbench.cli import leaderboard as leaderboard_cli
 from fpbench.cli import report as report_cli
 from fpbench.cli import runs as runs_cli
+from fpbench.cli.completion import COMPLETE, complete_component, complete_engine, complete_kind
 from fpbench.cli.groups import Command, NoThirdParty, Output, group
 from fpbench.cli.screen import console
 from fpbench.components.names import KINDS, Status
@@ -60,8 +63,10 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # who lacks a letter still shows the rest
             stream.reconfigure(errors="replace")
+    if COMPLETE in os.environ:
+        completion_init()
     try:
-        app()
+        app(complete_var=COMPLETE)
     except FpbenchError as error:
         console.error(str(error))
         sys.exit(1 if isinstance(error, RunLostError) else 2)
@@ -105,7 +110,11 @@ def run(
     out: Out = None,
     jobs: Jobs = 1,
     engine: Annotated[
-        str | None, typer.Option(help="inline, loky or dask; by default as the jobs need.")
+        str | None,
+        typer.Option(
+            help="inline, loky or dask; by default as the jobs need.",
+            autocompletion=complete_engine,
+        ),
     ] = None,
     scheduler: Annotated[
         str | None, typer.Option(help="Scheduler of a dask cluster: tcp://HOST:PORT.")
@@ -292,8 +301,13 @@ def plugins(
 
 @app.command(cls=Command)
 def describe(
-    kind: Annotated[str, typer.Argument(help=f"One of {', '.join(KINDS)}.", metavar="KIND")],
-    name: Annotated[str, typer.Argument(metavar="NAME")],
+    kind: Annotated[
+        str,
+        typer.Argument(
+            help=f"One of {', '.join(KINDS)}.", metavar="KIND", autocompletion=complete_kind
+        ),
+    ],
+    name: Annotated[str, typer.Argument(metavar="NAME", autocompletion=complete_component)],
     no_third_party: NoThirdParty = False,
 ) -> None:
     """Show a component: what it does, its parameters, its source."""
