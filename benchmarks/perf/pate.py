@@ -44,7 +44,8 @@ from sklearn.neural_network import MLPClassifier
 import fpbench
 from fpbench import DataHome
 from fpbench.auditing.excessive_risk.draws import People, Tally
-from fpbench.builtin.learners._pate_parts import Design, encoded, parts
+from fpbench.builtin.learners._pate_model import StandardizedFeatures, encode_finite
+from fpbench.builtin.learners._teacher_parts import deal_parts
 from fpbench.models import MLPTraining, Networks
 from fpbench.privacy import VoteLabels
 
@@ -81,15 +82,15 @@ def credit_card(teachers: int) -> Given:
     everyone = fpbench.component("dataset", "credit-card").load(DataHome.default()).sample()
     rows = np.random.default_rng(0).permutation(len(everyone))
     train, test = everyone.take(rows[: 22_500 + PUBLIC]), everyone.take(rows[22_500 + PUBLIC :])
-    matrix = encoded(train.features, "pate")
-    scaled = Design.of(matrix[:PUBLIC])
+    matrix = encode_finite(train.features, "pate")
+    scaled = StandardizedFeatures.of(matrix[:PUBLIC])
     design = scaled(matrix)
     private = np.arange(PUBLIC, len(train))
-    dealt = parts("hash", matrix, train.labels, private, teachers, np.random.default_rng(1))
+    dealt = deal_parts("hash", matrix, train.labels, private, teachers, np.random.default_rng(1))
     return Given(
         design, train.labels.astype(np.float64), dealt,
         [(design[:PUBLIC], train.sensitive[:PUBLIC].astype(np.intp)),
-         (scaled(encoded(test.features, "pate")), test.sensitive.astype(np.intp))],
+         (scaled(encode_finite(test.features, "pate")), test.sensitive.astype(np.intp))],
         test.labels.astype(np.float64),
     )  # fmt: skip
 

@@ -474,7 +474,7 @@ class TestGridSearch:
         ("given", "k", "said"),
         [
             ({"grid_size": 15}, 5, "5 groups .* 4 dimensions, which needs at least 16 points, not"),
-            ({}, 6, "6 groups and statistical-parity make a grid of 5 dimensions, more than 4"),
+            ({}, 6, "6 groups and statistical-parity make a grid of 5 dimensions, and more than 4"),
             ({"metric": "equalized-odds"}, 4, "equalized-odds make a grid of 6 dimensions"),
             ({}, 5, None),
             ({"metric": "equalized-odds"}, 3, None),

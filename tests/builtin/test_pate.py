@@ -19,8 +19,18 @@ from sklearn.linear_model import LogisticRegression
 
 import fpbench
 from fpbench import DataError, Guarantee, InputError, Sample
-from fpbench.builtin.learners._pate_model import Confident, draw_noise, learnt
-from fpbench.builtin.learners._pate_parts import Design, disjoint, occurrences, parts, record_hashes
+from fpbench.builtin.learners._pate_model import (
+    ConfidenceTest,
+    StandardizedFeatures,
+    derive_targets,
+    draw_noise,
+)
+from fpbench.builtin.learners._teacher_parts import (
+    check_disjoint,
+    count_earlier,
+    deal_parts,
+    hash_records,
+)
 from fpbench.builtin.learners.pate import Pate
 from fpbench.models import encode
 from fpbench.privacy import VoteCost, gaussian_epsilon, vote_labels
@@ -69,7 +79,7 @@ def test_columns_are_scaled_by_public_people_alone(make_people):
 
 def test_columns_that_nothing_public_can_scale_are_left_out():
     encoded = np.array([[1, 5, 0], [2, 5, 0]], dtype=np.float32)
-    design = Design.of(encoded)
+    design = StandardizedFeatures.of(encoded)
     found = design(np.array([[3, 7, 1]], dtype=np.float32))
     assert found.tolist() == [[3.0, 1.0]]
 
@@ -81,7 +91,7 @@ def test_parts_are_disjoint_and_hold_every_private_person(n, teachers, partition
     private = np.flatnonzero(rng.random(n) < 0.8)
     teachers = data.draw(st.integers(1, max(1, len(private))))
     encoded = rng.standard_normal((n, 3)).astype(np.float32)
-    found = parts(partition, encoded, rng.integers(0, 2, n), private, teachers, rng)
+    found = deal_parts(partition, encoded, rng.integers(0, 2, n), private, teachers, rng)
     assert len(found) == teachers
     assert sorted(np.concatenate(found).tolist()) == private.tolist()
     if partition == "equal":
@@ -91,9 +101,9 @@ def test_parts_are_disjoint_and_hold_every_private_person(n, teachers, partition
 
 def test_parts_that_share_somebody_are_refused():
     with pytest.raises(AssertionError, match="not disjoint"):
-        disjoint([np.array([0, 1]), np.array([1])], np.array([0, 1]))
+        check_disjoint([np.array([0, 1]), np.array([1])], np.array([0, 1]))
     with pytest.raises(AssertionError, match="not disjoint"):
-        disjoint([np.array([0]), np.array([2, 2])], np.array([0, 1, 2]))
+        check_disjoint([np.array([0]), np.array([2, 2])], np.array([0, 1, 2]))
 
 
 @given(st.integers(1, 300), st.integers(1, 30), st.integers(0, 299), st.integers(1, 100))
@@ -105,7 +115,7 @@ def test_hashed_somebody_more_changes_one_part_only(n, teachers, who, values):
     records = list(zip(*encoded.T.tolist(), labels.tolist(), strict=True))
 
     def taught(rows):
-        found = parts("hash", encoded, labels, rows, teachers, np.random.default_rng(5))
+        found = deal_parts("hash", encoded, labels, rows, teachers, np.random.default_rng(5))
         return [Counter(records[row] for row in part) for part in found]
 
     who %= n
@@ -119,14 +129,14 @@ def test_hashed_somebody_more_changes_one_part_only(n, teachers, who, values):
 def test_people_who_are_alike_spread():
     encoded, labels = np.zeros((3000, 2), np.float32), np.zeros(3000, np.int8)
     rng = np.random.default_rng(0)
-    sizes = [len(part) for part in parts("hash", encoded, labels, np.arange(3000), 10, rng)]
+    sizes = [len(part) for part in deal_parts("hash", encoded, labels, np.arange(3000), 10, rng)]
     assert min(sizes) > 240
     assert max(sizes) < 360
 
 
 @given(st.lists(st.integers(0, 5), max_size=40))
 def test_occurrences_are_numbered(values):
-    found = occurrences(np.array(values, dtype=np.uint64)).tolist()
+    found = count_earlier(np.array(values, dtype=np.uint64)).tolist()
     assert found == [values[:i].count(value) for i, value in enumerate(values)]
 
 
@@ -134,14 +144,14 @@ def test_hashes_spread_and_tell_records_apart():
     rng = np.random.default_rng(0)
     encoded = rng.integers(0, 3, (20_000, 12)).astype(np.float32)
     labels = rng.integers(0, 2, 20_000)
-    hashes = record_hashes(encoded, labels, np.uint64(7))
+    hashes = hash_records(encoded, labels, np.uint64(7))
     records = {(*row.tolist(), label) for row, label in zip(encoded, labels, strict=True)}
     assert len(np.unique(hashes)) == len(records)
     counts = np.bincount((hashes % np.uint64(100)).astype(int), minlength=100)
     assert ((counts - 200) ** 2 / 200).sum() < 180  # chi squared of 99 degrees, mean 99
-    assert (record_hashes(encoded, labels, np.uint64(8)) != hashes).any()
-    assert (record_hashes(-encoded * 0, labels, np.uint64(8))
-            == record_hashes(encoded * 0, labels, np.uint64(8))).all()  # fmt: skip
+    assert (hash_records(encoded, labels, np.uint64(8)) != hashes).any()
+    assert (hash_records(-encoded * 0, labels, np.uint64(8))
+            == hash_records(encoded * 0, labels, np.uint64(8))).all()  # fmt: skip
 
 
 def test_hashed_one_of_many_alike_changes_what_one_part_is_taught():
@@ -151,7 +161,7 @@ def test_hashed_one_of_many_alike_changes_what_one_part_is_taught():
     records = np.column_stack([encoded, labels])
 
     def taught(rows):
-        found = parts("hash", encoded, labels, rows, 6, np.random.default_rng(5))
+        found = deal_parts("hash", encoded, labels, rows, 6, np.random.default_rng(5))
         return [records[part].tolist() for part in found]
 
     everybody = taught(np.arange(60))
@@ -332,7 +342,7 @@ def test_confident_answers_only_where_teachers_agree(make_people, rng):
 def test_confident_answers_survive_the_best_attack():
     """Likelihood ratios of all that is told, under two neighbours, keep to the guarantee."""
     m, sigma, draws, delta = 30, 4.0, 40_000, 1e-2
-    confident = Confident(threshold=8.0, ratio=1.5, answers=10)
+    confident = ConfidenceTest(threshold=8.0, ratio=1.5, answers=10)
     epsilon = VoteCost(10, m, 1.5).epsilon(sigma, delta)
     rng = np.random.default_rng(0)
     neighbours = np.tile([3, 8], (m, 1)), np.tile([4, 7], (m, 1))
@@ -348,7 +358,7 @@ def test_confident_answers_survive_the_best_attack():
 
     def score(votes):
         noise = draw_noise((draws, m), sigma, confident, rng)
-        targets, told = learnt(votes, noise, "hard", 11, confident)
+        targets, told = derive_targets(votes, noise, "hard", 11, confident)
         outcome = np.where(told == 1, 1 + targets, 0).astype(int)
         asked = np.cumsum(told, axis=1) - told < 10  # what comes after the last answer says nothing
         return np.where(asked, ratios[outcome], 0.0).sum(axis=1)
@@ -445,7 +455,7 @@ def test_a_teacher_whose_probability_is_one_half_votes_for_label_0():
     public = np.array([[1, 2, 3, 5, 7, 9], [-1, -2, -3, -5, -7, -9], [0] * 6])
 
     class Symmetric(Pate):
-        def _dealt(self, n, rng):
+        def _draw_public(self, n, rng):
             return np.arange(3), np.arange(3, n)
 
     learner = Symmetric(teachers=1, public=3, partition="equal", sigma=1.0)
@@ -482,8 +492,8 @@ def test_features_may_be_categorical_only():
         ({"sigma": 5.0, "epsilon": 1.0}, "sigma and epsilon say the same: give one of them"),
         ({"sigma": -1.0}, "greater than or equal to 0"),
         ({"penalty": 0.0, "labels": "soft"}, "penalty = 0: with soft labels beyond 0 and 1"),
-        ({"penalty": 0.0}, "penalty = 0: where a plane parts the labels"),
-        ({"teacher_penalty": 0.0}, "teacher_penalty = 0: where a plane parts the labels"),
+        ({"penalty": 0.0}, "penalty = 0: if a plane separates the labels"),
+        ({"teacher_penalty": 0.0}, "teacher_penalty = 0: if a plane separates the labels"),
         ({"student": "mlp", "labels": "soft"}, 'a network diverges: use "soft-clipped"'),
         ({"labels": "equation-12"}, "its loss is then not convex"),
         ({"labels": "soft-weighted"}, "noisy shares that do not sum to 1"),
@@ -528,9 +538,9 @@ def test_on_credit_cards_all_is_as_scikit_learn_has_it(credit):
     design = model.design(train.features)
     # Teachers: dealt out again, and trained one by one.
     of_rows, of_parts, *_ = np.random.default_rng(4).spawn(4)
-    public, private = learner._dealt(len(train), of_rows)
+    public, private = learner._draw_public(len(train), of_rows)
     assert (public == model.public_rows).all()
-    dealt = parts("hash", encode(train.features), train.labels, private, 150, of_parts)
+    dealt = deal_parts("hash", encode(train.features), train.labels, private, 150, of_parts)
     ours = fpbench.models.fit_logistic_apart(design, train.labels.astype(float), dealt, 0.01)
     votes = np.zeros((200, 2), int)
     for theta, rows in zip(ours, dealt, strict=True):

@@ -18,9 +18,16 @@ from pydantic import ValidationError
 
 import fpbench
 from fpbench import DataError, Guarantee, InputError, Sample
-from fpbench.builtin.learners._pflr_design import Design
-from fpbench.builtin.learners._pflr_release import Budget, Sums, covariances, direction, release
-from fpbench.builtin.learners._pflr_weights import fair_weights, repaired
+from fpbench.builtin.learners._pflr_objective import (
+    BoundedFeatures,
+    NoiseBudget,
+    PeopleSums,
+    fair_weights,
+    group_covariances,
+    invert_repaired,
+    release_sums,
+    shift_direction,
+)
 from fpbench.builtin.learners.pflr import Pflr
 from fpbench.data import Domain
 from fpbench.testing import epsilon_lower_bound
@@ -79,7 +86,7 @@ def test_rows_keep_within_what_sensitivities_rest_on(seed, numbers, categories):
     features = frame(values, [rng.integers(-1, count, 9) for count in categories], categories)
     if features.empty:
         features = pd.DataFrame(index=range(9))
-    design = Design.of(features, domain, "test")
+    design = BoundedFeatures.of(features, domain, "test")
     rows = design(features)
     assert rows.shape == (9, len(design.blocks))
     assert ((rows >= 0) & (rows <= 1)).all() and (rows[:, -1] == 1).all()
@@ -95,7 +102,7 @@ def test_columns_are_numbers_then_declared_categories_then_a_one():
         {"job": pd.Categorical(["b", "zz"]), "age": [30, 90], "huge": [0.0, 1.5e308]}
     )
     said = {"age": [20, 60], "huge": [-1.7e308, 1.7e308], "job": ["a", "b"]}
-    design = Design.of(features, Domain.of(said), "test")
+    design = BoundedFeatures.of(features, Domain.of(said), "test")
     found = design(features)
     assert found[:, [0, 2, 3, 4]].tolist() == [[0.25, 0.0, 1.0, 1.0], [1.0, 0.0, 0.0, 1.0]]
     np.testing.assert_allclose(found[:, 1], [0.5, 0.5 + 1.5 / 3.4])
@@ -109,7 +116,7 @@ def test_columns_are_numbers_then_declared_categories_then_a_one():
 def test_nothing_but_the_domain_is_read_off_features(declared):
     """Somebody who is out of bounds, or of an unknown job, changes nobody else's row."""
     sample = declared(50)
-    design = Design.of(sample.features, DOMAIN, "test")
+    design = BoundedFeatures.of(sample.features, DOMAIN, "test")
     rows = design(sample.features)
     other = sample.features.copy()
     other.loc[0, "income"] = 1e9
@@ -126,10 +133,10 @@ def moved(budget, design, one, other, k=2):
     silent = replace(budget, epsilon=math.inf)
     parts = []
     for features, labels, sensitive in (one, other):
-        sums = Sums.of(design(features), labels, sensitive, k)
+        sums = PeopleSums.of(design(features), labels, sensitive, k)
         if budget.variant == "pflr*":  # the table is released first, and is the same for both
             sums = replace(sums, table=np.array([[5.0, 1.0], [1.0, 5.0], [2.0, 1.0]])[:k])
-        drawn = release(sums, design, silent, 1, np.random.default_rng(0))
+        drawn = release_sums(sums, design, silent, 1, np.random.default_rng(0))
         i, j = np.triu_indices(len(sums.slope))
         # 1/2 w'Hw has H_ij as the coefficient of w_i w_j, and half of H_ii as that of w_i^2.
         coefficients = drawn.curvature[0][i, j] / np.where(i == j, 2, 1)
@@ -152,13 +159,14 @@ def test_nobody_moves_what_is_released_by_more_than_the_sensitivity(
     features = frame(values, [rng.integers(-1, count, n) for count in categories], categories)
     if features.empty:
         features = pd.DataFrame(index=range(n))
-    design = Design.of(features, domain_of(numbers, categories), "test")
+    design = BoundedFeatures.of(features, domain_of(numbers, categories), "test")
     labels, sensitive = rng.integers(0, 2, n), rng.integers(0, k, n)
-    budget = Budget(variant, 1.0, fairness, 0.5, design.norm, design.spread, k)
+    budget = NoiseBudget(variant, 1.0, fairness, 0.5, design.norm, design.spread, k)
     fewer = (features.iloc[1:], labels[1:], sensitive[1:])
     objective, groups = moved(budget, design, (features, labels, sensitive), fewer, k)
     tables = [
-        Sums.of(design(f), y, z, k).table for f, y, z in ((features, labels, sensitive), fewer)
+        PeopleSums.of(design(f), y, z, k).table
+        for f, y, z in ((features, labels, sensitive), fewer)
     ]
     assert np.abs(tables[0] - tables[1]).sum() == 1
     assert objective <= budget.sensitivity * (1 + 1e-12)
@@ -174,9 +182,9 @@ def test_sensitivities_are_no_larger_than_they_need_to_be(variant, fairness):
         np.append(np.zeros((n, 2)), np.ones((1, 2)), axis=0),
         [np.append(np.zeros(n, int), 1), np.append(np.ones(n, int), 2)], [2, 3],
     )  # fmt: skip
-    design = Design.of(everyone, domain_of(2, [2, 3]), "test")
+    design = BoundedFeatures.of(everyone, domain_of(2, [2, 3]), "test")
     assert (design.norm, design.spread) == (5, 6)
-    budget = Budget(variant, 1.0, fairness, 0.5, 5, 6, 2)
+    budget = NoiseBudget(variant, 1.0, fairness, 0.5, 5, 6, 2)
     sensitive = np.append(np.zeros(n, int), 1)
     labels = np.zeros(n + 1, int)
     found, groups = moved(
@@ -190,9 +198,9 @@ def test_sensitivities_are_no_larger_than_they_need_to_be(variant, fairness):
 def test_the_sensitivity_of_zhang_et_al_holds_and_is_large():
     """It is for replacing somebody, twice adding or removing, and for any d columns in [0, 1]."""
     for d in (1, 2, 5, 40):
-        columns = Budget("pflr", 1.0, 0.0, 0.2, d, d, 2)
+        columns = NoiseBudget("pflr", 1.0, 0.0, 0.2, d, d, 2)
         assert 2 * columns.unshifted <= d**2 / 4 + 3 * d
-    adult = Budget("pflr", 1.0, 0.0, 0.2, 14, 20, 2)  # 6 numbers and 7 categoricals
+    adult = NoiseBudget("pflr", 1.0, 0.0, 0.2, 14, 20, 2)  # 6 numbers and 7 categoricals
     assert adult.unshifted == 31.5
     assert 104**2 / 4 + 3 * 104 == 3016
 
@@ -247,10 +255,10 @@ FEW = Sample(
 
 def coefficients(rows, seed, **chosen):
     """All that is released (DRAWS, m) of so many trainings."""
-    design = Design.of(TINY, OF_TINY, "test")
-    sums = Sums.of(design(TINY[rows]), LABELS[rows], GROUPS[rows], 2)
+    design = BoundedFeatures.of(TINY, OF_TINY, "test")
+    sums = PeopleSums.of(design(TINY[rows]), LABELS[rows], GROUPS[rows], 2)
     budget = Pflr(**chosen).budget(design, 2)
-    drawn = release(sums, design, budget, DRAWS, np.random.default_rng(seed))
+    drawn = release_sums(sums, design, budget, DRAWS, np.random.default_rng(seed))
     also = drawn.groups if drawn.table is None else drawn.table
     parts = [drawn.curvature[:, *np.triu_indices(2)], drawn.slope, also.reshape(DRAWS, -1)]
     return np.concatenate(parts, axis=1)
@@ -290,15 +298,15 @@ def test_parameters_have_the_epsilon_that_they_say(chosen, least):
 @pytest.mark.parametrize("variant", ["pflr", "pflr*"])
 @pytest.mark.parametrize(("scale", "share"), [("scale", 0.1), ("fair_scale", 0.9)])
 def test_half_the_noise_is_found(variant, scale, share, monkeypatch):
-    whole = getattr(Budget, scale).fget
-    monkeypatch.setattr(Budget, scale, property(lambda self: whole(self) / 2))
+    whole = getattr(NoiseBudget, scale).fget
+    monkeypatch.setattr(NoiseBudget, scale, property(lambda self: whole(self) / 2))
     chosen = {**CHOSEN, "fairness_share": share}
     assert attack(coefficients, variant=variant, **chosen) > 1.05
 
 
 def test_half_the_noise_is_found_in_parameters(monkeypatch):
-    whole = Budget.scale.fget
-    monkeypatch.setattr(Budget, "scale", property(lambda self: whole(self) / 2))
+    whole = NoiseBudget.scale.fget
+    monkeypatch.setattr(NoiseBudget, "scale", property(lambda self: whole(self) / 2))
     assert attack(parameters, epsilon=1.0, fairness=0.0) > 1.05
 
 
@@ -364,7 +372,7 @@ def test_more_weight_on_fairness_leaves_less_covariance(seed):
 def test_a_noisy_objective_gets_a_minimum(repair, rng):
     noise = rng.laplace(0, 9.0, (5, 8, 8))
     curvature = noise + noise.swapaxes(1, 2)
-    inverse, changed = repaired(curvature, 1.0, 3.0, repair)
+    inverse, changed = invert_repaired(curvature, 1.0, 3.0, repair)
     values = np.linalg.eigvalsh(inverse)
     assert (values > -1e-12).all() and (changed > 0).any()
     if repair == "floor":
@@ -379,21 +387,21 @@ def test_a_noisy_objective_gets_a_minimum(repair, rng):
 def test_without_noise_nothing_is_repaired(repair, rng):
     root = rng.normal(size=(1, 3, 6))  # of rank 3: the others have the penalty alone
     curvature = root.swapaxes(1, 2) @ root
-    inverse, changed = repaired(curvature, 0.5, 0.0, repair)
+    inverse, changed = invert_repaired(curvature, 0.5, 0.0, repair)
     np.testing.assert_allclose(inverse[0], np.linalg.inv(curvature[0] + 0.5 * np.eye(6)))
     assert changed.tolist() == [0]
 
 
 def test_covariances_are_those_of_membership_and_features(declared):
     sample = declared(80, 3)
-    design = Design.of(sample.features, DOMAIN, "test")
+    design = BoundedFeatures.of(sample.features, DOMAIN, "test")
     rows = design(sample.features)
-    sums = Sums.of(rows, sample.labels, sample.sensitive, 3)
-    found = covariances(sums.groups[None])[0]
+    sums = PeopleSums.of(rows, sample.labels, sample.sensitive, 3)
+    found = group_covariances(sums.groups[None])[0]
     for code in range(3):
         member = (sample.sensitive == code).astype(float)
         np.testing.assert_allclose(found[code], (member - member.mean()) @ rows, atol=1e-9)
-    lean = direction(sums.table[None], 0.4)[0]
+    lean = shift_direction(sums.table[None], 0.4)[0]
     assert np.linalg.norm(lean) == pytest.approx(0.4 / math.sqrt(2))
     shares = sums.table[:, 1] / sums.table.sum(axis=1)
     assert ((lean > 0) == (shares > sample.labels.mean())).all()
@@ -401,8 +409,8 @@ def test_covariances_are_those_of_membership_and_features(declared):
 
 def test_groups_that_noise_has_emptied_are_of_size_0():
     groups = np.array([[[1.0, -3.0], [2.0, -1.0]]])
-    assert covariances(groups).tolist() == groups.tolist()
-    assert direction(np.zeros((1, 2, 2)), 1.0).tolist() == [[0.0, 0.0]]
+    assert group_covariances(groups).tolist() == groups.tolist()
+    assert shift_direction(np.zeros((1, 2, 2)), 1.0).tolist() == [[0.0, 0.0]]
 
 
 # The learner.
@@ -560,7 +568,7 @@ def test_the_code_of_the_docs_runs():
         ({"fairness_share": 1e-320}, "fairness_share"), ({"fairness": 1e-320}, "fairness = 1e-320"),
         ({"penalty": 0.0}, "penalty"), ({"penalty": math.inf}, "penalty"),
         ({"variant": "pflr-star"}, "variant"), ({"repair": "cut"}, "repair"),
-        ({"variant": "pflr*", "fairness": math.inf}, "beyond all use"), ({"alpha": 1}, "alpha"),
+        ({"variant": "pflr*", "fairness": math.inf}, "too large a sensitivity"), ({"alpha": 1}, "alpha"),
     ],
 )  # fmt: skip
 def test_what_it_refuses(wrong, message):

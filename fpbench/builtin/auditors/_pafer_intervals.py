@@ -1,10 +1,10 @@
-"""Intervals for the fairness of the population, from what was released and nothing else.
+"""Intervals for the fairness of the population, computed from released counts only.
 
-What the counts may truly be is a noisy count with noise once more; what the rate of the population
-may be, given counts, is a draw of Jeffreys' beta distribution. Draws of both are draws of the rates
-that a release leaves plausible: generalised pivotal quantities (Weerahandi, 1993). A draw of a beta
-distribution is never 0, and a rate may be: where it is plausible that nobody of a group is
-accepted, the lower end is 0.
+A plausible true count is a noisy count with noise added again; given counts, a plausible rate of
+the population is a draw of Jeffreys' beta distribution. Together they are draws of the rates that
+are plausible given a release: generalised pivotal quantities (Weerahandi, 1993). A beta draw is
+never 0, but a rate may be: where it is plausible that nobody of a group is accepted, the lower end
+is 0.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Numbers = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Draws:
-    """B draws of what each of r releases leaves plausible."""
+    """B draws of the rates that are plausible given each of r releases."""
 
     rates: Numbers
     """(B, r, S, K) of the population, none of them 0."""
@@ -32,28 +32,28 @@ class Draws:
 
 
 def plausible_rates(accepted: Numbers, members: Numbers, rng: np.random.Generator) -> Draws:
-    """Rates of the population, drawn given numbers of people (B, r, S, K) that may be true."""
+    """Draws of the population's rates, given plausible numbers of people (B, r, S, K)."""
     accepted = np.minimum(accepted, members)
     return Draws(rng.beta(accepted + 0.5, members - accepted + 0.5), accepted < 0.5)
 
 
-def of_margins(counts: Numbers, people: NDArray[np.int64]) -> Numbers:
-    """Counts (..., S, M, K) of all parts together, projected onto their public sum."""
+def project_totals(counts: Numbers, people: NDArray[np.int64]) -> Numbers:
+    """Counts (..., S, M, K) summed over all parts and projected onto their public sum."""
     return project_counts(counts.sum(axis=-2), people.sum(axis=-1))
 
 
 def interval(drawn: Draws, confidence: float) -> tuple[Numbers, Numbers]:
     """Ends of intervals for the least ratio of two groups' rates.
 
-    The ratio of fairness is the least over all pairs of groups, in both orders, and strata. Its
-    lower end is the least of the pairs' lower ends, without further ado: it lies above the truth
-    only if that of the pair which is truly the least does. The upper end is the least of the
-    pairs' upper ends, each taken at a level divided by the number of pairs that may be the least
-    one (Bonferroni, after the selection of Chernozhukov, Lee & Rosen, 2013): the estimate of a
-    minimum is too low where several pairs are about as far apart.
+    The fairness ratio is the minimum over all ordered pairs of groups and all strata. Its lower end
+    is the minimum of the pairs' lower ends: it exceeds the truth only if the lower end of the truly
+    least pair does. The upper end is the minimum of the pairs' upper ends, each at a level divided
+    by the number of pairs that may be the least one (Bonferroni, after the selection of
+    Chernozhukov, Lee & Rosen, 2013): the estimate of a minimum is biased downwards where several
+    pairs are about equal.
 
-    Where a rate is 0, nobody is accepted. A group of which nobody is accepted in (1 - confidence) /
-    2 of the draws or more may have that rate, and the lower end is 0.
+    If nobody of a group is accepted in at least (1 - confidence) / 2 of the draws, a rate of 0 is
+    plausible, and the lower end is 0.
 
     Parameters
     ----------
@@ -76,32 +76,33 @@ def interval(drawn: Draws, confidence: float) -> tuple[Numbers, Numbers]:
     differences = by_stratum.reshape(-1, releases, draws)
     differences.sort(axis=-1)
     tail = (1 - confidence) / 2
-    low = np.minimum(_at(differences, tail), -_at(differences, 1 - tail))
-    high = np.minimum(_at(differences, 1 - tail), -_at(differences, tail))
+    low = np.minimum(_quantiles(differences, tail), -_quantiles(differences, 1 - tail))
+    high = np.minimum(_quantiles(differences, 1 - tail), -_quantiles(differences, tail))
     candidates = (low <= high.min(axis=0)).sum(axis=0)
     level = tail / np.maximum(candidates, 1)
-    safe = np.minimum(_at(differences, 1 - level), -_at(differences, level)).min(axis=0)
+    safe = np.minimum(_quantiles(differences, 1 - level), -_quantiles(differences, level)).min(
+        axis=0
+    )
     least = np.exp(np.minimum(low.min(axis=0), 0))
     least[(drawn.nobody.sum(axis=0) >= tail * (draws + 1)).any(axis=(1, 2))] = 0.0
     return least, np.exp(np.minimum(safe, 0))
 
 
 _RANK = 5
-"""Draws that must lie beyond a quantile to take it from them."""
+"""Least number of draws beyond a quantile for it to be taken from the draws."""
 
 
-def _at(ordered: Numbers, level: float | Numbers) -> Numbers:
-    """Quantiles (P, r) of the last axis, which is sorted: of (P, r, B), at a level or (r,) of them.
+def _quantiles(ordered: Numbers, level: float | Numbers) -> Numbers:
+    """Quantiles (P, r) of draws (P, r, B), sorted along the last axis, at one level or (r,) levels.
 
-    The j-th of B draws stands for j / (B + 1), so that one more draw would lie below it as often.
-    Where too few draws lie beyond, the nearest quantile is moved away from the median as in a
-    normal distribution.
+    The j-th of B draws is the quantile j / (B + 1). Where too few draws lie beyond a quantile, the
+    nearest reliable one is extrapolated as in a normal distribution.
     """
     releases, last = ordered.shape[1], ordered.shape[2] - 1
     wanted = np.broadcast_to(np.asarray(level, dtype=np.float64), releases)
     least = min(_RANK / (last + 2), 0.4)
     taken = np.clip(wanted, least, 1 - least)
-    found = _among(ordered, taken)
+    quantiles = _interpolate(ordered, taken)
     if (taken != wanted).any():
         levels, which = np.unique(wanted, return_inverse=True)
         normal = NormalDist()
@@ -110,16 +111,16 @@ def _at(ordered: Numbers, level: float | Numbers) -> Numbers:
             normal.inv_cdf(v) / normal.inv_cdf(end) if v != end else 1.0
             for v, end in zip(levels.tolist(), ends.tolist(), strict=True)
         ]
-        middle = _among(ordered, np.full(releases, 0.5))
-        found = middle + (found - middle) * np.array(stretch)[which]
-    return found
+        middle = _interpolate(ordered, np.full(releases, 0.5))
+        quantiles = middle + (quantiles - middle) * np.array(stretch)[which]
+    return quantiles
 
 
-def _among(ordered: Numbers, level: Numbers) -> Numbers:
-    """The same, from the draws alone."""
+def _interpolate(ordered: Numbers, level: Numbers) -> Numbers:
+    """Quantiles (P, r) interpolated between draws."""
     releases, last = ordered.shape[1], ordered.shape[2] - 1
     place = np.clip(level * (last + 2) - 1, 0, last)
     below = place.astype(np.intp)
     above, share, rows = np.minimum(below + 1, last), place - below, np.arange(releases)
-    found: Numbers = ordered[:, rows, below] * (1 - share) + ordered[:, rows, above] * share
-    return found
+    quantiles: Numbers = ordered[:, rows, below] * (1 - share) + ordered[:, rows, above] * share
+    return quantiles

@@ -1,4 +1,4 @@
-"""What privacy costs whom: the excessive risk of people and groups, and its bounds."""
+"""The excessive risk of people and groups: what privacy costs them in expected loss."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pydantic import Field, model_validator
 
 from fpbench import Auditor, Measures, Subject, excessive_risk
 from fpbench.auditing import RiskMethod, RiskReport
-from fpbench.builtin.auditors._group_ends import group_ends
+from fpbench.builtin.auditors._groups import group_suffixes
 
 
 class ExcessiveRisk(Auditor):
-    """How much more a private model is expected to lose than its baseline, on which group.
+    """How much greater a private model's expected loss is than its baseline's, for each group.
 
     NOT PRIVATE: the baseline, the votes, flip probabilities and risks are functions of the private
-    data without noise, and no part of what the learner guarantees (`audit_private` is 0).
+    data without noise, which the learner's guarantee does not cover (`audit_private` is 0).
 
     `train` is what the model learnt from: for a student of votes the public people and their clean
     majority votes, else the training people and their labels; `test` the test people and their
@@ -46,7 +46,7 @@ class ExcessiveRisk(Auditor):
     """
 
     name = "excessive-risk"
-    summary = "what privacy costs each group in expected loss, beside Tran et al.'s bounds"
+    summary = "how much privacy costs each group in expected loss, with the bounds of Tran et al."
     reference = (
         "Tran, Dinh, Beiter, Fioretto. A Fairness Analysis on Private Aggregation of Teacher "
         "Ensembles. arXiv:2109.08630, 2021"
@@ -66,7 +66,7 @@ class ExcessiveRisk(Auditor):
     )
 
     @model_validator(mode="after")
-    def _pairs(self) -> ExcessiveRisk:
+    def _check_pairs(self) -> ExcessiveRisk:
         if self.antithetic and self.method == "monte-carlo" and self.repetitions % 2:
             raise ValueError(
                 f"repetitions: must be even for antithetic noise, not {self.repetitions}"
@@ -75,11 +75,11 @@ class ExcessiveRisk(Auditor):
 
     @property
     def needs_baseline(self) -> bool:
-        """Always: it compares with it."""
+        """Always."""
         return True
 
     def audit(self, subject: Subject, rng: np.random.Generator) -> Measures:
-        """Measure risks.
+        """Measures of risk, in one row.
 
         Raises
         ------
@@ -104,10 +104,10 @@ def _measures(report: RiskReport, groups: tuple[str, ...]) -> Measures:
         on = row.pop("on")
         row["expected_accuracy"] = row.pop("accuracy")
         measured |= {f"{name}_{on}": value for name, value in row.items()}
-    ends = dict(zip(groups, group_ends(groups), strict=True))
+    suffixes = dict(zip(groups, group_suffixes(groups), strict=True))
     for row in report.groups.to_dict("records"):
-        end = f"{row.pop('on')}_{ends[row.pop('group')]}"
-        measured |= {f"{name}_{end}": value for name, value in row.items()}
+        suffix = f"{row.pop('on')}_{suffixes[row.pop('group')]}"
+        measured |= {f"{name}_{suffix}": value for name, value in row.items()}
     for row in report.bounds.to_dict("records"):
         measured[f"bound_{row['bound']}"] = row["value"]
         measured[f"holds_{row['bound']}"] = row["holds"]
@@ -115,10 +115,10 @@ def _measures(report: RiskReport, groups: tuple[str, ...]) -> Measures:
 
 
 def _plain(value: Any) -> float | int | str | None:
-    """A number as Python's own; None for what is unknown."""
+    """A value as plain Python; None instead of NaN."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and np.isnan(value):
         return None
-    found: float | int | str | None = value
-    return found
+    plain: float | int | str | None = value
+    return plain

@@ -1,4 +1,4 @@
-"""An audit of group fairness that sees everything: the yardstick of those that do not."""
+"""An audit of group fairness that sees the sensitive attribute."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from fpbench import Auditor, Measures, Subject
-from fpbench.builtin.auditors._group_ends import group_ends
-from fpbench.builtin.auditors._group_rates import counts_by_group, measured_of
+from fpbench.builtin.auditors._groups import counts_by_group, group_suffixes, measure_counts
 
 
 class GroupFairness(Auditor):
@@ -26,8 +25,8 @@ class GroupFairness(Auditor):
     predictive values and false omission rates (in both of which the event is label 1), and the
     `ratio` of each.
 
-    A group without members in a slice has no rate there, and is not compared. If all rates are 0,
-    they are alike: their ratio is 1. Where nobody has a rate, gap and ratio are undefined.
+    A group without members in a slice has no rate there and is not compared. If all rates are 0,
+    their ratio is 1. Where no group has a rate, gap and ratio are undefined.
 
     `independence_gap` and `independence_ratio` are fairlearn's `demographic_parity_difference` and
     `demographic_parity_ratio`, those of separation its `equalized_odds_difference` and
@@ -35,12 +34,12 @@ class GroupFairness(Auditor):
 
     Notes
     -----
-    Intervals are percentile bootstrap intervals (Efron, 1979) of people drawn with replacement,
-    whatever their group: they speak of the population that the people are a sample of, in which
-    the groups' shares are not known either. A resample is a multinomial draw of the counts by
-    label, prediction and group, which is the same and does not depend on how many people there
-    are. Gaps are never negative, so that of equal groups even the lower end lies above 0. A
-    resample in which a rate or gap is undefined does not count for it.
+    Intervals are percentile bootstrap intervals (Efron, 1979) of people drawn with replacement
+    regardless of group: they are about the population that the people were sampled from, whose
+    shares of groups are not known either. A resample is a multinomial draw of the counts by label,
+    prediction and group, which is equivalent and whose cost does not depend on the number of
+    people. Gaps are never negative, so even of equal groups the lower end lies above 0. A resample
+    in which a rate or gap is undefined is left out for that measure.
 
     References
     ----------
@@ -52,29 +51,29 @@ class GroupFairness(Auditor):
     reference = "Barocas, Hardt & Narayanan, Fairness and Machine Learning, MIT Press 2023, ch. 3"
     sees = frozenset({"labels", "sensitive", "predictions"})
 
-    part: Literal["test", "train"] = Field("test", description="the people it is about")
+    part: Literal["test", "train"] = Field("test", description="the people that are measured")
     resamples: int = Field(
         2_000, ge=0, le=1_000_000, description="bootstrap resamples; 0 gives no intervals"
     )
     confidence: float = Field(0.95, gt=0, lt=1, description="of the intervals")
 
     def audit(self, subject: Subject, rng: np.random.Generator) -> Measures:
-        """Measure rates, gaps and ratios, and what they might as well have been."""
+        """Rates, gaps and ratios, with bootstrap intervals."""
         people = subject.test if self.part == "test" else subject.train
         counts = counts_by_group(people)
-        names = group_ends(people.groups)
-        found = measured_of(counts, names)
+        names = group_suffixes(people.groups)
+        measured = measure_counts(counts, names)
         drawn = {}
         if self.resamples:
             flat = counts.ravel()
             resampled = rng.multinomial(flat.sum(), flat / flat.sum(), size=self.resamples)
-            drawn = measured_of(resampled.reshape(-1, *counts.shape), names)
+            drawn = measure_counts(resampled.reshape(-1, *counts.shape), names)
         tails = (1 - self.confidence) / 2, (1 + self.confidence) / 2
         members = counts.sum(axis=(0, 1))
         measures: Measures = {
             f"people_{name}": int(count) for name, count in zip(names, members, strict=True)
         }
-        for name, value in found.items():
+        for name, value in measured.items():
             measures[name] = None if np.isnan(value) else float(value)
             if name in drawn:
                 ends = _quantiles(drawn[name], tails) if measures[name] is not None else (None,) * 2
@@ -85,7 +84,7 @@ class GroupFairness(Auditor):
 def _quantiles(
     drawn: NDArray[np.float64], levels: tuple[float, float]
 ) -> tuple[float | None, float | None]:
-    """Quantiles of those that are defined; None if none are."""
+    """Quantiles of the defined draws; None if there are none."""
     defined = drawn[~np.isnan(drawn)]
     if not defined.size:
         return None, None

@@ -9,8 +9,12 @@ from pydantic import BeforeValidator, Field
 
 from fpbench import Auditor, Measures, Subject, individual_fairness
 from fpbench.auditing import SimilarityReport
-from fpbench.builtin.auditors._group_ends import group_ends
-from fpbench.builtin.auditors._group_rates import NOTIONS, counts_by_group, measured_of
+from fpbench.builtin.auditors._groups import (
+    NOTIONS,
+    counts_by_group,
+    group_suffixes,
+    measure_counts,
+)
 
 _SHARES = (
     "pair_consistency",
@@ -20,25 +24,25 @@ _SHARES = (
 )
 
 
-def _several(given: Any) -> Any:
-    """Accept one name, and a list as a file has it."""
-    return tuple(given) if isinstance(given, list | tuple) else (given,)
+def _as_tuple(names: Any) -> Any:
+    """One name, or a list of them, as a tuple."""
+    return tuple(names) if isinstance(names, list | tuple) else (names,)
 
 
 class IndividualFairness(Auditor):
-    """How often people who are similar get the same label, and how often they must.
+    """How often similar people get the same label, and how often that is certain.
 
-    Similar are people of the same categories, none of whose numbers differ by more than tau, scaled
-    to [0, 1]: by the bounds that the data set declares (its `domain`), else by the range of the
-    training people. `scaled_by_range` names the numbers of which that is so.
+    People are similar if they have the same categories and none of their numbers, scaled to [0, 1],
+    differ by more than tau. Numbers are scaled by the bounds that the data set declares (its
+    `domain`), else by the range of the training people; `scaled_by_range` names the latter.
 
-    `pair_consistency`: share of people all of whose similar people have their label. `isolated`:
-    share of people to whom nobody is similar, who are consistent for that alone;
-    `pair_consistency_of_others` is that of the rest. `certified_consistency`: share of people for
-    whom every input within tau has their label, whether anybody has it or not; never greater than
-    `pair_consistency`. It needs a model whose rules come from a tree; of any other it is undefined,
-    and `certified_note` says why. `accuracy_of_certified`: their accuracy. With `free` these
-    five are measured again, called `..._free`: people who differ in nothing but
+    `pair_consistency`: share of people who get the same label as everybody similar. `isolated`:
+    share of people to whom nobody is similar, who count as consistent;
+    `pair_consistency_of_others`: pair consistency of the rest. `certified_consistency`: share of
+    people for whom every possible input within tau gets their label; never greater than
+    `pair_consistency`. It needs a model whose rules come from a tree; for others it is undefined,
+    and `certified_note` says why. `accuracy_of_certified`: accuracy of these people. With `free`
+    these five are measured again, called `..._free`: people who differ in nothing but
     these features are similar, and they may have any value.
 
     The sensitive attribute is no feature and plays no part in who is similar, so that it is always
@@ -55,7 +59,7 @@ class IndividualFairness(Auditor):
     """
 
     name = "individual-fairness"
-    summary = "do similar people get the same label: pairs, and certified for trees"
+    summary = "whether similar people get the same label: pairs, and certified for trees"
     reference = (
         "Ranzato, Urban, Zanella. Fairness-Aware Training of Decision Trees by Abstract "
         "Interpretation. CIKM 2021"
@@ -65,13 +69,13 @@ class IndividualFairness(Auditor):
     tau: float = Field(
         0.05, ge=0, lt=1, description="how far the numbers of similar people are apart at most"
     )
-    free: Annotated[tuple[str, ...], BeforeValidator(_several)] = Field(
+    free: Annotated[tuple[str, ...], BeforeValidator(_as_tuple)] = Field(
         (), description="features that may have any value, in the measures `..._free`"
     )
-    part: Literal["test", "train"] = Field("test", description="the people it is about")
+    part: Literal["test", "train"] = Field("test", description="the people that are measured")
 
     def audit(self, subject: Subject, rng: np.random.Generator) -> Measures:
-        """Measure.
+        """Measures of similar people, and the three gaps between groups.
 
         Raises
         ------
@@ -80,37 +84,37 @@ class IndividualFairness(Auditor):
             people, or the model's rules do not predict what it predicts.
         """
         people = subject.test if self.part == "test" else subject.train
-        measured = self._of(subject, ())
+        measured = self._measure(subject, ())
         if self.free:
-            again = self._of(subject, self.free)
+            again = self._measure(subject, self.free)
             repeated = (*_SHARES, "accuracy_of_certified")
             measured |= {f"{name}_free": again[name] for name in repeated}
         counts = counts_by_group(people)
-        gaps = measured_of(counts, group_ends(people.groups))
+        gaps = measure_counts(counts, group_suffixes(people.groups))
         for notion in NOTIONS:
             gap = float(gaps[f"{notion}_gap"])
             measured[f"{notion}_gap"] = None if np.isnan(gap) else gap
         return measured
 
-    def _of(self, subject: Subject, free: tuple[str, ...]) -> Measures:
-        """Everything that is about similar people, with these features free."""
+    def _measure(self, subject: Subject, free: tuple[str, ...]) -> Measures:
+        """Measures of similar people, with these features free."""
         people = subject.test if self.part == "test" else subject.train
         report = individual_fairness(
             subject.model, people.features, tau=self.tau, free=free, domain=people.domain,
             reference=subject.train.features, predictions=people.predictions,
         )  # fmt: skip
-        (found,) = report.table().to_dict("records")
+        (shares,) = report.table().to_dict("records")
         measured: Measures = {
-            name: None if np.isnan(found[name]) else float(found[name]) for name in _SHARES
+            name: None if np.isnan(shares[name]) else float(shares[name]) for name in _SHARES
         }
         right = people.predictions == people.labels
-        measured["accuracy_of_certified"] = _of_certified(report, right, self.tau)
+        measured["accuracy_of_certified"] = _certified_accuracy(report, right, self.tau)
         measured["certified_note"] = report.note
         measured["scaled_by_range"] = ", ".join(report.ranged) or None
         return measured
 
 
-def _of_certified(report: SimilarityReport, right: Any, tau: float) -> float | None:
-    """Share of the certified who are predicted their label; None if nobody is known to be one."""
+def _certified_accuracy(report: SimilarityReport, right: Any, tau: float) -> float | None:
+    """Share of certified people whose prediction is right; None if nobody is certified."""
     certified = np.zeros(len(right), bool) if report.region is None else report.region > tau
     return float(right[certified].mean()) if certified.any() else None

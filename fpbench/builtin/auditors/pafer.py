@@ -1,4 +1,4 @@
-"""Group fairness from noisy counts: nobody but a curator knows who is in which group."""
+"""Group fairness from the noisy counts of a curator, who alone knows people's groups."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from fpbench import (
     compose,
 )
 from fpbench.builtin.auditors._pafer_intervals import interval
-from fpbench.builtin.auditors._pafer_modes import (
-    Noisy,
+from fpbench.builtin.auditors._pafer_queries import (
+    NoisyCounts,
     Question,
     by_partition,
     by_reference,
     half_of,
+    ratios,
 )
-from fpbench.builtin.auditors._pafer_rates import ratios
 from fpbench.claims import Metric, RateConstraint
 from fpbench.models import Rules
 
@@ -39,29 +39,29 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 _AT_ONCE = 2_000_000
-"""Numbers that intervals hold at the same time."""
+"""Greatest number of draws in memory at a time."""
 _LEAST = 20
-"""Draws without which an interval is a guess."""
+"""Least number of draws for an interval."""
 
 
 class Pafer(Auditor):
     """Privacy-aware fairness estimation: the least group rate divided by the greatest.
 
-    `mode = "partition"` asks for one histogram over the cells {rejected, accepted} x group. They
-    share nobody, so each uses all of epsilon; a group's size is the sum of its cells. Noisy counts
-    are projected onto those that are not negative and sum to the number of people in each cell,
-    which is public. `per_rule = true` asks about each rule that predicts 1 in place of "accepted".
+    `mode = "partition"` asks for one histogram over the cells {rejected, accepted} x group. The
+    cells are disjoint, so each uses all of epsilon; a group's size is the sum of its cells. Noisy
+    counts are projected onto non-negative counts that sum to the public number of people in each
+    cell. `per_rule = true` asks about each rule that predicts 1 instead of "accepted".
 
     `mode = "reference"` is the method of van der Steen et al.: half of epsilon for the sizes of the
-    groups, half for the rules that predict 1, which share nobody. Without a policy it takes the one
-    of their experiments, `uniform/uniform`; `0/uniform` has up to 30 % less error.
+    groups, half for the rules that predict 1, which are disjoint. Without a policy it uses that of
+    their experiments, `uniform/uniform`; `0/uniform` has up to 30 % less error.
 
-    For equal opportunity, predictive equality and equalized odds, people of different labels share
-    nobody either: each label uses all of epsilon (the paper thought that the cost doubles).
+    For equal opportunity, predictive equality and equalized odds, people of different labels are
+    disjoint too: each label uses all of epsilon (the paper assumed that the cost doubles).
 
     A rate of a group without members, by the repaired counts, is 0; if all rates are 0, the ratio
-    is 1. A group of few people beside the noise, or of none, cannot be told from one whose rate is
-    anything: estimates for it are noise, and the intervals say so.
+    is 1. For a group that is empty, or small compared with the noise, estimates are noise, and the
+    intervals show it.
 
     References
     ----------
@@ -89,20 +89,22 @@ class Pafer(Auditor):
     mode: Literal["partition", "reference"] = Field(
         "partition", description="one histogram with all of epsilon, or the paper's two with half"
     )
-    metric: Metric = Field("statistical-parity", description="whose rates are compared")
-    per_rule: bool = Field(False, description="mode partition: ask about each rule apart")
+    metric: Metric = Field("statistical-parity", description="metric whose rates are compared")
+    per_rule: bool = Field(False, description="mode partition: ask about each rule separately")
     neighbours: Neighbours = Field(
         "attribute",
-        description="the relation of the curator in a matrix: data sets that differ in one "
-        "person's group, or in whether one person is counted; another curator has its own",
+        description="neighbouring data sets in a matrix: they differ in one person's group, or in "
+        "whether one person is counted; your own curator has its own relation",
     )
-    repetitions: int = Field(1, ge=1, le=1_000_000, description="audits alike, each of fresh noise")
-    confidence: float = Field(0.95, gt=0, lt=1, description="of the intervals")
+    repetitions: int = Field(
+        1, ge=1, le=1_000_000, description="repeated audits, each with fresh noise"
+    )
+    confidence: float = Field(0.95, gt=0, lt=1, description="confidence level of the intervals")
     resamples: int = Field(
         400,
         ge=0,
         le=100_000,
-        description="draws that each interval is made of; 0: no intervals, which are then NaN",
+        description="draws for each interval; 0: no intervals (NaN)",
     )
 
     @classmethod
@@ -113,44 +115,44 @@ class Pafer(Auditor):
 
     @field_validator("resamples")
     @classmethod
-    def _enough(cls, resamples: int) -> int:
+    def _check_resamples(cls, resamples: int) -> int:
         if 0 < resamples < _LEAST:
             raise ValueError(f"must be 0, or {_LEAST} and more for intervals")
         return resamples
 
     @property
     def needs_rules(self) -> bool:
-        """Whether rules are asked about one by one."""
+        """Whether it asks about single rules."""
         return self.mode == "reference" or self.per_rule
 
     @property
     def relation(self) -> Neighbours:
-        """The one that is asked for."""
+        """The relation of neighbouring data sets."""
         return self.neighbours
 
     def incompatible(self, other: Component) -> str | None:
-        """Rules must be given by the learner, and the mechanism must have this epsilon."""
+        """Why the learner has no rules, or the mechanism no such epsilon."""
         why = super().incompatible(other)
         if why is None and isinstance(other, Learner):  # once for each model is enough
             try:
-                asked = self.epsilon
+                epsilon = self.epsilon
                 if self.mode == "reference":
-                    asked = half_of(asked)
-                self.mechanism.guarantee(asked, self.neighbours)
+                    epsilon = half_of(epsilon)
+                self.mechanism.guarantee(epsilon, self.neighbours)
             except InputError as error:
                 why = str(error)
         return why
 
     def audit(self, subject: Subject, rng: np.random.Generator) -> Release:
-        """Ask the curator, and estimate.
+        """The curator's answers, and the estimates that follow from them.
 
         Raises
         ------
         InputError
-            If the model has no rules and they are needed, or they do not predict what it predicts,
-            or the curator answers about other people.
+            If rules are needed and the model has none or they contradict its predictions, or if the
+            curator answers about other people.
         BudgetError
-            If it costs more than what is left of the curator's budget.
+            If it costs more than the curator's remaining budget.
         """
         question = self._question(subject)
         ask = by_reference if self.mode == "reference" else by_partition
@@ -168,7 +170,7 @@ class Pafer(Auditor):
     def _question(self, subject: Subject) -> Question:
         people, curator = subject.test, subject.curator
         if curator is None:
-            raise InputError(f"auditor {self.name!r} asks a curator, and there is none")
+            raise InputError(f"auditor {self.name!r} needs a curator, and there is none")
         predictions, rules = people.predictions, getattr(subject.model, "rules", None)
         if curator.people != len(predictions):
             raise InputError(
@@ -196,9 +198,9 @@ class Pafer(Auditor):
         return Question(curator, outcomes, 1 + rules.n_favourable, strata, labels, rules)
 
     def _intervals(
-        self, noisy: Noisy, values: NDArray[np.float64], rng: np.random.Generator
+        self, noisy: NoisyCounts, values: NDArray[np.float64], rng: np.random.Generator
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Ends of the intervals (R,); NaN if none are wanted."""
+        """Lower and upper ends (R,) of the intervals; NaN without resamples."""
         low, high = np.full((2, len(values)), np.nan)
         if self.resamples:
             k = noisy.members.shape[-1]
@@ -208,12 +210,12 @@ class Pafer(Auditor):
                 part = slice(start, start + step)
                 drawn = noisy.plausible(part, self.resamples, rng)
                 low[part], high[part] = interval(drawn, self.confidence)
-            # A policy of one's own may put the estimate anywhere.
+            # A user's policy may put the estimate outside.
             np.minimum(low, values, out=low)
             np.maximum(high, values, out=high)
         return low, high
 
-    def _measures(self, question: Question, noisy: Noisy) -> Measures:
+    def _measures(self, question: Question, noisy: NoisyCounts) -> Measures:
         strata = len(question.labels)
         measured: Measures = {
             "n_queries": noisy.queries,
@@ -230,8 +232,8 @@ class Pafer(Auditor):
         return measured
 
 
-def _table(question: Question, noisy: Noisy) -> DataFrame:
-    """Every rule that predicts 1, for each label, and what the first audit found of it."""
+def _table(question: Question, noisy: NoisyCounts) -> DataFrame:
+    """Every rule that predicts 1, for each label, with the counts and rates of the first audit."""
     import pandas as pd
 
     assert question.rules is not None

@@ -1,4 +1,4 @@
-"""What the models of the learners here share: probabilities of both labels, and a plain model."""
+"""A fitted scikit-learn model, its probabilities, and what fairlearn needs around it."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class Fitted:
     estimator: Any
     encoding: Encoding
     columns: tuple[EncodedColumn, ...] = ()
-    """Where the columns of its matrix come from, to name them in rules."""
+    """Origins of the matrix's columns, for names in rules."""
     notes: Measures = field(default_factory=dict)
-    """What a row should say of its training."""
+    """Measures of its training, for the row."""
 
     @cached_property
     def rules(self) -> Rules | None:
-        """Its rules, if it is a decision tree; None for any other classifier."""
+        """Its rules if it is a decision tree, else None."""
         from sklearn.tree import DecisionTreeClassifier
 
         if not isinstance(self.estimator, DecisionTreeClassifier):
@@ -60,7 +60,7 @@ class Fitted:
 
 
 def as_labels(predicted: NDArray[Any]) -> Codes:
-    """Predictions as the labels of a sample are: (n,), one byte each."""
+    """Predictions as labels (n,) of one byte."""
     return np.asarray(predicted).astype(np.int8, copy=False)
 
 
@@ -70,7 +70,7 @@ def both_labels(positive: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def probabilities(estimator: Any, matrix: NDArray[Any]) -> NDArray[np.float64]:
-    """Probabilities (n, 2) of label 0 and label 1, also of a classifier that met one label only.
+    """Probabilities (n, 2) of label 0 and label 1, even if training saw one label only.
 
     Raises
     ------
@@ -79,30 +79,30 @@ def probabilities(estimator: Any, matrix: NDArray[Any]) -> NDArray[np.float64]:
     """
     if not hasattr(estimator, "predict_proba"):
         raise InputError(f"the base {type(estimator).__name__} gives no probabilities")
-    found = np.zeros((len(matrix), 2))
-    found[:, np.asarray(estimator.classes_, dtype=np.intp)] = estimator.predict_proba(matrix)
-    # Of single precision, they may add up to a little more than 1.
-    return both_labels(np.clip(found[:, 1], 0.0, 1.0))
+    by_label = np.zeros((len(matrix), 2))
+    by_label[:, np.asarray(estimator.classes_, dtype=np.intp)] = estimator.predict_proba(matrix)
+    # Single-precision probabilities may add up to a little more than 1.
+    return both_labels(np.clip(by_label[:, 1], 0.0, 1.0))
 
 
-def groups_of(sensitive: Codes | None, learner: str) -> Codes:
-    """The groups that a model needs to predict.
+def require_groups(sensitive: Codes | None, learner: str) -> Codes:
+    """The groups, which the model needs to predict.
 
     Raises
     ------
     InputError
-        If they were not given.
+        If they are missing.
     """
     if sensitive is None:
         raise InputError(f"learner {learner!r} needs everyone's group to predict: give `sensitive`")
     return sensitive
 
 
-def apart(estimator: Any) -> tuple[Any | None, Any]:
-    """What comes before the classifier, if anything, and the classifier.
+def split_pipeline(estimator: Any) -> tuple[Any | None, Any]:
+    """The steps before the classifier, or None, and the classifier.
 
-    fairlearn hands sample weights to the base model, and to a dummy in its place, under one name.
-    A pipeline and a dummy want different names, so only the classifier goes to fairlearn.
+    fairlearn passes sample weights to the base model, and to a dummy in its place, under one name.
+    A pipeline and a dummy need different names, so fairlearn gets the classifier only.
     """
     from sklearn.pipeline import Pipeline
 
@@ -113,10 +113,10 @@ def apart(estimator: Any) -> tuple[Any | None, Any]:
 
 @contextmanager
 def without_known_warnings() -> Iterator[None]:
-    """Hide the warnings that fairlearn is known to cause in pandas, and no others.
+    """Hide the warnings that fairlearn causes in pandas, and no others.
 
     fairlearn (up to 0.15 at least) grows pandas Series in ways that pandas 2 and 3 deprecate. The
-    results are right, and nobody who uses a learner can do anything about it.
+    results are right, and users of a learner cannot change it.
     """
     with warnings.catch_warnings():
         for message in (
@@ -133,35 +133,36 @@ _MOMENTS = {
     "equal-opportunity": "TruePositiveRateParity",
     "equalized-odds": "EqualizedOdds",
 }
-"""fairlearn's name of each metric, for its reductions."""
+"""The class of each metric in `fairlearn.reductions`."""
 
 _RATE_BITS = 30
-"""Of rates and their differences: a person among a million is told apart."""
+"""Bits of rates that are kept: enough to see one person among a million."""
 
 
 def make_moment(metric: str, **bounds: float) -> Any:
-    """A constraint of fairlearn on a metric, whose numbers do not depend on the processor.
+    """Fairlearn's constraint on a metric, with numbers that do not depend on the processor.
 
-    fairlearn multiplies matrices to get violations and people's weights. In their last bits these
-    depend on the linear-algebra library, and decide what linear programs and base models do with
-    ties: which of several best mixtures, which of several best splits of a tree.
+    fairlearn computes violations and people's weights by matrix products. Their last bits depend
+    on the linear-algebra library and decide ties in linear programs and base models: between
+    equally good mixtures, and between equally good splits of a tree.
     """
     from fairlearn import reductions
 
     plain: Any = getattr(reductions, _MOMENTS[metric])
 
     class Moment(plain):  # type: ignore[misc]
-        """The same, without the last bits."""
+        """The constraint without the last bits."""
 
         def gamma(self, predictor: Any) -> Any:
             """Violations of the constraints, one number each."""
-            found = super().gamma(predictor)
-            return found.__class__(drop_last_bits(found.to_numpy(), bits=_RATE_BITS), found.index)
+            violations = super().gamma(predictor)
+            rounded = drop_last_bits(violations.to_numpy(), bits=_RATE_BITS)
+            return violations.__class__(rounded, violations.index)
 
         def signed_weights(self, prices: Any) -> Any:
-            """What it is worth that each person is predicted 1, at prices of the constraints."""
-            found = super().signed_weights(prices)
+            """The value of predicting 1 for each person, at prices of the constraints."""
+            weights = super().signed_weights(prices)
             scale = max(1.0, float(prices.abs().max()))  # a person's error weighs 1
-            return found.__class__(drop_last_bits(found.to_numpy(), scale), found.index)
+            return weights.__class__(drop_last_bits(weights.to_numpy(), scale), weights.index)
 
     return Moment(**bounds)

@@ -1,40 +1,171 @@
-"""A student of noisy votes, which can learn again from fresh noise."""
+"""The models of PATE: families of teachers and students, and a student of noisy votes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench import Codes, Guarantee, InputError, Measures
+from fpbench import Codes, DataError, Guarantee, InputError, Measures
 from fpbench.builtin.learners._fitted import as_labels, both_labels
-from fpbench.builtin.learners._pate_families import Family, Floats, Rows
-from fpbench.builtin.learners._pate_parts import Design
-from fpbench.models import encode
+from fpbench.models import (
+    MLPTraining,
+    Networks,
+    encode,
+    fit_logistic,
+    fit_logistic_apart,
+    fit_networks,
+    fit_networks_apart,
+    logistic_proba,
+)
 from fpbench.privacy import VoteLabels, flip_probabilities, vote_labels
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+Floats = NDArray[np.float64]
+Rows = NDArray[np.intp]
+
 
 @dataclass(frozen=True)
-class Confident:
-    """Answers only where the greatest noisy count passes a threshold (Confident-GNMax)."""
+class StandardizedFeatures:
+    """Features as a matrix: one-hot, standardised on the public part, and a column of ones."""
+
+    mean: NDArray[np.float64]
+    scale: NDArray[np.float64]
+    columns: NDArray[np.intp]
+    """Columns that vary in the public part; the others have no public scale."""
+
+    @classmethod
+    def of(cls, public: NDArray[np.float32]) -> StandardizedFeatures:
+        """The scaling by encoded public rows (m, columns)."""
+        mean, scale = public.mean(axis=0, dtype=np.float64), public.std(axis=0, dtype=np.float64)
+        # By range: the standard deviation of a constant column is not exactly 0.
+        columns = np.flatnonzero(np.ptp(public, axis=0) > 0)
+        return cls(mean[columns], scale[columns], columns)
+
+    def __call__(self, encoded: NDArray[np.float32]) -> NDArray[np.float64]:
+        """The scaled matrix (n, d); its last column is ones."""
+        matrix = np.empty((len(encoded), len(self.columns) + 1))
+        np.subtract(encoded[:, self.columns], self.mean, out=matrix[:, :-1])
+        matrix[:, :-1] /= self.scale
+        matrix[:, -1] = 1.0
+        return matrix
+
+
+def encode_finite(features: DataFrame, learner: str) -> NDArray[np.float32]:
+    """Features one-hot, all of them finite.
+
+    Raises
+    ------
+    DataError
+        If a number is missing or infinite.
+    """
+    matrix = encode(features)
+    if not np.isfinite(matrix).all():
+        import pandas as pd
+
+        for name, column in features.items():
+            if pd.api.types.is_numeric_dtype(column) and not np.isfinite(
+                column.to_numpy(np.float32)
+            ).all():  # fmt: skip
+                raise DataError(
+                    f"learner {learner!r}: the feature {name!r} holds values that are missing or "
+                    "not finite; fill or drop them first"
+                )
+    return matrix
+
+
+class Family(Protocol):
+    """Trains many models of one kind at once, and evaluates them."""
+
+    def teachers(self, design: Floats, labels: Floats, parts: list[Rows]) -> Any:
+        """One model for each part of the rows."""
+
+    def students(
+        self, design: Floats, targets: Floats, weights: Floats | None, start: Floats | None = None
+    ) -> Any:
+        """One model for each row of targets (R, m), all on the same people."""
+
+    def proba(self, models: Any, design: Floats) -> Floats:
+        """Probabilities (R, n) of label 1."""
+
+    def flat(self, models: Any) -> Floats:
+        """All parameters (R, parameters)."""
+
+
+@dataclass(frozen=True)
+class LogisticFamily:
+    """Ridge logistic regression, exact."""
+
+    penalty: float
+
+    def teachers(self, design: Floats, labels: Floats, parts: list[Rows]) -> Floats:
+        """Parameters (k, d)."""
+        return fit_logistic_apart(design, labels, parts, self.penalty)
+
+    def students(
+        self, design: Floats, targets: Floats, weights: Floats | None, start: Floats | None = None
+    ) -> Floats:
+        """Parameters (R, d)."""
+        return fit_logistic(design, targets, self.penalty, weights, start=start)
+
+    def proba(self, models: Floats, design: Floats) -> Floats:
+        """Probabilities (R, n) of label 1."""
+        return logistic_proba(models, design)
+
+    def flat(self, models: Floats) -> Floats:
+        """All parameters (R, d)."""
+        return models
+
+
+@dataclass(frozen=True)
+class MLPFamily:
+    """Networks of two hidden ReLU layers, by Adam."""
+
+    training: MLPTraining
+    seed: int
+    """Of initial weights and batches; all students share it, so they differ by noise only."""
+
+    def teachers(self, design: Floats, labels: Floats, parts: list[Rows]) -> Networks:
+        """One network for each part."""
+        rng = np.random.default_rng(self.seed)
+        return fit_networks_apart(design, labels, parts, self.training, rng)
+
+    def students(
+        self, design: Floats, targets: Floats, weights: Floats | None, start: Floats | None = None
+    ) -> Networks:
+        """One network for each row of targets."""
+        rng = np.random.default_rng(self.seed)
+        return fit_networks(design, targets, self.training, rng, weights)
+
+    def proba(self, models: Networks, design: Floats) -> Floats:
+        """Probabilities (R, n) of label 1."""
+        return models.proba(design)
+
+    def flat(self, models: Networks) -> Floats:
+        """All their parameters (R, parameters)."""
+        return models.flat
+
+
+@dataclass(frozen=True)
+class ConfidenceTest:
+    """The test of Confident-GNMax: it answers where the greatest noisy count passes a threshold."""
 
     threshold: float
     """In votes."""
     ratio: float
-    """Standard deviation of the noise of that test, in multiples of sigma."""
+    """Standard deviation of the test's noise, in multiples of sigma."""
     answers: int
-    """After so many answers, none is given."""
+    """Greatest number of answers."""
 
-    def answered(self, votes: NDArray[np.int64], noise: Floats) -> Floats:
-        """Whether a row is answered (R, m), 1 or 0, from noise (R, m) of the tests."""
+    def select_answers(self, votes: NDArray[np.int64], noise: Floats) -> Floats:
+        """Whether a row is answered (R, m), as 1 or 0, given noise (R, m) of the tests."""
         passed = votes.max(axis=1) + noise >= self.threshold
-        told: Floats = (passed & (np.cumsum(passed, axis=1) <= self.answers)).astype(np.float64)
-        return told
+        within_limit = np.cumsum(passed, axis=1) <= self.answers
+        return np.asarray(passed & within_limit, dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -42,9 +173,9 @@ class Student:
     """A trained model of a family."""
 
     family: Family
-    scaled: Design
+    scaled: StandardizedFeatures
     parameters: Any
-    """Of one model, in the form of several."""
+    """Parameters of one model, in the form of several."""
 
     def predict(
         self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
@@ -59,35 +190,35 @@ class Student:
         return both_labels(self._positive(features))
 
     def _positive(self, features: DataFrame) -> Floats:
-        found: Floats = self.family.proba(self.parameters, self.scaled(encode(features)))[0]
-        return found
+        positive: Floats = self.family.proba(self.parameters, self.scaled(encode(features)))[0]
+        return positive
 
 
 @dataclass(frozen=True)
 class PateModel(Student):
     """The student of noisy votes: a `fpbench.auditing.VotedModel`.
 
-    What it predicts is private, by `guarantee`. Not private are the votes, the baseline, the
-    notes that are computed from them, and whatever is fitted again.
+    Its predictions are private, by `guarantee`. The votes, the baseline, the notes computed from
+    them, and refitted students are not private.
     """
 
     guarantee: Guarantee | None
     """None without noise."""
     baseline: Student
-    """The same student, taught by all the votes without noise."""
+    """The same student, trained on all votes without noise."""
     public_rows: Rows
     """(m,) rows of the training sample that the teachers voted on, ascending."""
     public_design: Floats
-    """(m, d) those rows, as students take them."""
+    """(m, d) their features, scaled."""
     votes: NDArray[np.int64]
     """(m, 2) votes without noise."""
     teachers: int
-    """Their number k."""
+    """Number k of teachers."""
     sigma: float
     labels: VoteLabels
     penalty: float
     student: Literal["logistic", "mlp"]
-    confident: Confident | None = None
+    confident: ConfidenceTest | None = None
     notes: Measures = field(default_factory=dict)
 
     @property
@@ -101,33 +232,33 @@ class PateModel(Student):
         return flip_probabilities(self.votes, self.sigma)
 
     def design(self, features: DataFrame) -> Floats:
-        """What students take: (n, d), one-hot, standardised on the public rows; a one is last."""
+        """Input of students (n, d): one-hot, standardised on the public rows; ones are last."""
         return self.scaled(encode(features))
 
     def draw_noise(
         self, repetitions: int, rng: np.random.Generator, antithetic: bool = False
     ) -> Floats:
-        """Noise (R, m, 2) of the counts; (R, m, 3) if answers are tested first, theirs is last.
+        """Noise (R, m, 2) of the counts, or (R, m, 3) with that of the confidence tests last.
 
-        Antithetic: the second half is minus the first, which leaves each repetition as it would
-        be alone, and the mean of the two nearer to what is expected.
+        Antithetic: the second half is minus the first. Each repetition has the same distribution,
+        and means over pairs vary less.
         """
         return draw_noise(
             (repetitions, len(self.votes)), self.sigma, self.confident, rng, antithetic
         )
 
     def targets(self, noise: Floats) -> tuple[Floats, Floats | None]:
-        """Labels (R, m) that students learn from noise, and whether they do (R, m), or None.
+        """Training labels (R, m) of students, and weights (R, m), 0 if unanswered; None if all 1.
 
         Raises
         ------
         InputError
-            If it is not noise as `draw_noise` gives it.
+            If the noise does not have the shape that `draw_noise` gives.
         """
-        return learnt(self.votes, noise, self.labels, self.teachers, self.confident)
+        return derive_targets(self.votes, noise, self.labels, self.teachers, self.confident)
 
     def fit_students(self, targets: Floats, weights: Floats | None = None) -> Any:
-        """Students of labels (R, m): parameters (R, d) of logistic ones."""
+        """Students trained on labels (R, m): parameters (R, d) of logistic ones."""
         return self.family.students(self.public_design, targets, weights, self.theta_star)
 
     def student_proba(self, parameters: Any, design: Floats) -> Floats:
@@ -135,19 +266,19 @@ class PateModel(Student):
         return self.family.proba(parameters, design)
 
     def distances(self, parameters: Any) -> Floats:
-        """How far all students (R,) are from the baseline, in the norm of their parameters."""
-        away = self.family.flat(parameters) - self.family.flat(self.baseline.parameters)
-        return np.asarray(np.linalg.norm(away, axis=1))
+        """Euclidean distances (R,) of students' parameters from the baseline's."""
+        shift = self.family.flat(parameters) - self.family.flat(self.baseline.parameters)
+        return np.asarray(np.linalg.norm(shift, axis=1))
 
 
 def draw_noise(
     shape: tuple[int, int],
     sigma: float,
-    confident: Confident | None,
+    confident: ConfidenceTest | None,
     rng: np.random.Generator,
     antithetic: bool = False,
 ) -> Floats:
-    """Noise (R, m, 2) of counts, or (R, m, 3) with that of the tests."""
+    """Noise (R, m, 2) of counts, or (R, m, 3) with that of the confidence tests last."""
     repetitions, m = shape
     drawn = -(-repetitions // 2) if antithetic else repetitions
     noise = rng.standard_normal((drawn, m, 2 if confident is None else 3))
@@ -157,16 +288,16 @@ def draw_noise(
     return np.concatenate([noise, -noise[: repetitions - drawn]]) if antithetic else noise
 
 
-def learnt(
+def derive_targets(
     votes: NDArray[np.int64],
     noise: Floats,
     labels: VoteLabels,
     teachers: int,
-    confident: Confident | None,
+    confident: ConfidenceTest | None,
 ) -> tuple[Floats, Floats | None]:
-    """Labels (R, m) of noisy votes, and which are told, if not all."""
-    want = (len(votes), 2 if confident is None else 3)
-    if noise.ndim != 3 or noise.shape[1:] != want:
-        raise InputError(f"noise must be (R, {want[0]}, {want[1]}), not {noise.shape}")
-    found = vote_labels(votes + noise[..., :2], labels, teachers)
-    return found, None if confident is None else confident.answered(votes, noise[..., 2])
+    """Labels (R, m) of noisy votes, and weights (R, m), 0 if unanswered; None if all 1."""
+    shape = (len(votes), 2 if confident is None else 3)
+    if noise.ndim != 3 or noise.shape[1:] != shape:
+        raise InputError(f"noise must be (R, {shape[0]}, {shape[1]}), not {noise.shape}")
+    targets = vote_labels(votes + noise[..., :2], labels, teachers)
+    return targets, None if confident is None else confident.select_answers(votes, noise[..., 2])

@@ -1,4 +1,4 @@
-"""What both private trees share: parameters, training on declared features, and the model."""
+"""Private decision trees: their model, parameters and training on declared features."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class TreeModel:
 
 @dataclass(frozen=True)
 class RedrawnTrees:
-    """R trees of the same people, each with its own noise: `fpbench.auditing.RedrawnModels`."""
+    """R trees of the same people, each with fresh noise: a `fpbench.auditing.RedrawnModels`."""
 
     domain: Domain
     trees: PrivateTreeBatch
@@ -75,8 +75,8 @@ class RedrawnTrees:
 class PrivateTreeModel(TreeModel):
     """A private tree, and its counterpart without privacy.
 
-    The tree, what it predicts, its rules and its notes are private, by `guarantee`. Not private
-    are the baseline, `cells` of the training people, and what is drawn again.
+    The tree, its predictions, rules and notes are private, by `guarantee`. The baseline, `cells` of
+    the training people, and redrawn trees are not private.
     """
 
     guarantee: Guarantee | None
@@ -85,12 +85,12 @@ class PrivateTreeModel(TreeModel):
     """The same tree at infinite epsilon."""
     candidates: SplitCandidates
     people: DataFrame
-    """The n training people, as declared; smaller than the matrix that trees take."""
+    """The n training people within their domain; smaller than their matrix."""
     labels: Codes
     notes: Measures = field(default_factory=dict)
 
     def redraw(self, repetitions: int, rng: np.random.Generator) -> RedrawnTrees:
-        """The same tree, trained again with fresh noise."""
+        """R trees trained again with fresh noise."""
         matrix = as_matrix(self.domain, self.people)
         trees = grow_trees(self.candidates, matrix, self.labels, repetitions, rng)
         return RedrawnTrees(self.domain, trees)
@@ -101,13 +101,13 @@ class PrivateTreeModel(TreeModel):
         Raises
         ------
         InputError
-            If there are none: another similarity, or tau = 0.
+            If there are none: the similarity is not `grid`, or tau = 0.
         """
         return self.candidates.cells(as_matrix(self.domain, features))
 
 
 def as_matrix(domain: Domain, features: DataFrame) -> NDArray[np.float32]:
-    """Features as trees take them: within the domain, one-hot.
+    """Features as a matrix, within the domain and one-hot.
 
     Raises
     ------
@@ -126,13 +126,13 @@ class TreeLearner(Learner):
     epsilon: float = Field(
         1.0,
         ge=LEAST_EPSILON,
-        description="of the whole tree, if one person is added or removed; inf for none",
+        description="epsilon of the whole tree, if one person is added or removed; inf: no privacy",
     )
     leaf_share: float = Field(
-        0.5, gt=0, lt=1, description="share of epsilon for the leaves; the rest chooses splits"
+        0.5, gt=0, lt=1, description="share of epsilon for the leaves; the splits get the rest"
     )
     max_depth: int = Field(6, ge=1, le=16, description="levels of splits; the tree is complete")
-    criterion: Criterion = Field("gini", description="what a split makes small")
+    criterion: Criterion = Field("gini", description="impurity that splits reduce")
     selection: Selection = Field("noisy-max", description="how a split is chosen privately")
     thresholds: int = Field(
         64, ge=1, le=10_000, description="regular candidate thresholds of each number"
@@ -145,7 +145,7 @@ class TreeLearner(Learner):
     )
 
     @model_validator(mode="after")
-    def _can_be_grown(self) -> TreeLearner:
+    def _check_recipe(self) -> TreeLearner:
         self.recipe()
         return self
 
@@ -161,16 +161,15 @@ class TreeLearner(Learner):
 
     @property
     def protects(self) -> frozenset[str]:
-        """All that it learns from, but without a guarantee."""
+        """All that it learns from; nothing without a guarantee."""
         return self.needs if self.recipe().guarantee else frozenset()
 
     def recipe(self) -> TreeRecipe:
-        """Its parameters, as trees are grown by."""
-        given = {name: getattr(self, name) for name in type(self).model_fields}
-        return TreeRecipe(**given)
+        """Its parameters for `grow_trees`."""
+        return TreeRecipe(**{name: getattr(self, name) for name in type(self).model_fields})
 
     def fit(self, sample: Sample, rng: np.random.Generator) -> PrivateTreeModel:
-        """Grow the tree, and the same one without noise.
+        """Grow the tree, and its counterpart without noise.
 
         Raises
         ------
@@ -198,7 +197,7 @@ class TreeLearner(Learner):
 
 
 def _notes(model: PrivateTreeModel) -> Measures:
-    """What a row says of the tree; all of it public, or a function of what has noise."""
+    """A row's measures of the tree; each is public or computed from noisy results."""
     rules, guarantee = model.rules, model.guarantee
     one = len(rules) == 1
     return {

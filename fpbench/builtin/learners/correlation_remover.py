@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from fpbench import Classifier, Codes, Sample
-from fpbench.builtin.learners._fitted import as_labels, groups_of, probabilities
+from fpbench.builtin.learners._fitted import as_labels, probabilities, require_groups
 from fpbench.models import Encoding, SklearnLearner, encode
 
 if TYPE_CHECKING:
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 class CorrelationRemover(SklearnLearner):
     """fairlearn's `CorrelationRemover`, then the base model.
 
-    Every encoded feature is replaced by what is left of it after a linear regression on the group
-    (least squares). It optimises no fairness metric, and a base model that is not linear may
-    still find the group, so nothing is asked of it: a disclosure must say which metric it
-    publishes. To predict, the model must be told people's groups.
+    Every encoded feature is replaced by its residual after a linear regression on the group (least
+    squares). It optimises no fairness metric, and a non-linear base model may still infer the
+    group, so a disclosure must name the metric that it publishes. To predict, the model needs
+    people's groups.
 
     References
     ----------
@@ -37,7 +37,10 @@ class CorrelationRemover(SklearnLearner):
     predicts_with_sensitive = True
 
     alpha: float = Field(
-        1.0, ge=0, le=1, description="share of the correlation that is removed: 1 all, 0 nothing"
+        1.0,
+        ge=0,
+        le=1,
+        description="share of the correlation that is removed, from 0 (none) to 1 (all)",
     )
 
     def fit(self, sample: Sample, rng: np.random.Generator) -> Classifier:
@@ -84,24 +87,24 @@ class Uncorrelated:
         return probabilities(self.estimator, self._residuals(features, sensitive))
 
     def _residuals(self, features: DataFrame, sensitive: Codes | None) -> Any:
-        codes = groups_of(sensitive, CorrelationRemover.name)
+        codes = require_groups(sensitive, CorrelationRemover.name)
         matrix = encode(features, self.encoding)
         return self.remover.transform(_with_groups(matrix, codes, self.shares))
 
 
 def _members(codes: Codes, others: int) -> NDArray[np.bool_]:
-    """Membership (n, others) of every group but the first, which the others imply."""
+    """Membership (n, others) in every group but the first, which follows from the others."""
     return np.equal(np.asarray(codes)[:, None], np.arange(1, others + 1))
 
 
 def _with_groups(
     matrix: NDArray[Any], codes: Codes, shares: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Encoded features, then membership less the group's share in training.
+    """Encoded features, then membership minus the group's share in training.
 
-    Centred here, because fairlearn before 0.15 subtracts one mean from all sensitive columns,
-    which is wrong for more than two groups. Double precision: in single, a large feature would
-    keep some of its correlation.
+    Centred here because fairlearn before 0.15 subtracts one mean from all sensitive columns, which
+    is wrong for more than two groups. Double precision because in single precision a large feature
+    would keep some of its correlation.
     """
     groups = _members(codes, len(shares)) - shares
     return np.hstack([matrix, groups], dtype=np.float64)

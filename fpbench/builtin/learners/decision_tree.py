@@ -1,4 +1,4 @@
-"""A shallow decision tree chosen by grid search: something interpretable to audit."""
+"""A shallow decision tree chosen by grid search: an interpretable model to audit."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from fpbench.builtin.learners._fitted import Fitted
 from fpbench.models import Encoding, encode, encoded_names, random_state, tree_rules
 
 
-def _several(given: Any) -> Any:
-    """Accept one value, and a list as a file has it."""
-    return tuple(given) if isinstance(given, list | tuple) else (given,)
+def _as_tuple(values: Any) -> Any:
+    """One value, or a list of them, as a tuple."""
+    return tuple(values) if isinstance(values, list | tuple) else (values,)
 
 
 _Depth = Annotated[int, Field(ge=1, le=64)]
@@ -29,9 +29,9 @@ class DecisionTree(Learner):
     """scikit-learn's decision tree, the best of a grid by balanced accuracy in cross-validation.
 
     The grid is that of van der Steen et al.: depth, number of leaves, and number of features that
-    a split is chosen from. Of equals, the first is taken, in the order of scikit-learn's
-    `GridSearchCV`, with which it agrees. It is faster because scikit-learn grows a tree with few
-    leaves as it begins one with many: a fold trains one tree for all numbers of leaves.
+    a split is chosen from. Ties go to the first, in the order of scikit-learn's `GridSearchCV`,
+    with which it agrees. It is faster because a scikit-learn tree with few leaves is the beginning
+    of one with many: a fold trains one tree for all numbers of leaves.
 
     References
     ----------
@@ -48,13 +48,13 @@ class DecisionTree(Learner):
     needs = frozenset({"features", "labels"})
     gives_scores = True
 
-    depths: Annotated[tuple[_Depth, ...], BeforeValidator(_several)] = Field(
+    depths: Annotated[tuple[_Depth, ...], BeforeValidator(_as_tuple)] = Field(
         (2, 3, 4), min_length=1, description="greatest depths to try"
     )
-    leaves: Annotated[tuple[_Leaves, ...], BeforeValidator(_several)] = Field(
+    leaves: Annotated[tuple[_Leaves, ...], BeforeValidator(_as_tuple)] = Field(
         tuple(range(3, 13)), min_length=1, description="greatest numbers of leaves to try"
     )
-    max_features: Annotated[tuple[_Chosen, ...], BeforeValidator(_several)] = Field(
+    max_features: Annotated[tuple[_Chosen, ...], BeforeValidator(_as_tuple)] = Field(
         ("sqrt", "all", "log2"),
         min_length=1,
         description="how many features a split is chosen from, to try",
@@ -65,7 +65,7 @@ class DecisionTree(Learner):
         lt=1,
         description="least share of the training people in a leaf; none by default",
     )
-    criterion: Literal["gini", "entropy"] = Field("gini", description="what a split makes small")
+    criterion: Literal["gini", "entropy"] = Field("gini", description="impurity that splits reduce")
     folds: int = Field(3, ge=2, le=100, description="folds of the cross-validation, not shuffled")
     random_state: int | None = Field(
         None,
@@ -113,7 +113,7 @@ class DecisionTree(Learner):
     def _search(
         self, matrix: NDArray[np.float32], labels: Codes, fixed: dict[str, Any]
     ) -> tuple[dict[str, Any], float]:
-        """The best of the grid, and its balanced accuracy."""
+        """The best point of the grid, and its balanced accuracy."""
         from sklearn.model_selection import StratifiedKFold
         from sklearn.tree import DecisionTreeClassifier
 
@@ -130,14 +130,14 @@ class DecisionTree(Learner):
         scores: list[float] = []
         # In the order of scikit-learn's ParameterGrid: names sorted, values as given.
         for depth, some in product(self.depths, self.max_features):
-            of_tree = {"max_depth": depth, "max_features": None if some == "all" else some}
-            largest = DecisionTreeClassifier(max_leaf_nodes=max(self.leaves), **of_tree, **fixed)
-            found = [
+            shape = {"max_depth": depth, "max_features": None if some == "all" else some}
+            largest = DecisionTreeClassifier(max_leaf_nodes=max(self.leaves), **shape, **fixed)
+            by_fold = [
                 list(_scores(largest.fit(x, y).tree_, test, truth, self.leaves))
                 for x, y, test, truth in parts
             ]
-            grid += [{**of_tree, "max_leaf_nodes": leaves} for leaves in self.leaves]
-            scores += np.mean(found, axis=0).tolist()
+            grid += [{**shape, "max_leaf_nodes": leaves} for leaves in self.leaves]
+            scores += np.mean(by_fold, axis=0).tolist()
         best = int(np.argmax(scores))
         return grid[best], scores[best]
 
@@ -145,11 +145,11 @@ class DecisionTree(Learner):
 def _scores(
     tree: Any, people: NDArray[np.float32], truth: Codes, leaves: tuple[int, ...]
 ) -> Iterator[float]:
-    """Balanced accuracies of the trees that have fewer leaves than this one.
+    """Balanced accuracies of the trees with at most so many leaves, from the largest one.
 
-    scikit-learn grows a tree of at most L leaves best split first, numbers nodes as it makes them,
-    and draws at a node when it makes it. Stopped at L leaves, it is the same tree as far as its
-    first 2 L - 1 nodes: whoever is in a later one is in the last node before it on the way.
+    scikit-learn grows a tree of at most L leaves best split first, numbers nodes as it creates
+    them, and draws at a node when it creates it. So the tree with L leaves is the first 2 L - 1
+    nodes of a larger one: a person in a later node belongs to its last ancestor among these.
     """
     parent = np.zeros(tree.node_count, dtype=np.intp)
     for children in (tree.children_left, tree.children_right):
@@ -160,10 +160,10 @@ def _scores(
     counts = np.stack(
         [np.bincount(at[truth == label], minlength=tree.node_count) for label in (0, 1)]
     )
-    said = tree.value[:, 0].argmax(axis=1)
+    predictions = tree.value[:, 0].argmax(axis=1)
     for most in leaves:
         node = np.arange(tree.node_count)
         for late in range(min(2 * most - 1, tree.node_count), tree.node_count):
             node[late] = node[parent[late]]  # a parent comes before its children
-        right = counts * (said[node] == np.array([[0], [1]]))
+        right = counts * (predictions[node] == np.array([[0], [1]]))
         yield float(np.mean(right.sum(axis=1) / counts.sum(axis=1)))

@@ -12,10 +12,10 @@ from pydantic import Field
 
 from fpbench import Classifier, Codes, FpbenchError, Measures, Sample
 from fpbench.builtin.learners._fitted import (
-    apart,
     as_labels,
     both_labels,
     make_moment,
+    split_pipeline,
     without_known_warnings,
 )
 from fpbench.claims import Metric, RateConstraint
@@ -26,23 +26,23 @@ if TYPE_CHECKING:
 
 _RETRIES = 6
 _FIRST_STEP = 1e-4
-"""How much larger the tolerance of the first retry is; every further step is twice as large."""
+"""Increase of the tolerance at the first retry; each further increase is twice the last."""
 
 
 class ExponentiatedGradient(SklearnLearner):
     """fairlearn's `ExponentiatedGradient`: a randomised mixture of base models.
 
-    Every group's rate of positive predictions is asked to be within the tolerance of the overall
-    rate, on the training part and in expectation over the mixture. Predictions are drawn from the
-    mixture, so those at hand may miss the tolerance by a little.
+    Every group's rate must be within the tolerance of the overall rate, on the training part and
+    in expectation over the mixture. Predictions are drawn from the mixture, so a sample of them may
+    miss the tolerance by a little.
 
     Notes
     -----
     fairlearn solves small linear programs on the way. For some tolerances the solver finds no
-    solution, though there is one; the fit is then repeated with a slightly larger tolerance. A row
-    says so: `fit_tolerance` is the tolerance that was used, `fit_retries` how often it grew.
+    solution though there is one; the fit is then repeated with a slightly larger tolerance. The
+    row shows it: `fit_tolerance` is the tolerance that was used, `fit_retries` how often it grew.
 
-    The model holds base models and their weights only: nothing of the people it was trained on.
+    The model holds base models and their weights only, and no training data.
 
     References
     ----------
@@ -51,20 +51,20 @@ class ExponentiatedGradient(SklearnLearner):
     """
 
     name = "exponentiated-gradient"
-    summary = "fair by reduction: a mixture of classifiers within a tolerance (fairlearn)"
+    summary = "fair by reduction: a random mixture of classifiers within a tolerance (fairlearn)"
     reference = "Agarwal et al., A Reductions Approach to Fair Classification, ICML 2018"
 
     base_needs: ClassVar[frozenset[str]] = frozenset({"sample_weight"})
     scores_of_base = False
 
-    metric: Metric = Field("statistical-parity", description="fairness metric it trains for")
+    metric: Metric = Field("statistical-parity", description="fairness metric to train for")
     tolerance: float = Field(
         0.01, ge=0, le=1, description="greatest distance of a group's rate from the overall rate"
     )
     max_iter: int = Field(50, ge=1, le=10_000, description="greatest number of iterations")
 
     def asked(self) -> RateConstraint:
-        """The metric and tolerance it is trained for, to overall."""
+        """The metric and tolerance it is trained for, compared with the overall rate."""
         return RateConstraint(self.metric, self.tolerance)
 
     def fit(self, sample: Sample, rng: np.random.Generator) -> Classifier:
@@ -75,7 +75,7 @@ class ExponentiatedGradient(SklearnLearner):
         FpbenchError
             If fairlearn's linear program fails at every tolerance that is tried.
         """
-        scaler, base = apart(self.estimator(rng))
+        scaler, base = split_pipeline(self.estimator(rng))
         matrix = self.encode(sample.features)
         if scaler is not None:
             matrix = scaler.fit_transform(matrix)
@@ -89,7 +89,7 @@ class ExponentiatedGradient(SklearnLearner):
                 failure = error
                 continue
             notes: Measures = {"fit_tolerance": tolerance, "fit_retries": retries}
-            return Mixture(self.encoding, scaler, *_mixed(fitted), notes)
+            return Mixture(self.encoding, scaler, *_extract_mixture(fitted), notes)
         raise FpbenchError(
             f"learner {self.name!r}: fairlearn's linear program has no solution at any of the "
             f"tolerances tried, {tolerances[0]:g} to {tolerances[-1]:g}"
@@ -139,28 +139,28 @@ class Mixture:
         return np.minimum(positive, 1.0)
 
 
-def _mixed(fitted: Any) -> tuple[tuple[Any, ...], NDArray[np.float64]]:
-    """What prediction needs of a fitted algorithm, which itself keeps all its training data."""
+def _extract_mixture(fitted: Any) -> tuple[tuple[Any, ...], NDArray[np.float64]]:
+    """The base models and weights of a fitted algorithm, without its training data."""
     weights = fitted.weights_[fitted.weights_ > 0]
     predictors = tuple(fitted.predictors_[index] for index in weights.index)
     shares = weights.to_numpy(np.float64)
     return predictors, shares / shares.sum()
 
 
-def _tolerances(asked: float) -> list[float]:
-    """The tolerance asked for, and those to try after it."""
+def _tolerances(first: float) -> list[float]:
+    """The given tolerance, and those to try after it."""
     steps = (_FIRST_STEP * (2**retry - 1) for retry in range(_RETRIES + 1))
     # Rounded, so that a row shows 0.0101 and not 0.010100000000000001.
-    larger = [round(min(asked + step, 1.0), 12) for step in steps]
-    return [asked, *(tolerance for tolerance in larger[1:] if tolerance > asked)]
+    larger = [round(min(first + step, 1.0), 12) for step in steps]
+    return [first, *(tolerance for tolerance in larger[1:] if tolerance > first)]
 
 
 def _linear_program_failed(error: Exception) -> bool:
-    """Whether this is fairlearn's known failure, and not one of the base model or the data.
+    """Whether this is fairlearn's known failure, not one of the base model or the data.
 
-    `_Lagrangian.solve_linprog` does not look at the solver's status: its `result.x[:-1]` is a
+    `_Lagrangian.solve_linprog` ignores the solver's status: its `result.x[:-1]` is a
     TypeError if there is no solution (fairlearn pull request 1715 makes it a RuntimeError). From
-    the same function base models are trained, in `eval_gap`: their errors are not this one.
+    the same function base models are trained, in `eval_gap`; their errors are not this one.
     """
     frames = traceback.extract_tb(error.__traceback__)
     names = [frame.name for frame in frames]

@@ -11,30 +11,34 @@ import numpy as np
 from pydantic import Field
 
 from fpbench import Classifier, Component, Dataset, InputError, Sample
-from fpbench.builtin.learners._fitted import Fitted, apart, make_moment, without_known_warnings
+from fpbench.builtin.learners._fitted import (
+    Fitted,
+    make_moment,
+    split_pipeline,
+    without_known_warnings,
+)
 from fpbench.claims import Metric, RateConstraint
 from fpbench.models import SklearnLearner
 
 _MOST_DIMENSIONS = 4
-"""fairlearn recommends no grid of more."""
+"""fairlearn recommends no grid of more dimensions."""
 
 
 class GridSearch(SklearnLearner):
-    """fairlearn's `GridSearch`: one base model, the best of a grid of weighings of people.
+    """fairlearn's `GridSearch`: the best of several base models, each trained on reweighted people.
 
     Every point of the grid is a price for each group's distance from the overall rate; people are
-    weighed and relabelled by these prices, and a base model is trained. Of all the models, that
-    with the least weighted sum of error and unfairness on the training part is taken. It is one
-    model and not a mixture, so its predictions are not drawn. It aims at the least unfairness for
-    the error that this costs, not at a tolerance: what it asks for is tolerance 0, and how far it
-    stays from that is measured.
+    reweighted and relabelled by these prices, and a base model is trained. The model with the least
+    weighted sum of error and unfairness on the training part is chosen. It is one model and not a
+    mixture, so its predictions are deterministic. It trades unfairness against error and has no
+    tolerance: its target is tolerance 0, and the distance from that is measured.
 
-    Asked for a number of points, fairlearn cuts the last corner off a larger grid. Here the grid
-    is filled up: to an odd number of points in one dimension, to 5, 13, 25, 41, ... in two.
+    Given a number of points, fairlearn cuts the last corner off a larger grid. Here the grid is
+    filled up: to an odd number of points in one dimension, to 5, 13, 25, 41, ... in two.
 
-    The grid has one dimension less than there are groups, twice that for equalized odds. fairlearn
-    recommends at most 4 dimensions, and 2 points for each to the power of their number: anything
-    else is refused here.
+    The grid has one dimension less than there are groups, or twice that for equalized odds.
+    fairlearn recommends at most 4 dimensions and at least 2^dimensions points: anything else is
+    refused here.
 
     References
     ----------
@@ -43,11 +47,11 @@ class GridSearch(SklearnLearner):
     """
 
     name = "grid-search"
-    summary = "fair by reduction: the best classifier of a grid of weighings (fairlearn)"
+    summary = "fair by reduction: the best of classifiers trained on reweighted people (fairlearn)"
     reference = "Agarwal et al., A Reductions Approach to Fair Classification, ICML 2018"
     base_needs: ClassVar[frozenset[str]] = frozenset({"sample_weight"})
 
-    metric: Metric = Field("statistical-parity", description="fairness metric it trains for")
+    metric: Metric = Field("statistical-parity", description="fairness metric to train for")
     grid_size: int = Field(
         21, ge=2, le=10_000, description="least number of points, one model each"
     )
@@ -55,7 +59,7 @@ class GridSearch(SklearnLearner):
         2.0, gt=0, allow_inf_nan=False, description="greatest price of unfairness in the grid"
     )
     constraint_weight: float = Field(
-        0.5, ge=0, le=1, description="weight of unfairness in the choice; that of error is the rest"
+        0.5, ge=0, le=1, description="weight of unfairness in the choice; error has the rest"
     )
 
     def asked(self) -> RateConstraint:
@@ -63,7 +67,7 @@ class GridSearch(SklearnLearner):
         return RateConstraint(self.metric, 0.0)
 
     def incompatible(self, other: Component) -> str | None:
-        """The number of groups decides how large a grid must be."""
+        """Why the data set has too many groups for the grid."""
         if isinstance(other, Dataset) and other.n_groups is not None:
             too_many = self._too_many(other.n_groups)
             if too_many:
@@ -84,7 +88,7 @@ class GridSearch(SklearnLearner):
         too_many = self._too_many(groups)
         if too_many:
             raise InputError(too_many)
-        scaler, base = apart(self.estimator(rng))
+        scaler, base = split_pipeline(self.estimator(rng))
         matrix: Any = self.encode(sample.features)
         if scaler is not None:
             matrix = scaler.fit_transform(matrix)
@@ -92,17 +96,17 @@ class GridSearch(SklearnLearner):
             base,
             make_moment(self.metric),
             constraint_weight=self.constraint_weight,
-            grid_size=_filled(self.grid_size, self._dimensions(groups)),
+            grid_size=_fill_grid(self.grid_size, self._dimensions(groups)),
             grid_limit=self.grid_limit,
         )
         with without_known_warnings():
             search.fit(matrix, sample.labels, sensitive_features=sample.sensitive)
-        # The search itself keeps all its training data.
+        # Not the search itself: it keeps all training data.
         best = search.predictors_[search.best_idx_]
-        return Fitted(best if scaler is None else _joined(scaler, best), self.encoding)
+        return Fitted(best if scaler is None else _join_pipeline(scaler, best), self.encoding)
 
     def _dimensions(self, groups: int) -> int:
-        """Prices that can be chosen on their own."""
+        """Number of independent prices."""
         return (groups - 1) * (2 if self.metric == "equalized-odds" else 1)
 
     def _too_many(self, groups: int) -> str | None:
@@ -114,7 +118,7 @@ class GridSearch(SklearnLearner):
         )
         if dimensions > _MOST_DIMENSIONS:
             return (
-                f"{about}, more than {_MOST_DIMENSIONS}, too many to be searched; use "
+                f"{about}, and more than {_MOST_DIMENSIONS} are too many to search; use "
                 "exponentiated-gradient"
             )
         if self.grid_size < 2**dimensions:
@@ -122,21 +126,21 @@ class GridSearch(SklearnLearner):
         return None
 
 
-def _filled(points: int, dimensions: int) -> int:
-    """The least number of points, `points` or more, of a whole grid.
+def _fill_grid(points: int, dimensions: int) -> int:
+    """The number of points of the smallest complete grid with at least `points`.
 
-    A grid is all whole vectors whose absolute values sum to at most n: of those,
-    2^k C(dimensions, k) C(n, k) have k values that are not 0.
+    A complete grid is all integer vectors whose absolute values sum to at most n:
+    2^k C(dimensions, k) C(n, k) of them have k non-zero values.
     """
-    wholes: Iterator[int] = (
+    sizes: Iterator[int] = (
         sum(2**k * comb(dimensions, k) * comb(n, k) for k in range(dimensions + 1))
         for n in count(1)
     )
-    return next(whole for whole in wholes if whole >= points)
+    return next(size for size in sizes if size >= points)
 
 
-def _joined(scaler: Any, classifier: Any) -> Any:
-    """A pipeline of two fitted parts."""
+def _join_pipeline(scaler: Any, classifier: Any) -> Any:
+    """A pipeline of fitted steps and a fitted classifier."""
     from sklearn.pipeline import make_pipeline
 
     return make_pipeline(*(step for _, step in scaler.steps), classifier)

@@ -1,4 +1,4 @@
-"""Private and fair logistic regression: noise on the objective, fairness as a shift of it."""
+"""Private and fair logistic regression, by noise on the objective and a penalty of unfairness."""
 
 from __future__ import annotations
 
@@ -11,28 +11,37 @@ from pydantic import Field, model_validator
 
 from fpbench import LEAST_EPSILON, Codes, Guarantee, Learner, Measures, Sample
 from fpbench.builtin.learners._fitted import as_labels, both_labels
-from fpbench.builtin.learners._pflr_design import Design, Floats
-from fpbench.builtin.learners._pflr_release import Budget, Sums, Variant, covariances, release
-from fpbench.builtin.learners._pflr_weights import Repair, fair_weights, repaired
+from fpbench.builtin.learners._pflr_objective import (
+    BoundedFeatures,
+    Floats,
+    NoiseBudget,
+    PeopleSums,
+    Repair,
+    Variant,
+    fair_weights,
+    group_covariances,
+    invert_repaired,
+    release_sums,
+)
 from fpbench.models import logistic_proba
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 _AT_ONCE = 1 << 22
-"""Numbers that the curvatures of a batch of models have (32 MB)."""
+"""Entries of the curvatures of a batch of models (32 MB)."""
 _FARTHEST = 1e6
-"""Greatest shift; with two groups, one of about 1 turns most gaps around."""
+"""Greatest shift; with two groups, a shift of about 1 reverses most gaps."""
 _LEAST = 1e-9
-"""Least share or weight that is not 0: with less, a scale is no number any more."""
+"""Least share or weight that is not 0: below it, scales of noise overflow."""
 _SHARES: dict[Variant, float] = {"pflr": 0.2, "pflr*": 0.05}
 
 
 @dataclass(frozen=True)
-class Drawn:
+class RedrawnLogistic:
     """R logistic models of one design: a `fpbench.auditing.RedrawnModels`."""
 
-    design: Design
+    design: BoundedFeatures
     weights: Floats
     """(R, d), the intercept last."""
 
@@ -42,10 +51,10 @@ class Drawn:
 
 
 @dataclass(frozen=True)
-class Linear:
-    """A logistic model."""
+class LogisticModel:
+    """A logistic model with one vector of weights."""
 
-    design: Design
+    design: BoundedFeatures
     weights: Floats
     """(d,) of numbers scaled to [0, 1], then of categories, the intercept last."""
 
@@ -59,55 +68,55 @@ class Linear:
         self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
     ) -> Floats:
         """Probabilities (n, 2) of label 0 and label 1."""
-        return both_labels(Drawn(self.design, self.weights[None]).proba(features)[0])
+        return both_labels(RedrawnLogistic(self.design, self.weights[None]).proba(features)[0])
 
 
 @dataclass(frozen=True)
-class PflrModel(Linear):
+class PflrModel(LogisticModel):
     """A private logistic model: a `fpbench.auditing.PrivateModel` that can be redrawn.
 
-    Private, by `guarantee`, are its weights, what it predicts, and its notes. Not private are
-    the sums it was trained on, the baseline, and whatever is drawn again.
+    Its weights, predictions and notes are private, by `guarantee`. The sums that it was trained
+    on, the baseline, and whatever is redrawn are not private.
     """
 
     guarantee: Guarantee | None
     """None without noise."""
-    baseline: Linear
+    baseline: LogisticModel
     """The minimum of the same objective without noise."""
     learner: Pflr
-    sums: Sums
+    sums: PeopleSums
     notes: Measures = field(default_factory=dict)
 
-    def redraw(self, repetitions: int, rng: np.random.Generator) -> Drawn:
-        """R models of the same people, each with noise of its own."""
+    def redraw(self, repetitions: int, rng: np.random.Generator) -> RedrawnLogistic:
+        """R models of the same people, each with fresh noise."""
         budget = self.learner.budget(self.design, len(self.sums.groups))
         weights, _ = self.learner.draw(self.sums, self.design, budget, repetitions, rng)
-        return Drawn(self.design, weights)
+        return RedrawnLogistic(self.design, weights)
 
 
 class Pflr(Learner):
     """Logistic regression on a noisy quadratic objective, with a penalty of unfairness.
 
     The loss is replaced by its Taylor polynomial of degree 2 at 0 (the functional mechanism), so
-    that all it takes of people is sums: of x x' / 4 and of (1/2 - y) x. These are released with
+    that it needs only sums over people: of x x' / 4 and of (1/2 - y) x. These are released with
     Laplace noise, and everything else is post-processing. Numbers are scaled to [0, 1] by their
-    declared bounds and categories are one-hot as declared, so that nothing else is read off people.
+    declared bounds and categories are one-hot as declared, so nothing else depends on people.
 
     **Fairness.** `pflr` penalises the covariance of group and log-odds, fairness |c'w|, with
     c = sum (z - mean z) x (decision boundary fairness); of K groups, fairness / sqrt 2 times the
-    norm of the K covariances. The sums of x in each group are released too, so that the sign and
-    the size of c'w are known to the penalty. `pflr*` has no penalty: before the noise, fairness c
-    is added to the slope, or taken from it, whichever favours the group with the lower share of
-    label 1, which a noisy table of groups and labels tells.
+    norm of the K covariances. The sums of x in each group are released too, because the penalty
+    needs sign and size of c'w. `pflr*` has no penalty: before the noise, fairness c is added to
+    the slope or subtracted from it, whichever favours the group with the lower share of label 1
+    in a noisy table of groups and labels.
 
     **Privacy.** `guarantee` holds if anybody is added or removed. A row x sums to at most s, the
     number of features and 1, so that the objective moves by at most s^2/8 + s/2 in L1, and sums of
-    groups by s. The shift of `pflr*` is computed from people too: it moves by at most fairness
-    times the number of numeric and twice that of categorical features, and noise must cover that.
-    What would be claimed if it did not is a row's `pflr_epsilon_claimed`; it does not hold.
+    groups by s. The shift of `pflr*` depends on people too: it moves by at most fairness times the
+    number of numeric features and twice that of categorical ones, and noise must cover that. The
+    epsilon without that cover is a row's `pflr_epsilon_claimed`; it does not hold.
 
-    **Departures.** The sensitivity of Zhang et al., d^2/4 + 3d for replacing somebody, is valid and
-    many times too large for one-hot columns. See docs/pflr.md.
+    **Departures.** The sensitivity of Zhang et al., d^2/4 + 3d for replacing one person, is valid
+    but many times too large for one-hot columns. See docs/pflr.md.
 
     References
     ----------
@@ -160,11 +169,11 @@ class Pflr(Learner):
     def _fits_together(self) -> Pflr:
         if 0 < self.fairness < _LEAST:
             raise ValueError(
-                f"fairness = {self.fairness} is next to none: choose 0, or at least {_LEAST:g}"
+                f"fairness = {self.fairness} is too close to 0: choose 0, or at least {_LEAST:g}"
             )
         if self.variant == "pflr*" and self.fairness > _FARTHEST:
             raise ValueError(
-                f"a shift of fairness = {self.fairness} has a sensitivity beyond all use: choose "
+                f"a shift of fairness = {self.fairness} has too large a sensitivity: choose "
                 f'at most {_FARTHEST:g}, or variant = "pflr"'
             )
         return self
@@ -176,18 +185,18 @@ class Pflr(Learner):
 
     @property
     def protects(self) -> frozenset[str]:
-        """All that it learns from, but without noise."""
+        """All that it learns from; nothing without noise."""
         return self.needs if self.epsilon < math.inf else frozenset()
 
-    def budget(self, design: Design, k: int) -> Budget:
-        """What is released at which epsilon, of k groups."""
+    def budget(self, design: BoundedFeatures, k: int) -> NoiseBudget:
+        """How epsilon is divided for k groups."""
         share = self.fairness_share or _SHARES[self.variant]
-        return Budget(
+        return NoiseBudget(
             self.variant, self.epsilon, self.fairness, share, design.norm, design.spread, k
         )
 
     def fit(self, sample: Sample, rng: np.random.Generator) -> PflrModel:
-        """Sum up the people, add noise to the sums, and minimise what they say.
+        """Sum up the people, add noise to the sums, and minimise the noisy objective.
 
         Raises
         ------
@@ -198,35 +207,42 @@ class Pflr(Learner):
             If a number is missing.
         """
         sample.check_cuts(self.protects, f"learner {self.name!r}")
-        design = Design.of(sample.features, sample.domain, f"learner {self.name!r}")
+        design = BoundedFeatures.of(sample.features, sample.domain, f"learner {self.name!r}")
         k = len(sample.groups)
-        sums = Sums.of(design(sample.features), sample.labels, sample.sensitive, k)
+        sums = PeopleSums.of(design(sample.features), sample.labels, sample.sensitive, k)
         budget = self.budget(design, k)
         weights, changed = self.draw(sums, design, budget, 1, rng)
         clean = self.model_copy(update={"epsilon": math.inf})
         best, _ = clean.draw(sums, design, clean.budget(design, k), 1, rng)
         return PflrModel(
             design=design, weights=weights[0], guarantee=budget.guarantee(),
-            baseline=Linear(design, best[0]), learner=self, sums=sums,
+            baseline=LogisticModel(design, best[0]), learner=self, sums=sums,
             notes=self._notes(budget, int(changed[0]), len(sums.slope)),
         )  # fmt: skip
 
     def draw(
-        self, sums: Sums, design: Design, budget: Budget, repetitions: int, rng: np.random.Generator
+        self,
+        sums: PeopleSums,
+        design: BoundedFeatures,
+        budget: NoiseBudget,
+        repetitions: int,
+        rng: np.random.Generator,
     ) -> tuple[Floats, Floats]:
         """Weights (R, d) of R models, and how many eigenvalues of each were repaired (R,)."""
-        found, changed = [], []
+        weights, changed = [], []
         size = max(1, _AT_ONCE // len(sums.slope) ** 2)
         for first in range(0, repetitions, size):
-            drawn = release(sums, design, budget, min(size, repetitions - first), rng)
-            inverse, bad = repaired(drawn.curvature, self.penalty, budget.scale, self.repair)
-            c = None if drawn.groups is None else covariances(drawn.groups)
-            found.append(fair_weights(inverse, drawn.slope, c, self.fairness))
-            changed.append(bad)
-        return np.concatenate(found), np.concatenate(changed)
+            drawn = release_sums(sums, design, budget, min(size, repetitions - first), rng)
+            inverse, repairs = invert_repaired(
+                drawn.curvature, self.penalty, budget.scale, self.repair
+            )
+            c = None if drawn.groups is None else group_covariances(drawn.groups)
+            weights.append(fair_weights(inverse, drawn.slope, c, self.fairness))
+            changed.append(repairs)
+        return np.concatenate(weights), np.concatenate(changed)
 
-    def _notes(self, budget: Budget, changed: int, d: int) -> Measures:
-        """What a row says of the noise; all of it covered by the guarantee."""
+    def _notes(self, budget: NoiseBudget, changed: int, d: int) -> Measures:
+        """A row's measures of the noise; the guarantee covers all of them."""
         guarantee = budget.guarantee()
         return {
             "pflr_epsilon": guarantee.epsilon if guarantee else None,

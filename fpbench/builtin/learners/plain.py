@@ -1,4 +1,4 @@
-"""The learner without fairness: what the others are compared with."""
+"""The learner without fairness, a baseline for the others."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from fpbench.models import FAMILIES, SklearnLearner, encoded_names
 
 
 class Plain(SklearnLearner):
-    """A scikit-learn classifier that knows nothing of groups.
+    """A scikit-learn classifier that ignores groups.
 
-    It aims at no fairness, so a disclosure must say which metric it publishes.
+    It aims at no fairness metric, so a disclosure must name the metric that it publishes.
     """
 
     name = "plain"

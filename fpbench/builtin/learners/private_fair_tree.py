@@ -1,4 +1,4 @@
-"""A differentially private decision tree that minds who is similar to whom."""
+"""A differentially private decision tree that treats similar people alike."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ class PrivateFairTree(TreeLearner):
     """The private and fair tree that Silva and Machado proposed, made precise.
 
     People are similar if they have the same categories, and their numbers, scaled to [0, 1] by
-    their declared bounds, differ by at most `tau`. As `private-tree`, and besides:
+    their declared bounds, differ by at most `tau`. It is `private-tree`, with a similarity:
 
-    `grid` puts all thresholds on borders of cells of width tau: people of one cell get one label by
-    every tree, with certainty. Similar people on two sides of a border may still get two.
+    `grid` puts all thresholds on borders of cells of width tau: every tree gives people of one cell
+    the same label, with certainty. Similar people on two sides of a border may get different ones.
 
     `ball` spreads a person's mass evenly over [z - tau, z + tau] while a split is chosen, so that a
-    threshold that would part many similar people looks worse; "the values of similar people count
-    in the same proportion". It promises nothing. Who belongs to a node stays decided by their own
-    values, so that nodes of a level share nobody, and leaves count people whole. Sensitivities
-    stay as they are without it.
+    threshold that would separate many similar people looks worse; "the values of similar people
+    count in the same proportion". It guarantees nothing. People belong to nodes by their own
+    values, so nodes of a level stay disjoint, leaves count whole people, and sensitivities do not
+    change.
 
     **Departures.** The proposal adds noise to each entropy; here the split itself is chosen
-    privately, for which the number of candidates costs nothing. Its criterion is `criterion =
+    privately, and the number of candidates costs nothing. The proposal's criterion is `criterion =
     "entropy"`, `similarity = "ball"`; `gini` needs a twentieth of its noise, and is the default.
 
     References
@@ -36,7 +36,7 @@ class PrivateFairTree(TreeLearner):
     """
 
     name = "private-fair-tree"
-    summary = "private decision tree that treats similar people alike, by cells or by shared mass"
+    summary = "private decision tree that aims to give similar people the same label"
     reference = (
         "Maria L. M. Silva, Javam C. Machado. Classificação diferencialmente privada e não "
         "discriminatória utilizando árvore de decisão. SBBD 2021"
@@ -51,7 +51,7 @@ class PrivateFairTree(TreeLearner):
 
     @model_validator(mode="before")
     @classmethod
-    def _no_tau_in_vain(cls, given: Any) -> Any:
-        if isinstance(given, dict) and given.get("similarity") == "none":
-            return {"tau": 0.0, **given}
-        return given
+    def _drop_unused_tau(cls, parameters: Any) -> Any:
+        if isinstance(parameters, dict) and parameters.get("similarity") == "none":
+            return {"tau": 0.0, **parameters}
+        return parameters

@@ -9,17 +9,18 @@ class PrivateTree(TreeLearner):
     """Decision tree whose splits and leaves have noise: epsilon-differential privacy.
 
     `leaf_share` of epsilon is for the counts of both labels in the leaves, the rest in equal parts
-    for the levels; nodes of a level share nobody, nor do leaves. In a node the winner among public
-    candidates is all that is released, so that their number costs nothing: regular thresholds
-    between declared bounds, and declared categories. Neighbours differ in one person more or less.
+    for the levels; the nodes of a level are disjoint, and so are leaves. A node releases only the
+    best of public candidates, so their number costs nothing: regular thresholds between declared
+    bounds, and declared categories. Neighbours differ in one person more or less.
 
     **Criterion.** Impurities are summed over both children and not divided by sizes, so that one
     person changes that of a split by at most (n - 1) / n (`gini`), 1 (`max`), or about log2 n +
     1.44 bits (`entropy`, n is `most_people`); all in one direction, which halves the noise. `gini`
-    is the default: it drowns last.
+    is the default because it withstands noise best.
 
-    **Leaves.** Data never stop the growth, so leaves may be empty. A leaf without a positive noisy
-    count takes those of the nearest node above it. Probabilities are (noisy count + 1) / (sum + 2).
+    **Leaves.** Growth does not depend on data, so leaves may be empty. A leaf without a positive
+    noisy count uses the counts of its nearest ancestor. Probabilities are (noisy count + 1) /
+    (sum + 2).
 
     The features' bounds and categories must be declared with the data set. Its baseline is the same
     tree without noise. See docs/private-fair-tree.md.

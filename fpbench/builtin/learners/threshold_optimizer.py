@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from fpbench import Classifier, Codes, DataError, Sample
-from fpbench.builtin.learners._fitted import as_labels, both_labels, groups_of
+from fpbench.builtin.learners._fitted import as_labels, both_labels, require_groups
 from fpbench.claims import Metric, RateConstraint
 from fpbench.models import Encoding, SklearnLearner, encode
 
@@ -29,9 +29,9 @@ class ThresholdOptimizer(SklearnLearner):
     """fairlearn's `ThresholdOptimizer`: a base model, and randomised thresholds for each group.
 
     It aims at equal rates, tolerance 0, on the training part and in expectation; predictions are
-    drawn, so those at hand differ by a little. Thresholds are on the base model's probabilities:
-    on its labels, as in Hardt et al., little would be left to choose. To predict, the model must
-    be told people's groups.
+    drawn, so a sample of them differs by a little. Thresholds are on the base model's
+    probabilities: on its labels, as in Hardt et al., there would be little choice. To predict, the
+    model needs people's groups.
 
     References
     ----------
@@ -44,7 +44,9 @@ class ThresholdOptimizer(SklearnLearner):
     predicts_with_sensitive = True
     base_needs: ClassVar[frozenset[str]] = frozenset({"predict_proba"})
 
-    metric: Metric = Field("statistical-parity", description="fairness metric it makes equal")
+    metric: Metric = Field(
+        "statistical-parity", description="fairness metric whose rates it makes equal"
+    )
 
     def asked(self) -> RateConstraint:
         """The metric at tolerance 0, to overall."""
@@ -60,7 +62,7 @@ class ThresholdOptimizer(SklearnLearner):
         """
         from fairlearn import postprocessing
 
-        groups = _checked_groups(sample)
+        groups = _check_groups(sample)
         optimizer = postprocessing.ThresholdOptimizer(
             estimator=self.estimator(rng),
             constraints=_CONSTRAINTS[self.metric],
@@ -83,14 +85,14 @@ class Thresholds:
     def predict(
         self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
     ) -> Codes:
-        """Draw labels (n,) in {0, 1}, each person's on its own.
+        """Draw labels (n,) in {0, 1}, independently for each person.
 
         Raises
         ------
         InputError
             If people's groups are not given.
         DataError
-            If a group was not there in training.
+            If a group was absent in training.
         """
         positive = self._positive(features, sensitive)
         return as_labels(rng.random(len(positive)) < positive)
@@ -102,37 +104,37 @@ class Thresholds:
         return both_labels(self._positive(features, sensitive))
 
     def _positive(self, features: DataFrame, sensitive: Codes | None) -> NDArray[np.float64]:
-        codes = groups_of(sensitive, ThresholdOptimizer.name)
-        # fairlearn would predict 0 for everyone of such a group, without a word.
+        codes = require_groups(sensitive, ThresholdOptimizer.name)
+        # fairlearn would silently predict 0 for everyone of such a group.
         if not np.isin(codes, list(self.groups)).all():
             raise DataError(
                 f"learner {ThresholdOptimizer.name!r} is asked about a group that has nobody in "
                 f"the training part; it has thresholds for {', '.join(self.groups.values())}"
             )
         matrix = _matrix(features, self.encoding)
-        # What fairlearn's own `predict` draws from; drawing here spends the generator handed in.
-        found = self.thresholder._pmf_predict(matrix, sensitive_features=codes)
-        return np.asarray(found, dtype=np.float64)[:, 1]
+        # fairlearn's own `predict` draws from these; drawing here uses the given generator.
+        probabilities = self.thresholder._pmf_predict(matrix, sensitive_features=codes)
+        return np.asarray(probabilities, dtype=np.float64)[:, 1]
 
 
 def _matrix(features: DataFrame, encoding: Encoding) -> NDArray[np.float64]:
-    """Encoded features in double precision, and so the scores that a base model makes of them.
+    """Encoded features in double precision, so that the base model's scores are too.
 
-    fairlearn puts its probabilities into the array of scores, which pandas 3 refuses in single.
+    fairlearn writes probabilities into the array of scores, which pandas 3 refuses in single.
     """
     return encode(features, encoding).astype(np.float64)
 
 
-def _checked_groups(sample: Sample) -> dict[int, str]:
-    """Codes and names of the groups here, each of which must have people of both labels."""
+def _check_groups(sample: Sample) -> dict[int, str]:
+    """Codes and names of the groups, each of which must have people of both labels."""
     codes, labels = sample.sensitive, sample.labels
     present = {int(code): sample.groups[int(code)] for code in np.unique(codes)}
     for code, name in present.items():
-        found = np.unique(labels[codes == code])
-        if len(found) == 1:
+        group_labels = np.unique(labels[codes == code])
+        if len(group_labels) == 1:
             raise DataError(
                 f"learner {ThresholdOptimizer.name!r}: in the training part everyone of group "
-                f"{name!r} has label {int(found[0])}, and thresholds need both labels in every "
-                "group; take more people, or a sensitive attribute with larger groups"
+                f"{name!r} has label {int(group_labels[0])}, and thresholds need both labels in "
+                "every group; take more people, or a sensitive attribute with larger groups"
             )
     return present

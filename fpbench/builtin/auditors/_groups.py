@@ -1,6 +1,9 @@
-"""Rates of groups, their gaps and ratios: independence, separation and sufficiency."""
+"""Rates of groups, their gaps and ratios, and groups' names within names of measures."""
 
 from __future__ import annotations
+
+import re
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +23,9 @@ NOTIONS = {
     "separation": ("true_positive_rate", "false_positive_rate"),
     "sufficiency": ("positive_predictive_value", "false_omission_rate"),
 }
-"""What must be the same in all groups, by what it is called."""
+"""The rates that must be equal in all groups, by notion of fairness."""
+_COMPARISONS = {"<=": " to ", ">=": " from ", "<": " below ", ">": " above "}
+"""Words for the signs in names of groups: "age < 60" and "age >= 60" must stay different."""
 
 
 def counts_by_group(people: Sample) -> NDArray[np.int64]:
@@ -30,21 +35,21 @@ def counts_by_group(people: Sample) -> NDArray[np.int64]:
     return np.bincount(cells, minlength=4 * k).reshape(2, 2, k)
 
 
-def measured_of(counts: NDArray[np.int64], names: list[str]) -> dict[str, NDArray[np.float64]]:
-    """Everything that is measured of counts (..., 2, 2, K), each (...); NaN where undefined."""
+def measure_counts(counts: NDArray[np.int64], names: list[str]) -> dict[str, NDArray[np.float64]]:
+    """All measures of counts (..., 2, 2, K), each (...); NaN where undefined."""
     rates = _rates(counts)
     gaps = {name: _gap(rate) for name, rate in rates.items()}
     ratios = {name: _ratio(rate) for name, rate in rates.items()}
-    found = {}
+    measures = {}
     for notion, parts in NOTIONS.items():
-        found[f"{notion}_gap"] = np.fmax.reduce([gaps[part] for part in parts])
-        found[f"{notion}_ratio"] = np.fmin.reduce([ratios[part] for part in parts])
+        measures[f"{notion}_gap"] = np.fmax.reduce([gaps[part] for part in parts])
+        measures[f"{notion}_ratio"] = np.fmin.reduce([ratios[part] for part in parts])
     for name in _RATES[1:]:  # the gap of the selection rates is that of independence
-        found[f"{name}_gap"], found[f"{name}_ratio"] = gaps[name], ratios[name]
+        measures[f"{name}_gap"], measures[f"{name}_ratio"] = gaps[name], ratios[name]
     for rate in _RATES:
         for k, group in enumerate(names):
-            found[f"{rate}_{group}"] = rates[rate][..., k]
-    return found
+            measures[f"{rate}_{group}"] = rates[rate][..., k]
+    return measures
 
 
 def _rates(counts: NDArray[np.int64]) -> dict[str, NDArray[np.float64]]:
@@ -76,3 +81,21 @@ def _ratio(rates: NDArray[np.float64]) -> NDArray[np.float64]:
     least, greatest = np.fmin.reduce(rates, axis=-1), np.fmax.reduce(rates, axis=-1)
     alike = np.where(np.isnan(greatest), np.nan, 1.0)
     return np.divide(least, greatest, out=alike, where=greatest > 0)
+
+
+def group_suffixes(groups: Iterable[str]) -> list[str]:
+    """Suffixes of names of measures, one for each group: snake_case, all different."""
+    suffixes: list[str] = []
+    for number, group in enumerate(groups):
+        text = group.casefold()
+        for sign, word in _COMPARISONS.items():
+            text = text.replace(sign, word)
+        # A decimal point becomes p: numbers must stay different.
+        text = re.sub(r"(?<=\d)\.(?=\d)", "p", text)
+        words = "".join(sign if f"a{sign}".isidentifier() else "_" for sign in text)
+        name = re.sub("_+", "_", words).strip("_") or f"group_{number}"
+        taken = {*suffixes}
+        while name in taken:
+            name = f"{name}_{number}"
+        suffixes.append(name)
+    return suffixes
