@@ -256,6 +256,9 @@ def _about(board: Leaderboard, kinds: Sequence[str], seeds: str) -> str:
 def _notes(board: Leaderboard) -> Iterable[str]:
     if any(line.done == 1 for line in board.lines):
         yield "One seed gives no interval: run more seeds."
+    ranked = (line.measures.get(board.rank_by) for line in board.lines)
+    if any(value and value.count > 1 and value.low is None for value in ranked):
+        yield "- for 95 %: all seeds gave the same value"
     if any(_not_private(line) for line in board.lines):
         yield "Excessive risk is not a private output: do not release it."
 

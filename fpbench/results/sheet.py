@@ -27,6 +27,8 @@ LABEL_WIDTH = 14
 """Letters that words get at least before they are broken, so that a table fits a terminal of 80."""
 WIDE_LABEL = 22
 """Letters they get if what tells most still fits beside them: the longest name of ours."""
+NARROW_LABEL = 8
+"""Letters they get where numbers would be cut otherwise."""
 
 
 @dataclass(frozen=True)
@@ -84,9 +86,12 @@ class Sheet:
             Letters that a line may have.
         """
         telling = self.telling & {column.heading for column in self.columns}
-        for label_width in (WIDE_LABEL, LABEL_WIDTH):
+        for label_width in (WIDE_LABEL, *range(LABEL_WIDTH, NARROW_LABEL - 1, -1)):
             part = self._narrow(room, label_width)
-            if telling <= {column.heading for column in part.columns}:
+            least = part._least(label_width)
+            fits = sum(least) + len(least) - 1 <= room
+            shown = {column.heading for column in part.columns}
+            if fits and (telling <= shown or label_width <= LABEL_WIDTH):
                 break
         return part, part._widths(room, label_width)
 

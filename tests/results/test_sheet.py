@@ -89,3 +89,23 @@ def test_no_letter_that_a_terminal_obeys_is_written(write):
     assert not {letter for letter in text if escape_unprintable(letter, but="\n") != letter}
     assert "x1b" in text
     assert "x9b" in text
+
+
+def test_numbers_stay_whole_where_labels_must_be_broken():
+    labels = tuple(Column(name, number=False) for name in ("dataset", "learner", "adversary"))
+    long = ("census-synthetic", "exponentiated-gradient tolerance=0.02", "somebody-strong")
+    table = Sheet("", "", (*labels, Column("gain"), Column("difference")), ((*long, ".1234", "-.1234"),),
+                  spare=("gain",))  # fmt: skip
+    for room, headings, widest in ((90, 5, 37), (60, 4, 19), (46, 4, 11), (40, 4, 10)):
+        part, widths = table.fit(room)
+        assert len(part.columns) == headings and sum(widths) + len(widths) - 1 <= room
+        assert widths[-1] == len("difference") and max(widths) == widest
+        assert part.all_notes == (() if headings == 5 else ("1 more column on a wider terminal",))
+
+
+def test_what_tells_most_stays_while_labels_may_be_broken():
+    columns = (Column("learner", number=False), Column("gain"), Column("95 %"))
+    rows = (("x" * 22, ".1234", ".1000 to .2000"),)
+    for telling, headings in ((frozenset(), 2), (frozenset({"95 %"}), 3)):
+        part, _ = Sheet("", "", columns, rows, spare=("95 %",), telling=telling).fit(40)
+        assert len(part.columns) == headings
