@@ -9,10 +9,12 @@ from . import privacy as privacy
 from . import tabular as tabular
 from . import testing as testing
 from .api.audit import audit as audit
+from .api.by_name import component as component
+from .api.by_name import dataset as dataset
 from .api.correct import correct as correct
 from .api.correct import correctors_for as correctors_for
-from .api.run import component as component
-from .api.run import dataset as dataset
+from .api.run import RunPlan as RunPlan
+from .api.run import plan as plan
 from .api.run import run as run
 from .api.saved_run import Run as Run
 from .api.saved_run import load as load

@@ -27,7 +27,7 @@ import pandas as pd
 import fpbench
 from fpbench.components.names import ATTACK, Status
 from fpbench.matrix.plan import Cell
-from fpbench.store.reading import Record
+from fpbench.store.reading import CellRecord
 from fpbench.store.store import Store
 
 ROWS = 1_000_000
@@ -79,10 +79,10 @@ def make(directory: Path, rows: int, seeds: int) -> None:
         with store.writing():
             for i, cell in enumerate(cells(rows, seeds)):
                 if i % 100 == 99:
-                    store.put(Record(cell.key, session, Status.FAILED, 1.0, {}, "it broke"))
+                    store.put(CellRecord(cell.key, session, Status.FAILED, 1.0, {}, "it broke"))
                 else:
                     found = measures(rng)
-                    store.put(Record(cell.key, session, Status.DONE, 1.5, found))  # type: ignore[arg-type]
+                    store.put(CellRecord(cell.key, session, Status.DONE, 1.5, found))  # type: ignore[arg-type]
             store.tidy()  # as a run does every 4,096 cells
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fpbench.api.run import given_component
+from fpbench.api.by_name import resolve_component
 from fpbench.base.errors import InputError
 from fpbench.base.validation import validate
 from fpbench.claims.rates import Metric, RateConstraint
@@ -107,8 +107,8 @@ def audit(
     given = {
         "epsilon": epsilon, "mode": mode, "metric": metric, "per_rule": per_rule,
         "repetitions": repetitions, "confidence": confidence, "resamples": resamples,
-        "mechanism": given_component("mechanism", mechanism),
-        "policy": None if policy is None else given_component("policy", policy),
+        "mechanism": resolve_component("mechanism", mechanism),
+        "policy": None if policy is None else resolve_component("policy", policy),
     }  # fmt: skip
     auditor: Auditor = validate(cls, {name: _plain(v) for name, v in given.items()}, "audit")
     predictions, shown, features = _predicted(model, X, auditor.needs_rules, generator)

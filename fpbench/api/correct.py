@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fpbench.api.run import given_component
+from fpbench.api.by_name import resolve_component
 from fpbench.base.errors import InputError, PluginError
 from fpbench.claims.conditions import Constraint
 from fpbench.claims.rates import Form, Metric, RateConstraint
@@ -78,7 +78,7 @@ def correct(
     >>> found.values.tolist(), found.objective
     ([0, 0, 0, 1, 0, 1], 1.0)
     """
-    solver = given_component("corrector", corrector, **parameters)
+    solver = resolve_component("corrector", corrector, **parameters)
     assert isinstance(solver, Corrector)
     claim = () if metric is None else (RateConstraint(metric, tolerance, form),)
     known = (*claim, *constraints)

@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer.completion import completion_init  # type: ignore[attr-defined]
 
-from fpbench.base.errors import DataError, FpbenchError, RunLostError
+from fpbench.base.errors import FpbenchError, RunLostError
 from fpbench.cli import check as check_cli
 from fpbench.cli import curator as curator_cli
 from fpbench.cli import data as data_cli
 from fpbench.cli import leaderboard as leaderboard_cli
 from fpbench.cli import report as report_cli
-from fpbench.cli import runs as runs_cli
 from fpbench.cli.completion import COMPLETE, complete_component, complete_engine, complete_kind
 from fpbench.cli.groups import Command, NoThirdParty, Output, group
 from fpbench.cli.screen import console
@@ -61,7 +60,7 @@ class Format(StrEnum):
 def main() -> None:
     """Run the command line; bad input is one clear message and exit code 2."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # who lacks a letter still shows the rest
+        if isinstance(stream, io.TextIOWrapper):  # replace letters that the terminal cannot show
             stream.reconfigure(errors="replace")
     if COMPLETE in os.environ:
         completion_init()
@@ -70,17 +69,17 @@ def main() -> None:
     except FpbenchError as error:
         console.error(str(error))
         sys.exit(1 if isinstance(error, RunLostError) else 2)
-    except BrokenPipeError:  # the reader of our output, `head` for instance, has seen enough
+    except BrokenPipeError:  # the reader, `head` for instance, has closed its end
         sys.stderr.close()
         sys.exit(141)
-    except OSError as error:  # a place that cannot be read or written, wherever it was touched
+    except OSError as error:  # a file that cannot be read or written, anywhere
         where = f"{error.filename}: " if error.filename else ""
         console.error(f"{where}{error.strerror or error}")
         sys.exit(2)
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(wanted: bool) -> None:
+    if wanted:
         from fpbench import __version__
 
         typer.echo(f"fpbench {__version__}")
@@ -140,54 +139,48 @@ def run(
     2: bad input; 130: interrupted.
     """
     from fpbench.api import run as api
-    from fpbench.matrix.matrix import read
+    from fpbench.cli.screen import results as boards
 
-    checked = read(matrix, profile, seeds, max_cells)
-    said = {"--profile": profile, "--seeds": seeds, "--out": out, "--engine": engine,
+    options = {"--profile": profile, "--seeds": seeds, "--out": out, "--engine": engine,
             "--scheduler": scheduler, "--jobs": jobs if jobs > 1 else None,
             "--retries": retries,
             "--max-cells": max_cells if max_cells != MAX_CELLS else None,
             "--allow-mismatch": allow_mismatch, "--no-third-party": no_third_party}  # fmt: skip
-    with _resumable("run", str(matrix), said) as stop, console.RunProgress() as progress:
-        made = api.run(
-            checked, out=out, jobs=jobs, engine=engine, scheduler=scheduler,
-            connect_timeout=connect_timeout, allow_mismatch=allow_mismatch, retries=retries,
-            fresh=fresh, on_plan=progress.planned, on_cell=progress.finished, stop=stop,
+    with _resumable("run", str(matrix), options) as stop, console.RunProgress() as progress:
+        result = api.run(
+            matrix, profile=profile, seeds=seeds, out=out, jobs=jobs, engine=engine,
+            scheduler=scheduler, connect_timeout=connect_timeout, allow_mismatch=allow_mismatch,
+            retries=retries, fresh=fresh, on_plan=progress.planned, on_cell=progress.finished,
+            stop=stop, max_cells=max_cells,
         )  # fmt: skip
-    _show(made)
-    _end(made, progress)
+    if not console.MODE.quiet:
+        boards.show_leaderboards(result.leaderboards())
+    _end(result, progress)
 
 
 @contextmanager
-def _resumable(command: str, name: str, said: Mapping[str, object]) -> Iterator["Stop"]:
-    """End in good order when the user wants it, and say how an interrupted run goes on."""
+def _resumable(command: str, name: str, options: Mapping[str, object]) -> Iterator["Stop"]:
+    """A flag that Ctrl-C sets; an interrupted command exits with the command that resumes it."""
     from fpbench.cli.signals import orderly
 
     try:
         with orderly(console.stopping) as stop:
             yield stop
     except KeyboardInterrupt:
-        options = [w for k, v in said.items() if v for w in ([k] if v is True else [k, str(v)])]
-        again = shlex.join(["fpbench", command, name, *options])
+        words = [w for k, v in options.items() if v for w in ([k] if v is True else [k, str(v)])]
+        again = shlex.join(["fpbench", command, name, *words])
         console.error(f"interrupted; what is done is kept, and this goes on: {again}")
         sys.exit(130)
 
 
-def _end(made: "Run", progress: console.RunProgress) -> None:
-    """Say what was skipped and where the rows are, and end with the exit code of a run."""
+def _end(run: "Run", progress: console.RunProgress) -> None:
+    """Show skipped cells and the run directory, and exit with the code of a run."""
     console.show_skipped(progress.skipped)
-    console.show_text(f"run directory: {made.path}")
-    failed = [cell for cell in made.finished if cell.status is Status.FAILED]
+    console.show_text(f"run directory: {run.path}")
+    failed = [cell for cell in run.finished if cell.status is Status.FAILED]
     if failed:
-        console.error(f"{len(failed)} of {len(made.finished)} cells failed")
+        console.error(f"{len(failed)} of {len(run.finished)} cells failed")
         raise typer.Exit(2 if any(cell.bad_input for cell in failed) else 1)
-
-
-def _show(made: "Run") -> None:
-    from fpbench.cli.screen import results as boards
-
-    if not console.MODE.quiet:
-        boards.show_leaderboards(made.leaderboards())
 
 
 @app.command(cls=Command)
@@ -201,28 +194,8 @@ def plan(
 ) -> None:
     """Show what would run: cells, unique steps, skips with reasons, rough time."""
     from fpbench.api import run as api
-    from fpbench.components.catalog import discover
-    from fpbench.data.data_files import DataHome
-    from fpbench.execution.runner import remaining
-    from fpbench.matrix.matrix import read
-    from fpbench.matrix.plan import make_plan
-    from fpbench.store.store import Store
 
-    checked = read(matrix, profile, seeds, max_cells)
-    planned = make_plan(checked, discover(), DataHome.default())
-    if planned.lacking:
-        raise DataError(planned.lacking)
-    directory = out or api.default_directory(checked)
-    done: set[str] = set()
-    seconds = None
-    if (directory / "store.sqlite").exists():
-        with Store(directory) as store:
-            done = store.done() & {cell.key for cell in planned.runnable}
-            means = store.timings()
-        names = [step.name for step in remaining(planned, done)]
-        if all(name in means for name in names):
-            seconds = sum(means[name] for name in names)
-    console.show_plan(planned, seconds, len(done))
+    console.show_plan(api.plan(matrix, profile=profile, seeds=seeds, out=out, max_cells=max_cells))
 
 
 @app.command(cls=Command)
@@ -250,16 +223,16 @@ def reproduce(
         console.listing(reproduce.known().items())
         return
     matrix = reproduce.find(name, profile, seeds, max_cells)
-    said = {"--profile": profile, "--seeds": seeds, "--out": out,
+    options = {"--profile": profile, "--seeds": seeds, "--out": out,
             "--jobs": jobs if jobs > 1 else None, "--no-third-party": no_third_party,
             "--max-cells": max_cells if max_cells != MAX_CELLS else None}  # fmt: skip
-    with _resumable("reproduce", name, said) as stop, console.RunProgress() as progress:
-        made = reproduce.reproduce(
+    with _resumable("reproduce", name, options) as stop, console.RunProgress() as progress:
+        result = reproduce.reproduce(
             matrix, out=out, jobs=jobs, on_plan=progress.planned, on_cell=progress.finished,
             stop=stop,
         )  # fmt: skip
-    boards.show_reproduction(made)
-    _end(made.run, progress)
+    boards.show_reproduction(result)
+    _end(result.run, progress)
 
 
 @app.command(cls=Command)
@@ -271,9 +244,9 @@ def export(
 ) -> None:
     """Write the rows of a run, tidy."""
     from fpbench.api.saved_run import load
-    from fpbench.store.export import write
+    from fpbench.store.export import export_rows
 
-    write(load(run).results(), format.value, output, long=long)
+    export_rows(load(run).results(), format.value, output, long=long)
 
 
 app.command(cls=Command)(report_cli.report)
@@ -328,5 +301,64 @@ def doctor(no_third_party: NoThirdParty = False) -> None:
 
 app.command(cls=Command)(check_cli.check)
 app.command(cls=Command)(check_cli.new)
-# Commands of their own, not of a group: the lowest typer adds groups with names only.
-app.registered_commands += runs_cli.app.registered_commands
+
+
+@app.command(cls=Command)
+def merge(
+    runs: Annotated[
+        list[Path], typer.Argument(help="Two or more run directories.", metavar="RUN...")
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The new run directory.")],
+) -> None:
+    """Put runs of one matrix together, from many machines; conflicts are named.
+
+    Exit code 2 if cells are not the same in all runs: nothing is written then.
+    """
+    from fpbench.cli.screen import runs as boards
+    from fpbench.store import merging
+
+    boards.show_merged(merging.merge(runs, out), len(runs))
+
+
+@app.command(cls=Command)
+def diff(
+    one: RunDirectory,
+    other: Annotated[Path, typer.Argument(help="Another run directory.", metavar="RUN")],
+    most: Annotated[int, typer.Option(min=0, help="How many changes are listed.")] = 20,
+) -> None:
+    """Show which cells of two runs differ, by how much, and what versions made them.
+
+    Exit code 0: the results are the same; 1: they differ.
+    """
+    from fpbench.cli.screen import runs as boards
+    from fpbench.store import differences
+
+    difference = differences.diff(one, other, most=most)
+    boards.show_difference(difference)
+    if difference:
+        raise typer.Exit(1)
+
+
+@app.command(cls=Command)
+def verify(
+    run: RunDirectory,
+    sample: Annotated[int, typer.Option(min=1, help="How many cells are run again.")] = 10,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="Draws the sample; a new one each time if not given.")
+    ] = None,
+    jobs: Jobs = 1,
+    no_third_party: NoThirdParty = False,
+) -> None:
+    """Run a sample of cells again and compare them with the run.
+
+    To the last bit if the kernels here computed it, else within 1e-6; what is not portable is
+    then shown apart. Exit code 0: all that can be compared are the same; 1: some are not, or could
+    not be run again.
+    """
+    from fpbench.cli.screen import runs as boards
+    from fpbench.execution import verification
+
+    result = verification.verify(run, sample, seed=seed, jobs=jobs)
+    boards.show_verification(result)
+    if not result.same:
+        raise typer.Exit(1)

@@ -17,17 +17,17 @@ from fpbench.execution.engines.local import Engine
 from fpbench.execution.work.execute import LostError, SpoiledError
 from fpbench.matrix.plan import Cell, Plan
 from fpbench.matrix.step import Failure, Result, Step, shortened
-from fpbench.store.packing import unfit
+from fpbench.store.packing import why_not_storable
 from fpbench.store.store import Store
 
-_MOST_TURNS = 50
-"""So many spoiled workers turn a step away before it is held to be the one that spoils them."""
+_MOST_REJECTIONS = 50
+"""A step that so many spoiled workers rejected is taken for the one that spoils them."""
 _MOST_DEATHS = 3
-"""After so many workers have died with a step, it is given up; the last died of nothing else."""
+"""A step that so many workers died with is given up; it ran alone with the last of them."""
 
 
 class Finished(NamedTuple):
-    """A cell that has just been committed."""
+    """A cell that was run and committed."""
 
     cell: Cell
     status: Status
@@ -41,19 +41,19 @@ class Runner:
     Parameters
     ----------
     plan
-        What is to be run.
+        The cells and their steps.
     store
-        Where results go; cells that it holds as done are not run again.
+        Gets the results; cells that are done in it are not run again.
     session
-        The session of the store that results are recorded under.
+        The number of the session that results are recorded under.
     engine
         Executes the steps.
     on_cell
         Called with every cell after its result has been committed.
     retries
-        How often a step that failed is tried again, unless the user's input is wrong.
+        How often a failed step is tried again, unless the user's input is wrong.
     stop
-        Asked before each step; once it says so, no more are started.
+        Called before each step; once it returns true, no more are started.
     """
 
     def __init__(
@@ -70,20 +70,20 @@ class Runner:
         self._plan, self._store, self._session = plan, store, session
         self._engine, self._on_cell, self._retries, self._stop = engine, on_cell, retries, stop
         done = store.done()
-        # Seed by seed: what the cells of a seed share can be let go when the next one begins.
+        # Seed by seed: results that the cells of a seed share are freed when the next begins.
         cells = sorted(plan.runnable, key=lambda cell: cell.seed)
         self._todo = {cell.key: cell for cell in cells if cell.key not in done}
         self._rank = {key: i for i, key in enumerate(plan.order_steps(self._todo))}
         self._results: dict[str, Result] = {}
         self._deaths: Counter[str] = Counter()
-        self._turned_away: Counter[str] = Counter()
+        self._rejections: Counter[str] = Counter()
         self._failures: Counter[str] = Counter()
         self._uses = Counter(p for key in self._rank for p in set(plan.steps[key].parents))
         self._seconds: dict[str, float] = {}
         self._timings: dict[tuple[str, str], tuple[int, float]] = {}
 
     def run(self) -> bool:
-        """Run until every cell is committed, or until what runs is done if it is to stop.
+        """Run until every cell is committed, or until running steps are done after a stop.
 
         Returns
         -------
@@ -96,7 +96,7 @@ class Runner:
         running: dict[Future[Result], Step] = {}
         try:
             while sorter.is_active():
-                # Steps of the first cells first: cells finish early, and results can be let go.
+                # Steps of the first cells first: cells finish early, and results are freed.
                 for key in sorter.get_ready():
                     heapq.heappush(ready, (self._rank[key], key))
                 while self._may_start(ready, running.values()):
@@ -117,10 +117,10 @@ class Runner:
         return True
 
     def _may_start(self, ready: list[tuple[int, str]], running: Collection[Step]) -> bool:
-        """Whether the first that is ready may be started beside those that run.
+        """Whether the first ready step may be started beside the running ones.
 
-        A worker's death may be another step's doing. One that is about to be given up is
-        therefore tried with no other beside it.
+        Another step may be to blame for a worker's death, so a step that is about to be given up
+        runs with no other beside it.
         """
         if not ready or len(running) >= self._engine.at_once or self._stop():
             return False
@@ -129,7 +129,7 @@ class Runner:
 
     def _start(self, step: Step) -> Future[Result]:
         parents = [self._results[key] for key in step.parents]
-        failed = _failed(parents)
+        failed = _first_failure(parents)
         if failed is not None:
             future: Future[Result] = Future()
             future.set_result(Result(failed, 0.0))
@@ -138,7 +138,7 @@ class Runner:
             step,
             tuple(p.value for p in parents),
             final=step.key in self._todo,
-            # A worker that dies takes down all that run in it: whoever did it is found out alone.
+            # A dying worker takes down every step in it: the culprit is found by running alone.
             alone=self._deaths[step.key] > 0,
         )
 
@@ -155,29 +155,29 @@ class Runner:
             died = f"the worker process died {_MOST_DEATHS} times{_signals(error)}"
             reason = f"{step}: {error if isinstance(error, SpoiledError) else died}"
             return Result(Failure(reason, str(error), False), 0.0)
-        except InputError:  # the engine itself is lost
+        except InputError:  # the engine is lost
             raise
-        except Exception as error:  # a result that does not pickle, for instance
+        except Exception as error:  # a result that cannot be pickled, for instance
             reason = shortened(f"{step}: {type(error).__name__}: {error}")
             result = Result(Failure(reason, shortened(str(error)), False), 0.0)
-        if self._is_worth_another(step, result):
+        if self._should_retry(step, result):
             self._failures[step.key] += 1
             return None
         return result
 
     def _is_innocent(self, step: Step, error: Exception) -> bool:
-        """Whether its worker was spoiled by another, and it has not been tried endlessly."""
+        """Whether another step spoiled the worker, and not too many workers rejected this one."""
         if not isinstance(error, SpoiledError) or (step.spec and error.component == step.spec.use):
             return False
-        self._turned_away[step.key] += 1
-        return self._turned_away[step.key] < _MOST_TURNS
+        self._rejections[step.key] += 1
+        return self._rejections[step.key] < _MOST_REJECTIONS
 
-    def _is_worth_another(self, step: Step, result: Result) -> bool:
+    def _should_retry(self, step: Step, result: Result) -> bool:
         return (
             isinstance(result.value, Failure)
             and not result.value.bad_input
             and self._failures[step.key] < self._retries
-            and _failed(self._results[key] for key in step.parents) is None
+            and _first_failure(self._results[key] for key in step.parents) is None
         )
 
     def _finish(self, step: Step, result: Result) -> None:
@@ -197,37 +197,23 @@ class Runner:
 
     def _commit(self, cell: Cell, result: Result, seconds: float) -> None:
         failure = result.value if isinstance(result.value, Failure) else None
-        if failure is None and (why := unfit(result.value)):
+        if failure is None and (why := why_not_storable(result.value)):
             failure = Failure(f"{self._plan.steps[cell.key]}: {why}", why, False)
         status = Status.FAILED if failure else Status.DONE
         reason = failure.reason if failure else None
         measures = {} if failure else result.value
         if not failure and not cell.portable:
             measures = {**measures, PORTABLE: False}
-        self._store.add(
-            self._session,
-            cell.key,
-            status,
-            seconds,
-            measures,
-            reason,
-            failure.trace if failure else None,
-        )
+        trace = failure.trace if failure else None
+        self._store.add(self._session, cell.key, status, seconds, measures, reason, trace)
         self._on_cell(Finished(cell, status, reason, bool(failure and failure.bad_input)))
 
 
-def _failed(results: Iterable[Result]) -> Failure | None:
+def _first_failure(results: Iterable[Result]) -> Failure | None:
     return next((r.value for r in results if isinstance(r.value, Failure)), None)
 
 
 def _signals(error: Exception) -> str:
-    """The signals that workers died of, as far as an engine knows."""
+    """The signals that killed workers, as far as the engine knows."""
     names = dict.fromkeys(re.findall(r"SIG[A-Z0-9]+(?=\(-\d+\))", str(error)))
     return f" ({', '.join(names)})" if names else ""
-
-
-def remaining(plan: Plan, done: Iterable[str]) -> list[Step]:
-    """The steps that a run would execute, given the cells that are done."""
-    held = set(done)
-    todo = [cell.key for cell in plan.runnable if cell.key not in held]
-    return [plan.steps[key] for key in plan.order_steps(todo)]

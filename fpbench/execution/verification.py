@@ -1,14 +1,11 @@
-"""Some cells of a run, run again and compared with it.
-
-To the last bit if the kernels here are those that computed the run, else within a tolerance, as
-`differences` says.
-"""
+"""Verification: a sample of the cells of a run is run again and compared with it."""
 
 from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -19,79 +16,77 @@ import numpy as np
 from fpbench.base.errors import InputError, MatrixError, StoreError
 from fpbench.base.files import MATRIX_NAMES, read_matrix
 from fpbench.base.toml_files import parse_toml
-from fpbench.components.catalog import discover
 from fpbench.components.names import FIXED, KINDS, Status
 from fpbench.components.own_measures import COMPUTED, MEASURED, ModelMeasures, misplaced
-from fpbench.data.data_files import DataHome
 from fpbench.data.table import Table
-from fpbench.execution.engines.opening import Asked, open_engine
-from fpbench.execution.runner import Runner, remaining
+from fpbench.execution.engines.opening import Asked
+from fpbench.execution.session import Session
 from fpbench.matrix.axes import MAX_CELLS
 from fpbench.matrix.matrix import Matrix, read
-from fpbench.matrix.plan import Cell, Plan, make_plan
-from fpbench.store.differences import Change, cell_name, environment_changes, is_time, near
-from fpbench.store.environment import describe_environment, same_kernels
-from fpbench.store.packing import same
+from fpbench.matrix.plan import Cell
+from fpbench.store.differences import Change, environment_changes, is_near, is_time, name_cell
+from fpbench.store.environment import same_kernels
+from fpbench.store.packing import is_identical
 from fpbench.store.results import Results
 from fpbench.store.store import Store
 
 _AUDITOR = list(KINDS).index("auditor")
 _PROMISES = frozenset(name for name in ModelMeasures.__annotations__ if name.startswith("model_"))
 
-_Place = tuple[tuple[str, ...], int]
-"""Labels and seed of a cell."""
+_CellId = tuple[tuple[str, ...], int]
+"""Labels by kind, and the seed."""
 
 
 @dataclass(frozen=True)
-class Checked:
-    """A cell that was to be run again."""
+class CheckedCell:
+    """A cell of the sample."""
 
     cell: str
     """Its labels and seed."""
     changes: tuple[Change, ...] = ()
-    """Measures that differ: what the run says, and what they are here."""
+    """Measures that differ: their values in the run and here."""
     problem: str | None = None
     """Why it could not be run again."""
     same_code: bool = True
-    """Whether the code and the data here are those that made it."""
+    """Whether the code and the data here are those that made the cell."""
     compared: tuple[str, ...] = ()
     """Measures that were compared."""
     promise_recorded: bool = True
-    """Whether the run says what the model guarantees; an earlier fpbench did not record it."""
+    """Whether the run records what the model guarantees; earlier versions of fpbench did not."""
     comparable: bool = True
-    """Whether the kernels here give its numbers at all."""
+    """Whether the kernels here can give the same numbers, see `Component.portable`."""
 
     @property
     def same(self) -> bool:
-        """Whether it is what the run says."""
+        """Whether the cell gave what the run says."""
         return not self.changes and self.problem is None and self.comparable
 
     @property
     def wrong(self) -> bool:
-        """Whether the run is not to be believed: not if other kernels may be why it differs."""
+        """Whether the cell contradicts the run, and other kernels cannot be the reason."""
         return self.problem is not None or (self.comparable and bool(self.changes))
 
 
 @dataclass(frozen=True)
 class Verification:
-    """What running some cells of a run again has shown."""
+    """The cells of a sample, run again and compared with the run."""
 
     path: Path
-    checked: tuple[Checked, ...]
+    checked: tuple[CheckedCell, ...]
     done: int
-    """Cells of the run that are done, which the sample was drawn from."""
+    """Number of cells that are done, from which the sample was drawn."""
     seed: int
     """Draws the same sample again."""
     environment: tuple[tuple[str, str, str], ...]
-    """What differs of the environment: its name, then, and now."""
+    """Entries of the environment that differ: name, value then, value now."""
     exact: bool
-    """Whether the same kernels computed both, so that all is compared to the last bit."""
+    """Whether the same kernels computed both: then values are compared to the last bit."""
     misplaced: tuple[str, ...] = ()
-    """Measures that some rows of the run, in the sample or not, cannot have by these names."""
+    """Names of measures, of any row of the run, that only fpbench may give to such rows."""
 
     @property
     def same(self) -> bool:
-        """Whether all that can be compared is what the run says, and each row has its own names."""
+        """Whether no cell contradicts the run, and no measure is misplaced."""
         return not self.misplaced and not any(each.wrong for each in self.checked)
 
     @property
@@ -101,7 +96,7 @@ class Verification:
 
     @property
     def said(self) -> tuple[str, ...]:
-        """Compared measures that are the components' own words; their notes come first."""
+        """Compared measures that components report of themselves; their notes come first."""
         names = [name for name in self._compared if name not in COMPUTED]
         return tuple(sorted(names, key=MEASURED.__contains__))
 
@@ -118,23 +113,22 @@ def verify(
     jobs: int = 1,
     tables: Mapping[str, Table] = MappingProxyType({}),
 ) -> Verification:
-    """Run a sample of the cells of a run again, elsewhere, and compare them with it.
+    """Run a sample of the cells of a run again, in another directory, and compare the results.
 
-    Nothing of the run is changed, and none of its numbers is believed: components guess, correct,
-    predict and audit again, and fpbench computes its measures from that. What components say of
-    themselves, their notes included, they say again. Of times only that they are there is compared.
-    Numbers are compared to the last bit if the kernels here are those that computed the run, else
-    within `differences.TOLERANCE`; cells that rest on a component that is not portable are then not
-    compared.
+    The run is only read, and none of its numbers is trusted: components guess, correct, predict and
+    audit again, and fpbench computes its measures from that. Components also report their notes
+    again. Times only have to be there. Numbers are compared to the last bit if the kernels here are
+    those that computed the run, else within `differences.TOLERANCE`; then cells of components that
+    are not portable are not compared.
 
     Parameters
     ----------
     run
         The run directory.
     sample
-        How many of its cells that are done; all if there are no more.
+        Number of cells to draw from those that are done; all if there are fewer.
     seed
-        Draws the sample; a new one each time if None.
+        Seed of the sample; a new one each time if None.
     jobs
         Worker processes.
     tables
@@ -152,7 +146,7 @@ def verify(
         results, then = store.results(), store.environment()
         environments = [session.environment for session in store.sessions()]
         # Who ran a matrix of more cells than is usual had allowed it.
-        matrix = matrix_of(store, max(MAX_CELLS, len(results)))
+        matrix = read_stored_matrix(store, max(MAX_CELLS, len(results)))
     done, _ = results.finished()
     rows = np.flatnonzero(done)
     if not len(rows):
@@ -160,131 +154,109 @@ def verify(
     if seed is None:
         seed = int(np.random.default_rng().integers(2**32))
     drawn = np.random.default_rng(seed).choice(rows, min(sample, len(rows)), replace=False)
-    wanted: dict[_Place, int] = {
+    sample_rows: dict[_CellId, int] = {
         (results.combinations[results.combination[row]], int(results.seeds[row])): row
         for row in np.sort(drawn).tolist()
     }
-    seeds = tuple(sorted({place[1] for place in wanted}))
-    again = _Again(replace(matrix, seeds=seeds), wanted.keys(), jobs, tables)
-    exact = same_kernels([*environments, again.environment])
+    seeds = tuple(sorted({seed for _, seed in sample_rows}))
+    session = Session.prepare(replace(matrix, seeds=seeds), tables)
+    exact = same_kernels([*environments, session.environment])
     stored = {row["cell"]: row for row in results.rows()}
-    checked = tuple(
-        again.check(place, results.cells[row], stored[results.cells[row]], exact)
-        for place, row in wanted.items()
-    )
+    planned = {
+        place: cell for cell in session.plan.cells if (place := _cell_id(cell)) in sample_rows
+    }
+    again = _run_again(session, planned.values(), jobs)
+    checked = []
+    for place, row in sample_rows.items():
+        name, key = name_cell(dict(zip(KINDS, place[0], strict=True)), place[1]), results.cells[row]
+        cell = planned.get(place)
+        if cell is None:
+            checked.append(CheckedCell(name, problem="the matrix does not have it"))
+            continue
+        result = _compare(name, stored[key], again[cell.key], exact)
+        # Whether a cell is portable is read from this plan, not from the run, which may be forged.
+        comparable = exact or cell.portable
+        if result.problem is None:
+            result = replace(result, same_code=cell.key == key, comparable=comparable)
+        checked.append(result)
     return Verification(
-        path, checked, len(rows), seed, environment_changes(then, again.environment), exact,
-        _misplaced(results),
+        path, tuple(checked), len(rows), seed, environment_changes(then, session.environment),
+        exact, _find_misplaced(results),
     )  # fmt: skip
 
 
-def _misplaced(results: Results) -> tuple[str, ...]:
-    """Names in any of its rows that are fpbench's, or look so, and are not of such rows."""
-    found: dict[str, None] = {}
+def _find_misplaced(results: Results) -> tuple[str, ...]:
+    """Names that fpbench gives to other rows only, or that look like one of these."""
+    names: dict[str, None] = {}
     audits = np.array([bool(labels[_AUDITOR]) for labels in results.combinations], np.bool_)
     for block in results.blocks:
         for audit in np.unique(audits[results.combination[block.rows]]).tolist():
-            found |= dict.fromkeys(misplaced(block.names, audit))
-    return tuple(found)
+            names |= dict.fromkeys(misplaced(block.names, audit))
+    return tuple(names)
 
 
-def matrix_of(store: Store, max_cells: int = MAX_CELLS) -> Matrix:
-    """The matrix that a run was made from, as its directory holds it.
+def read_stored_matrix(store: Store, max_cells: int = MAX_CELLS) -> Matrix:
+    """The matrix that a run was made from, out of its directory.
 
     Raises
     ------
     StoreError
         If it is not there, or is not that of the run, in any of its profiles.
     """
-    found = read_matrix(store.directory)
-    if found is None:
+    matrix_file = read_matrix(store.directory)
+    if matrix_file is None:
         raise StoreError(f"{store.directory}: holds no matrix ({' or '.join(MATRIX_NAMES)})")
-    file, content = found
-    said = _mapping(file, content) if file.suffix == ".json" else parse_toml(content, str(file))[1]
-    plain = read(said, max_cells=max_cells, origin=str(file))
+    file, content = matrix_file
+    is_json = file.suffix == ".json"
+    data = _read_json(file, content) if is_json else parse_toml(content, str(file))[1]
+    plain = read(data, max_cells=max_cells, origin=str(file))
     for profile in (None, *plain.profiles):
-        matrix = _read(said, profile, max_cells)
-        if matrix is not None and matrix.canonical() == store.matrix:
-            return matrix
+        with suppress(MatrixError):  # of another profile than that of the run
+            matrix = read(data, profile, max_cells=max_cells)
+            if matrix.canonical() == store.matrix:
+                return matrix
     raise StoreError(f"{file}: is not the matrix that the run was made from")
 
 
-def _mapping(file: Path, content: bytes) -> Mapping[str, Any]:
+def _read_json(file: Path, content: bytes) -> Mapping[str, Any]:
     try:
-        found = json.loads(content.decode("utf-8"))
+        data = json.loads(content.decode("utf-8"))
     except (ValueError, RecursionError) as error:
         raise StoreError(f"{file}: cannot be read: {error}") from error
-    if not isinstance(found, dict):
+    if not isinstance(data, dict):
         raise StoreError(f"{file}: is not a matrix")
-    return found
+    return data
 
 
-def _read(source: Mapping[str, Any], profile: str | None, max_cells: int) -> Matrix | None:
-    try:
-        return read(source, profile, max_cells=max_cells)
-    except MatrixError:  # of a profile that was not meant
-        return None
-
-
-class _Again:
-    """Cells that are run again, in a directory that is gone afterwards."""
-
-    def __init__(self, matrix: Matrix, wanted: Any, jobs: int, tables: Mapping[str, Table]) -> None:
-        catalog, home = discover(), replace(DataHome.default(), tables=dict(tables))
-        whole = make_plan(matrix, catalog, home)
-        self.environment = describe_environment(whole.data, catalog)
-        self._planned = {place: cell for cell in whole.cells if (place := _place(cell)) in wanted}
-        plan = replace(whole, cells=list(self._planned.values()))
-        self._rows = self._run(plan, matrix, Asked(jobs=jobs), home)
-
-    def _run(
-        self, plan: Plan, matrix: Matrix, asked: Asked, home: DataHome
-    ) -> dict[str, dict[str, Any]]:
-        with (
-            tempfile.TemporaryDirectory(prefix="fpbench-verify-") as place,
-            open_engine(asked, home, matrix.limits, steps=remaining(plan, ())) as engine,
-            Store(Path(place), create=True) as store,
-        ):
-            session = store.begin({}, {}, plan.cells)
-            Runner(plan, store, session, engine, lambda _: None).run()
+def _run_again(session: Session, cells: Iterable[Cell], jobs: int) -> dict[str, dict[str, Any]]:
+    """Rows, by key, of cells that are run in a directory of their own."""
+    part = replace(session, plan=session.plan.restrict(cells))
+    with tempfile.TemporaryDirectory(prefix="fpbench-verify-") as directory:
+        part.run(Path(directory), Asked(jobs=jobs))
+        with Store(Path(directory)) as store:
             return {row["cell"]: row for row in store.rows()}
 
-    def check(self, place: _Place, key: str, stored: Mapping[str, Any], exact: bool) -> Checked:
-        """What a cell is here, beside what the run says of it."""
-        alike = same if exact else near
-        labels, seed = place
-        name = cell_name(dict(zip(KINDS, labels, strict=True)), seed)
-        cell = self._planned.get(place)
-        if cell is None:
-            return Checked(name, problem="the matrix does not have it")
-        row = self._rows[cell.key]
-        if row["status"] != Status.DONE:
-            return Checked(name, problem=f"{row['status']}: {row['reason']}")
-        recorded = "model_epsilon" in stored
-        left = FIXED if recorded else FIXED | _PROMISES
-        names = [measure for measure in dict.fromkeys([*stored, *row]) if measure not in left]
-        changes = tuple(
-            Change(name, measure, stored.get(measure), row.get(measure))
-            for measure in names
-            if not _agree(measure, stored, row, alike)
-        )
-        compared = tuple(measure for measure in names if not is_time(measure))
-        # Of what is portable, this plan is believed, and not the run.
-        comparable = exact or cell.portable
-        return Checked(name, changes, None, cell.key == key, compared, recorded, comparable)
+
+def _compare(
+    name: str, stored: Mapping[str, Any], row: Mapping[str, Any], exact: bool
+) -> CheckedCell:
+    """What a cell gave again, compared with its row in the run."""
+    if row["status"] != Status.DONE:
+        return CheckedCell(name, problem=f"{row['status']}: {row['reason']}")
+    recorded = "model_epsilon" in stored
+    ignored = FIXED if recorded else FIXED | _PROMISES
+    names = [measure for measure in dict.fromkeys([*stored, *row]) if measure not in ignored]
+    agree = is_identical if exact else is_near
+    changes = []
+    for measure in names:
+        one, other = stored.get(measure), row.get(measure)
+        # A time is never the same twice: it only has to be there.
+        same = measure in stored and measure in row if is_time(measure) else agree(one, other)
+        if not same:
+            changes.append(Change(name, measure, one, other))
+    compared = tuple(measure for measure in names if not is_time(measure))
+    return CheckedCell(name, tuple(changes), compared=compared, promise_recorded=recorded)
 
 
-def _agree(
-    measure: str,
-    stored: Mapping[str, Any],
-    row: Mapping[str, Any],
-    alike: Callable[[Any, Any], bool],
-) -> bool:
-    """Whether two rows say the same; a time is never the same twice, and both must have it."""
-    if is_time(measure):
-        return measure in stored and measure in row
-    return alike(stored.get(measure), row.get(measure))
-
-
-def _place(cell: Cell) -> _Place:
+def _cell_id(cell: Cell) -> _CellId:
     return tuple(cell.labels.get(kind, "") for kind in KINDS), cell.seed

@@ -7,7 +7,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from itertools import product
 from types import MappingProxyType
@@ -84,6 +84,12 @@ class Plan:
                 keys.add(current)
                 waiting += self.steps[current].parents
         return keys
+
+    def restrict(self, cells: Iterable[Cell]) -> Plan:
+        """The plan of some of its cells, and of the steps that they rest on."""
+        part = replace(self, cells=list(cells))
+        keys = self.order_steps(cell.key for cell in part.runnable)
+        return replace(part, steps={key: self.steps[key] for key in keys})
 
     def order_steps(self, finals: Iterable[str]) -> list[str]:
         """Keys of all steps that these rest on, each after its parents, a cell's steps together."""

@@ -18,7 +18,7 @@ from fpbench.results.pareto import Front
 from fpbench.results.rows.lines import Tallies
 from fpbench.results.statistics.intervals import Interval
 from fpbench.results.views import VIEWS, view
-from fpbench.store.reading import Session
+from fpbench.store.reading import SessionRecord
 from fpbench.store.results import Results
 from fpbench.store.store import Store
 
@@ -58,7 +58,7 @@ class Gathered:
     """The leaderboards of all views."""
     fronts: Sequence[Front]
     components: Components
-    sessions: Sequence[Session]
+    sessions: Sequence[SessionRecord]
     """The calls of `fpbench run` that made it, with their environments."""
     made_in: Mapping[str, int]
     """The number of the session that each cell was measured in, by key."""

@@ -37,7 +37,7 @@ _HINTS = {
 }
 
 
-def hint(error: sqlite3.Error) -> str:
+def suggest_remedy(error: sqlite3.Error) -> str:
     """What to do about an error of writing, as the end of its message."""
     return _HINTS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, "")
 
@@ -86,14 +86,14 @@ def check_store(file: Path) -> None:
         If there is a journal beside it, which fpbench never writes; or if the store, its log or
         the index of the log is no regular file of its own.
     """
-    journal = beside(file, "-journal")
+    journal = companion(file, "-journal")
     if os.path.lexists(journal):
         why = (
             "fpbench never writes such a file, and SQLite would obey it and delete the files that "
             "it names; remove it if you know where it comes from"
         )
         raise OSError(errno.EINVAL, why, str(journal))
-    for each in (file, beside(file, "-wal"), beside(file, "-shm")):
+    for each in (file, companion(file, "-wal"), companion(file, "-shm")):
         if os.path.lexists(each):
             check_file(each, most=STORE_BYTES)
 
@@ -110,10 +110,10 @@ def connect_writer(file: Path) -> sqlite3.Connection:
     """
     check_store(file)
     db = sqlite3.connect(f"{file.absolute().as_uri()}?mode=rwc", isolation_level=None, uri=True)
-    return _bound(db)
+    return _restrict(db)
 
 
-def keep_log(db: sqlite3.Connection) -> None:
+def enable_log(db: sqlite3.Connection) -> None:
     """Have what is committed written to a log beside the store, never to a journal.
 
     Raises
@@ -147,11 +147,13 @@ def connect_reader(file: Path, *, own: bool = False) -> sqlite3.Connection:
     """
     check_store(file)
     if own:
-        return _bound(_open(file, "mode=ro"))
+        return _restrict(_open(file, "mode=ro"))
     for _ in range(_ATTEMPTS):
-        found = _copied(file) if os.path.lexists(beside(file, "-wal")) else _in_place(file)
+        found = (
+            _open_copy(file) if os.path.lexists(companion(file, "-wal")) else _open_in_place(file)
+        )
         if found is not None:
-            return _bound(found)
+            return _restrict(found)
     raise OSError(errno.EBUSY, "it is written to faster than it can be copied", str(file))
 
 
@@ -161,9 +163,9 @@ def _open(file: Path, how: str) -> Reader:
     )
 
 
-def _bound(db: sqlite3.Connection) -> sqlite3.Connection:
+def _restrict(db: sqlite3.Connection) -> sqlite3.Connection:
     """A connection of which nothing is run, and no part of what it reads is without end."""
-    with _kept(db):
+    with _close_on_error(db):
         db.execute("PRAGMA trusted_schema = OFF")
         db.execute("PRAGMA cell_size_check = ON")
         db.execute(f"PRAGMA cache_size = -{_CACHE}")
@@ -171,7 +173,7 @@ def _bound(db: sqlite3.Connection) -> sqlite3.Connection:
     return db
 
 
-def _in_place(file: Path) -> Reader | None:
+def _open_in_place(file: Path) -> Reader | None:
     """A store that nobody writes to, as it lies there; None if somebody has begun to."""
     descriptor = open_file(file, most=STORE_BYTES)
     try:
@@ -179,16 +181,16 @@ def _in_place(file: Path) -> Reader | None:
     finally:
         os.close(descriptor)
     db = _open(file, "mode=ro&immutable=1")
-    with _kept(db):
+    with _close_on_error(db):
         db.execute("PRAGMA schema_version")  # which opens the file
-        if _state(os.stat(file)) != _state(status) or os.path.lexists(beside(file, "-wal")):
+        if _state(os.stat(file)) != _state(status) or os.path.lexists(companion(file, "-wal")):
             db.close()
             return None
     db.watch(file, status)
     return db
 
 
-def _copied(file: Path) -> Reader | None:
+def _open_copy(file: Path) -> Reader | None:
     """A store and its log as they are at one moment, in a private folder; None if it was missed."""
     folder = tempfile.TemporaryDirectory(prefix="fpbench-", ignore_cleanup_errors=True)
     copy = Path(folder.name) / file.name
@@ -214,16 +216,16 @@ def _copy_both(file: Path, copy: Path) -> bool:
     with ExitStack() as stack:
         try:
             store = stack.enter_context(_stream(file))
-            log = stack.enter_context(_stream(beside(file, "-wal")))
+            log = stack.enter_context(_stream(companion(file, "-wal")))
         except FileNotFoundError:  # who wrote has just closed it
             return False
         _check_room(copy.parent, store, log)
         before = _generation(store, log)
         _copy(store, copy)
-        _copy(log, beside(copy, "-wal"))
+        _copy(log, companion(copy, "-wal"))
         same = all(
             _identity(os.fstat(stream.fileno())) == identify(each)
-            for stream, each in ((store, file), (log, beside(file, "-wal")))
+            for stream, each in ((store, file), (log, companion(file, "-wal")))
         )
         return same and _generation(store, log) == before
 
@@ -241,7 +243,7 @@ def _generation(store: BinaryIO, log: BinaryIO) -> object:
 def _copy(stream: BinaryIO, target: Path) -> None:
     """Copy a file; its holes, which take no room and may have any size, stay holes."""
     with target.open("wb") as copy:
-        for start, end in _filled(stream):
+        for start, end in _find_data(stream):
             stream.seek(start)
             copy.seek(start)
             left = end - start
@@ -250,7 +252,7 @@ def _copy(stream: BinaryIO, target: Path) -> None:
         copy.truncate(max(stream.seek(0, os.SEEK_END), copy.seek(0, os.SEEK_END)))
 
 
-def _filled(stream: BinaryIO) -> Iterator[tuple[int, int]]:
+def _find_data(stream: BinaryIO) -> Iterator[tuple[int, int]]:
     """The parts of a file that are no holes."""
     if not hasattr(os, "SEEK_DATA"):  # Windows
         yield 0, stream.seek(0, os.SEEK_END)
@@ -282,21 +284,21 @@ def _identity(status: os.stat_result) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
-def copied(db: sqlite3.Connection) -> sqlite3.Connection:
+def copy_privately(db: sqlite3.Connection) -> sqlite3.Connection:
     """A copy in a file that nobody else sees, and that is gone when it is closed."""
     copy = sqlite3.connect("", isolation_level=None)
-    with _kept(copy):
+    with _close_on_error(copy):
         db.backup(copy)
     return copy
 
 
-def beside(file: Path, suffix: str) -> Path:
+def companion(file: Path, suffix: str) -> Path:
     """A file that SQLite has beside a store: `-wal`, `-shm` or `-journal`."""
     return file.with_name(f"{file.name}{suffix}")
 
 
 @contextmanager
-def _kept(db: sqlite3.Connection) -> Iterator[None]:
+def _close_on_error(db: sqlite3.Connection) -> Iterator[None]:
     """Close it if it cannot be made what it is to be; otherwise it goes to whoever asked."""
     try:
         yield

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from fpbench.components.names import KINDS, PORTABLE
 from fpbench.store.environment import same_kernels
-from fpbench.store.packing import Bits, Kind, Kinds, same
+from fpbench.store.packing import Bits, Kind, Kinds, is_identical
 from fpbench.store.results import Results
 from fpbench.store.store import Store
 
@@ -28,10 +28,10 @@ TOLERANCE = 1e-6
 """How far numbers of two kernels may be apart: of those beyond 1, as a share of the larger one."""
 
 
-def near(one: Any, other: Any) -> bool:
+def is_near(one: Any, other: Any) -> bool:
     """Whether two values are the same within `TOLERANCE`; of what is no float, whether equal."""
     if type(one) is not float or type(other) is not float:
-        return same(one, other)
+        return is_identical(one, other)
     return bool(_near(np.array([one]), np.array([other]))[0])
 
 
@@ -68,7 +68,7 @@ class Spread:
 
 
 @dataclass(frozen=True)
-class Difference:
+class RunDifference:
     """What differs between two runs."""
 
     one: Path
@@ -106,7 +106,7 @@ class Difference:
         )  # fmt: skip
 
 
-def diff(one: str | Path, other: str | Path, *, most: int = 1_000) -> Difference:
+def diff(one: str | Path, other: str | Path, *, most: int = 1_000) -> RunDifference:
     """Compare two runs, of the same matrix or of others.
 
     Cells are the same if their labels and seeds are, whatever code made them. Measures are compared
@@ -134,7 +134,7 @@ def diff(one: str | Path, other: str | Path, *, most: int = 1_000) -> Difference
         pair = _Pair(a.results(), b.results(), exact)
     spreads, changes, apart = pair.measures(most)
     names, others = dict.fromkeys(pair.a.names), dict.fromkeys(pair.b.names)
-    return Difference(
+    return RunDifference(
         one=first,
         other=second,
         same_matrix=same_matrix,
@@ -182,7 +182,7 @@ def is_time(name: str) -> bool:
     return name == "seconds" or name.endswith("_seconds")
 
 
-def cell_name(labels: Mapping[str, str], seed: int) -> str:
+def name_cell(labels: Mapping[str, str], seed: int) -> str:
     """A cell as people are told of it: its labels and its seed."""
     said = ", ".join(labels[kind] for kind in KINDS if labels.get(kind))
     return f"{said}, seed {seed}"
@@ -221,13 +221,13 @@ class _Pair:
         ]
 
     def _cell(self, row: int) -> str:
-        return cell_name(self.a.labels(row), int(self.a.seeds[row]))
+        return name_cell(self.a.labels(row), int(self.a.seeds[row]))
 
     def lacking(self, which: int) -> tuple[str, ...]:
         """Cells that only one of them has."""
         run = (self.a, self.b)[which]
         alone = np.setdiff1d(np.arange(len(run)), self.rows[which])
-        return tuple(cell_name(run.labels(i), int(run.seeds[i])) for i in alone.tolist())
+        return tuple(name_cell(run.labels(i), int(run.seeds[i])) for i in alone.tolist())
 
     def other_code(self) -> int:
         """Cells that are done in both, by other code or with other data."""

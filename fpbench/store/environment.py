@@ -56,7 +56,7 @@ def _kernels(environment: Mapping[str, Any]) -> tuple[Any, ...] | None:
     )
 
 
-def extras() -> list[tuple[str, str]]:
+def list_extras() -> list[tuple[str, str]]:
     """The extras of fpbench, and for each its version or the command that installs it."""
     found = []
     for extra, package in (

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 
-def write(results: Results, form: str, output: Path | None, *, long: bool) -> None:
+def export_rows(results: Results, form: str, output: Path | None, *, long: bool) -> None:
     """Write rows as `csv`, `parquet` or `jsonl`, to a file or to standard output.
 
     Texts are written as they are, but in CSV on a terminal, which would obey some of their letters:

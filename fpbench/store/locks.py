@@ -105,7 +105,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget)
 
 
-def holds(directory: Path) -> bool:
+def is_locked_here(directory: Path) -> bool:
     """Whether this process itself is writing to a run directory."""
     here = identify(directory / _FILE)
     owned = (os.fstat(descriptor) for descriptor in _held)

@@ -17,9 +17,9 @@ from fpbench.base.errors import StoreError
 from fpbench.base.files import read_matrix
 from fpbench.components.names import Status
 from fpbench.matrix.plan import Cell
-from fpbench.store.differences import cell_name, is_time
-from fpbench.store.packing import same
-from fpbench.store.reading import Record, Session
+from fpbench.store.differences import is_time, name_cell
+from fpbench.store.packing import is_identical
+from fpbench.store.reading import CellRecord, SessionRecord
 from fpbench.store.store import Store
 
 _SHOWN = 10
@@ -153,7 +153,7 @@ class _Merger:
 
     def _sessions(self, store: Store) -> dict[tuple[int, int], int]:
         """The sessions of all runs, the latest last: their new numbers."""
-        found: list[tuple[float, int, Session]] = [
+        found: list[tuple[float, int, SessionRecord]] = [
             (session.started, number, session)
             for number, source in enumerate(self._stores)
             for session in source.sessions()
@@ -166,7 +166,7 @@ class _Merger:
     def _results(self, store: Store, sessions: dict[tuple[int, int], int]) -> None:
         """The results of all runs: of each cell what was done, or else how it failed first."""
         often = Counter(key for source in self._stores for key in source.done())
-        failed: dict[str, Record] = {}
+        failed: dict[str, CellRecord] = {}
         with store.pages() as pages:
             for number, source in enumerate(self._stores):
                 for record in source.records():
@@ -184,7 +184,7 @@ class _Merger:
         for record in failed.values():
             store.put(record)
 
-    def _is_first(self, record: Record, number: int) -> bool:
+    def _is_first(self, record: CellRecord, number: int) -> bool:
         """Whether no earlier run did a cell that several have done."""
         digest = _digest(record)
         other, known = self._done.setdefault(record.key, (number, digest))
@@ -192,17 +192,17 @@ class _Merger:
             self._differ(record, other, number)
         return other == number
 
-    def _differ(self, record: Record, other: int, number: int) -> None:
+    def _differ(self, record: CellRecord, other: int, number: int) -> None:
         """Two runs measured the same cell, and not the same."""
         self._count += 1
         if len(self._conflicts) >= _SHOWN:
             return
         cell = next((c for c, _ in self._cells.values() if c.key == record.key), None)
-        named = cell_name(cell.labels, cell.seed) if cell else f"cell {record.key}"
+        named = name_cell(cell.labels, cell.seed) if cell else f"cell {record.key}"
         theirs = next(r for r in self._stores[other].records() if r.key == record.key)
         for name in dict.fromkeys([*theirs.measures, *record.measures]):
             one, two = theirs.measures.get(name), record.measures.get(name)
-            if not is_time(name) and not same(one, two):
+            if not is_time(name) and not is_identical(one, two):
                 where = self._stores[other].directory, self._stores[number].directory
                 said = f"{name} is {one!r} in {where[0]} and {two!r} in {where[1]}"
                 self._conflicts.append(f"{named}: {said}")
@@ -213,7 +213,7 @@ class _Merger:
         self._count += 1
         if len(self._conflicts) < _SHOWN:
             where = f"{self._stores[other].directory} and {self._stores[number].directory}"
-            self._conflicts.append(f"{cell_name(cell.labels, cell.seed)}: {why} in {where}")
+            self._conflicts.append(f"{name_cell(cell.labels, cell.seed)}: {why} in {where}")
 
     def _check(self) -> None:
         if self._count:
@@ -226,7 +226,7 @@ class _Merger:
             )
 
 
-def _digest(record: Record) -> bytes:
+def _digest(record: CellRecord) -> bytes:
     """What is the same if and only if two cells measured the same, to the last bit."""
     plain = sorted(
         (name, type(value).__name__, repr(value))

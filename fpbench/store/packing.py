@@ -73,7 +73,7 @@ def pack(measures: Mapping[str, Any], number: Callable[[str], int]) -> bytes:
     return bytes(kinds) + _format(bytes(kinds)).pack(*values)
 
 
-def unfit(measures: Mapping[str, Any]) -> str | None:
+def why_not_storable(measures: Mapping[str, Any]) -> str | None:
     """Why measures of a component cannot be a row's; None if they can."""
     try:
         pack(measures, lambda _: 0)
@@ -230,7 +230,7 @@ def _rounded(digits: str) -> float:
         return math.inf if not digits.startswith("-") else -math.inf
 
 
-def same(one: Any, other: Any) -> bool:
+def is_identical(one: Any, other: Any) -> bool:
     """Whether two values are the same to the last bit: NaN is NaN, and -0.0 is not 0.0."""
     if isinstance(one, float) and isinstance(other, float):
         return struct.pack("<d", one) == struct.pack("<d", other)

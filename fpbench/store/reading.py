@@ -19,13 +19,13 @@ from fpbench.matrix.plan import Cell
 from fpbench.store import packing
 from fpbench.store.packing import Kind, read_page
 from fpbench.store.results import Block, Labels, Results
-from fpbench.store.writing import page_numbers, storable
+from fpbench.store.writing import make_storable, read_page_numbers
 
 _AT_ONCE = 10_000
 """Rows that are fetched at a time."""
 
 
-class Session(NamedTuple):
+class SessionRecord(NamedTuple):
     """One call of `fpbench run`."""
 
     number: int
@@ -34,7 +34,7 @@ class Session(NamedTuple):
     environment: dict[str, Any]
 
 
-class Record(NamedTuple):
+class CellRecord(NamedTuple):
     """The result of a cell."""
 
     key: str
@@ -81,9 +81,9 @@ def _one_view(db: sqlite3.Connection) -> Iterator[None]:
 class _Reader:
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
-        self._words = _words(db)
-        self._layouts = _layouts(db)
-        self._numbers, self._chosen, self._seeds, self._reason = _planned(db)
+        self._words = _read_words(db)
+        self._layouts = _read_layouts(db)
+        self._numbers, self._chosen, self._seeds, self._reason = _read_planned(db)
         self._order = np.argsort(self._numbers, kind="stable")
         self._statuses = np.full(len(self._numbers), "", object)
         self._seconds = np.full(len(self._numbers), np.nan)
@@ -91,9 +91,9 @@ class _Reader:
         self._blocks: list[Block] = []
 
     def results(self, keys: bool) -> Results:
-        combinations, place = _combinations(self._db)
+        combinations, place = _read_combinations(self._db)
         numbers, which = unique_inverse(self._chosen)
-        self._paged(self._loose())
+        self._read_pages(self._read_loose())
         for row in np.flatnonzero(self._reason).tolist():
             self._statuses[row] = Status.SKIPPED.value
             self._reasons[row] = self._words[int(self._reason[row])]
@@ -103,17 +103,17 @@ class _Reader:
             seeds=self._seeds,
             statuses=self._statuses.tolist(),
             seconds=self._seconds,
-            cells=self._keys() if keys else [""] * len(self._numbers),
+            cells=self._read_keys() if keys else [""] * len(self._numbers),
             reasons=self._reasons,
             blocks=self._blocks,
             words=self._words,
         )
 
-    def _keys(self) -> list[str]:
+    def _read_keys(self) -> list[str]:
         known = dict(self._db.execute("SELECT id, key FROM known"))
         return [known[number] for number in self._numbers.tolist()]
 
-    def _rows(self, numbers: NDArray[np.int64]) -> NDArray[np.intp]:
+    def _find_rows(self, numbers: NDArray[np.int64]) -> NDArray[np.intp]:
         """The rows that cells are in; -1 for those that are not planned."""
         if not len(self._order):
             return np.full(len(numbers), -1)
@@ -121,12 +121,12 @@ class _Reader:
         rows = self._order[np.minimum(found, len(self._order) - 1)]
         return np.where(self._numbers[rows] == numbers, rows, -1)
 
-    def _paged(self, loose: NDArray[np.bool_]) -> None:
+    def _read_pages(self, loose: NDArray[np.bool_]) -> None:
         """Cells that are done, many at a time; not those that were measured again since."""
         for layout, count, data in self._db.execute("SELECT layout, count, data FROM page"):
             names = self._layouts[layout]
             page = read_page(data, count, len(names))
-            rows = self._rows(page.numbers)
+            rows = self._find_rows(page.numbers)
             here = (rows >= 0) & ~loose[rows]
             if here.all():
                 kinds, bits, seconds = page.kinds, page.bits, page.seconds
@@ -135,9 +135,9 @@ class _Reader:
                 kinds, bits = page.kinds[:, here], page.bits[:, here]
             self._seconds[rows] = seconds
             self._statuses[rows] = Status.DONE.value
-            self._add(names, rows, kinds, bits)
+            self._add_block(names, rows, kinds, bits)
 
-    def _loose(self) -> NDArray[np.bool_]:
+    def _read_loose(self) -> NDArray[np.bool_]:
         """Cells that failed, or are not in a page yet; gives which rows they are."""
         # One more, which the row -1 of cells that are not planned points to.
         loose = np.zeros(len(self._numbers) + 1, np.bool_)
@@ -146,7 +146,7 @@ class _Reader:
         )
         while part := cursor.fetchmany(_AT_ONCE):
             numbers = np.array([row[0] for row in part], np.int64)
-            rows = self._rows(numbers)
+            rows = self._find_rows(numbers)
             loose[rows[rows >= 0]] = True
             layouts: dict[int, tuple[list[int], list[bytes]]] = {}
             for row, (_, status, seconds, layout, data, reason) in zip(
@@ -163,10 +163,10 @@ class _Reader:
                 blobs.append(data)
             for layout, (mine, blobs) in layouts.items():
                 names = self._layouts[layout]
-                self._add(names, np.array(mine), *packing.split(blobs, len(names)))
+                self._add_block(names, np.array(mine), *packing.split(blobs, len(names)))
         return loose
 
-    def _add(
+    def _add_block(
         self,
         names: tuple[str, ...],
         rows: NDArray[np.intp],
@@ -182,7 +182,7 @@ class _Reader:
             self._blocks.append(Block(names, rows, kinds, bits))
 
 
-def _planned(db: sqlite3.Connection) -> NDArray[np.int64]:
+def _read_planned(db: sqlite3.Connection) -> NDArray[np.int64]:
     """(4, cells) number, combination, seed, and the word that says why it is skipped, or 0."""
     parts = [np.zeros((4, 0), np.int64)]
     for (data,) in db.execute("SELECT data FROM planned ORDER BY id"):
@@ -190,31 +190,33 @@ def _planned(db: sqlite3.Connection) -> NDArray[np.int64]:
     return np.concatenate(parts, axis=1)
 
 
-def _layouts(db: sqlite3.Connection) -> dict[int, tuple[str, ...]]:
-    return {number: _names(text) for number, text in db.execute("SELECT id, names FROM layout")}
+def _read_layouts(db: sqlite3.Connection) -> dict[int, tuple[str, ...]]:
+    return {
+        number: _parse_names(text) for number, text in db.execute("SELECT id, names FROM layout")
+    }
 
 
-def _combinations(db: sqlite3.Connection) -> tuple[list[Labels], dict[int, int]]:
+def _read_combinations(db: sqlite3.Connection) -> tuple[list[Labels], dict[int, int]]:
     """Combinations of labels, and the place of each by its number."""
     seen: dict[Labels, int] = {}
     place = {}
     for number, text in db.execute("SELECT id, labels FROM combination ORDER BY id"):
-        labels = _labels(text)
+        labels = _parse_labels(text)
         named = tuple(labels.get(kind, "") for kind in KINDS)
         place[number] = seen.setdefault(named, len(seen))
     return list(seen), place
 
 
-def _labels(text: str) -> dict[str, str]:
+def _parse_labels(text: str) -> dict[str, str]:
     labels = json.loads(text)
     if not isinstance(labels, dict) or not all(
         kind in KINDS and isinstance(label, str) for kind, label in labels.items()
     ):
         raise ValueError(f"labels that are none: {text[:80]!r}")
-    return {kind: storable(label) for kind, label in labels.items()}
+    return {kind: make_storable(label) for kind, label in labels.items()}
 
 
-def _names(text: str) -> tuple[str, ...]:
+def _parse_names(text: str) -> tuple[str, ...]:
     names = json.loads(text)
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise ValueError(f"names of measures that are none: {text[:80]!r}")
@@ -222,10 +224,10 @@ def _names(text: str) -> tuple[str, ...]:
         raise ValueError(f"names of measures of which some are the same: {text[:80]!r}")
     if not FIXED.isdisjoint(names):
         raise ValueError(f"names of measures that every row has as such: {text[:80]!r}")
-    return tuple(map(storable, names))
+    return tuple(map(make_storable, names))
 
 
-def _words(db: sqlite3.Connection) -> list[str]:
+def _read_words(db: sqlite3.Connection) -> list[str]:
     """Texts by their number; numbers without one are empty."""
     found = db.execute("SELECT id, text FROM word ORDER BY id").fetchall()
     words = [""] * (len(found) + 1)
@@ -237,10 +239,10 @@ def _words(db: sqlite3.Connection) -> list[str]:
 def read_cells(db: sqlite3.Connection) -> Iterator[Cell]:
     """The cells that are planned, in the order of the plan."""
     with _one_view(db):
-        words, known = _words(db), dict(db.execute("SELECT id, key FROM known"))
+        words, known = _read_words(db), dict(db.execute("SELECT id, key FROM known"))
         found = db.execute("SELECT id, labels FROM combination")
-        labels = {number: _labels(text) for number, text in found}
-        planned = _planned(db)
+        labels = {number: _parse_labels(text) for number, text in found}
+        planned = _read_planned(db)
     for number, chosen, seed, reason in planned.T.tolist():
         yield Cell(known[number], labels[chosen], seed, words[reason] if reason else None)
 
@@ -249,16 +251,16 @@ def read_done(db: sqlite3.Connection) -> set[str]:
     """Keys of the cells that are done."""
     with _one_view(db):
         found = dict(db.execute("SELECT number, status FROM result"))
-        done = set(page_numbers(db).tolist()) - found.keys()
+        done = set(read_page_numbers(db).tolist()) - found.keys()
         done |= {number for number, status in found.items() if status == Status.DONE}
         known = db.execute("SELECT id, key FROM known")
         return {key for number, key in known if number in done}
 
 
-def read_records(db: sqlite3.Connection) -> Iterator[Record]:
+def read_records(db: sqlite3.Connection) -> Iterator[CellRecord]:
     """All results, those of cells that are not planned any more included."""
     with _one_view(db):
-        words, layouts = _words(db), _layouts(db)
+        words, layouts = _read_words(db), _read_layouts(db)
         known = dict(db.execute("SELECT id, key FROM known"))
         later = set()
         for number, session, status, seconds, layout, data, *said in db.execute(
@@ -266,20 +268,20 @@ def read_records(db: sqlite3.Connection) -> Iterator[Record]:
         ):
             later.add(number)
             names = layouts[layout]
-            (measures,) = _measures(names, *packing.split([data], len(names)), words)
+            (measures,) = _unpack_measures(names, *packing.split([data], len(names)), words)
             done = Status(status), float(seconds), measures
-            yield Record(known[number], int(session), *done, *said)
+            yield CellRecord(known[number], int(session), *done, *said)
         for layout, count, data in db.execute("SELECT layout, count, data FROM page"):
             names = layouts[layout]
             page = read_page(data, count, len(names))
             columns = page.numbers.tolist(), page.sessions.tolist(), page.seconds.tolist()
-            found = _measures(names, page.kinds, page.bits, words)
+            found = _unpack_measures(names, page.kinds, page.bits, words)
             for number, session, seconds, measures in zip(*columns, found, strict=True):
                 if number not in later:
-                    yield Record(known[number], session, Status.DONE, seconds, measures)
+                    yield CellRecord(known[number], session, Status.DONE, seconds, measures)
 
 
-def _measures(
+def _unpack_measures(
     names: tuple[str, ...], kinds: packing.Kinds, bits: packing.Bits, words: list[str]
 ) -> list[Measures]:
     columns = [
@@ -290,13 +292,16 @@ def _measures(
     return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
 
 
-def read_sessions(db: sqlite3.Connection) -> list[Session]:
+def read_sessions(db: sqlite3.Connection) -> list[SessionRecord]:
     """The sessions, the latest last."""
     found = db.execute("SELECT id, started, environment FROM session ORDER BY id")
-    return [Session(int(i), float(started), _environment(text)) for i, started, text in found]
+    return [
+        SessionRecord(int(i), float(started), _parse_environment(text))
+        for i, started, text in found
+    ]
 
 
-def _environment(text: str) -> dict[str, Any]:
+def _parse_environment(text: str) -> dict[str, Any]:
     environment = json.loads(text)
     if not isinstance(environment, dict):
         raise ValueError(f"an environment that is none: {text[:80]!r}")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import cache
 
 from fpbench.base.errors import StoreError
-from fpbench.store.writing import number, packed, write_pages, write_plan
+from fpbench.store.writing import number_text, pack_measures, write_pages, write_plan
 
 VERSION = 2
 """What this fpbench writes."""
@@ -69,7 +69,7 @@ def _execute(db: sqlite3.Connection, script: str) -> None:
         db.execute(statement)
 
 
-def version_of(db: sqlite3.Connection, name: str) -> int:
+def read_version(db: sqlite3.Connection, name: str) -> int:
     """The version of a store, once it is known to hold its tables and nothing else.
 
     A store may come from anybody: a view or a trigger in it would be code.
@@ -138,7 +138,8 @@ def _to_2(db: sqlite3.Connection) -> None:
         "SELECT key, session, status, seconds, measures, reason, trace FROM old_result"
     )
     for key, session, status, seconds, text, *said in found:
-        row = (number(db, "known", "key", key), session, status, seconds, *_from_json(db, text))
+        number = number_text(db, "known", "key", key)
+        row = (number, session, status, seconds, *_from_json(db, text))
         db.execute("INSERT INTO result VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (*row, *said))
     write_pages(db)
     for table in ("cell", "result"):
@@ -150,7 +151,7 @@ def _from_json(db: sqlite3.Connection, text: str) -> tuple[int, bytes]:
     if not isinstance(measures, dict):
         raise ValueError("measures must be a JSON object")
     # Version 1 took whatever JSON can say; nothing but numbers and texts was documented.
-    return packed(db, {
+    return pack_measures(db, {
         name: json.dumps(value) if isinstance(value, (list, dict)) else value
         for name, value in measures.items()
     })  # fmt: skip

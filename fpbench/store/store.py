@@ -21,18 +21,18 @@ from fpbench.components.records import Measures
 from fpbench.matrix.plan import Cell
 from fpbench.store.connections import (
     Reader,
-    beside,
     check_store,
+    companion,
     connect_reader,
     connect_writer,
-    copied,
-    hint,
-    keep_log,
+    copy_privately,
+    enable_log,
+    suggest_remedy,
 )
-from fpbench.store.locks import STORE, Lock, holds
+from fpbench.store.locks import STORE, Lock, is_locked_here
 from fpbench.store.reading import (
-    Record,
-    Session,
+    CellRecord,
+    SessionRecord,
     read_cells,
     read_done,
     read_records,
@@ -40,8 +40,16 @@ from fpbench.store.reading import (
     read_sessions,
 )
 from fpbench.store.results import Results
-from fpbench.store.schema import VERSION, create, migrate, version_of
-from fpbench.store.writing import PAGE, Pages, number, packed, storable, write_pages, write_plan
+from fpbench.store.schema import VERSION, create, migrate, read_version
+from fpbench.store.writing import (
+    PAGE,
+    Pages,
+    make_storable,
+    number_text,
+    pack_measures,
+    write_pages,
+    write_plan,
+)
 
 _DAMAGE = (sqlite3.Error, ValueError, TypeError, LookupError, OverflowError, RecursionError)
 
@@ -82,7 +90,7 @@ class Store:
                 self._db = connect_writer(file)
                 self._prepare(file)
             else:
-                self._db = connect_reader(file, own=holds(directory))
+                self._db = connect_reader(file, own=is_locked_here(directory))
                 self._look(file)
         except (OSError, *_DAMAGE) as error:
             self.close()
@@ -103,8 +111,8 @@ class Store:
         db = self._open
         version = 0
         if db.execute("PRAGMA user_version").fetchone() != (0,):
-            version = version_of(db, str(file))
-        keep_log(db)
+            version = read_version(db, str(file))
+        enable_log(db)
         if version == 0:
             with self.writing():
                 create(db)
@@ -112,7 +120,7 @@ class Store:
             migrate(db, version)
         db.execute("PRAGMA synchronous = NORMAL")
         (self._loose,) = db.execute("SELECT COUNT(*) FROM result").fetchone()
-        self._written = {each: identify(each) for each in (file, beside(file, "-wal"))}
+        self._written = {each: identify(each) for each in (file, companion(file, "-wal"))}
 
     def check_there(self) -> None:
         """See that what is written is what the names of the run directory lead to.
@@ -131,8 +139,8 @@ class Store:
 
     def _look(self, file: Path) -> None:
         """Read only: what an earlier version wrote is brought to this one in a private copy."""
-        if (version := version_of(self._open, str(file))) < VERSION:
-            copy = copied(self._open)
+        if (version := read_version(self._open, str(file))) < VERSION:
+            copy = copy_privately(self._open)
             self.close()
             self._db = copy
             migrate(copy, version)
@@ -191,7 +199,9 @@ class Store:
         except sqlite3.Error as error:
             self.check_there()  # or that is why
             file = self.directory / STORE
-            raise StoreError(f"{file}: cannot be written: {error}{hint(error)}") from error
+            raise StoreError(
+                f"{file}: cannot be written: {error}{suggest_remedy(error)}"
+            ) from error
 
     @property
     def matrix(self) -> str | None:
@@ -236,7 +246,7 @@ class Store:
         """Write down what is planned; within a transaction."""
         rows = ((c.key, json.dumps(dict(c.labels)), c.seed, c.reason) for c in cells)
         write_plan(self._open, rows)
-        said = [(name, storable(value)) for name, value in about.items()]
+        said = [(name, make_storable(value)) for name, value in about.items()]
         self._open.executemany("INSERT OR REPLACE INTO about VALUES (?, ?)", said)
 
     def add_session(self, started: float, environment: Mapping[str, Any]) -> int:
@@ -273,18 +283,18 @@ class Store:
             If a measure is neither a number, nor a text, nor None.
         """
         with self.writing():
-            self.put(Record(key, session, status, seconds, measures, reason, trace))
+            self.put(CellRecord(key, session, status, seconds, measures, reason, trace))
         self._loose += 1
         if self._loose >= PAGE:
             with self.writing():
                 self.tidy()
 
-    def put(self, record: Record) -> None:
+    def put(self, record: CellRecord) -> None:
         """Write down a result, instead of an earlier one of this cell; within a transaction."""
         key, session, status, seconds, measures, *said = record
-        layout, data = packed(self._open, measures)
-        texts = (None if text is None else storable(text) for text in said)
-        place = number(self._open, "known", "key", key)
+        layout, data = pack_measures(self._open, measures)
+        texts = (None if text is None else make_storable(text) for text in said)
+        place = number_text(self._open, "known", "key", key)
         row = (place, session, status.value, seconds, layout, data, *texts)
         self._open.execute("INSERT OR REPLACE INTO result VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
 
@@ -337,12 +347,12 @@ class Store:
         with self._reading():
             yield from read_cells(self._open)
 
-    def records(self) -> Iterator[Record]:
+    def records(self) -> Iterator[CellRecord]:
         """All results, those of cells that are not planned any more included."""
         with self._reading():
             yield from read_records(self._open)
 
-    def sessions(self) -> list[Session]:
+    def sessions(self) -> list[SessionRecord]:
         """Its sessions, the latest last."""
         with self._reading():
             return read_sessions(self._open)

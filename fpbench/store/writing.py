@@ -27,7 +27,7 @@ AND status = 'done' AND reason IS NULL AND trace IS NULL ORDER BY number LIMIT ?
 """
 
 
-def packed(db: sqlite3.Connection, measures: Mapping[str, Any]) -> tuple[int, bytes]:
+def pack_measures(db: sqlite3.Connection, measures: Mapping[str, Any]) -> tuple[int, bytes]:
     """The number of the layout of measures, and their values as a blob.
 
     Raises
@@ -35,11 +35,11 @@ def packed(db: sqlite3.Connection, measures: Mapping[str, Any]) -> tuple[int, by
     PluginError
         If a value is neither a number, nor a text, nor None.
     """
-    layout = number(db, "layout", "names", json.dumps(list(measures)))
-    return layout, pack(measures, lambda text: number(db, "word", "text", storable(text)))
+    layout = number_text(db, "layout", "names", json.dumps(list(measures)))
+    return layout, pack(measures, lambda text: number_text(db, "word", "text", make_storable(text)))
 
 
-def number(db: sqlite3.Connection, table: str, column: str, text: str) -> int:
+def number_text(db: sqlite3.Connection, table: str, column: str, text: str) -> int:
     """The number of a text in one of the tables that number them; a new one if it is new."""
     found = db.execute(f"SELECT id FROM {table} WHERE {column} = ?", (text,)).fetchone()
     if found is not None:
@@ -49,7 +49,7 @@ def number(db: sqlite3.Connection, table: str, column: str, text: str) -> int:
     return new
 
 
-def storable(text: str) -> str:
+def make_storable(text: str) -> str:
     """A text as UTF-8 can hold it: file names may hold bytes that are no letters."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
@@ -70,10 +70,10 @@ def write_plan(db: sqlite3.Connection, cells: Iterable[tuple[str, str, int, str 
     def numbered() -> Iterable[tuple[int, int, int, int]]:
         for key, labels, seed, reason in cells:
             if labels not in combinations:
-                combinations[labels] = number(db, "combination", "labels", labels)
+                combinations[labels] = number_text(db, "combination", "labels", labels)
             if reason not in reasons:
-                reasons[reason] = number(db, "word", "text", storable(reason or ""))
-            yield number(db, "known", "key", key), combinations[labels], seed, reasons[reason]
+                reasons[reason] = number_text(db, "word", "text", make_storable(reason or ""))
+            yield number_text(db, "known", "key", key), combinations[labels], seed, reasons[reason]
 
     db.execute("DELETE FROM planned")
     rows = iter(numbered())
@@ -87,7 +87,7 @@ def write_pages(db: sqlite3.Connection) -> None:
 
     A cell whose result is in a page already stays beside it: the later one counts.
     """
-    paged = page_numbers(db)
+    paged = read_page_numbers(db)
     layouts = db.execute(
         "SELECT DISTINCT layout, names FROM result JOIN layout ON layout.id = layout"
     ).fetchall()
@@ -132,9 +132,9 @@ class Pages:
     def add(self, key: str, session: int, seconds: float, measures: Mapping[str, Any]) -> None:
         """Write down what a cell measured, at once or with others."""
         layout = self._number("layout", "names", json.dumps(list(measures)))
-        blob = pack(measures, lambda text: self._number("word", "text", storable(text)))
+        blob = pack(measures, lambda text: self._number("word", "text", make_storable(text)))
         rows = self._waiting.setdefault(layout, [])
-        rows.append((number(self._db, "known", "key", key), session, seconds, blob))
+        rows.append((number_text(self._db, "known", "key", key), session, seconds, blob))
         self._widths[layout] = len(measures)
         if len(rows) >= _page_size(len(measures)):
             self._write(layout)
@@ -153,11 +153,11 @@ class Pages:
     def _number(self, table: str, column: str, text: str) -> int:
         """What many cells share is looked up once."""
         if (table, text) not in self._known:
-            self._known[table, text] = number(self._db, table, column, text)
+            self._known[table, text] = number_text(self._db, table, column, text)
         return self._known[table, text]
 
 
-def page_numbers(db: sqlite3.Connection) -> NDArray[np.int64]:
+def read_page_numbers(db: sqlite3.Connection) -> NDArray[np.int64]:
     """The numbers of the cells whose results are in pages.
 
     Raises

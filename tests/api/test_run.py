@@ -1,4 +1,6 @@
-"""What the functions for scripts say of data that is not what it should be."""
+"""Planning and running from scripts: what is planned, and data that is not what it should be."""
+
+from pathlib import Path
 
 import pytest
 
@@ -45,3 +47,47 @@ def test_data_in_memory_warns_of_nothing(toys):
 def test_tables_have_names(tables, toys, tmp_path):
     with pytest.raises(fpbench.InputError, match="tables must be a dictionary"):
         fpbench.run({**AUDIT, "dataset": [{"use": "flock"}]}, tables=tables, out=tmp_path)
+
+
+def test_a_plan_from_a_script_is_what_the_command_line_prints(toys, tmp_path):
+    matrix = {
+        **AUDIT,
+        "seeds": 4,
+        "dataset": [{"use": "flock"}],
+        "learner": [{"use": "parrot", "number": {"sweep": [0, 1]}}],
+        "profile": {"quick": {"seeds": 2}},
+    }
+    out = tmp_path / "run"
+    before = fpbench.plan(matrix, out=out)
+    assert not out.exists()
+    assert (len(before.cells), before.runnable, before.skipped) == (8, 8, {})
+    assert (before.done, before.seconds, before.directory) == (frozenset(), None, out)
+    assert before.steps["train", "parrot"] == 8
+    assert (before.steps["split", ""], before.steps_alone["split", ""]) == (4, 8)
+    assert fpbench.plan(matrix, profile="quick").directory == Path("runs/matrix-quick")
+    run = fpbench.run(matrix, profile="quick", out=out)
+    after = fpbench.plan(matrix, seeds=3, out=out)
+    assert after.runnable == 6
+    assert after.done == set(run.frame()["cell"])
+    assert after.seconds is not None and after.seconds > 0
+    assert fpbench.plan(matrix, profile="quick", out=out).seconds == 0
+    with pytest.raises(fpbench.MatrixError, match="8 combinations, more than 7"):
+        fpbench.plan(matrix, max_cells=7)
+
+
+def test_a_plan_has_the_reasons_of_skips_and_refuses_a_matrix_without_data(
+    toys, monkeypatch, tmp_path
+):
+    attack = {
+        "learner": [{"use": "parrot"}],
+        "disclosure": [{"use": "oracle"}],
+        "adversary": [{"use": "coin"}],
+        "corrector": [{"use": "flip"}, {"use": "none"}],
+    }
+    three = fpbench.plan({**attack, "dataset": [{"use": "flock", "groups": 3}]})
+    assert three.runnable == 1
+    ((reason, count),) = three.skipped.items()
+    assert (count, [cell.reason for cell in three.cells]) == (1, [reason, None])
+    monkeypatch.setenv("FPBENCH_DATA", str(tmp_path))
+    with pytest.raises(fpbench.DataError, match="nothing to run"):
+        fpbench.plan({**attack, "dataset": [{"use": "adult"}]})

@@ -8,8 +8,8 @@ import pytest
 
 import fpbench
 from fpbench import InputError, Status, StoreError
-from fpbench.execution import verification
-from fpbench.execution.verification import matrix_of, verify
+from fpbench.execution import session
+from fpbench.execution.verification import read_stored_matrix, verify
 from fpbench.store.store import Store
 
 MATRIX = {
@@ -178,17 +178,17 @@ def test_only_what_the_sample_needs_is_run(tmp_path, toy_trace):
 
 def test_processes_get_ready_for_what_the_sample_needs(tmp_path, monkeypatch):
     run = fpbench.run(MATRIX, out=tmp_path / "run").path
-    opened = verification.open_engine
-    told = []
+    opened = session.open_engine
+    prepared = []
 
-    def watched(*given, steps):
-        told.extend(steps)
-        return opened(*given, steps=told)
+    def watched(request, home, limits, needs, steps):
+        prepared.extend(steps)
+        return opened(request, home, limits, needs, prepared)
 
-    monkeypatch.setattr(verification, "open_engine", watched)
+    monkeypatch.setattr(session, "open_engine", watched)
     assert verify(run, 1, seed=3).same
-    assert {step.action for step in told} >= {"load", "split", "train", "predict"}
-    assert [step.action for step in told].count("train") == 1
+    assert {step.action for step in prepared} >= {"load", "split", "train", "predict"}
+    assert [step.action for step in prepared].count("train") == 1
 
 
 @pytest.mark.parametrize("profile", [None, "more"])
@@ -196,7 +196,7 @@ def test_the_profile_is_found_out(tmp_path, profile):
     (tmp_path / "toy.toml").write_text(TOML)
     run = fpbench.run(tmp_path / "toy.toml", profile=profile, seeds=4, out=tmp_path / "run")
     with Store(run.path) as store:
-        assert matrix_of(store).profile == profile
+        assert read_stored_matrix(store).profile == profile
     found = verify(run.path, 100)
     assert (found.same, len(found.checked)) == (True, 4)
 

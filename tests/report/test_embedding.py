@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fpbench.report import embedding
-from fpbench.store.packing import same
+from fpbench.store.packing import is_identical
 
 VALUES = st.one_of(
     st.none(), st.booleans(), st.floats(), st.integers(), st.text(), st.sampled_from([1, 1.0, True])
@@ -17,7 +17,7 @@ VALUES = st.one_of(
 
 def alike(one, other):
     """The same to the last bit, but that one NaN is as good as another."""
-    return same(one, other) or (one != one and other != other)
+    return is_identical(one, other) or (one != one and other != other)
 
 
 @given(st.lists(VALUES))

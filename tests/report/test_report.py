@@ -20,7 +20,7 @@ from fpbench.report.content import content
 from fpbench.report.gathered import gather
 from fpbench.report.page import page
 from fpbench.report.writing import write_report
-from fpbench.store.packing import same
+from fpbench.store.packing import is_identical
 
 
 def carried(text):
@@ -55,7 +55,7 @@ def test_it_carries_every_row_to_the_last_bit(real, text):
     rows = real.rows()
     assert len(carries) == len(rows) == 48
     for mine, row in zip(carries, rows, strict=True):
-        assert all(same(mine[name], row.get(name)) for name in mine)
+        assert all(is_identical(mine[name], row.get(name)) for name in mine)
         assert set(row) <= set(mine)
 
 

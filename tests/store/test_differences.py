@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 import fpbench
 from fpbench import Status, StoreError
 from fpbench.matrix.plan import Cell
-from fpbench.store.differences import cell_name, diff, environment_changes, is_time
-from fpbench.store.packing import same
+from fpbench.store.differences import diff, environment_changes, is_time, name_cell
+from fpbench.store.packing import is_identical
 from fpbench.store.store import Store
 
 KERNEL = {
@@ -58,14 +58,14 @@ def test_a_difference_is_told_if_and_only_if_there_is_one(tmp_path, one, other, 
     expected = {
         (f"d, l, seed {seed}", name)
         for seed in done for name in ("gain", "solver")
-        if not same(one[seed][name], other[seed][name])
+        if not is_identical(one[seed][name], other[seed][name])
     }  # fmt: skip
     assert {(change.cell, change.name) for change in found.changes} == expected
     assert sum(spread.cells for spread in found.spreads) == len(expected)
     for change in found.changes:
         seed = int(change.cell.rpartition(" ")[2])
-        assert same(change.one, one[seed][change.name])
-        assert same(change.other, other[seed][change.name])
+        assert is_identical(change.one, one[seed][change.name])
+        assert is_identical(change.other, other[seed][change.name])
     assert bool(diff(place / "a", place / "a")) is False
     assert bool(found) == bool(
         expected or fell or one.keys() ^ other.keys()
@@ -138,7 +138,7 @@ def test_measures_that_only_one_has(tmp_path):
 
 
 def test_names():
-    assert cell_name({"learner": "l", "dataset": "d", "policy": ""}, 3) == "d, l, seed 3"
+    assert name_cell({"learner": "l", "dataset": "d", "policy": ""}, 3) == "d, l, seed 3"
     assert [is_time(n) for n in ("seconds", "fit_seconds", "secondsafter", "gain")] == [
         True, True, False, False
     ]  # fmt: skip

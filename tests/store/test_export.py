@@ -12,7 +12,7 @@ import fpbench
 from fpbench import InputError
 from fpbench.cli.main import app
 from fpbench.components.names import KINDS
-from fpbench.store.export import write
+from fpbench.store.export import export_rows
 from fpbench.store.results import Results
 
 MATRIX = {
@@ -71,7 +71,7 @@ def test_long_says_what_the_table_says():
     melted.dropna(subset="value").to_csv(expected, index=False)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "stdout", out)
-        write(results, "csv", None, long=True)
+        export_rows(results, "csv", None, long=True)
     assert out.getvalue() == expected.getvalue()
 
 
@@ -81,7 +81,7 @@ def test_a_table_that_is_next_to_empty_is_refused_and_long_costs_what_is_there(
     results = Results.of(row(**{f"m{i}": 0.5}) for i in range(4000))
     for form in ("csv", "jsonl"):
         with pytest.raises(InputError, match="4,000 values in 16,000,000 places; .* --long"):
-            write(results, form, tmp_path / "out", long=False)
+            export_rows(results, form, tmp_path / "out", long=False)
     assert not (tmp_path / "out").exists()
     asked = []  # for each name, only the blocks that have it are looked at
     original = Results._having
@@ -91,7 +91,7 @@ def test_a_table_that_is_next_to_empty_is_refused_and_long_costs_what_is_there(
         return found
 
     monkeypatch.setattr(Results, "_having", having)
-    write(results, "csv", tmp_path / "out", long=True)
+    export_rows(results, "csv", tmp_path / "out", long=True)
     assert sum(asked) <= 2 * 4000
     assert len((tmp_path / "out").read_text().splitlines()) == 1 + 2 * 4000
     # A table of any size that is filled, and a small one that is not, are written as ever.
@@ -113,7 +113,7 @@ EVIL = "a\x1b]0;owned\x07\x1b[2J\r\x9b31m\u202eb"
 def test_a_terminal_obeys_nothing(form, long, monkeypatch):
     results = Results.of([row(m=EVIL, **{f"x{EVIL}": 1.0})])
     monkeypatch.setattr(sys, "stdout", shown := Terminal())
-    write(results, form, None, long=long)
+    export_rows(results, form, None, long=long)
     assert not {letter for letter in shown.getvalue() if letter < " " and letter != "\n"}
     assert not set("\x7f\x9b\u202e") & set(shown.getvalue())
     assert "owned" in shown.getvalue()
@@ -121,5 +121,5 @@ def test_a_terminal_obeys_nothing(form, long, monkeypatch):
 
 def test_a_file_has_the_texts_as_they_are(tmp_path):
     """Who reads data by a program gets them whole."""
-    write(Results.of([row(m=EVIL)]), "csv", tmp_path / "out.csv", long=False)
+    export_rows(Results.of([row(m=EVIL)]), "csv", tmp_path / "out.csv", long=False)
     assert EVIL in (tmp_path / "out.csv").read_bytes().decode()

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fpbench.base.errors import PluginError
-from fpbench.store.packing import Page, numbers, pack, read_page, same, split, values
+from fpbench.store.packing import Page, is_identical, numbers, pack, read_page, split, values
 
 WORDS = ["", "optimal", "é中😀"]
 VALUES = (
@@ -46,7 +46,7 @@ def test_what_is_packed_comes_out_as_it_was(rows):
     kinds, bits, words = packed(rows)
     columns = [values(kinds[i], bits[i], words.__getitem__) for i in range(len(kinds))]
     for row, found in zip(rows, zip(*columns, strict=True), strict=True):
-        assert all(map(same, row, found))
+        assert all(map(is_identical, row, found))
 
 
 @given(ROWS)
@@ -59,7 +59,7 @@ def test_numbers_are_the_numbers_as_floats(rows):
             elif isinstance(value, int) and abs(value) > 10**308:
                 assert math.isinf(found)
             else:
-                assert same(float(value), float(found)) or float(value) == found
+                assert is_identical(float(value), float(found)) or float(value) == found
 
 
 @given(ROWS, st.data())
@@ -100,6 +100,6 @@ def test_damaged_blobs_are_refused():
 
 @given(st.floats(), st.floats())
 def test_the_same_to_the_last_bit(one, other):
-    assert same(one, other) == (struct.pack("<d", one) == struct.pack("<d", other))
-    assert not same(1, 1.0)
-    assert not same(True, 1)
+    assert is_identical(one, other) == (struct.pack("<d", one) == struct.pack("<d", other))
+    assert not is_identical(1, 1.0)
+    assert not is_identical(True, 1)

@@ -21,8 +21,8 @@ from fpbench import Status, StoreError
 from fpbench.base.errors import PluginError
 from fpbench.components.names import KINDS
 from fpbench.matrix.plan import Cell
-from fpbench.store.packing import same
-from fpbench.store.reading import Record
+from fpbench.store.packing import is_identical
+from fpbench.store.reading import CellRecord
 from fpbench.store.results import Results
 from fpbench.store.schema import VERSION
 from fpbench.store.store import Store
@@ -259,7 +259,7 @@ MEASURES = st.dictionaries(
 
 def rows_alike(one, other):
     return len(one) == len(other) and all(
-        list(a) == list(b) and all(same(a[name], b[name]) for name in a)
+        list(a) == list(b) and all(is_identical(a[name], b[name]) for name in a)
         for a, b in zip(one, other, strict=True)
     )
 
@@ -325,7 +325,7 @@ def test_a_cell_that_is_measured_again_counts_once(store):
     session = store.begin(ABOUT, {}, CELLS)
     for gain in (0.25, 0.5, 0.75):
         with store.writing():
-            store.put(Record("k0", session, Status.DONE, 1.0, {"gain": gain, f"only{gain}": 1}))
+            store.put(CellRecord("k0", session, Status.DONE, 1.0, {"gain": gain, f"only{gain}": 1}))
             store.tidy()
         (row,) = [row for row in store.rows() if row["cell"] == "k0"]
         assert row["gain"] == gain

@@ -10,7 +10,7 @@ from kernels import other_kernel
 import fpbench
 from fpbench import Status, verify
 from fpbench.base import drop_last_bits
-from fpbench.store.differences import TOLERANCE, diff, near
+from fpbench.store.differences import TOLERANCE, diff, is_near
 from fpbench.store.environment import same_kernels
 from fpbench.store.store import Store
 
@@ -202,7 +202,7 @@ def test_that_a_row_says_it_is_not_portable_does_not_hide_it(small, tmp_path):
     ],
 )
 def test_what_is_near(one, other, alike):
-    assert near(one, other) is near(other, one) is alike
+    assert is_near(one, other) is is_near(other, one) is alike
 
 
 def test_kernels_are_the_same_only_if_all_of_them_are_recorded_and_equal():

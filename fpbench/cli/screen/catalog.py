@@ -133,7 +133,7 @@ def show_health(catalog: Catalog) -> None:
     """What works here: components, engines, extras, data."""
     from fpbench.cli.screen.data_sets import show_data
     from fpbench.execution.engines.local import ENGINES
-    from fpbench.store.environment import extras
+    from fpbench.store.environment import list_extras
 
     console.heading("components")
     states = [(e.kind, e.name, _state(catalog, e)) for e in catalog]
@@ -148,6 +148,6 @@ def show_health(catalog: Catalog) -> None:
         console.heading("programs")
         console.listing(programs)
     console.heading("extras")
-    console.listing(extras())
+    console.listing(list_extras())
     console.heading("data")
     show_data(catalog)

@@ -11,7 +11,7 @@ from fpbench.store.differences import TOLERANCE
 
 if TYPE_CHECKING:
     from fpbench.execution.verification import Verification
-    from fpbench.store.differences import Change, Difference, Spread
+    from fpbench.store.differences import Change, RunDifference, Spread
     from fpbench.store.merging import Merged
 
 _FEW = 10
@@ -30,7 +30,7 @@ def show_merged(merged: Merged, runs: int) -> None:
     _say(f"run directory: {merged.path}")
 
 
-def show_difference(found: Difference) -> None:
+def show_difference(found: RunDifference) -> None:
     """What differs between two runs."""
     one, other = str(found.one), str(found.other)
     if not found.same_matrix:

@@ -37,7 +37,7 @@ from fpbench.execution.wire.values import (
 )
 from fpbench.matrix.limits import Limits
 from fpbench.matrix.step import Corrected, Failure, Result, Sealed, SealedClaim, shortened
-from fpbench.store.packing import unfit
+from fpbench.store.packing import why_not_storable
 
 _MOST_BYTES = 2**32
 """Of an answer without a size of its own, such as a model, if there is no limit on memory."""
@@ -129,7 +129,7 @@ def _read_failure(message: Message) -> Failure:
 
 def _write_row(measures: Measures) -> Written:
     """Measures that are a row's."""
-    if why := unfit(measures):
+    if why := why_not_storable(measures):
         raise PluginError(why)
     return {"measures": write_measures(measures)}, []
 

@@ -12,7 +12,7 @@ from fpbench.components.measures import fold_name
 from fpbench.components.names import FIXED
 from fpbench.components.own_measures import MEASURED, reserved_like
 from fpbench.components.records import Measures
-from fpbench.store.packing import same
+from fpbench.store.packing import is_identical
 
 _EPSILON = "epsilon"
 _BESIDE_EPSILON = ("delta", "neighbours", "rho")
@@ -70,7 +70,7 @@ def make_row(
         for name, value in part.values.items():
             read = _check_name(part, name)
             other, giver = givers.setdefault(read, (name, part))
-            if other != name or (giver is not part and not same(row[name], value)):
+            if other != name or (giver is not part and not is_identical(row[name], value)):
                 raise PluginError(
                     f"{part}: {_shown(name)} is given by {giver} as well"
                     f"{', with another value' if other == name else ', as ' + _shown(other)}; "

@@ -1,0 +1,147 @@
+"""A session: a matrix planned with what is here, and run into a run directory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from fpbench.base.errors import InputError, RunLostError, StoreError
+from fpbench.components.catalog import Catalog, discover
+from fpbench.components.names import Status
+from fpbench.data.data_files import DataHome
+from fpbench.data.table import Table
+from fpbench.execution.engines.fitness import needs_of
+from fpbench.execution.engines.opening import Asked, open_engine
+from fpbench.execution.runner import Finished, Runner
+from fpbench.matrix.matrix import Matrix
+from fpbench.matrix.plan import Plan, make_plan
+from fpbench.store.environment import describe_environment
+from fpbench.store.locks import move_aside
+from fpbench.store.store import Store
+
+
+@dataclass(frozen=True)
+class Session:
+    """A matrix with its plan; `fpbench.plan`, `fpbench.run` and `fpbench.verify` begin with one."""
+
+    matrix: Matrix
+    plan: Plan
+    catalog: Catalog
+    home: DataHome
+
+    @classmethod
+    def prepare(cls, matrix: Matrix, tables: Mapping[str, Table]) -> Session:
+        """Plan a matrix with the components and the data that are here; nothing is run.
+
+        Raises
+        ------
+        InputError
+            If the tables are no mapping of names, or a component or a parameter is not valid.
+        """
+        if not isinstance(tables, Mapping):
+            raise InputError("tables must be a dictionary: tables={'NAME': fpbench.table(...)}")
+        catalog, home = discover(), replace(DataHome.default(), tables=dict(tables))
+        return cls(matrix, make_plan(matrix, catalog, home), catalog, home)
+
+    @cached_property
+    def environment(self) -> dict[str, Any]:
+        """Versions, machine and data, see `describe_environment`."""
+        return describe_environment(self.plan.data, self.catalog)
+
+    def run(
+        self,
+        directory: Path,
+        request: Asked,
+        *,
+        allow_mismatch: bool = False,
+        retries: int = 0,
+        fresh: bool = False,
+        on_plan: Callable[[Plan, set[str]], None] | None = None,
+        on_cell: Callable[[Finished], None] | None = None,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> tuple[Finished, ...]:
+        """Run the cells that a run directory does not hold yet.
+
+        Parameters
+        ----------
+        directory
+            The run directory; made if there is none.
+        request
+            The engine.
+        allow_mismatch, retries, fresh, on_plan, on_cell, stop
+            See `fpbench.run`.
+
+        Returns
+        -------
+        tuple of Finished
+            The cells that were run, in the order in which they were committed.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            If `stop` returned true and cells are left.
+        StoreError, RunLostError, EngineError
+            See `fpbench.run`.
+        """
+        steps = self.plan.steps.values()
+        # A worker without a step would only cost memory.
+        request = replace(request, jobs=min(request.jobs, max(len(steps), 1)))
+        strict = request.name == "dask" and not allow_mismatch
+        needs = needs_of(steps, self.catalog) if strict else None
+        finished: list[Finished] = []
+
+        def report(cell: Finished) -> None:
+            finished.append(cell)
+            if on_cell is not None:
+                on_cell(cell)
+
+        with open_engine(request, self.home, self.matrix.limits, needs, steps) as engine:
+            if fresh:
+                move_aside(directory)
+            with Store(directory, create=True) as store:
+                number = self._begin(store)
+                if on_plan is not None:
+                    on_plan(self.plan, store.done())
+                runner = Runner(
+                    self.plan, store, number, engine, report, retries=retries, stop=stop
+                )
+                if not runner.run():
+                    raise KeyboardInterrupt
+        _check_still_there(directory, finished)
+        return tuple(finished)
+
+    def _begin(self, store: Store) -> int:
+        """The number of a new session in a store, which is told the matrix and the environment."""
+        matrix = self.matrix
+        if store.matrix not in (None, matrix.canonical()):
+            title = f" ({store.title!r})" if store.title else ""
+            raise StoreError(
+                f"{store.directory}: was made by another matrix{title} than {matrix.origin}; "
+                "choose another directory with --out, or move this one aside with --fresh"
+            )
+        about = {"matrix": matrix.canonical(), "title": matrix.title, "rank_by": matrix.rank_by}
+        number = store.begin(about, self.environment, self.plan.cells)
+        store.write(matrix.file_name, matrix.text)
+        store.write("environment.json", json.dumps(self.environment, indent=2) + "\n")
+        return number
+
+
+def _check_still_there(directory: Path, finished: Iterable[Finished]) -> None:
+    """Check that the directory holds the results: another directory may have taken its name."""
+    done = {each.cell.key for each in finished if each.status is Status.DONE}
+    if not done:
+        return
+    try:
+        with Store(directory) as store:
+            missing = len(done - store.done())
+    except StoreError as error:
+        raise RunLostError(f"{error}: results of this run are not there; run again") from error
+    if missing:
+        raise RunLostError(
+            f"{directory}: was changed while the run wrote to it: {missing} of {len(done)} results "
+            "are not there; run again"
+        )
