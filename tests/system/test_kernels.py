@@ -14,8 +14,6 @@ from fpbench.store.differences import TOLERANCE, diff, is_near
 from fpbench.store.environment import same_kernels
 from fpbench.store.store import Store
 
-pytestmark = pytest.mark.numeric
-
 # What amplified last bits: ties of trees and linear programs, iterations that stop early, and
 # sorted scores. The network does not claim to be portable.
 MATRIX = """
