@@ -105,7 +105,7 @@ class DaskEngine(Engine):
         self._spoilers: set[str] = set()
         """Components that have changed a worker; they get no other that is shared."""
         self._client.subscribe_topic(self._token, self._hear)
-        self._lookout = Lookout(cluster, self._leave)
+        self._lookout = Lookout(cluster, self._leave, self._send_waiting)
 
     @property
     def at_once(self) -> int:
@@ -184,7 +184,7 @@ class DaskEngine(Engine):
             while self._waiting:
                 orders = self._next()
                 worker = self._places.take(k.places for order in orders for k in order.parents)
-                if worker is None and self._sent:
+                if worker is None and (self._sent or self._lookout.replacing):
                     return
                 for _ in orders:
                     self._waiting.popleft()

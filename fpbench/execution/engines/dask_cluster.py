@@ -37,6 +37,9 @@ _SETTINGS = {
     "distributed.worker.profile.enabled": False,
     "distributed.admin.tick.interval": "1s",
     "distributed.admin.system-monitor.interval": "10s",
+    # A cluster of ours gives up whoever looks after a worker that is gone for so long. On a busy
+    # machine, a new process in its place may take longer to start than the usual 15 seconds.
+    "distributed.deploy.lost-worker-timeout": "1h",
 }
 
 

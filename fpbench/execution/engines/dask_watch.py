@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
 import time
@@ -16,6 +17,8 @@ _SILENCE = 20.0
 _SELDOM = 20
 """So many workers more, and each is heard of so much less often that a second more is needed."""
 _LISTEN_AGAIN = 1.0
+_START = 60.0
+"""Seconds within which a worker has started."""
 _ABSENT = 5.0
 """Seconds without a look after which it is we who were not there."""
 _LOG = logging.getLogger("fpbench.dask.workers")
@@ -64,36 +67,59 @@ class Lookout(threading.Thread):
         Whose workers these are.
     on_lost
         Called with the address of each that is left.
+    on_replaced
+        Called when spoiled workers have been replaced.
     """
 
-    def __init__(self, cluster: Cluster, on_lost: Callable[[str], None]) -> None:
+    def __init__(
+        self, cluster: Cluster, on_lost: Callable[[str], None], on_replaced: Callable[[], None]
+    ) -> None:
         super().__init__(name="fpbench-lookout", daemon=True)
-        self._cluster, self._on_lost = cluster, on_lost
-        self._silences, self._ended = Silences(), threading.Event()
+        self._cluster, self._on_lost, self._on_replaced = cluster, on_lost, on_replaced
+        self._silences, self._ended, self._wake = Silences(), False, threading.Event()
         self._spoiled: deque[str] = deque()
+
+    @property
+    def replacing(self) -> bool:
+        """Whether spoiled workers are still in the cluster, and would turn every step away."""
+        return bool(self._spoiled)
 
     def run(self) -> None:
         """Look, until it is ended."""
-        while not self._ended.wait(_LISTEN_AGAIN):
-            try:
-                self._look()
-            except Exception:  # the scheduler is lost, or is no place for code of ours
-                _LOG.debug("looking", exc_info=True)
+        while not self._ended:
+            self._wake.wait(_LISTEN_AGAIN)
+            self._wake.clear()
+            for duty in (self._replace_spoiled, self._leave_silent):
+                try:
+                    duty()
+                except Exception:  # the scheduler is lost, or is no place for code of ours
+                    _LOG.debug("looking", exc_info=True)
 
     def replace(self, worker: str) -> None:
         """Have a new process take the place of a worker, soon."""
         if worker not in self._spoiled:
             self._spoiled.append(worker)
+        self._wake.set()
 
     def end(self) -> None:
         """Look no more."""
-        self._ended.set()
+        self._ended = True
+        self._wake.set()
 
-    def _look(self) -> None:
+    def _replace_spoiled(self) -> None:
+        """Replace the spoiled workers; one that cannot be is not tried again."""
+        while self._spoiled and not self._ended:
+            try:
+                self._cluster.client.run_on_scheduler(_replace, workers=[self._spoiled[0]])
+            finally:
+                self._spoiled.popleft()
+                if not self._spoiled:
+                    self._on_replaced()
+
+    def _leave_silent(self) -> None:
+        if self._ended:
+            return
         client = self._cluster.client
-        while self._spoiled:
-            client.run_on_scheduler(_replace, workers=[self._spoiled[0]])
-            self._spoiled.popleft()
         last_seen = client.run_on_scheduler(_last_seen)
         for worker in self._silences.lost(last_seen, time.monotonic()):
             client.run_on_scheduler(_forget, worker=worker)
@@ -117,8 +143,13 @@ async def _forget(dask_scheduler: Any, worker: str) -> None:
 async def _replace(dask_scheduler: Any, workers: list[str]) -> None:
     """Called in the scheduler: new processes take the place of these workers.
 
-    One that nobody looks after (that has no nanny) only ends.
+    One that nobody looks after (that has no nanny) only ends. A nanny does not start a worker again
+    that is killed while the nanny still starts it, so each is told to, which also waits for it.
     """
+    known = dask_scheduler.workers
+    nannies = [known[worker].nanny for worker in workers if worker in known]
     await dask_scheduler.restart_workers(
         workers, wait_for_workers=False, on_error="return", stimulus_id="fpbench-spoiled"
     )
+    for nanny in filter(None, nannies):
+        await asyncio.wait_for(dask_scheduler.rpc(nanny).instantiate(), _START)

@@ -205,6 +205,20 @@ def test_a_spoiled_worker_is_used_no_more(tmp_path, spoilers, engine, what, reas
     assert reasons(run) == {reason}
 
 
+def test_steps_wait_until_a_spoiled_worker_of_a_cluster_is_replaced(
+    tmp_path, spoilers, monkeypatch
+):
+    """Sent to whoever takes them, they would be turned away by the same one again and again.
+
+    A process that takes longer to start than dask waits for lost workers takes its place, too.
+    """
+    dask = pytest.importorskip("dask")
+    monkeypatch.setattr("fpbench.execution.runner._MOST_TURNS", 3)
+    with dask.config.set({"distributed.deploy.lost-worker-timeout": "0.1s"}):
+        run = fpbench.run(spoiling("limits"), out=tmp_path / "run", engine="dask", jobs=1)
+    assert {row["reason"] for row in run.rows()} == {None}
+
+
 def test_in_one_process_the_run_ends_when_it_is_spoiled(tmp_path, spoilers, monkeypatch):
     mean = np.mean
     monkeypatch.setattr(np, "mean", mean)  # put back afterwards
