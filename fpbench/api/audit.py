@@ -104,14 +104,14 @@ def audit(
     """
     generator = np.random.default_rng(rng)
     cls = discover().component("auditor", "pafer")
-    given = {
+    options = {
         "epsilon": epsilon, "mode": mode, "metric": metric, "per_rule": per_rule,
         "repetitions": repetitions, "confidence": confidence, "resamples": resamples,
         "mechanism": resolve_component("mechanism", mechanism),
         "policy": None if policy is None else resolve_component("policy", policy),
     }  # fmt: skip
-    auditor: Auditor = validate(cls, {name: _plain(v) for name, v in given.items()}, "audit")
-    predictions, shown, features = _predicted(model, X, auditor.needs_rules, generator)
+    auditor: Auditor = validate(cls, {name: _plain(v) for name, v in options.items()}, "audit")
+    predictions, audited, features = _predicted(model, X, auditor.needs_rules, generator)
     curator = _curator(sensitive, neighbours, generator)
     n = len(predictions)
     if curator.people != n:
@@ -124,10 +124,10 @@ def audit(
         if len(columns["labels"]) != n:
             raise InputError(f"labels: has {len(columns['labels'])} values, and X has {n} rows")
     people = Sample(curator.groups, **columns)
-    subject = Subject(Sample(curator.groups), people.only(auditor.sees), shown, curator)
-    found = auditor.audit(subject, generator)
-    assert isinstance(found, Release)
-    return found
+    subject = Subject(Sample(curator.groups), people.only(auditor.sees), audited, curator)
+    release = auditor.audit(subject, generator)
+    assert isinstance(release, Release)
+    return release
 
 
 def _plain(value: Any) -> Any:

@@ -91,15 +91,15 @@ def correct(
 
 def correctors_for(constraint: Constraint) -> list[str]:
     """Names of the installed correctors that can express a constraint."""
-    catalog, found = discover(), []
+    catalog, names = discover(), []
     for entry in catalog.of_kind("corrector"):
         try:
             cls = catalog.component(entry.kind, entry.name)
         except PluginError:
             continue
         if issubclass(cls, Corrector) and constraint.word in cls.expresses:
-            found.append(entry.name)
-    return found
+            names.append(entry.name)
+    return names
 
 
 def check_problem(
@@ -125,8 +125,8 @@ def check_problem(
     if k < 2:
         raise InputError(f"groups: must be 2 or more, not {k}")
     _within("guess", values, k - 1)
-    said = _integers("predictions", predictions, n)
-    _within("predictions", said, 1)
+    predicted = _integers("predictions", predictions, n)
+    _within("predictions", predicted, 1)
     truth = None if labels is None else _integers("labels", labels, n)
     if truth is not None:
         _within("labels", truth, 1)
@@ -137,19 +137,19 @@ def check_problem(
         if truth is None and set(constraint.labels) - {None}:
             raise InputError(f"labels: constraint {constraint!r} needs them")
     costs = None if weights is None else _weights(weights, n)
-    return Problem(values, k, said, truth, tuple(constraints), costs)
+    return Problem(values, k, predicted, truth, tuple(constraints), costs)
 
 
-def _whole(name: str, given: int) -> int:
+def _whole(name: str, values: int) -> int:
     try:
-        return operator.index(given)
+        return operator.index(values)
     except TypeError:
-        raise InputError(f"{name}: must be a whole number, not {given!r}") from None
+        raise InputError(f"{name}: must be a whole number, not {values!r}") from None
 
 
-def _array(name: str, given: ArrayLike, length: int | None) -> NDArray[Any]:
+def _array(name: str, values: ArrayLike, length: int | None) -> NDArray[Any]:
     try:
-        array = np.asarray(given)
+        array = np.asarray(values)
     except ValueError as error:
         raise InputError(f"{name}: is not an array: {error}") from None
     if array.ndim != 1:
@@ -159,8 +159,8 @@ def _array(name: str, given: ArrayLike, length: int | None) -> NDArray[Any]:
     return array
 
 
-def _integers(name: str, given: ArrayLike, length: int | None = None) -> Codes:
-    array = _array(name, given, length)
+def _integers(name: str, values: ArrayLike, length: int | None = None) -> Codes:
+    array = _array(name, values, length)
     if array.dtype.kind in "bu":
         return array.astype(np.int8 if array.dtype.kind == "b" else np.int64)
     if array.dtype.kind == "i":
@@ -183,8 +183,8 @@ def _within(name: str, array: Codes, most: int) -> None:
         raise InputError(f"{name}: must be in 0..{most}, not {array[at]} at {at}")
 
 
-def _weights(given: ArrayLike, length: int) -> NDArray[np.float64]:
-    array = _array("weights", given, length)
+def _weights(values: ArrayLike, length: int) -> NDArray[np.float64]:
+    array = _array("weights", values, length)
     if array.dtype.kind not in "iuf":
         raise InputError(f"weights: must be numbers, not of type {array.dtype}")
     weights: NDArray[np.float64] = array.astype(np.float64, copy=False)

@@ -64,28 +64,9 @@ class Session:
         on_cell: Callable[[Finished], None] | None = None,
         stop: Callable[[], bool] = lambda: False,
     ) -> tuple[Finished, ...]:
-        """Run the cells that a run directory does not hold yet.
+        """The cells that a run directory did not hold yet, run and committed in this order.
 
-        Parameters
-        ----------
-        directory
-            The run directory; made if there is none.
-        request
-            The engine.
-        allow_mismatch, retries, fresh, on_plan, on_cell, stop
-            See `fpbench.run`.
-
-        Returns
-        -------
-        tuple of Finished
-            The cells that were run, in the order in which they were committed.
-
-        Raises
-        ------
-        KeyboardInterrupt
-            If `stop` returned true and cells are left.
-        StoreError, RunLostError, EngineError
-            See `fpbench.run`.
+        Parameters and errors are those of `fpbench.run`; `request` says on which engine.
         """
         steps = self.plan.steps.values()
         # A worker without a step would only cost memory.

@@ -14,15 +14,15 @@ _MOST_BYTES = 2**60
 """More than any machine has, and less than the operating system can count."""
 
 
-def _in_bytes(said: object) -> object:
+def _in_bytes(size: object) -> object:
     """A size in words as a number of bytes; anything else as it is."""
-    if not isinstance(said, str):
-        return said
-    found = _SIZE.fullmatch(said)
-    unit = _UNITS.get(found[2].upper()) if found else None
-    if found is None or unit is None:
+    if not isinstance(size, str):
+        return size
+    match = _SIZE.fullmatch(size)
+    unit = _UNITS.get(match[2].upper()) if match else None
+    if match is None or unit is None:
         raise ValueError('must be a number of bytes, or a size such as "512 MiB" or "2 GB"')
-    return int(float(found[1]) * unit)
+    return int(float(match[1]) * unit)
 
 
 def _sensible(size: int | None) -> int | None:

@@ -149,11 +149,9 @@ def connect_reader(file: Path, *, own: bool = False) -> sqlite3.Connection:
     if own:
         return _restrict(_open(file, "mode=ro"))
     for _ in range(_ATTEMPTS):
-        found = (
-            _open_copy(file) if os.path.lexists(companion(file, "-wal")) else _open_in_place(file)
-        )
-        if found is not None:
-            return _restrict(found)
+        db = _open_copy(file) if os.path.lexists(companion(file, "-wal")) else _open_in_place(file)
+        if db is not None:
+            return _restrict(db)
     raise OSError(errno.EBUSY, "it is written to faster than it can be copied", str(file))
 
 

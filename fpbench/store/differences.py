@@ -167,14 +167,14 @@ def environment_changes(
 
 
 def _flat(environment: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
-    found = []
+    entries = []
     for name, value in environment.items():
         if isinstance(value, Mapping):
-            found += _flat(value, f"{prefix}{name} ")
+            entries += _flat(value, f"{prefix}{name} ")
         else:
-            said = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-            found.append((f"{prefix}{name}", said))
-    return found
+            text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+            entries.append((f"{prefix}{name}", text))
+    return entries
 
 
 def is_time(name: str) -> bool:
@@ -184,8 +184,8 @@ def is_time(name: str) -> bool:
 
 def name_cell(labels: Mapping[str, str], seed: int) -> str:
     """A cell as people are told of it: its labels and its seed."""
-    said = ", ".join(labels[kind] for kind in KINDS if labels.get(kind))
-    return f"{said}, seed {seed}"
+    names = ", ".join(labels[kind] for kind in KINDS if labels.get(kind))
+    return f"{names}, seed {seed}"
 
 
 class _Pair:
@@ -212,8 +212,8 @@ class _Pair:
         if not exact:
             for run, rows in zip((a, b), self.done, strict=True):
                 if PORTABLE in run.names:
-                    said = run.kinds(PORTABLE)[rows] == Kind.BOOL
-                    self.incomparable |= said & (run.bits(PORTABLE)[rows] == 0)
+                    marked = run.kinds(PORTABLE)[rows] == Kind.BOOL
+                    self.incomparable |= marked & (run.bits(PORTABLE)[rows] == 0)
         texts = {text: i for i, text in enumerate(dict.fromkeys([*a.words, *b.words]))}
         self._words = list(texts)
         self._number = [
@@ -237,14 +237,14 @@ class _Pair:
     def statuses(self) -> tuple[Change, ...]:
         """Cells that became of another status, and why they failed."""
 
-        def said(run: Results, row: int) -> str:
+        def describe(run: Results, row: int) -> str:
             status = run.statuses[row] or "not run yet"
             why = run.reasons.get(row)
             return f"{status}: {why}" if why else status
 
         pairs = zip(*(rows.tolist() for rows in self.rows), strict=True)
         return tuple(
-            Change(self._cell(i), "status", said(self.a, i), said(self.b, j))
+            Change(self._cell(i), "status", describe(self.a, i), describe(self.b, j))
             for i, j in pairs
             if self.a.statuses[i] != self.b.statuses[j]
         )
@@ -262,12 +262,13 @@ class _Pair:
                 continue
             places = self._different(name)
             beyond = self.incomparable[places]
-            for chosen, told in ((places[~beyond], spreads), (places[beyond], apart)):
+            for chosen, group in ((places[~beyond], spreads), (places[beyond], apart)):
                 if len(chosen):
-                    told.append(self._spread(name, chosen))
+                    group.append(self._spread(name, chosen))
             changes += [self._change(name, int(i)) for i in places[~beyond][: most - len(changes)]]
         by_cells = (
-            tuple(sorted(told, key=lambda spread: -spread.cells)) for told in (spreads, apart)
+            tuple(sorted(group, key=lambda spread: -spread.cells))
+            for spreads_of in (spreads, apart)
         )
         first, second = by_cells
         return first, tuple(changes), second

@@ -58,7 +58,7 @@ def _kernels(environment: Mapping[str, Any]) -> tuple[Any, ...] | None:
 
 def list_extras() -> list[tuple[str, str]]:
     """The extras of fpbench, and for each its version or the command that installs it."""
-    found = []
+    extras = []
     for extra, package in (
         ("cp", "cplex"),
         ("ip", "pyomo"),
@@ -71,9 +71,9 @@ def list_extras() -> list[tuple[str, str]]:
         ("figures", "matplotlib"),
     ):
         installed = _version(package)
-        said = f"{package} {installed}" if installed else f"pip install 'fpbench[{extra}]'"
-        found.append((extra, said))
-    return found
+        status = f"{package} {installed}" if installed else f"pip install 'fpbench[{extra}]'"
+        extras.append((extra, status))
+    return extras
 
 
 def _packages(catalog: Catalog) -> dict[str, str]:
@@ -108,6 +108,6 @@ def _simd() -> list[str]:
     """Instructions that numpy chose to use, beyond those it was compiled for."""
     import numpy as np
 
-    told = np.show_config(mode="dicts")
-    known = told.get("SIMD Extensions", {}) if isinstance(told, dict) else {}
+    config = np.show_config(mode="dicts")
+    known = config.get("SIMD Extensions", {}) if isinstance(config, dict) else {}
     return list(known.get("found", []))

@@ -153,14 +153,14 @@ class _Merger:
 
     def _sessions(self, store: Store) -> dict[tuple[int, int], int]:
         """The sessions of all runs, the latest last: their new numbers."""
-        found: list[tuple[float, int, SessionRecord]] = [
+        sessions: list[tuple[float, int, SessionRecord]] = [
             (session.started, number, session)
             for number, source in enumerate(self._stores)
             for session in source.sessions()
         ]
         return {
             (number, session.number): store.add_session(session.started, session.environment)
-            for _, number, session in sorted(found, key=lambda each: each[:2])
+            for _, number, session in sorted(sessions, key=lambda each: each[:2])
         }
 
     def _results(self, store: Store, sessions: dict[tuple[int, int], int]) -> None:
@@ -204,8 +204,8 @@ class _Merger:
             one, two = theirs.measures.get(name), record.measures.get(name)
             if not is_time(name) and not is_identical(one, two):
                 where = self._stores[other].directory, self._stores[number].directory
-                said = f"{name} is {one!r} in {where[0]} and {two!r} in {where[1]}"
-                self._conflicts.append(f"{named}: {said}")
+                values = f"{name} is {one!r} in {where[0]} and {two!r} in {where[1]}"
+                self._conflicts.append(f"{named}: {values}")
                 return
         self._conflicts.append(f"{named}: other names of measures")
 

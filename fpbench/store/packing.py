@@ -187,8 +187,8 @@ def values(kinds: Kinds, bits: Bits, word: Callable[[int], str]) -> list[Any]:
     """The values of one name, as they were before they were packed."""
     first = int(kinds[0]) if len(kinds) else 0
     if first in (Kind.FLOAT, Kind.INT) and (kinds == first).all():  # nearly always
-        found: list[Any] = (bits.view(np.float64) if first == Kind.FLOAT else bits).tolist()
-        return found
+        plain: list[Any] = (bits.view(np.float64) if first == Kind.FLOAT else bits).tolist()
+        return plain
     floats = bits.view(np.float64).tolist()
     return [
         _value(kind, whole, real, word)
@@ -215,12 +215,12 @@ def numbers(kinds: Kinds, bits: Bits, word: Callable[[int], str]) -> NDArray[np.
     """The values of one name as floats; NaN where there is no number."""
     if (kinds == Kind.FLOAT).all():
         return bits.view(np.float64)
-    found = np.where(kinds == Kind.FLOAT, bits.view(np.float64), np.nan)
+    floats = np.where(kinds == Kind.FLOAT, bits.view(np.float64), np.nan)
     whole = (kinds == Kind.INT) | (kinds == Kind.BOOL)
-    found[whole] = bits[whole]
+    floats[whole] = bits[whole]
     for i in np.flatnonzero(kinds == Kind.BIG):
-        found[i] = _rounded(word(int(bits[i])))
-    return found
+        floats[i] = _rounded(word(int(bits[i])))
+    return floats
 
 
 def _rounded(digits: str) -> float:

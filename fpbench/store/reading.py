@@ -117,8 +117,8 @@ class _Reader:
         """The rows that cells are in; -1 for those that are not planned."""
         if not len(self._order):
             return np.full(len(numbers), -1)
-        found = np.searchsorted(self._numbers, numbers, sorter=self._order)
-        rows = self._order[np.minimum(found, len(self._order) - 1)]
+        places = np.searchsorted(self._numbers, numbers, sorter=self._order)
+        rows = self._order[np.minimum(places, len(self._order) - 1)]
         return np.where(self._numbers[rows] == numbers, rows, -1)
 
     def _read_pages(self, loose: NDArray[np.bool_]) -> None:
@@ -229,9 +229,9 @@ def _parse_names(text: str) -> tuple[str, ...]:
 
 def _read_words(db: sqlite3.Connection) -> list[str]:
     """Texts by their number; numbers without one are empty."""
-    found = db.execute("SELECT id, text FROM word ORDER BY id").fetchall()
-    words = [""] * (len(found) + 1)
-    for number, text in found:
+    rows = db.execute("SELECT id, text FROM word ORDER BY id").fetchall()
+    words = [""] * (len(rows) + 1)
+    for number, text in rows:
         words[number] = str(text)
     return words
 
@@ -240,8 +240,8 @@ def read_cells(db: sqlite3.Connection) -> Iterator[Cell]:
     """The cells that are planned, in the order of the plan."""
     with _one_view(db):
         words, known = _read_words(db), dict(db.execute("SELECT id, key FROM known"))
-        found = db.execute("SELECT id, labels FROM combination")
-        labels = {number: _parse_labels(text) for number, text in found}
+        rows = db.execute("SELECT id, labels FROM combination")
+        labels = {number: _parse_labels(text) for number, text in rows}
         planned = _read_planned(db)
     for number, chosen, seed, reason in planned.T.tolist():
         yield Cell(known[number], labels[chosen], seed, words[reason] if reason else None)
@@ -250,9 +250,9 @@ def read_cells(db: sqlite3.Connection) -> Iterator[Cell]:
 def read_done(db: sqlite3.Connection) -> set[str]:
     """Keys of the cells that are done."""
     with _one_view(db):
-        found = dict(db.execute("SELECT number, status FROM result"))
-        done = set(read_page_numbers(db).tolist()) - found.keys()
-        done |= {number for number, status in found.items() if status == Status.DONE}
+        loose = dict(db.execute("SELECT number, status FROM result"))
+        done = set(read_page_numbers(db).tolist()) - loose.keys()
+        done |= {number for number, status in loose.items() if status == Status.DONE}
         known = db.execute("SELECT id, key FROM known")
         return {key for number, key in known if number in done}
 
@@ -263,20 +263,20 @@ def read_records(db: sqlite3.Connection) -> Iterator[CellRecord]:
         words, layouts = _read_words(db), _read_layouts(db)
         known = dict(db.execute("SELECT id, key FROM known"))
         later = set()
-        for number, session, status, seconds, layout, data, *said in db.execute(
+        for number, session, status, seconds, layout, data, *texts in db.execute(
             "SELECT number, session, status, seconds, layout, data, reason, trace FROM result"
         ):
             later.add(number)
             names = layouts[layout]
             (measures,) = _unpack_measures(names, *packing.split([data], len(names)), words)
             done = Status(status), float(seconds), measures
-            yield CellRecord(known[number], int(session), *done, *said)
+            yield CellRecord(known[number], int(session), *done, *texts)
         for layout, count, data in db.execute("SELECT layout, count, data FROM page"):
             names = layouts[layout]
             page = read_page(data, count, len(names))
             columns = page.numbers.tolist(), page.sessions.tolist(), page.seconds.tolist()
-            found = _unpack_measures(names, page.kinds, page.bits, words)
-            for number, session, seconds, measures in zip(*columns, found, strict=True):
+            measured = _unpack_measures(names, page.kinds, page.bits, words)
+            for number, session, seconds, measures in zip(*columns, measured, strict=True):
                 if number not in later:
                     yield CellRecord(known[number], session, Status.DONE, seconds, measures)
 
@@ -294,10 +294,9 @@ def _unpack_measures(
 
 def read_sessions(db: sqlite3.Connection) -> list[SessionRecord]:
     """The sessions, the latest last."""
-    found = db.execute("SELECT id, started, environment FROM session ORDER BY id")
+    rows = db.execute("SELECT id, started, environment FROM session ORDER BY id")
     return [
-        SessionRecord(int(i), float(started), _parse_environment(text))
-        for i, started, text in found
+        SessionRecord(int(i), float(started), _parse_environment(text)) for i, started, text in rows
     ]
 
 

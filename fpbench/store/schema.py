@@ -83,8 +83,8 @@ def read_version(db: sqlite3.Connection, name: str) -> int:
     if version not in _OWN:
         newer = ": a newer one made it" if version > VERSION else ""
         raise StoreError(f"{name}: has format {version}; this fpbench reads 1 to {VERSION}{newer}")
-    if (found := _tables(db)) != _expected(version):
-        odd = sorted({row[1] for row in found ^ _expected(version)})
+    if (tables := _tables(db)) != _expected(version):
+        odd = sorted({row[1] for row in tables ^ _expected(version)})
         raise StoreError(f"{name}: is not a store as fpbench makes it: see {', '.join(odd)}")
     return int(version)
 
@@ -93,18 +93,18 @@ def read_version(db: sqlite3.Connection, name: str) -> int:
 def _expected(version: int) -> frozenset[tuple[str, str, str]]:
     db = sqlite3.connect(":memory:", isolation_level=None)
     create(db, version)
-    found = _tables(db)
+    tables = _tables(db)
     db.close()
-    return found
+    return tables
 
 
 def _tables(db: sqlite3.Connection) -> frozenset[tuple[str, str, str]]:
     """Type, name and text of everything that is defined, but for what SQLite adds by itself."""
-    found = db.execute("SELECT type, name, sql FROM sqlite_master")
+    rows = db.execute("SELECT type, name, sql FROM sqlite_master")
     return frozenset(
         # Version 1 was made with IF NOT EXISTS, which SQLite leaves out, too.
         (kind, name, " ".join((sql or "").split()))
-        for kind, name, sql in found
+        for kind, name, sql in rows
         if not (kind in ("table", "index") and name.startswith("sqlite_"))
     )
 
@@ -134,13 +134,13 @@ def _to_2(db: sqlite3.Connection) -> None:
     _execute(db, _OWN[2])
     old = db.execute("SELECT key, labels, seed, reason FROM old_cell ORDER BY position")
     write_plan(db, ((key, labels, seed, reason) for key, labels, seed, reason in old))
-    found = db.execute(
+    rows = db.execute(
         "SELECT key, session, status, seconds, measures, reason, trace FROM old_result"
     )
-    for key, session, status, seconds, text, *said in found:
+    for key, session, status, seconds, text, *texts in rows:
         number = number_text(db, "known", "key", key)
         row = (number, session, status, seconds, *_from_json(db, text))
-        db.execute("INSERT INTO result VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (*row, *said))
+        db.execute("INSERT INTO result VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (*row, *texts))
     write_pages(db)
     for table in ("cell", "result"):
         db.execute(f"DROP TABLE old_{table}")

@@ -159,9 +159,9 @@ class Store:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _read(self, query: str, given: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    def _read(self, query: str, values: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         with self._reading():
-            yield from self._open.execute(query, given)
+            yield from self._open.execute(query, values)
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
@@ -220,8 +220,8 @@ class Store:
 
     def about(self) -> dict[str, str]:
         """What `begin` was told of the matrix."""
-        found = self._read("SELECT name, value FROM about")
-        return {str(name): str(value) for name, value in found}
+        rows = self._read("SELECT name, value FROM about")
+        return {str(name): str(value) for name, value in rows}
 
     def write(self, name: str, content: str | bytes) -> None:
         """Write a file beside the store, whole or not at all."""
@@ -246,8 +246,8 @@ class Store:
         """Write down what is planned; within a transaction."""
         rows = ((c.key, json.dumps(dict(c.labels)), c.seed, c.reason) for c in cells)
         write_plan(self._open, rows)
-        said = [(name, make_storable(value)) for name, value in about.items()]
-        self._open.executemany("INSERT OR REPLACE INTO about VALUES (?, ?)", said)
+        entries = [(name, make_storable(value)) for name, value in about.items()]
+        self._open.executemany("INSERT OR REPLACE INTO about VALUES (?, ?)", entries)
 
     def add_session(self, started: float, environment: Mapping[str, Any]) -> int:
         """Write down a session; within a transaction."""
@@ -291,9 +291,9 @@ class Store:
 
     def put(self, record: CellRecord) -> None:
         """Write down a result, instead of an earlier one of this cell; within a transaction."""
-        key, session, status, seconds, measures, *said = record
+        key, session, status, seconds, measures, *reasons = record
         layout, data = pack_measures(self._open, measures)
-        texts = (None if text is None else make_storable(text) for text in said)
+        texts = (None if text is None else make_storable(text) for text in reasons)
         place = number_text(self._open, "known", "key", key)
         row = (place, session, status.value, seconds, layout, data, *texts)
         self._open.execute("INSERT OR REPLACE INTO result VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
@@ -326,8 +326,8 @@ class Store:
 
     def spent(self) -> dict[tuple[str, str], tuple[int, float]]:
         """Number and seconds of steps done, by action and component."""
-        found = self._read("SELECT action, component, count, seconds FROM timing WHERE count > 0")
-        return {(action, name): (count, seconds) for action, name, count, seconds in found}
+        rows = self._read("SELECT action, component, count, seconds FROM timing WHERE count > 0")
+        return {(action, name): (count, seconds) for action, name, count, seconds in rows}
 
     def results(self, *, keys: bool = True) -> Results:
         """The rows of the cells that are planned, in the order of the plan.

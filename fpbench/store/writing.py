@@ -41,9 +41,9 @@ def pack_measures(db: sqlite3.Connection, measures: Mapping[str, Any]) -> tuple[
 
 def number_text(db: sqlite3.Connection, table: str, column: str, text: str) -> int:
     """The number of a text in one of the tables that number them; a new one if it is new."""
-    found = db.execute(f"SELECT id FROM {table} WHERE {column} = ?", (text,)).fetchone()
-    if found is not None:
-        return int(found[0])
+    row = db.execute(f"SELECT id FROM {table} WHERE {column} = ?", (text,)).fetchone()
+    if row is not None:
+        return int(row[0])
     new = db.execute(f"INSERT INTO {table} ({column}) VALUES (?)", (text,)).lastrowid
     assert new is not None
     return new

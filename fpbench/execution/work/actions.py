@@ -112,7 +112,7 @@ def _predict(learner: Learner, parents: tuple[Classifier, Split], step: Step) ->
     model, split = parents
     rng = step.rng()
 
-    def said(part: Sample) -> Codes:
+    def predict(part: Sample) -> Codes:
         if not len(part):
             return np.zeros(0, np.int8)
         sensitive = part.sensitive if learner.predicts_with_sensitive else None
@@ -121,40 +121,39 @@ def _predict(learner: Learner, parents: tuple[Classifier, Split], step: Step) ->
             raise PluginError(f"predictions must be {len(part)} values 0 or 1")
         return answer.astype(np.int8)
 
-    train, test, attack = said(split.train), said(split.test), said(split.attack)
+    train, test, attack = predict(split.train), predict(split.test), predict(split.attack)
     notes = dict(getattr(model, "notes", {}))
     return Predictions(train, test, attack, learner.asked(), notes, _guarantee(model))
 
 
 def _guarantee(model: Classifier) -> Guarantee | None:
     """What a model guarantees."""
-    given = getattr(model, "guarantee", None)
-    return (
-        None
-        if given is None
-        else _checked_guarantee(given, "a model", "an fpbench.Guarantee or None")
-    )
+    guarantee = getattr(model, "guarantee", None)
+    if guarantee is None:
+        return None
+    return _checked_guarantee(guarantee, "a model", "an fpbench.Guarantee or None")
 
 
-def _checked_guarantee(given: Any, whose: str, wanted: str) -> Guarantee:
+def _checked_guarantee(guarantee: Any, whose: str, wanted: str) -> Guarantee:
     """A guarantee, checked once more: whose class it is, nobody knows."""
-    if not isinstance(given, Guarantee):
-        raise PluginError(f"the guarantee of {whose} must be {wanted}, not {type(given).__name__}")
-    return Guarantee(given.epsilon, given.delta, given.neighbours, given.rho)
+    if not isinstance(guarantee, Guarantee):
+        kind = type(guarantee).__name__
+        raise PluginError(f"the guarantee of {whose} must be {wanted}, not {kind}")
+    return Guarantee(guarantee.epsilon, guarantee.delta, guarantee.neighbours, guarantee.rho)
 
 
 def _reveal(learner: Learner, parents: tuple[Any, Split], step: Step) -> Scores:
     model, split = parents
     rng = step.rng()
 
-    def said(part: Sample) -> NDArray[np.float64]:
+    def reveal(part: Sample) -> NDArray[np.float64]:
         sensitive = part.sensitive if learner.predicts_with_sensitive else None
         answer = np.asarray(model.predict_proba(part.features, rng, sensitive))
         if answer.shape != (len(part), 2) or not ((answer >= 0) & (answer <= 1)).all():
             raise PluginError(f"predicted probabilities must be ({len(part)}, 2) values in [0, 1]")
         return answer[:, 1]
 
-    return Scores(said(split.train), said(split.attack))
+    return Scores(reveal(split.train), reveal(split.attack))
 
 
 def _disclose(
@@ -288,14 +287,14 @@ def _score(_: None, parents: tuple[Any, ...], step: Step) -> Measures:
         **model_measures(split, predictions, claim),
         **timed,
     }
-    said = (
+    notes = (
         ("disclosure", claim.notes if claim else {}),
         ("corrector", weighed),
         ("corrector", correction.measures),
         ("adversary", guess.notes),
         ("learner", predictions.notes),
     )
-    words = [Words(kind, names.get(kind, ""), values) for kind, values in said]
+    words = [Words(kind, names.get(kind, ""), values) for kind, values in notes]
     return make_row(measured, words, predictions.guarantee)
 
 

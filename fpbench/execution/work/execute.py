@@ -73,8 +73,8 @@ def execute(step: Step, parents: tuple[Any, ...], catalog: Catalog | None = None
         component = component_of(step, catalog)
         # What was sealed is opened, as its component runs here; but for adversaries, whose do not.
         there = parents if step.action in HANDED else tuple(map(unseal, parents))
-        given = handed(step, component, there)
-        return measured(step, ACTIONS[step.action](component, given, step), given)
+        inputs = handed(step, component, there)
+        return measured(step, ACTIONS[step.action](component, inputs, step), inputs)
 
     return attempt(step, work)
 
@@ -144,10 +144,10 @@ def handed(step: Step, component: Component | None, parents: tuple[Any, ...]) ->
     return make(component, parents, step) if make else parents
 
 
-def measured(step: Step, answer: Any, given: tuple[Any, ...]) -> Any:
+def measured(step: Step, answer: Any, inputs: tuple[Any, ...]) -> Any:
     """The result of a step, from what its component answered."""
     measure = MEASURING.get(step.action)
-    return measure(answer, given, step) if measure else answer
+    return measure(answer, inputs, step) if measure else answer
 
 
 def told(step: Step, result: Result) -> bytes:
