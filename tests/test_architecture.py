@@ -208,7 +208,7 @@ def test_components_import_heavy_libraries_only_inside_methods():
 
 # What processes send each other through pipes, or would; these modules open no file.
 CHANNELS = {
-    "execution/isolation/one_use", "execution/isolation/one_use_server", "execution/engines/dask", "execution/engines/dask_worker", "testing/elsewhere", "execution/engines/local_worker", "testing/round_trips",
+    "execution/isolation/one_use", "execution/isolation/one_use_server", "execution/engines/dask", "execution/engines/dask_worker", "testing/other_process", "execution/engines/local_worker", "testing/round_trips",
     "execution/wire/sealing",
 }  # fmt: skip
 # They import what a user installed, or of a list of packages what steps import anyway.

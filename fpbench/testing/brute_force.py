@@ -1,7 +1,8 @@
-"""The least cost of a correction, by trying everything: slow, obvious, and no solver's code."""
+"""Small problems for correctors, and their solution by trying every answer."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import product
@@ -18,9 +19,13 @@ from fpbench.claims.constraints import (
     RateBounds,
     ShareBounds,
 )
-from fpbench.claims.rates import RateConstraint
-from fpbench.components.records import Problem
+from fpbench.claims.rates import FORMS, METRICS, RateConstraint
+from fpbench.components.records import Correction, Problem, SolverStatus
+from fpbench.testing.fixtures import generator
 
+_PEOPLE = {2: 8, 3: 6}
+"""People of a problem, by its number of groups: few enough to try every answer."""
+_TOLERANCES = (0.0, 0.1, 0.25)
 _LABELS: dict[str, tuple[int | None, ...]] = {
     "statistical-parity": (None,),
     "predictive-equality": (0,),
@@ -38,16 +43,16 @@ def least_cost(problem: Problem) -> float | None:
         Of few people: n log K should be below 15 or so.
     """
     costs = np.ones(len(problem.guess)) if problem.weights is None else problem.weights
-    found = [
+    feasible = [
         float(costs[values != problem.guess].sum())
         for values in map(np.array, product(range(problem.groups), repeat=len(problem.guess)))
         if satisfies(problem, values)
     ]
-    return min(found, default=None)
+    return min(feasible, default=None)
 
 
 def satisfies(problem: Problem, values: NDArray[Any]) -> bool:
-    """Whether a vector of groups satisfies all that is known, by the definitions, in fractions.
+    """Whether a vector of groups satisfies all constraints, by their definitions, in fractions.
 
     Raises
     ------
@@ -94,7 +99,7 @@ def _fair(
 
 
 def _written(number: float | Fraction) -> Fraction:
-    """A number as its digits say it."""
+    """The fraction that a number's digits write."""
     return number if isinstance(number, Fraction) else Fraction(str(float(number)))
 
 
@@ -116,10 +121,10 @@ def _slices(
     for mask in _masks(problem, getattr(constraint, "metric", "statistical-parity")):
         rates: list[Fraction | None] = []
         for group in range(problem.groups):
-            said = problem.predictions[mask & (values == group)]
-            rates.append(Fraction(int(said.sum()), len(said)) if len(said) else None)
-        said = problem.predictions[mask]
-        yield rates, Fraction(int(said.sum()), len(said) or 1)
+            predicted = problem.predictions[mask & (values == group)]
+            rates.append(Fraction(int(predicted.sum()), len(predicted)) if len(predicted) else None)
+        predicted = problem.predictions[mask]
+        yield rates, Fraction(int(predicted.sum()), len(predicted) or 1)
 
 
 def _unfairness(rates: list[Fraction | None], overall: Fraction, form: str) -> Fraction:
@@ -131,3 +136,82 @@ def _unfairness(rates: list[Fraction | None], overall: Fraction, form: str) -> F
     if form == "between-groups":
         return max(known) - min(known)
     return 1 - min(known) / max(known) if max(known) else Fraction(0)
+
+
+class _Unknown(Constraint):
+    """A constraint that no corrector knows."""
+
+    @property
+    def word(self) -> str:
+        """A word that no corrector expresses."""
+        return "kit-unknown"
+
+    @property
+    def labels(self) -> tuple[int | None, ...]:
+        """All people."""
+        return (None,)
+
+
+def unknown_constraint() -> Constraint:
+    """A constraint that no corrector can express."""
+    return _Unknown()
+
+
+def problems(expresses: frozenset[str], k: int) -> Iterator[Problem]:
+    """Small problems of k groups, one for each constraint that a corrector expresses."""
+    rng, n = generator(f"problems {k}"), _PEOPLE[k]
+    for number, constraint in enumerate(_constraints(expresses, n, k)):
+        guess, predictions = rng.integers(0, k, n), rng.integers(0, 2, n)
+        weights = None if number % 3 == 0 else np.round(rng.uniform(1, 4, n), 2)
+        yield Problem(guess, k, predictions, rng.integers(0, 2, n), (constraint,), weights)
+
+
+def _constraints(expresses: frozenset[str], n: int, k: int) -> Iterator[Constraint]:
+    about_rates = [(form, metric) for form in FORMS if form in expresses for metric in METRICS]
+    for number, (form, metric) in enumerate(about_rates):
+        yield RateConstraint(metric, _TOLERANCES[number % len(_TOLERANCES)], form)
+    others = (
+        ShareBounds(0, 0.2, 0.5),
+        RateBounds(1, 0.0, 0.5),
+        *(KnownUnfairness("statistical-parity", 0.2, 1.0, form) for form in FORMS),
+        KnownPeople([0, n - 1], [k - 1, 0]),
+        LinearConstraint(0, np.arange(n) % 3, 1, 4),
+    )
+    yield from (constraint for constraint in others if constraint.word in expresses)
+
+
+def judge(problem: Problem, answer: Any) -> str:
+    """What is wrong with an answer, by brute force; empty if nothing is."""
+    if not isinstance(answer, Correction):
+        return f"correct gave a {type(answer).__name__}, not a Correction"
+    status: Any = answer.status
+    if not isinstance(status, SolverStatus | None):
+        return f"the status {status!r} is not a SolverStatus"
+    least, about = least_cost(problem), f"about {problem.constraints[0]!r}"
+    if answer.status is SolverStatus.INFEASIBLE and least is not None:
+        return f"a problem {about} is possible, and it says infeasible"
+    # Without a status, the answer makes no statement about the claim.
+    if answer.status is None or answer.values is None:
+        return ""
+    values = np.asarray(answer.values)
+    if not satisfies(problem, values):
+        return f"its answer to a problem {about} does not satisfy it"
+    costs = np.ones(len(values)) if problem.weights is None else problem.weights
+    cost = float(costs[values != problem.guess].sum())
+    assert least is not None  # this answer is one
+    return _wrong_cost(answer, cost, least, about)
+
+
+def _wrong_cost(answer: Correction, cost: float, least: float, about: str) -> str:
+    """What is wrong with the cost, optimality or bound that an answer states."""
+    if answer.objective is not None and not _same(answer.objective, cost):
+        return f"it says an answer costs {answer.objective:g}, which costs {cost:g}"
+    if answer.status is SolverStatus.OPTIMAL and not _same(cost, least):
+        return f"its optimum of a problem {about} costs {cost:g}, and brute force found {least:g}"
+    if answer.bound is not None and answer.bound > least and not _same(answer.bound, least):
+        return f"its bound {answer.bound:g} is above the least cost {least:g}"
+    return ""
+
+
+def _same(one: float, other: float) -> bool:
+    return math.isclose(one, other, rel_tol=1e-6, abs_tol=1e-9)

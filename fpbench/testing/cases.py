@@ -1,4 +1,4 @@
-"""A component with one set of parameters, and what it does when it is run."""
+"""A component with one set of parameters, and the results of its runs."""
 
 from __future__ import annotations
 
@@ -11,14 +11,12 @@ from fpbench.components.attack_kinds import Component, Dataset
 from fpbench.components.catalog import Catalog, Entry
 from fpbench.components.spec import Spec, build, slot_kinds, specify
 from fpbench.data.data_files import DataHome
-from fpbench.testing.acting import act
-from fpbench.testing.audit_stages import STAGES
-from fpbench.testing.elsewhere import Told, Unopened, told
-from fpbench.testing.stages import Stage
+from fpbench.testing.fixtures import cell_inputs
+from fpbench.testing.other_process import NotTransferable, RemoteResult, run_remotely
+from fpbench.testing.stages import STAGES, Stage, run_watched
 from fpbench.testing.watching import Watched
-from fpbench.testing.world import world
 
-_HELD = {
+_SLOT_DEFAULTS = {
     "dataset": "census-synthetic",
     "learner": "plain",
     "disclosure": "published",
@@ -28,7 +26,7 @@ _HELD = {
     "policy": "clip",
     "auditor": "group-fairness",
 }
-"""What fills the fields of another kind that an example leaves out."""
+"""Components for required slots that an example leaves out."""
 
 
 class Inapplicable(Exception):  # noqa: N818 (nothing is wrong: it says why a law is not tested)
@@ -36,16 +34,16 @@ class Inapplicable(Exception):  # noqa: N818 (nothing is wrong: it says why a la
 
 
 class Case:
-    """A component with one set of parameters; built, and run, when first asked for.
+    """A component with one set of parameters; it is built and run when first needed.
 
     Parameters
     ----------
     catalog
-        In which it, and what it holds, is registered.
+        Where it and the components in its slots are registered.
     entry
         The component.
     parameters
-        As a matrix has them; components that it must hold and that are left out are chosen.
+        As in a matrix; required slots that are left out get defaults.
     label
         Tells cases of one component apart.
     directory
@@ -61,7 +59,7 @@ class Case:
         directory: Path,
     ) -> None:
         self.catalog, self.entry, self.label = catalog, entry, label
-        self.given_parameters, self.directory = dict(parameters), directory
+        self.own_parameters, self.directory = dict(parameters), directory
         self._watched: dict[tuple[int, int], Watched] = {}
 
     def __str__(self) -> str:
@@ -79,21 +77,21 @@ class Case:
 
     @cached_property
     def parameters(self) -> dict[str, Any]:
-        """All that is said of it, with the components that it must hold."""
-        lacking = {
-            name: {"use": _HELD[kind]}
+        """Its parameters, with defaults in required slots."""
+        missing = {
+            name: {"use": _SLOT_DEFAULTS[kind]}
             for name, kind in slot_kinds(self.cls).items()
-            if self.cls.model_fields[name].is_required() and name not in self.given_parameters
+            if self.cls.model_fields[name].is_required() and name not in self.own_parameters
         }
-        return {**self.given_parameters, **lacking}
+        return {**self.own_parameters, **missing}
 
     @cached_property
     def built(self) -> tuple[Component, Spec]:
-        """The component, as a matrix makes it, and what it is as data."""
-        return self.made(self.parameters)
+        """The component, as a matrix builds it, and its spec."""
+        return self.build_with(self.parameters)
 
-    def made(self, parameters: Mapping[str, Any]) -> tuple[Component, Spec]:
-        """It with other parameters.
+    def build_with(self, parameters: Mapping[str, Any]) -> tuple[Component, Spec]:
+        """The component with other parameters, and its spec.
 
         Raises
         ------
@@ -107,18 +105,18 @@ class Case:
         """The component."""
         return self.built[0]
 
-    def rebuilt(self, spec: Spec) -> Component:
+    def build_from_spec(self, spec: Spec) -> Component:
         """The component that a spec describes."""
         return build(spec, self.catalog)
 
     @cached_property
     def home(self) -> DataHome:
-        """Where its data are, a table called `people` among them."""
+        """Its data directories, and a table called `people`."""
         default = DataHome.default().directories
-        return DataHome((self.directory, *default), {"people": world(2).table})
+        return DataHome((self.directory, *default), {"people": cell_inputs(2).table})
 
-    def must_run(self, k: int) -> None:
-        """Say if it cannot be run here with people of k groups.
+    def check_runnable(self, k: int) -> None:
+        """Raise if it cannot be run here with people of k groups.
 
         Raises
         ------
@@ -135,7 +133,7 @@ class Case:
             raise Inapplicable(reason)
 
     def watched(self, k: int = 2, seed: int = 0) -> Watched:
-        """What happens when it is run, once for each number of groups and seed.
+        """Its run with this number of groups and seed, which happens once.
 
         Raises
         ------
@@ -147,7 +145,7 @@ class Case:
         return self._watched[k, seed]
 
     def ran(self, k: int = 2, seed: int = 0) -> Watched:
-        """What happens when it is run; whatever it raises is raised here.
+        """Its run; what the run raised is raised here.
 
         Raises
         ------
@@ -159,14 +157,14 @@ class Case:
             raise watched.error
         return watched
 
-    def again(self) -> Watched:
-        """What happens when it is run once more, as the first time."""
+    def rerun(self) -> Watched:
+        """A second run with the same groups and seed."""
         return self._watch(2, 0)
 
-    def elsewhere(self) -> Told | Unopened:
-        """What happens when it is run in another process, as the first time."""
-        return told(self.component, self.home)
+    def run_in_other_process(self) -> RemoteResult | NotTransferable:
+        """The same run in another process."""
+        return run_remotely(self.component, self.home)
 
     def _watch(self, k: int, seed: int) -> Watched:
-        self.must_run(k)
-        return act(self.component, self.home, k, seed)
+        self.check_runnable(k)
+        return run_watched(self.component, self.home, k, seed)

@@ -1,46 +1,71 @@
-"""The laws that every component keeps, whoever wrote it, and how one is tested."""
+"""The laws that every component must keep, and how they are tested."""
 
 from __future__ import annotations
 
 import inspect
 import json
+import math
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from fpbench.base.errors import FpbenchError, HiddenError, InputError, PluginError
-from fpbench.components.attack_kinds import Adversary, Corrector, Learner
+from fpbench.components.attack_kinds import Adversary, Component, Corrector, Learner
 from fpbench.components.auditor import Auditor
 from fpbench.components.bases import BASES
+from fpbench.components.guarantee import COUNT_SENSITIVITY, NEIGHBOURS, Neighbours
+from fpbench.components.mechanism import Mechanism
 from fpbench.components.names import KINDS
 from fpbench.components.spec import slot_kinds
 from fpbench.data.sample import Sample
 from fpbench.execution.work.rows import Words, make_row
+from fpbench.testing.attacks import PAIRS, check_mechanism, epsilon_lower_bound
+from fpbench.testing.brute_force import judge, problems
 from fpbench.testing.cases import Case, Inapplicable
-from fpbench.testing.elsewhere import Unopened
-from fpbench.testing.limits import beyond
-from fpbench.testing.problems import problems, verdict
-from fpbench.testing.promises import keeps_promise, secures
-from fpbench.testing.round_trips import carried, travelled
-from fpbench.testing.watching import Watched, generators_kept, parts, unlike
+from fpbench.testing.other_process import NotTransferable
+from fpbench.testing.round_trips import pickle_and_back, transfer
+from fpbench.testing.watching import (
+    Watched,
+    difference,
+    first_difference,
+    parts,
+    restore_generators,
+)
 
 _NAME = re.compile(r"[a-z0-9]+([-/][a-z0-9]+)*")
 _SEEN = frozenset({"features", "labels", "predictions", "scores"})
 _AUDITED = frozenset({"features", "labels", "sensitive", "predictions", "model", "curator"})
 _SPEAKERS = frozenset({"learner", "disclosure", "adversary", "corrector", "auditor"})
-"""Kinds whose words are shown in rows."""
+"""Kinds that add measures of their own to rows."""
 _LONGEST = 400
-"""Letters of a stranger's error that a line has room for."""
+"""Greatest number of letters of a component's error in a line."""
 _CITED = re.compile(r"\b(1[5-9]|20)\d\d\b|https?://|\bdoi:", re.IGNORECASE)
 """A citation names a year, or where its source is."""
 
 
+_EPSILONS = (1.0, 0.2, 5.0)
+"""Several, because a mechanism may be right at one epsilon only."""
+_ATTACK_SETTINGS: dict[str, dict[str, Any]] = {
+    "simulation": {"draws": 10_000, "confidence": 0.999},
+    # Slow to draw, and never the same: no false alarm, ever.
+    "secure": {"draws": 2000, "confidence": 1 - 1e-9},
+}
+"""Draws of each of two neighbours, and confidence, by source of noise."""
+_EXAMPLES: dict[str, Any] = {"string": "1", "number": 1.5, "boolean": True, "object": {}}
+"""A value of each JSON type; an integer is a number, too."""
+
+_TYPE_WORDS = {"type", "$ref", "allOf", "anyOf", "oneOf", "enum", "const"}
+"""Keys of a schema that restrict a value."""
+
+
 class Outcome(StrEnum):
-    """What became of a law."""
+    """The result of testing a law."""
 
     KEPT = "kept"
     BROKEN = "broken"
@@ -65,7 +90,7 @@ class Verdict(NamedTuple):
         return f"{self.outcome}: {self.reason}" if self.reason else str(self.outcome)
 
     def line(self, law: str) -> str:
-        """The one line that is shown of a law."""
+        """The line that is shown for a law."""
         return f"{self.outcome:7}  {law}" + (f": {self.reason}" if self.reason else "")
 
 
@@ -107,19 +132,19 @@ class Check(NamedTuple):
     def __call__(self) -> Verdict:
         """Test it; never raises, whatever the component does."""
         try:
-            with warnings.catch_warnings(), generators_kept():
+            with warnings.catch_warnings(), restore_generators():
                 warnings.simplefilter("ignore")
                 remark = self.law.test(self.case)
         except Inapplicable as why:
-            return Verdict(Outcome.SKIPPED, _line(why))
-        except AssertionError as found:
-            return Verdict(Outcome.BROKEN, _line(found) or "an assertion of its own failed")
+            return Verdict(Outcome.SKIPPED, _one_line(why))
+        except AssertionError as failure:
+            return Verdict(Outcome.BROKEN, _one_line(failure) or "an assertion of its own failed")
         except (Exception, SystemExit) as error:  # a stranger's failure, not our end
-            return Verdict(Outcome.BROKEN, f"{type(error).__name__}: {_line(error)}")
+            return Verdict(Outcome.BROKEN, f"{type(error).__name__}: {_one_line(error)}")
         return Verdict(Outcome.KEPT, remark or "")
 
 
-def _line(error: BaseException) -> str:
+def _one_line(error: BaseException) -> str:
     # pytest adds to an assertion's message what it compared: it rewrites plugins, and we are one.
     words = " ".join(str(error).partition("\nassert ")[0].split())
     shown = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in words)
@@ -157,16 +182,18 @@ def _declares(case: Case) -> None:
         words["sees"] = getattr(cls, "sees", None), _AUDITED
     if issubclass(cls, Learner):
         words["needs"] = cls.needs, frozenset(Sample.COLUMNS[:3])
-    for what, (said, known) in words.items():
-        assert isinstance(said, frozenset), f"{what} must be a frozenset of words"
-        assert said <= known, f"{what}: unknown {sorted(said - known)}; known: {sorted(known)}"
+    for what, (declared, known) in words.items():
+        assert isinstance(declared, frozenset), f"{what} must be a frozenset of words"
+        assert declared <= known, (
+            f"{what}: unknown {sorted(declared - known)}; known: {sorted(known)}"
+        )
 
 
 def _validates(case: Case) -> None:
-    component, given = case.component, case.parameters
-    for name, wrong in (("no-such-parameter", 1), *beyond(case.cls)):
+    component, parameters = case.component, case.parameters
+    for name, wrong in (("no-such-parameter", 1), *invalid_values(case.cls)):
         try:
-            case.made({**given, name: wrong})
+            case.build_with({**parameters, name: wrong})
         except InputError:
             continue
         raise AssertionError(f"it accepts {name} = {wrong!r}")
@@ -178,13 +205,15 @@ def _validates(case: Case) -> None:
         raise AssertionError(f"parameter {name!r} can be changed after it was made")
 
 
-def _travels(case: Case) -> None:
+def _survives_round_trip(case: Case) -> None:
     component, spec = case.built
     # A spec is the data that travels: strings and numbers, in JSON as well.
     assert json.loads(json.dumps(spec.parameters)) == spec.parameters, "parameters change in JSON"
-    assert case.rebuilt(spec) == component, "its spec builds another component"
-    assert case.rebuilt(travelled(spec)) == component, "its pickled spec builds another component"
-    assert travelled(component) == component, "pickled, it becomes another component"
+    assert case.build_from_spec(spec) == component, "its spec builds another component"
+    assert case.build_from_spec(pickle_and_back(spec)) == component, (
+        "its pickled spec builds another component"
+    )
+    assert pickle_and_back(component) == component, "pickled, it becomes another component"
     inner = {name: getattr(component, name) for name in slot_kinds(case.cls)}
     again = case.cls(**{**component.model_dump(mode="json", exclude=set(inner)), **inner})
     assert again == component, "its parameters make another component"
@@ -198,16 +227,16 @@ def _sees_only(case: Case) -> None:
         raise error
 
 
-def _gives(case: Case) -> None:
+def _gives_declared_results(case: Case) -> None:
     watched = case.ran()
-    case.stage.check(case.component, watched.given, carried(watched.result, "its result"))
+    case.stage.check(case.component, watched.inputs, transfer(watched.result, "its result"))
 
 
-def _names_its_own(case: Case) -> None:
-    given, guarantee = case.stage.words(case.ran().result)
-    words = [Words(case.entry.kind, case.entry.name, values) for values in given]
+def _uses_own_names(case: Case) -> None:
+    measures, guarantee = case.stage.words(case.ran().result)
+    sources = [Words(case.entry.kind, case.entry.name, values) for values in measures]
     try:
-        make_row({}, words, guarantee)
+        make_row({}, sources, guarantee)
     except PluginError as error:
         raise AssertionError(str(error)) from None
 
@@ -215,17 +244,17 @@ def _names_its_own(case: Case) -> None:
 def _repeats(case: Case) -> str | None:
     if getattr(case.component, "noise", "") == "secure":
         raise Inapplicable("its randomness is the operating system's, and cannot be repeated")
-    one, other = case.ran(), case.again()
+    one, other = case.ran(), case.rerun()
     if other.error is not None:
         raise other.error
     here = dict(parts(one.result))
-    where = unlike(here, dict(parts(other.result)))
+    where = first_difference(here, dict(parts(other.result)))
     assert not where, f"two runs with the same seed differ in {where!r}"
-    there = case.elsewhere()
-    if isinstance(there, Unopened):
+    there = case.run_in_other_process()
+    if isinstance(there, NotTransferable):
         return f"tested in one process: in another it cannot be opened: {there.reason}"
     assert not there.error, f"in another process it fails: {there.error}"
-    where = unlike(here, there.parts)
+    where = first_difference(here, there.parts)
     assert not where, (
         f"in another process, the same seed differs in {where!r}; sets of texts have another "
         "order there, and hash() gives other numbers"
@@ -236,17 +265,17 @@ def _repeats(case: Case) -> str | None:
 def _leaves_generators_alone(case: Case) -> None:
     watched = case.watched()
     assert not watched.drew, f"it draws from the global generator of {watched.drew}, or seeds it"
-    _to_its_end(watched)
+    _require_complete_run(watched)
 
 
 def _leaves_input_alone(case: Case) -> None:
     watched = case.watched()
     assert not watched.changed, f"it changes what it is given: {watched.changed!r}"
-    _to_its_end(watched)
+    _require_complete_run(watched)
 
 
-def _to_its_end(watched: Watched) -> None:
-    """What was not seen of a run that broke off may still happen."""
+def _require_complete_run(watched: Watched) -> None:
+    """Skip the law if the run ended early: the rest was not observed."""
     if watched.error is not None:
         raise Inapplicable(f"its run ends in an error: {type(watched.error).__name__}")
 
@@ -255,7 +284,7 @@ def _several_groups(case: Case) -> None:
     if not case.stage.groups:
         raise Inapplicable("it brings its own groups")
     try:
-        case.must_run(2)
+        case.check_runnable(2)
     except Inapplicable as why:
         raise Inapplicable(f"not even with two: {why}") from None
     try:
@@ -267,7 +296,7 @@ def _several_groups(case: Case) -> None:
         return
     if watched.error is not None:
         raise watched.error
-    case.stage.check(case.component, watched.given, watched.result)
+    case.stage.check(case.component, watched.inputs, watched.result)
 
 
 def _refuses(case: Case) -> None:
@@ -283,31 +312,145 @@ def _refuses(case: Case) -> None:
         except FpbenchError as error:
             if not str(error).strip():
                 raise AssertionError(f"{what}: its error says nothing") from None
-        except AssertionError as found:
-            raise AssertionError(f"{what}: {found}") from None
+        except AssertionError as failure:
+            raise AssertionError(f"{what}: {failure}") from None
         except (Exception, SystemExit) as error:  # any other error is what this law forbids
             raise AssertionError(
                 f"{what}: raises {type(error).__name__}, no error of fpbench: {error}"
             ) from None
 
 
-def _least(case: Case) -> None:
-    case.must_run(2)
+def _agrees_with_brute_force(case: Case) -> None:
+    case.check_runnable(2)
     corrector = case.component
     assert isinstance(corrector, Corrector)
     answers = []
     for k in (2, 3):
         for problem in problems(corrector.expresses, k):
             try:
-                found = corrector.correct(problem)
+                answer = corrector.correct(problem)
             except InputError:
                 continue  # refused, with a reason
-            wrong = verdict(problem, found)
+            wrong = judge(problem, answer)
             assert not wrong, wrong
-            answers += [found] if found.values is not None else []
+            answers += [answer] if answer.values is not None else []
     assert answers, "it answers no small problem, of what it says it can express"
-    if all(found.status is None for found in answers):
+    if all(answer.status is None for answer in answers):
         raise Inapplicable("its answers have no status, so they say nothing that could be wrong")
+
+
+def _withstands_attacks(case: Case) -> None:
+    """Attack it at several epsilons, separately and in one call; noise must depend on the seed."""
+    mechanism = case.component
+    assert isinstance(mechanism, Mechanism)
+    one, other = case.ran(seed=0), case.ran(seed=1)
+    assert difference(one.result, other.result), "its noise is the same for every seed"
+    attacked = list(_attack_epsilons(mechanism, NEIGHBOURS))
+    assert attacked, f"it refuses every epsilon of {', '.join(map(str, _EPSILONS))}"
+    if len(attacked) == len(_EPSILONS):
+        _attack_side_by_side(mechanism)
+
+
+def _draws_secure_noise(case: Case) -> None:
+    """Secure noise ignores the generator, differs each time, and withstands attacks."""
+    try:
+        secure, _ = case.build_with({**case.parameters, "noise": "secure"})
+    except InputError:
+        return  # it says that it cannot
+    assert isinstance(secure, Mechanism)
+    rng = np.random.default_rng(0)
+    before = rng.bit_generator.state
+    counts = np.full((32, 2), 5)
+    one, other = (
+        secure.release(counts, COUNT_SENSITIVITY["attribute"], 1.0, rng, 10) for _ in range(2)
+    )
+    assert rng.bit_generator.state == before, 'noise = "secure" is drawn from the seeded generator'
+    assert (one != other).any(), 'noise = "secure" is the same for every release'
+    if case.component != secure:  # otherwise it is attacked anyway
+        list(_attack_epsilons(secure, NEIGHBOURS[:1], _EPSILONS[:1]))
+
+
+def _attack_epsilons(
+    mechanism: Mechanism,
+    neighbours: tuple[Neighbours, ...],
+    epsilons: tuple[float, ...] = _EPSILONS,
+) -> Iterator[float]:
+    """The epsilons at which it withstood an attack, without those that it refuses."""
+    force = _ATTACK_SETTINGS[mechanism.noise]
+    for epsilon in epsilons:
+        try:
+            mechanism.guarantee(epsilon, neighbours[0])
+        except InputError:
+            continue
+        check_mechanism(mechanism, epsilon=epsilon, neighbours=neighbours, **force)
+        yield epsilon
+
+
+def _attack_side_by_side(mechanism: Mechanism) -> None:
+    """Attack releases at the least epsilon drawn in one call with those at the greatest."""
+    least, greatest = min(_EPSILONS), max(_EPSILONS)
+    relation = NEIGHBOURS[0]
+    pair = PAIRS[relation][0]
+
+    def release(counts: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.float64]:
+        prices = np.tile([[least], [greatest]], (len(counts), 1))
+        both = np.repeat(counts, 2, axis=0)
+        return mechanism.release(
+            both, COUNT_SENSITIVITY[relation], prices, rng, upper=sum(pair[0])
+        )[::2]
+
+    claimed = mechanism.guarantee(least, relation)
+    bound = epsilon_lower_bound(
+        release,
+        *pair,
+        delta=claimed.delta,
+        rng=np.random.default_rng(0),
+        **_ATTACK_SETTINGS[mechanism.noise],
+    )
+    assert bound <= claimed.epsilon, (
+        f"of an array of epsilons, the release at {least:g} has at least {bound:.4g}"
+    )
+
+
+def invalid_values(cls: type[Component]) -> Iterator[tuple[str, Any]]:
+    """Parameters with values that must be refused: past a limit, or of another type."""
+    slots = slot_kinds(cls)
+    for name, schema in cls.model_json_schema().get("properties", {}).items():
+        if name in slots:
+            continue
+        options = schema.get("anyOf", [schema])
+        if not all(_TYPE_WORDS & option.keys() for option in options):
+            yield name, {"no-such-parameter": 1}
+        if all("type" in option for option in options):
+            yield from (
+                (name, wrong)
+                for wrong in (*_values_past_limits(options), *_values_of_other_types(options))
+            )
+
+
+def _values_of_other_types(options: list[dict[str, Any]]) -> Iterator[Any]:
+    types = {option["type"] for option in options}
+    if "array" in types:  # a single value may stand for a list of one
+        return
+    yield from (value for name, value in _EXAMPLES.items() if name not in types)
+
+
+def _values_past_limits(options: list[dict[str, Any]]) -> Iterator[Any]:
+    """Values past the limits of a parameter that is a number and nothing else."""
+    typed = [option for option in options if option["type"] != "null"]
+    if len(typed) != 1 or typed[0]["type"] not in ("integer", "number"):
+        return
+    (schema,) = typed
+    one = 1 if schema["type"] == "integer" else 1.0
+    yield math.nan
+    if "minimum" in schema:
+        yield schema["minimum"] - one
+    if "exclusiveMinimum" in schema:
+        yield one * schema["exclusiveMinimum"]
+    if "maximum" in schema:
+        yield schema["maximum"] + one
+    if "exclusiveMaximum" in schema:
+        yield one * schema["exclusiveMaximum"]
 
 
 LAWS: tuple[Law, ...] = (
@@ -315,17 +458,17 @@ LAWS: tuple[Law, ...] = (
     Law("describes itself: summary, citation, parameters", _describes_itself),
     Law("declares what it may see", _declares, frozenset({"learner", "adversary", "auditor"})),
     Law("validates its parameters", _validates),
-    Law("survives a round trip of its parameters", _travels),
+    Law("survives a round trip of its parameters", _survives_round_trip),
     Law("needs no more than it may see", _sees_only),
-    Law("gives results of the declared shape and range", _gives),
-    Law("measures under names of its own, no epsilon but the model's", _names_its_own, _SPEAKERS),
+    Law("gives results of the declared shape and range", _gives_declared_results),
+    Law("measures under names of its own, no epsilon but the model's", _uses_own_names, _SPEAKERS),
     Law("is deterministic for a seed", _repeats),
     Law("leaves global random state alone", _leaves_generators_alone),
     Law("does not modify what it is given", _leaves_input_alone),
     Law("handles more than two groups, or refuses with a reason", _several_groups),
     Law("meets bad input with an error of fpbench", _refuses),
-    Law("keeps its promise of privacy under attack", keeps_promise, frozenset({"mechanism"})),
-    Law("draws secure noise apart, or refuses it", secures, frozenset({"mechanism"})),
-    Law("agrees with brute force", _least, frozenset({"corrector"})),
+    Law("keeps its promise of privacy under attack", _withstands_attacks, frozenset({"mechanism"})),
+    Law("draws secure noise apart, or refuses it", _draws_secure_noise, frozenset({"mechanism"})),
+    Law("agrees with brute force", _agrees_with_brute_force, frozenset({"corrector"})),
 )
 """All laws, in the order in which they are tested."""

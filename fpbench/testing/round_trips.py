@@ -1,4 +1,4 @@
-"""What travels to workers and back: a module of its own, because it opens no file."""
+"""Pickling to workers and back: a module of its own, because it opens no file."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import cloudpickle
 T = TypeVar("T")
 
 
-def travelled(thing: Any) -> Any:
-    """The thing as another process would get it."""
-    return pickle.loads(pickle.dumps(thing))
+def pickle_and_back(value: Any) -> Any:
+    """The value as another process would get it."""
+    return pickle.loads(pickle.dumps(value))
 
 
-def carried(result: T, what: str) -> T:
+def transfer(result: T, what: str) -> T:
     """A step's result as the worker that does the next step gets it.
 
     Raises
@@ -24,8 +24,8 @@ def carried(result: T, what: str) -> T:
         If it cannot be pickled, not even as engines pickle it.
     """
     try:
-        there: T = cloudpickle.loads(cloudpickle.dumps(result))
+        received: T = cloudpickle.loads(cloudpickle.dumps(result))
     except Exception as error:  # whatever a stranger's `__reduce__` raises
         problem = f"{what} cannot travel to another worker: {type(error).__name__}: {error}"
         raise AssertionError(problem) from None
-    return there
+    return received

@@ -1,26 +1,56 @@
-"""How a component of each kind of an attack is run, and what its result must be."""
+"""How components of each kind are run by the kit, and what their results must be."""
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 
 from fpbench.claims.rates import FORMS, RateConstraint
-from fpbench.components.attack_kinds import Adversary, Component, Corrector, Disclosure, Learner
-from fpbench.components.guarantee import Guarantee
+from fpbench.components.attack_kinds import (
+    Adversary,
+    Component,
+    Corrector,
+    Dataset,
+    Disclosure,
+    Learner,
+)
+from fpbench.components.auditor import Auditor, Release, Subject
+from fpbench.components.epsilons import LEAST_EPSILON
+from fpbench.components.guarantee import COUNT_SENSITIVITY, NEIGHBOURS, Guarantee
+from fpbench.components.mechanism import Mechanism, Policy
 from fpbench.components.records import Claim, Guess, Predictions, Problem, SolverStatus
 from fpbench.data.data_files import DataHome
 from fpbench.data.sample import Codes, Sample, Split
+from fpbench.data.table import Table
 from fpbench.execution.work.actions import ACTIONS, HANDED, MEASURING
 from fpbench.models.rules import Rules
-from fpbench.testing.brute_force import satisfies
-from fpbench.testing.checking import check_measures, check_probabilities, check_whole
-from fpbench.testing.problems import unknown_constraint
-from fpbench.testing.round_trips import carried
-from fpbench.testing.world import ASKED, KitDisclosure, KitLearner, KitPeople, fill, step, world
+from fpbench.testing.brute_force import satisfies, unknown_constraint
+from fpbench.testing.fixtures import (
+    ASKED,
+    KitDisclosure,
+    KitLearner,
+    KitPeople,
+    cell_inputs,
+    generator,
+    step,
+)
+from fpbench.testing.round_trips import transfer
+from fpbench.testing.watching import Watched, watch
+
+_RUBBISH = {
+    "empty": b"",
+    "no text": b"\x00\xff\xfe rubbish\n,,,\n" * 5,
+    "of other columns": b"a,b,c\n1,2,3\n",
+}
+"""What files may hold that are not what a data set reads."""
+_BAD_EPSILONS = (0.0, -1.0, math.inf, math.nan, LEAST_EPSILON / 2)
 
 Attempts = Iterator[tuple[str, Callable[[], Any]]]
 """What is wrong, and a call that is given it."""
@@ -37,15 +67,15 @@ class Stage(ABC):
         return [KitPeople(groups=k), KitLearner()]
 
     @abstractmethod
-    def given(self, component: Any, k: int, home: DataHome) -> Any:
+    def prepare(self, component: Any, k: int, home: DataHome) -> Any:
         """What it is handed, for people of k groups."""
 
     @abstractmethod
-    def run(self, component: Any, given: Any, seed: int) -> Any:
+    def run(self, component: Any, inputs: Any, seed: int) -> Any:
         """Run it as a step does."""
 
     @abstractmethod
-    def check(self, component: Any, given: Any, result: Any) -> None:
+    def check(self, component: Any, inputs: Any, result: Any) -> None:
         """Raise AssertionError if the result is not as its kind declares."""
 
     def words(self, result: Any) -> tuple[list[Any], Guarantee | None]:
@@ -55,6 +85,83 @@ class Stage(ABC):
     def attempts(self, component: Any, home: DataHome) -> Attempts:
         """Calls with bad input; each must raise an error of fpbench, or give a good result."""
         yield from ()
+
+
+def check_measures(measures: Any, what: str) -> None:
+    """Raise AssertionError if they are not numbers or texts, by names in snake_case."""
+    assert isinstance(measures, dict), f"{what} are a {type(measures).__name__}, not a dict"
+    for name, value in measures.items():
+        assert isinstance(name, str), f"{what} are named by texts, not {name!r}"
+        assert name.isidentifier() and name.lower() == name, f"{what}: {name!r} is not snake_case"
+        plain = isinstance(value, str | int | float | np.number | np.bool_ | None)
+        assert plain, f"{what}: {name!r} is a {type(value).__name__}, not a number or a text"
+        nan = isinstance(value, float | np.floating) and np.isnan(value)
+        assert not nan, f"{what}: {name!r} is NaN; what is undefined is None"
+
+
+def check_probabilities(proba: Any, n: int, whose: str) -> None:
+    """Raise AssertionError if they are not (n, 2) probabilities of label 0 and label 1."""
+    assert np.shape(proba) == (n, 2), f"{whose}'s scores are {np.shape(proba)}, not ({n}, 2)"
+    values = np.asarray(proba)
+    assert ((values >= 0) & (values <= 1)).all(), f"{whose}'s scores are not in [0, 1]"
+    assert np.allclose(values.sum(axis=1), 1), f"{whose}'s scores of a person do not sum to 1"
+
+
+def check_whole(values: Any, what: str) -> None:
+    """Raise AssertionError if they are not an array of whole numbers."""
+    whole = isinstance(values, np.ndarray) and np.issubdtype(values.dtype, np.integer)
+    assert whole, f"{what} must be an array of whole numbers"
+
+
+class DatasetStage(Stage):
+    """Loads."""
+
+    groups = False
+
+    def prepare(self, component: Dataset, k: int, home: DataHome) -> Any:
+        """The data directories."""
+        return (home,)
+
+    def run(self, component: Dataset, inputs: Any, seed: int) -> Table:
+        """Load."""
+        table: Table = ACTIONS["load"](component, inputs, step(seed))
+        return table
+
+    def check(self, component: Dataset, inputs: Any, result: Any) -> None:
+        """A table, which has checked itself, of as many groups as were announced."""
+        assert isinstance(result, Table), f"load gave a {type(result).__name__}, not a Table"
+        k = component.n_groups
+        assert k in (None, len(result.groups)), f"n_groups says {k}, and there are {result.groups}"
+        both = {*result.features.columns} & {*result.sensitive.columns}
+        assert not both, f"sensitive columns are features, too: {', '.join(sorted(both))}"
+        result.domain.check_names(result.features.columns)
+
+    def attempts(self, component: Dataset, home: DataHome) -> Attempts:
+        """Its files are not there, or hold something else."""
+        nowhere = DataHome((home.directories[0] / "nowhere",))
+        if component.files and component.absent(nowhere):
+            yield "its files are missing", lambda: component.load(nowhere)
+        for what, content in _RUBBISH.items():
+            rubbish = home.directories[0] / what.replace(" ", "-")
+            if _written(component, rubbish, content) and not component.absent(DataHome((rubbish,))):
+                yield f"its files are {what}", partial(_load, component, DataHome((rubbish,)))
+
+
+def _load(component: Dataset, home: DataHome) -> None:
+    component.load(home)
+    raise AssertionError("they are loaded")
+
+
+def _written(component: Dataset, folder: Path, content: bytes) -> bool:
+    """Whether the files it reads are now in a folder, with this content."""
+    places = [folder.resolve() / file.name for file in component.files]
+    # A path that leads elsewhere, such as an absolute one, is somebody's file.
+    if not all(place.resolve().is_relative_to(folder.resolve()) for place in places):
+        return False
+    for place in places:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(content)
+    return bool(places)
 
 
 def _one_label(sample: Sample) -> Sample:
@@ -70,35 +177,35 @@ class LearnerStage(Stage):
         """A data set."""
         return [KitPeople(groups=k)]
 
-    def given(self, component: Learner, k: int, home: DataHome) -> Any:
+    def prepare(self, component: Learner, k: int, home: DataHome) -> Any:
         """The people."""
-        return (world(k).split,)
+        return (cell_inputs(k).split,)
 
-    def run(self, component: Learner, given: Any, seed: int) -> Any:
+    def run(self, component: Learner, inputs: Any, seed: int) -> Any:
         """Train, predict, and ask for scores and rules if it has them."""
-        (split,) = given
-        model = carried(ACTIONS["train"](component, given, step(seed)), "the model")
-        said: dict[str, Any] = {
+        (split,) = inputs
+        model = transfer(ACTIONS["train"](component, inputs, step(seed)), "the model")
+        results: dict[str, Any] = {
             "predictions": ACTIONS["predict"](component, (model, split), step(seed))
         }
         if component.gives_scores:
-            said["scores"] = ACTIONS["reveal"](component, (model, split), step(seed))
-            said["proba"] = self._proba(component, model, split.test, seed)
+            results["scores"] = ACTIONS["reveal"](component, (model, split), step(seed))
+            results["proba"] = self._proba(component, model, split.test, seed)
         if component.gives_rules:
-            said["rules"] = model.rules
+            results["rules"] = model.rules
         if component.gives_baseline:
             features = split.test.features
-            said["baseline"] = model.baseline.predict_proba(features, step(seed).rng())
-        return said
+            results["baseline"] = model.baseline.predict_proba(features, step(seed).rng())
+        return results
 
     @staticmethod
     def _proba(component: Learner, model: Any, people: Sample, seed: int) -> Any:
         sensitive = people.sensitive if component.predicts_with_sensitive else None
         return model.predict_proba(people.features, step(seed).rng(), sensitive)
 
-    def check(self, component: Learner, given: Any, result: Any) -> None:
+    def check(self, component: Learner, inputs: Any, result: Any) -> None:
         """Predictions of 0 and 1 (the step sees to it); rules that predict them."""
-        split: Split = given[0]
+        split: Split = inputs[0]
         predictions: Predictions = result["predictions"]
         check_measures(predictions.notes, "notes")
         if "rules" in result:
@@ -117,7 +224,7 @@ class LearnerStage(Stage):
 
     def attempts(self, component: Learner, home: DataHome) -> Attempts:
         """Everybody has the same label; a column is missing."""
-        split = world(2).split
+        split = cell_inputs(2).split
 
         def fit(sample: Sample) -> Any:
             return component.fit(sample, step(0).rng())
@@ -133,15 +240,15 @@ class DisclosureStage(Stage):
         """A learner."""
         return [KitLearner()]
 
-    def given(self, component: Disclosure, k: int, home: DataHome) -> Any:
+    def prepare(self, component: Disclosure, k: int, home: DataHome) -> Any:
         """People and predictions."""
-        return world(k).split, world(k).predictions
+        return cell_inputs(k).split, cell_inputs(k).predictions
 
-    def run(self, component: Disclosure, given: Any, seed: int) -> Any:
+    def run(self, component: Disclosure, inputs: Any, seed: int) -> Any:
         """Claim."""
-        return ACTIONS["disclose"](component, given, step(seed))
+        return ACTIONS["disclose"](component, inputs, step(seed))
 
-    def check(self, component: Disclosure, given: Any, result: Any) -> None:
+    def check(self, component: Disclosure, inputs: Any, result: Any) -> None:
         """A claim in words it announced, or none."""
         if result is None:
             return
@@ -149,7 +256,7 @@ class DisclosureStage(Stage):
         for constraint in result.constraints:
             words = component.words()
             assert constraint.word in words, f"it claims {constraint.word!r}, and announces {words}"
-            constraint.check(len(given[0].train), len(given[0].train.groups))
+            constraint.check(len(inputs[0].train), len(inputs[0].train.groups))
         assert result.source, "its claim says no source"
         check_measures(result.notes, "notes")
 
@@ -159,35 +266,35 @@ class DisclosureStage(Stage):
 
     def attempts(self, component: Disclosure, home: DataHome) -> Attempts:
         """The learner aims at nothing."""
-        split, said = world(2).split, world(2).predictions
-        aimless = Predictions(said.train, said.test, said.attack, None)
+        split, predictions = cell_inputs(2).split, cell_inputs(2).predictions
+        aimless = Predictions(predictions.train, predictions.test, predictions.attack, None)
         yield "the learner asks for no fairness", lambda: self.run(component, (split, aimless), 0)
 
 
 class AdversaryStage(Stage):
     """Guesses."""
 
-    def given(self, component: Adversary, k: int, home: DataHome) -> Any:
+    def prepare(self, component: Adversary, k: int, home: DataHome) -> Any:
         """People, predictions, scores, of which the step hands over what it sees."""
-        return world(k).split, world(k).predictions, world(k).scores
+        return cell_inputs(k).split, cell_inputs(k).predictions, cell_inputs(k).scores
 
-    def run(self, component: Adversary, given: Any, seed: int) -> Guess:
+    def run(self, component: Adversary, inputs: Any, seed: int) -> Guess:
         """Tune, if it is tuned once, and guess."""
-        said, tuned = step(seed), component
+        stage_step, tuned = step(seed), component
         if component.tunes_once:
-            known = HANDED["tune"](component, given[:1], said)
-            tuned = carried(ACTIONS["tune"](component, known, said), "the tuned adversary")
-        handed = HANDED["guess"](tuned, given, said)
-        guess: Guess = ACTIONS["guess"](tuned, handed, said)
+            known = HANDED["tune"](component, inputs[:1], stage_step)
+            tuned = transfer(ACTIONS["tune"](component, known, stage_step), "the tuned adversary")
+        view = HANDED["guess"](tuned, inputs, stage_step)
+        guess: Guess = ACTIONS["guess"](tuned, view, stage_step)
         assert isinstance(guess, Guess), f"guess gave a {type(guess).__name__}, not a Guess"
         for what in ("values", "held_out", "held_out_values"):
             check_whole(getattr(guess, what), what)
-        MEASURING["guess"](guess, handed, said)
+        MEASURING["guess"](guess, view, stage_step)
         return guess
 
-    def check(self, component: Adversary, given: Any, result: Guess) -> None:
+    def check(self, component: Adversary, inputs: Any, result: Guess) -> None:
         """Codes and confidences (the step sees to it), of rows of the attack set, once each."""
-        rows, m = np.asarray(result.held_out), len(given[0].attack)
+        rows, m = np.asarray(result.held_out), len(inputs[0].attack)
         inside = len(rows) == 0 or (rows.min() >= 0 and rows.max() < m)
         assert inside, f"held_out must be rows of the attack set, 0..{m - 1}"
         assert len(np.unique(rows)) == len(rows), "held_out names a row twice"
@@ -202,12 +309,12 @@ class AdversaryStage(Stage):
     def attempts(self, component: Adversary, home: DataHome) -> Attempts:
         """The attack set is of one person, and of nobody."""
         for what, n in (("the attack set is one person", 1), ("the attack set is empty", 0)):
-            w = world(2)
-            few = Split(w.split.train, w.split.test, w.split.attack.take(np.arange(n)))
-            train, attack = w.predictions.train, w.predictions.attack[:n]
-            said = Predictions(train, w.predictions.test, attack, ASKED)
-            scores = type(w.scores)(w.scores.train, w.scores.attack[:n])
-            yield what, lambda given=(few, said, scores): self.run(component, given, 0)  # type: ignore[misc]
+            world = cell_inputs(2)
+            few = Split(world.split.train, world.split.test, world.split.attack.take(np.arange(n)))
+            train, attack = world.predictions.train, world.predictions.attack[:n]
+            predictions = Predictions(train, world.predictions.test, attack, ASKED)
+            scores = type(world.scores)(world.scores.train, world.scores.attack[:n])
+            yield what, lambda inputs=(few, predictions, scores): self.run(component, inputs, 0)  # type: ignore[misc]
 
 
 class CorrectorStage(Stage):
@@ -224,30 +331,32 @@ class CorrectorStage(Stage):
         words = [claim.word] if claim else sorted(component.expresses)[:1]
         return [KitPeople(groups=k), KitLearner(), KitDisclosure(words_claimed=words)]
 
-    def given(self, component: Corrector, k: int, home: DataHome) -> Any:
+    def prepare(self, component: Corrector, k: int, home: DataHome) -> Any:
         """A guess that is right for most, and a claim."""
-        w, rng = world(k), fill(f"guess {k}")
-        held_out = np.arange(0, len(w.split.attack), 2)
+        world, rng = cell_inputs(k), generator(f"guess {k}")
+        held_out = np.arange(0, len(world.split.attack), 2)
 
         def guessed(truth: Any) -> tuple[Any, Any]:
             right = rng.random(len(truth)) < 0.7
             values = np.where(right, truth, rng.integers(0, k, len(truth))).astype(np.int8)
             return values, rng.uniform(0.5, 1, len(truth))
 
-        values = guessed(w.split.train.sensitive)
-        guess = Guess(*values, held_out, *guessed(w.split.attack.sensitive[held_out]))
+        values = guessed(world.split.train.sensitive)
+        guess = Guess(*values, held_out, *guessed(world.split.attack.sensitive[held_out]))
         claim = self.claim(component)
-        return w.split, w.predictions, guess, claim and Claim(claim, "kit")
+        return world.split, world.predictions, guess, claim and Claim(claim, "kit")
 
-    def run(self, component: Corrector, given: Any, seed: int) -> Any:
+    def run(self, component: Corrector, inputs: Any, seed: int) -> Any:
         """Weigh, and correct."""
-        said = step(seed)
-        return MEASURING["correct"](ACTIONS["correct"](component, given, said), given, said)
+        stage_step = step(seed)
+        return MEASURING["correct"](
+            ACTIONS["correct"](component, inputs, stage_step), inputs, stage_step
+        )
 
-    def check(self, component: Corrector, given: Any, result: Any) -> None:
+    def check(self, component: Corrector, inputs: Any, result: Any) -> None:
         """Everyone's group; a bound that is not above the objective."""
         correction, _, weighed = result
-        n, k = len(given[0].train), len(given[0].train.groups)
+        n, k = len(inputs[0].train), len(inputs[0].train.groups)
         status = correction.status
         assert isinstance(status, SolverStatus | None), f"{status!r} is not a SolverStatus"
         if correction.values is not None:
@@ -255,7 +364,7 @@ class CorrectorStage(Stage):
             check_whole(values, "values")
             assert values.shape == (n,), f"values are {values.shape}, not ({n},)"
             assert ((values >= 0) & (values < k)).all(), f"values must be codes in 0..{k - 1}"
-            self._check_claim(given, values, status)
+            self._check_claim(inputs, values, status)
         if correction.objective is not None and correction.bound is not None:
             slack = 1e-9 * max(1, abs(correction.objective))
             assert correction.bound <= correction.objective + slack, "the bound is above the cost"
@@ -269,8 +378,8 @@ class CorrectorStage(Stage):
         correction, _, weighed = result
         return [weighed, correction.measures], None
 
-    def _check_claim(self, given: Any, values: Codes, status: SolverStatus | None) -> None:
-        split, predictions, guess, claim = given
+    def _check_claim(self, inputs: Any, values: Codes, status: SolverStatus | None) -> None:
+        split, predictions, guess, claim = inputs
         if status is None or claim is None:  # then it says nothing of a claim
             return
         labels, k = split.train.labels, len(split.train.groups)
@@ -279,6 +388,166 @@ class CorrectorStage(Stage):
 
     def attempts(self, component: Corrector, home: DataHome) -> Attempts:
         """A constraint that it cannot express."""
-        guess, said = np.array([0, 1, 0, 1]), np.array([0, 1, 1, 0])
-        problem = Problem(guess, 2, said, said, (unknown_constraint(),))
+        guess, labels = np.array([0, 1, 0, 1]), np.array([0, 1, 1, 0])
+        problem = Problem(guess, 2, labels, labels, (unknown_constraint(),))
         yield "a constraint that nobody can express", lambda: component.correct(problem)
+
+
+class MechanismStage(Stage):
+    """Releases counts, of several shapes."""
+
+    def prepare(self, component: Mechanism, k: int, home: DataHome) -> Any:
+        """Counts and epsilons that are broadcast."""
+        counts = generator(f"counts {k}").integers(0, 30, (4, k))
+        return [(counts, 1.0, counts.sum(axis=-1, keepdims=True)),
+                (counts[0], np.array([[0.5], [2.0]]), counts[0].sum()),
+                (np.zeros(k, np.int64), 1.0, 5)]  # fmt: skip
+
+    def run(self, component: Mechanism, inputs: Any, seed: int) -> Any:
+        """Release each."""
+        rng = step(seed).rng()
+        return [
+            component.release(counts, COUNT_SENSITIVITY[relation], epsilon, rng, upper=upper)
+            for relation in NEIGHBOURS
+            for counts, epsilon, upper in inputs
+        ]
+
+    def check(self, component: Mechanism, inputs: Any, result: Any) -> None:
+        """Finite numbers of the broadcast shape; a guarantee of what was asked for."""
+        for answer, (counts, epsilon, _) in zip(result, 2 * inputs, strict=True):
+            shape = np.broadcast_shapes(counts.shape, np.shape(epsilon))
+            assert np.shape(answer) == shape, f"an answer is {np.shape(answer)}, not {shape}"
+            assert np.isfinite(answer).all(), "an answer is not finite"
+        for relation in NEIGHBOURS:
+            guarantee = component.guarantee(1.0, relation)
+            assert isinstance(guarantee, Guarantee), f"guarantee gave a {type(guarantee).__name__}"
+            assert guarantee.neighbours == relation, (
+                f"asked for {relation}, it guarantees {guarantee}"
+            )
+            assert guarantee.epsilon <= 1 + 1e-9, (
+                f"asked for epsilon 1, it guarantees {guarantee.epsilon}"
+            )
+
+    def attempts(self, component: Mechanism, home: DataHome) -> Attempts:
+        """An epsilon that is none."""
+        for bad in _BAD_EPSILONS:
+
+            def guarantee(bad: float = bad) -> None:
+                component.guarantee(bad, "attribute")
+                raise AssertionError("it is guaranteed")
+
+            def release(bad: float = bad) -> None:
+                component.release(
+                    np.array([3, 4]), COUNT_SENSITIVITY["attribute"], bad, step(0).rng(), 7
+                )
+                raise AssertionError("it is released")
+
+            yield f"guarantee of epsilon {bad}", guarantee
+            yield f"release with epsilon {bad}", release
+
+
+class PolicyStage(Stage):
+    """Repairs noisy histograms."""
+
+    def prepare(self, component: Policy, k: int, home: DataHome) -> Any:
+        """Noisy counts, valid ones among them, and totals."""
+        rng = generator(f"noisy {k}")
+        totals = rng.integers(0, 40, (3, 5))
+        shares = rng.dirichlet(np.ones(k), (3, 5))
+        noisy = shares * totals[..., None] + rng.normal(0, 8, (3, 5, k))
+        return [(noisy, totals, None), (noisy[0, 0], 40, None), (noisy, 40, np.full((3, 5), 20))]
+
+    def run(self, component: Policy, inputs: Any, seed: int) -> Any:
+        """Repair each."""
+        return [component.repair(*one) for one in inputs]
+
+    def check(self, component: Policy, inputs: Any, result: Any) -> None:
+        """Counts of the same shape between 0 and the total."""
+        for repaired, (answers, total, _) in zip(result, inputs, strict=True):
+            assert np.shape(repaired) == answers.shape, (
+                f"{answers.shape} answers became {np.shape(repaired)}"
+            )
+            assert (repaired >= 0).all(), "a repaired count is below 0"
+            most = np.asarray(total)[..., None] * (1 + 1e-12) + 1e-9
+            assert (repaired <= most).all(), "a repaired count is above the total"
+
+    def attempts(self, component: Policy, home: DataHome) -> Attempts:
+        """Counts that are no numbers, a total below 0."""
+
+        def repair(answers: list[float], total: float) -> None:
+            component.repair(np.array(answers), total)
+            raise AssertionError("it is repaired")
+
+        yield "a count that is NaN", lambda: repair([1.0, math.nan], 3)
+        yield "an infinite count", lambda: repair([1.0, math.inf], 3)
+        yield "a total below 0", lambda: repair([1.0, 2.0], -3)
+
+
+class AuditorStage(Stage):
+    """Audits a small tree that has rules and a baseline."""
+
+    def prepare(self, component: Auditor, k: int, home: DataHome) -> Any:
+        """People, predictions and the model."""
+        world = cell_inputs(k)
+        model = (world.model,) if "model" in component.sees else ()
+        return world.split, world.predictions, *model
+
+    def run(self, component: Auditor, inputs: Any, seed: int) -> Any:
+        """What the auditor gave, and the row that is made of it."""
+        stage_step = replace(step(seed), uses=(("auditor", component.name),))
+        answer = ACTIONS["audit"](component, inputs, stage_step)
+        kind = type(answer).__name__
+        assert isinstance(answer, dict | Release), f"audit gave a {kind}, not a dict or a Release"
+        return answer, MEASURING["audit"](answer, inputs, stage_step)
+
+    def check(self, component: Auditor, inputs: Any, result: Any) -> None:
+        """Measures by name, or a release with intervals."""
+        answer, measured = result
+        check_measures(measured, "measures")
+        if isinstance(answer, Release):
+            values = np.asarray(answer.values)
+            assert values.ndim == 1, "values of a release must be one a repetition"
+            assert ((values >= 0) & (values <= 1)).all(), "a released ratio is not in [0, 1]"
+            for end in (answer.low, answer.high):
+                assert np.shape(end) == values.shape, "ends of intervals must be one a value"
+            assert not (answer.low > answer.high).any(), "an interval ends before it begins"
+        else:
+            check_measures(answer, "measures")
+
+    def words(self, result: Any) -> tuple[list[Any], Guarantee | None]:
+        """What the auditor gave itself."""
+        answer, _ = result
+        return [answer.measures if isinstance(answer, Release) else answer], None
+
+    def attempts(self, component: Auditor, home: DataHome) -> Attempts:
+        """There is no model, and nobody who answers about groups."""
+        split, predictions = cell_inputs(2).split, cell_inputs(2).predictions
+        sees = component.sees
+        train = split.train.having(predictions=predictions.train).only(sees)
+        test = split.test.having(predictions=predictions.test).only(sees)
+        if sees & {"model", "curator"}:
+            bare = Subject(train, test)
+            yield (
+                "no model and no curator",
+                lambda: component.audit(bare, step(0).rng()),
+            )
+
+
+STAGES: dict[str, Stage] = {
+    "dataset": DatasetStage(),
+    "learner": LearnerStage(),
+    "disclosure": DisclosureStage(),
+    "adversary": AdversaryStage(),
+    "corrector": CorrectorStage(),
+    "mechanism": MechanismStage(),
+    "policy": PolicyStage(),
+    "auditor": AuditorStage(),
+}
+"""How the components of each kind are run."""
+
+
+def run_watched(component: Component, home: DataHome, k: int = 2, seed: int = 0) -> Watched:
+    """What the component does when it is run with people of k groups."""
+    stage = STAGES[component.kind]
+    inputs = stage.prepare(component, k, home)
+    return watch(lambda copied: stage.run(component, copied, seed), inputs)

@@ -1,4 +1,4 @@
-"""What is to be tested: a distribution, a folder, a module or a class; and its checks."""
+"""The checks of a distribution, a folder, a module or a class."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def checks(target: str | Path | type[Component]) -> list[Check]:
         If a plugin of it cannot be registered.
     """
     if isinstance(target, type):
-        return list(_of_class(target))
-    catalog, names = _found(target)
+        return list(_checks_of_class(target))
+    catalog, names = _resolve(target)
     for broken in catalog.broken:
         if normalize_name(broken.source.distribution) in names:
             raise PluginError(f"plugin {broken.plugin!r} of {broken.source}: {broken.reason}")
@@ -49,7 +49,7 @@ def checks(target: str | Path | type[Component]) -> list[Check]:
     entries = [entry for entry in catalog if _owners(entry) & names]
     if not entries:
         raise InputError(f"{target}: registers no component, so there is nothing to test")
-    return [check for entry in entries for check in of_entry(catalog, entry)]
+    return [check for entry in entries for check in checks_of_entry(catalog, entry)]
 
 
 def check_component(cls: type[Component]) -> None:
@@ -66,24 +66,24 @@ def check_component(cls: type[Component]) -> None:
         raise AssertionError("\n".join(broken))
 
 
-def _of_class(cls: type[Component]) -> Iterator[Check]:
+def _checks_of_class(cls: type[Component]) -> Iterator[Check]:
     catalog = Catalog()
     catalog.entries = dict(discover().entries)
     entry = Entry(cls.kind, cls.name, Source(cls.__module__, ""), cls)
     catalog.entries[entry.kind, entry.name] = entry
-    return of_entry(catalog, entry)
+    return checks_of_entry(catalog, entry)
 
 
 def _owners(entry: Entry) -> set[str]:
     return {normalize_name(source.distribution) for source in (entry.source, *entry.rivals)}
 
 
-def _found(target: str | Path) -> tuple[Catalog, set[str]]:
+def _resolve(target: str | Path) -> tuple[Catalog, set[str]]:
     """The catalog to test in, and the distributions to test."""
     catalog, path = discover(), Path(target)
     known = {owner for entry in catalog for owner in _owners(entry)}
     known |= {normalize_name(broken.source.distribution) for broken in catalog.broken}
-    # A bare word that is both, such as `fpbench` beside its sources, is what is installed.
+    # A bare word that is both, such as `fpbench` beside its sources, means the distribution.
     if isinstance(target, str) and normalize_name(target) in known:
         return catalog, {normalize_name(target)}
     if not path.exists():
@@ -95,14 +95,14 @@ def _found(target: str | Path) -> tuple[Catalog, set[str]]:
     return catalog, {normalize_name(source.distribution)}
 
 
-def of_entry(catalog: Catalog, entry: Entry) -> Iterator[Check]:
+def checks_of_entry(catalog: Catalog, entry: Entry) -> Iterator[Check]:
     """The checks of one component."""
     directory = Path(tempfile.mkdtemp(dir=_scratch()))
     try:
         examples = catalog.component(entry.kind, entry.name).examples(directory)
         if not examples:
             raise PluginError("its examples are none, so there is nothing to test")
-    except (Exception, SystemExit) as error:  # a stranger's code, and a row
+    except (Exception, SystemExit) as error:  # a plugin's code may raise anything
         yield _broken(catalog, entry, directory, error)
         return
     for number, parameters in enumerate(examples):
@@ -123,8 +123,8 @@ def _broken(catalog: Catalog, entry: Entry, directory: Path, error: BaseExceptio
 @cache
 def _scratch() -> Path:
     """A directory for what examples write, as long as this process lasts."""
-    _KEPT.append(tempfile.TemporaryDirectory(prefix="fpbench-check-"))
-    return Path(_KEPT[-1].name)
+    _SCRATCH.append(tempfile.TemporaryDirectory(prefix="fpbench-check-"))
+    return Path(_SCRATCH[-1].name)
 
 
-_KEPT: list[tempfile.TemporaryDirectory[str]] = []
+_SCRATCH: list[tempfile.TemporaryDirectory[str]] = []

@@ -1,4 +1,4 @@
-"""Calls that are watched: what they give, what they change, and whose randomness they use."""
+"""Watched calls: their result, what they change, and which global randomness they use."""
 
 from __future__ import annotations
 
@@ -27,36 +27,37 @@ _GENERATORS: dict[str, tuple[Callable[[], Any], Callable[[Any], None]]] = {
 
 @dataclass(frozen=True)
 class Watched:
-    """What a call did."""
+    """The result and the side effects of a call."""
 
-    given: Any
-    """What it was given, as it was before."""
+    inputs: Any
+    """Its arguments, unchanged."""
     result: Any = None
     error: Exception | SystemExit | None = None
     changed: str = ""
-    """The first thing it changed of what it was given; empty if nothing."""
+    """The first part of its arguments that it changed; empty if none."""
     drew: str = ""
     """The global generator that it drew from; empty if none."""
 
 
-def watch(call: Callable[[Any], Any], given: Any) -> Watched:
-    """Call with a copy of what is given, and see what happens; warnings are the plugin's affair."""
-    mine = copy.deepcopy(given)
-    before, states = dict(parts(mine)), _states()
+def watch(call: Callable[[Any], Any], inputs: Any) -> Watched:
+    """The effects of a call with a copy of the inputs; its warnings are hidden."""
+    copied = copy.deepcopy(inputs)
+    before, states = dict(parts(copied)), _states()
     result, error = None, None
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            result = call(mine)
-    except (Exception, SystemExit) as found:  # whatever a stranger's code raises is judged by laws
-        error = found
+            result = call(copied)
+    except (Exception, SystemExit) as raised:  # laws judge whatever a plugin raises
+        error = raised
     drew = next((name for name, now in _states().items() if difference(now, states[name])), "")
-    return Watched(given, result, error, unlike(before, dict(parts(mine))), drew)
+    changed = first_difference(before, dict(parts(copied)))
+    return Watched(inputs, result, error, changed, drew)
 
 
 @contextmanager
-def generators_kept() -> Iterator[None]:
-    """Put global generators back as they were, so that whoever seeds one is seen every time."""
+def restore_generators() -> Iterator[None]:
+    """Restore global generators afterwards, so that every reseeding is noticed."""
     states = _states()
     try:
         yield
@@ -71,12 +72,12 @@ def _states() -> dict[str, Any]:
 
 
 def difference(one: Any, other: Any) -> str:
-    """Where two results differ first, times aside; empty if nowhere."""
-    return unlike(dict(parts(one)), dict(parts(other)))
+    """The path of the first part in which two results differ, times aside; empty if none."""
+    return first_difference(dict(parts(one)), dict(parts(other)))
 
 
-def unlike(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
-    """The first part that two things do not share."""
+def first_difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
+    """The path of the first part in which two values differ; empty if none."""
     for path in [*one, *(path for path in other if path not in one)]:
         if one.get(path, _PLAIN) != other.get(path, _PLAIN):
             return path or "the value"
@@ -84,9 +85,9 @@ def unlike(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
 
 
 def parts(thing: Any, path: str = "", within: tuple[int, ...] = ()) -> Iterator[tuple[str, Any]]:
-    """Everything comparable in a thing, by where it is; measures of time are left out.
+    """All comparable parts of a value with their paths, without measures of time.
 
-    `within` are the things that it is a part of, by identity: one may be a part of itself.
+    `within` are the ids of the values that contain it: a value may contain itself.
     """
     if path.rpartition(".")[2].endswith("seconds") or id(thing) in within:
         return

@@ -60,7 +60,7 @@ ALLOWED = {
     ("builtin/datasets/csv.py", "CSV.write_example"): "frame.to_csv",
     ("builtin/datasets/parquet.py", "Parquet.frame"): "pd.read_parquet",
     ("builtin/datasets/parquet.py", "Parquet.write_example"): "frame.to_parquet",
-    ("testing/data_stage.py", "_written"): "place.write_bytes",
+    ("testing/stages.py", "_written"): "place.write_bytes",
     # What a curator is told to serve, and its ledger.
     ("privacy/curator/files.py", "_parquet"): "parquet.read_schema pd.read_parquet",
     ("privacy/curator/files.py", "_text"): "path.open",

@@ -8,7 +8,7 @@ import fpbench
 from fpbench import DataHome, InputError, Sample, Table
 from fpbench.components.catalog import discover
 from fpbench.execution.work.actions import ACTIONS
-from fpbench.testing.world import step
+from fpbench.testing.fixtures import step
 
 QUANTILE = {"column": "age", "quantile": 0.25}
 LAPLACE = {"use": "laplace"}

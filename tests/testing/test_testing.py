@@ -16,7 +16,7 @@ from fpbench.builtin.mechanisms.gaussian import Gaussian
 from fpbench.builtin.mechanisms.laplace import Laplace
 from fpbench.components.guarantee import NEIGHBOURS
 from fpbench.testing import PAIRS, attack_mechanism, check_mechanism, epsilon_lower_bound
-from fpbench.testing.events import bounds
+from fpbench.testing.attacks import epsilon_bounds
 
 
 def ours(kind):
@@ -231,7 +231,7 @@ def test_frequencies_are_bounded_as_by_clopper_and_pearson(n, data):
     low = stats.binomtest(p, n, alternative="greater").proportion_ci(0.9995, "exact").low
     high = stats.binomtest(q, n, alternative="less").proportion_ci(0.9995, "exact").high
     expected = math.log((low - delta) / high) if low > delta else -math.inf
-    assert bounds(np.array(p), np.array(q), n, delta, 0.001) == pytest.approx(
+    assert epsilon_bounds(np.array(p), np.array(q), n, delta, 0.001) == pytest.approx(
         expected, rel=1e-6, abs=1e-9
     )
 

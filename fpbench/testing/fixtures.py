@@ -1,4 +1,4 @@
-"""Small made-up people, and a model of them: what components under test are handed."""
+"""Small artificial people and a model of them: the inputs of components under test."""
 
 from __future__ import annotations
 
@@ -33,33 +33,33 @@ ASKED = RateConstraint("statistical-parity", 0.05)
 
 
 def step(seed: int, *options: Any) -> Step:
-    """A step with a stream of randomness for each seed."""
+    """A step of the kit, with its own random stream for each seed."""
     return Step(f"kit {seed}", f"kit {seed}", "test", None, (), options)
 
 
-def fill(what: str) -> np.random.Generator:
-    """A generator of its own for each use, the same in every process."""
+def generator(what: str) -> np.random.Generator:
+    """The random generator of a purpose, the same in every process."""
     return np.random.default_rng(list(hashlib.sha256(what.encode()).digest()))
 
 
 class KitPeople(Dataset):
-    """Made-up people whose group shows in a number and in a category."""
+    """Artificial people whose group correlates with a number and a category."""
 
     name = "kit-people"
-    summary = "made-up people of the conformance kit"
+    summary = "artificial people of the conformance kit"
 
     groups: int = Field(2, ge=2, le=9, description="number of groups")
 
     @property
     def n_groups(self) -> int:
-        """As many as it is told to make."""
+        """The parameter `groups`."""
         return self.groups
 
     def load(self, home: DataHome) -> Table:
-        """Make them."""
+        """Generate the table."""
         import pandas as pd
 
-        rng, n, k = fill(f"people {self.groups}"), PEOPLE, self.groups
+        rng, n, k = generator(f"people {self.groups}"), PEOPLE, self.groups
         group = np.concatenate([np.arange(k), rng.integers(0, k, n - k)])
         skill = np.clip(rng.normal(size=n), -3, 3)
         income = np.clip(40 + 10 * (skill + group) + rng.normal(0, 10, n), 0, 100)
@@ -81,7 +81,7 @@ class KitPeople(Dataset):
 
 
 class KitModel:
-    """A small tree that has everything a model may have: scores, rules, a baseline."""
+    """A small tree with scores, rules and a baseline."""
 
     def __init__(self, sample: Sample, depth: int) -> None:
         from sklearn.tree import DecisionTreeClassifier
@@ -101,15 +101,15 @@ class KitModel:
         self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
     ) -> Codes:
         """Labels (n,)."""
-        said: Codes = self.tree.predict(encode(features)).astype(np.int8)
-        return said
+        labels: Codes = self.tree.predict(encode(features)).astype(np.int8)
+        return labels
 
     def predict_proba(
         self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
     ) -> NDArray[np.float64]:
         """Probabilities (n, 2)."""
-        said: NDArray[np.float64] = self.tree.predict_proba(encode(features))
-        return said
+        proba: NDArray[np.float64] = self.tree.predict_proba(encode(features))
+        return proba
 
 
 class KitLearner(Learner):
@@ -122,16 +122,16 @@ class KitLearner(Learner):
 
     @property
     def gives_rules(self) -> bool:
-        """It does."""
+        """Always."""
         return True
 
     @property
     def gives_baseline(self) -> bool:
-        """It does."""
+        """Always."""
         return True
 
     def asked(self) -> RateConstraint:
-        """Some fairness."""
+        """A metric and a tolerance."""
         return ASKED
 
     def fit(self, sample: Sample, rng: np.random.Generator) -> KitModel:
@@ -140,7 +140,7 @@ class KitLearner(Learner):
 
 
 class KitDisclosure(Disclosure):
-    """Claims something simple of a form that may be chosen."""
+    """Claims statistical parity, in a form that can be set."""
 
     name = "kit-disclosure"
     summary = "a disclosure of the conformance kit"
@@ -148,7 +148,7 @@ class KitDisclosure(Disclosure):
     words_claimed: list[str] = Field(["to-overall"], description="words of what it claims")
 
     def words(self) -> list[str]:
-        """Those it is told."""
+        """The parameter `words_claimed`."""
         return self.words_claimed
 
     def claim(self, context: Context, rng: np.random.Generator) -> Claim:
@@ -157,8 +157,8 @@ class KitDisclosure(Disclosure):
 
 
 @dataclass(frozen=True)
-class World:
-    """What the steps of a cell are handed, for people of K groups."""
+class CellInputs:
+    """The inputs of a cell's steps, for people of K groups."""
 
     table: Table
     split: Split
@@ -168,12 +168,12 @@ class World:
 
 
 @cache
-def world(k: int) -> World:
-    """People of k groups, cut into parts, and what the model says of them."""
+def cell_inputs(k: int) -> CellInputs:
+    """People of k groups, split into parts, with the model's predictions and scores."""
     table = KitPeople(groups=k).load(DataHome(()))
     split = ACTIONS["split"](None, (table,), step(0, 0.5, 0.25, 0.25))
     learner = KitLearner()
     model = ACTIONS["train"](learner, (split,), step(0))
     predictions = ACTIONS["predict"](learner, (model, split), step(0))
     scores = ACTIONS["reveal"](learner, (model, split), step(0))
-    return World(table, split, model, predictions, scores)
+    return CellInputs(table, split, model, predictions, scores)

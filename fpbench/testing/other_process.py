@@ -1,7 +1,4 @@
-"""What a component does in another process, where texts are hashed otherwise.
-
-The order of a set of texts is another there, and whatever the first process remembers is not.
-"""
+"""Runs of a component in another process, with another hash seed and no shared state."""
 
 from __future__ import annotations
 
@@ -19,46 +16,46 @@ from typing import Any, NamedTuple
 from fpbench.components.attack_kinds import Component
 from fpbench.data.data_files import DataHome
 from fpbench.execution.isolation.processes import receive, send
-from fpbench.testing.acting import act
+from fpbench.testing.stages import run_watched
 from fpbench.testing.watching import parts
 
 _BOOT = """
 import json, sys
 sys.path[:] = json.loads(sys.argv[1])
-from fpbench.testing.elsewhere import main
+from fpbench.testing.other_process import main
 main(int(sys.argv[2]))
 """
 
 
-class Unopened(NamedTuple):
-    """Why a component does not get into another process."""
+class NotTransferable(NamedTuple):
+    """Why a component cannot be sent to another process."""
 
     reason: str
 
 
-class Told(NamedTuple):
-    """What was seen of a component in another process."""
+class RemoteResult(NamedTuple):
+    """The parts of a component's result in another process, or its error."""
 
     parts: dict[str, Any]
     error: str
     """What it raised; empty if nothing."""
 
 
-def told(component: Component, home: DataHome) -> Told | Unopened:
+def run_remotely(component: Component, home: DataHome) -> RemoteResult | NotTransferable:
     """Run a component with seed 0 and two groups in another process."""
     import cloudpickle
 
     if os.name != "posix":
-        return Unopened(f"no process can be handed a connection on {sys.platform}")
+        return NotTransferable(f"no process can be handed a connection on {sys.platform}")
     try:
         request = cloudpickle.dumps((component, home))
     except Exception as error:  # whatever a stranger's `__reduce__` raises
-        return Unopened(_said(error))
-    return _other().ask(request)
+        return NotTransferable(_describe(error))
+    return _other_process().ask(request)
 
 
-class _Other:
-    """A process that serves one request after the other, as long as this one lives."""
+class _OtherProcess:
+    """A process that serves requests one after another, as long as this one lives."""
 
     def __init__(self) -> None:
         seed = "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"
@@ -75,17 +72,17 @@ class _Other:
             )
         atexit.register(self.close)
 
-    def ask(self, request: bytes) -> Told | Unopened:
-        """Have it done."""
+    def ask(self, request: bytes) -> RemoteResult | NotTransferable:
+        """The answer to a request."""
         try:
-            # A module that is tested may have been found on the path only now.
+            # The tested module may have been added to the path after the process started.
             send(self._channel, json.dumps(sys.path).encode())
             send(self._channel, request)
-            answer: Told | Unopened = pickle.loads(receive(self._channel))
+            answer: RemoteResult | NotTransferable = pickle.loads(receive(self._channel))
         except (OSError, EOFError):
             self.close()
-            _other.cache_clear()
-            return Told({}, "its process died")
+            _other_process.cache_clear()
+            return RemoteResult({}, "its process died")
         return answer
 
     def close(self) -> None:
@@ -97,28 +94,28 @@ class _Other:
 
 
 @cache
-def _other() -> _Other:
-    return _Other()
+def _other_process() -> _OtherProcess:
+    return _OtherProcess()
 
 
 def main(number: int) -> None:
-    """Serve until nobody asks any more."""
+    """Serve requests until the channel is closed."""
     with socket.socket(fileno=number) as channel, suppress(EOFError):
         while True:
             sys.path[:] = json.loads(receive(channel))
-            send(channel, pickle.dumps(_tell(receive(channel))))
+            send(channel, pickle.dumps(_run_request(receive(channel))))
 
 
-def _tell(request: bytes | bytearray) -> Told | Unopened:
+def _run_request(request: bytes | bytearray) -> RemoteResult | NotTransferable:
     try:
         component, home = pickle.loads(request)
     except Exception as error:  # whatever its module does when it is imported
-        return Unopened(_said(error))
-    watched = act(component, home)
+        return NotTransferable(_describe(error))
+    watched = run_watched(component, home)
     if watched.error is not None:
-        return Told({}, _said(watched.error))
-    return Told(dict(parts(watched.result)), "")
+        return RemoteResult({}, _describe(watched.error))
+    return RemoteResult(dict(parts(watched.result)), "")
 
 
-def _said(error: BaseException) -> str:
+def _describe(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
