@@ -15,7 +15,7 @@ from fpbench.execution.runner import Finished
 from fpbench.results import views
 from fpbench.results.leaderboard import Leaderboard, sheet
 from fpbench.results.pareto import Front, pareto
-from fpbench.results.rows.beside_others import compared
+from fpbench.results.rows.beside_others import add_comparisons
 from fpbench.results.rows.selection import read_filter, select_rows
 from fpbench.results.sheet import html
 from fpbench.store.results import Results
@@ -79,7 +79,9 @@ class Snapshot:
 
 def read_snapshot(store: Store, *, keys: bool = True) -> Snapshot:
     """What an open store holds."""
-    return Snapshot(store.directory, store.title, store.rank_by, compared(store.results(keys=keys)))
+    return Snapshot(
+        store.directory, store.title, store.rank_by, add_comparisons(store.results(keys=keys))
+    )
 
 
 @dataclass(frozen=True)

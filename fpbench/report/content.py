@@ -59,13 +59,13 @@ def content(run: Gathered, catalog: Catalog) -> dict[str, Any]:
 def _cells(run: Gathered) -> dict[str, Any]:
     """The rows, their labels as the number of a combination."""
     number = {i: one.number for one in run.combinations for i in one.rows}
-    made_in = [run.made_in.get(row["cell"]) for row in run.rows]
-    rows = [{k: v for k, v in row.items() if k not in KINDS} for row in run.rows]
+    results = run.results
+    names = ("cell", "seed", "status", "reason", "seconds", *results.names)
     return {
-        "count": len(rows),
-        "combination": embedding.column([number[i] for i in range(len(rows))]),
-        "session": embedding.column(made_in),
-        "columns": embedding.columns(rows),
+        "count": len(results),
+        "combination": embedding.column([number[i] for i in range(len(results))]),
+        "session": embedding.column([run.made_in.get(cell) for cell in results.cells]),
+        "columns": {name: embedding.column(results.values(name)) for name in names},
     }
 
 

@@ -31,12 +31,6 @@ def column(values: Sequence[Any]) -> dict[str, list[Any]]:
     return {"of": list(distinct.values()), "at": [places[key] for key in keys]}
 
 
-def columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, list[Any]]]:
-    """Rows as columns by name, in the order in which they come; None where a row lacks one."""
-    names = dict.fromkeys(name for row in rows for name in row)
-    return {name: column([row.get(name) for row in rows]) for name in names}
-
-
 def values(coded: Mapping[str, list[Any]]) -> list[Any]:
     """What a column was made of."""
     found = coded["all"] if "all" in coded else [coded["of"][i] for i in coded["at"]]

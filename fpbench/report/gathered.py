@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from fpbench.api.saved_run import Run, Snapshot, read_snapshot
 from fpbench.base.errors import StoreError
 from fpbench.base.files import read_matrix
-from fpbench.components.names import KINDS, Status
+from fpbench.components.names import KINDS
 from fpbench.matrix.ordering import ranked_by
 from fpbench.report.written import Components, Reading, chosen, read_labels
 from fpbench.results.leaderboard import Leaderboard
 from fpbench.results.pareto import Front
+from fpbench.results.rows.groups import RowGroup
 from fpbench.results.rows.lines import Tallies
 from fpbench.results.statistics.intervals import Interval
 from fpbench.results.views import VIEWS, view
@@ -25,7 +26,6 @@ from fpbench.store.store import Store
 Labels: TypeAlias = tuple[str, ...]
 """A label for every kind, in the order of `KINDS`; empty where the kind is not used."""
 _OF_MODELS = frozenset({"train_accuracy", "test_accuracy", "train_unfairness", "test_unfairness"})
-_AT = {kind: i for i, kind in enumerate(KINDS)}
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Combination:
 
     def label(self, kind: str) -> str:
         """The label of one kind; empty where it is not used."""
-        return self.labels[_AT[kind]]
+        return dict(zip(KINDS, self.labels, strict=True))[kind]
 
 
 @dataclass(frozen=True)
@@ -68,37 +68,31 @@ class Gathered:
     """The matrix file, as it was given; empty if it is not there."""
 
     @cached_property
-    def rows(self) -> Sequence[Mapping[str, Any]]:
-        """The rows, as they are exported."""
-        return self.results.rows()
-
-    @cached_property
     def combinations(self) -> tuple[Combination, ...]:
         """What was combined, in the order of the plan; skipped and failed ones too."""
         tally = Tallies(self.results)
-        lines = {_labels(tally.labels(i)): i for i in range(len(tally))}
-        rows: dict[Labels, list[int]] = {}
-        for i, row in enumerate(self.rows):
-            rows.setdefault(_labels(row), []).append(i)
+        lines = {tuple(tally.labels(i).values()): i for i in range(len(tally))}
+        group = RowGroup(self.results)
+        rows: dict[int, list[int]] = {}
+        for i, combination in enumerate(self.results.combination.tolist()):
+            rows.setdefault(combination, []).append(i)
+        named = [(self.results.combinations[i], mine) for i, mine in rows.items()]
         return tuple(
             Combination(
                 number,
                 labels,
                 tuple(mine),
                 tally.measures(lines[labels]) if labels in lines else {},
-                self._texts(mine),
+                self._texts(group.take(mine).done()),
             )
-            for number, (labels, mine) in enumerate(rows.items())
+            for number, (labels, mine) in enumerate(named)
         )
 
-    def _texts(self, rows: Sequence[int]) -> dict[str, str]:
-        said: dict[str, set[Any]] = {}
-        for row in (self.rows[i] for i in rows):
-            if row["status"] == Status.DONE:
-                for name in row:
-                    if isinstance(row[name], str):
-                        said.setdefault(name, set()).add(row[name])
-        return {name: next(iter(values)) for name, values in said.items() if len(values) == 1}
+    def _texts(self, rows: RowGroup) -> dict[str, str]:
+        """The measures that are the same text in all rows that have a text there."""
+        texts = {name: {value for value in rows.values(name) if isinstance(value, str)}
+                 for name in self.results.names if len(self.results.texts(name)[0])}  # fmt: skip
+        return {name: next(iter(values)) for name, values in texts.items() if len(values) == 1}
 
     @cached_property
     def having(self) -> Mapping[tuple[str, str], frozenset[int]]:
@@ -169,7 +163,3 @@ def _boards(snapshot: Snapshot, asked: str | None) -> list[Leaderboard]:
         )
     ]
     return [replace(b, notes=(note, *b.notes)) if note and b.rank_by == by else b for b in boards]
-
-
-def _labels(labels: Mapping[str, Any]) -> Labels:
-    return tuple(labels.get(kind, "") for kind in KINDS)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench.base.errors import InputError, nearest
-from fpbench.components.names import KINDS, Status
+from fpbench.components.names import Status
 from fpbench.components.own_measures import (
     GUARANTEE,
     NO_GUARANTEE,
@@ -221,11 +221,8 @@ def _guarantees(results: Results) -> dict[_Learner, tuple[str, dict[int, float]]
     recorded, epsilon = results.has("model_epsilon"), results.numbers("model_epsilon")
     promised = (epsilon > 0) & (epsilon < np.inf)  # false of NaN
     numbers: dict[_Learner, int] = {}
-    places = [list(KINDS).index(kind) for kind in ("dataset", "learner")]
-    mine = [
-        numbers.setdefault((labels[places[0]], labels[places[1]]), len(numbers))
-        for labels in results.combinations
-    ]
+    learners = zip(*map(results.labels_of, ("dataset", "learner")), strict=True)
+    mine = [numbers.setdefault(learner, len(numbers)) for learner in learners]
     learner = np.array(mine, np.intp)[results.combination]
     words = _words(results)
     said: list[dict[str, None]] = [{} for _ in numbers]

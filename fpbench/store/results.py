@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -243,6 +243,16 @@ class Results:
         """The label of a kind in each of `combinations`; empty where it is not used."""
         place = _PLACES[kind]
         return [labels[place] for labels in self.combinations]
+
+    def merge_combinations(self, kinds: Collection[str]) -> tuple[list[Labels], NDArray[np.int64]]:
+        """Combinations with the labels of some kinds only, and which of them each one becomes."""
+        columns = [
+            self.labels_of(kind) if kind in kinds else [""] * len(self.combinations)
+            for kind in KINDS
+        ]
+        merged: dict[Labels, int] = {}
+        numbers = [merged.setdefault(labels, len(merged)) for labels in zip(*columns, strict=True)]
+        return list(merged), np.array(numbers, np.int64)
 
     def labels(self, row: int) -> dict[str, str]:
         """The label of each kind that a row combines."""

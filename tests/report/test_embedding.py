@@ -28,14 +28,6 @@ def test_a_column_keeps_its_values_to_the_last_bit(values):
     assert all(map(alike, back, values))
 
 
-@given(st.lists(st.dictionaries(st.sampled_from("abc"), VALUES), max_size=5))
-def test_rows_become_columns(rows):
-    found = embedding.columns(rows)
-    assert set(found) == {name for row in rows for name in row}
-    for name, coded in found.items():
-        assert all(map(alike, embedding.values(coded), [row.get(name) for row in rows]))
-
-
 def test_values_that_recur_are_written_once():
     assert embedding.column(["a", "b", "a", "a"]) == {"of": ["a", "b"], "at": [0, 1, 0, 0]}
     assert embedding.column(["a", "b", "c"]) == {"all": ["a", "b", "c"]}

@@ -37,7 +37,8 @@ def test_accuracy_before_and_after_is_that_of_the_rows(real):
         f"{what}, {who}" for what in ("guess", "corrected") for who in (HOSTILE, "a2")
     }
     for _, series, point in points(made):
-        rows = [run.rows[i] for i in run.combinations[point.combination].rows]
+        every = run.results.rows()
+        rows = [every[i] for i in run.combinations[point.combination].rows]
         values = [row[MEASURES[series.name.partition(",")[0]]] for row in rows]
         assert math.isclose(point.y, fmean(values))
         if math.isclose(min(values), max(values)):  # seeds that agree have no interval

@@ -9,7 +9,7 @@ from fpbench.components.own_measures import GUARANTEE
 from fpbench.results import other_sheets as board_data
 from fpbench.results.defences import STRONGEST
 from fpbench.results.pareto import pareto
-from fpbench.results.rows.beside_others import compared
+from fpbench.results.rows.beside_others import add_comparisons
 from fpbench.results.views import VIEWS, view
 from fpbench.store.results import Results
 
@@ -54,7 +54,9 @@ def run(learners=("open", "fair"), **more):
 
 def views(rows, name, rank_by=None):
     return view(
-        compared(Results.of(rows)), name, rank_by or ("leak" if name == "defences" else "gain")
+        add_comparisons(Results.of(rows)),
+        name,
+        rank_by or ("leak" if name == "defences" else "gain"),
     )
 
 
@@ -264,7 +266,7 @@ def test_bad_views(name, by, words):
 
 
 def front(rows):
-    (found,) = pareto(compared(Results.of(rows)), "t")
+    (found,) = pareto(add_comparisons(Results.of(rows)), "t")
     return {point.labels["learner"]: point for point in found.points}, found
 
 
@@ -344,7 +346,7 @@ def test_who_lacks_an_objective_is_not_on_the_front():
     assert found.points[-1].labels["learner"] == "half"
     shown = board_data.front_sheet(found)
     assert shown.rows[-1][-1] == "not compared: no unfairness at every seed"
-    assert "1 more line" in board_data.front_sheet(found, 2).notes
+    assert "1 more line" in board_data.front_sheet(found, 2).all_notes
 
 
 def test_rows_without_an_objective_make_no_front():

@@ -1,23 +1,20 @@
-"""What a row says beside the other rows of its run."""
+"""Measures that compare a row with the other rows of its run."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from statistics import fmean  # of exact sums, so that the order of rows does not matter
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fpbench.base.arrays import unique_inverse
-from fpbench.components.names import AUDIT, KINDS
+from fpbench.components.names import AUDIT
 from fpbench.components.own_measures import DERIVED, BesideAttacks, BesideAudits
 from fpbench.store.results import Results
 
-_AT = {kind: i for i, kind in enumerate(KINDS)}
 
-
-def compared(results: Results) -> Results:
-    """Rows with what they are beside others.
+def add_comparisons(results: Results) -> Results:
+    """The rows, with the measures that compare them with others.
 
     Of attacks, `best_initial_accuracy` is the greatest accuracy of a guess at the same dataset,
     learner and seed in the run; `gain_over_best` is how much more accurate the row's correction is.
@@ -52,7 +49,7 @@ def _best(results: Results, guess: NDArray[np.float64]) -> NDArray[np.float64]:
     """(n,) the greatest accuracy of a guess at the target of each row; NaN if nobody guessed."""
     if np.isnan(guess).all():
         return guess
-    targets = _numbered(results, ("dataset", "learner"))[results.combination]
+    targets = results.merge_combinations(("dataset", "learner"))[1][results.combination]
     _, seeds = unique_inverse(results.seeds)
     _, target = unique_inverse(targets * (seeds.max() + 1) + seeds)
     best = np.full(target.max() + 1, np.nan)
@@ -65,7 +62,7 @@ def _recalls(
     results: Results, audits: NDArray[np.intp], recall: NDArray[np.float64]
 ) -> BesideAudits:
     """Of audits alike but for their seeds."""
-    alike = _numbered(results, AUDIT)[results.combination[audits]]
+    alike = results.merge_combinations(AUDIT)[1][results.combination[audits]]
     tenth, error = results.numbers("true_tenth")[audits], results.numbers("error")[audits]
     order = np.lexsort((tenth, alike))
     uar, less = np.zeros(len(audits)), np.zeros(len(audits))
@@ -81,11 +78,3 @@ def _runs(rows: NDArray[np.intp], values: NDArray[np.generic]) -> list[NDArray[n
     if not len(rows):
         return []
     return np.split(rows, np.flatnonzero(values[1:] != values[:-1]) + 1)
-
-
-def _numbered(results: Results, kinds: Sequence[str]) -> NDArray[np.int64]:
-    """(combinations,) the same number for those with the same labels of some kinds."""
-    seen: dict[tuple[str, ...], int] = {}
-    wanted = [_AT[kind] for kind in kinds]
-    named = (tuple(labels[i] for i in wanted) for labels in results.combinations)
-    return np.array([seen.setdefault(labels, len(seen)) for labels in named], np.int64)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from fpbench.base.arrays import unique_inverse
 from fpbench.components.names import KINDS, Status
-from fpbench.store.results import Labels, Results
+from fpbench.store.results import Results
 
 _Whole = NDArray[np.int64]
 
@@ -75,8 +75,8 @@ def shared(results: Results, keep: Sequence[str]) -> tuple[NDArray[np.bool_], in
         (n,) a mask of rows; how many settings every line has; and how many only some have.
     """
     done, failed = results.finished()
-    _, line = _numbered(results, keep)
-    settings, setting = _numbered(results, [kind for kind in KINDS if kind not in keep])
+    _, line = results.merge_combinations(keep)
+    settings, setting = results.merge_combinations({*KINDS} - {*keep})
     # A line in a setting is one combination, so that rows need not be looked at.
     finished = np.bincount(results.combination[done], minlength=len(line)) > 0
     met = np.zeros(len(settings), np.bool_)
@@ -103,7 +103,7 @@ def pooled(results: Results, keep: Sequence[str]) -> Pooled:
     inside, count, left_out = shared(results, keep)
     done, failed = results.finished()
     rows = np.flatnonzero(done | failed)
-    lines, line_of = _numbered(results, keep)
+    lines, line_of = results.merge_combinations(keep)
     groups = _Groups(line_of[results.combination[rows]], results.seeds[rows])
     counted = (done & inside)[rows] if count else done[rows]
     needed = np.full(len(groups), count) if count else _own(results, rows[counted], line_of, groups)
@@ -141,18 +141,6 @@ def _own(
     combinations = unique_inverse(results.combination[done])[0]
     counts = np.bincount(line_of[combinations], minlength=int(groups.line.max(initial=0)) + 1)
     return np.asarray(counts[groups.line])
-
-
-def _numbered(results: Results, keep: Sequence[str]) -> tuple[list[Labels], _Whole]:
-    """Combinations with only the labels of some kinds, and which each combination becomes."""
-    seen: dict[Labels, int] = {}
-    which = [kind in keep for kind in KINDS]
-    kept = (
-        tuple(label if stays else "" for label, stays in zip(labels, which, strict=True))
-        for labels in results.combinations
-    )
-    numbers = np.array([seen.setdefault(labels, len(seen)) for labels in kept], np.int64)
-    return list(seen), numbers
 
 
 class _Groups:

@@ -18,7 +18,7 @@ from fpbench.results import other_sheets as board_data
 from fpbench.results import pareto
 from fpbench.results.contrast import compare
 from fpbench.results.ranking import rank
-from fpbench.results.rows.beside_others import compared
+from fpbench.results.rows.beside_others import add_comparisons
 from fpbench.results.views import view
 from fpbench.store.results import Results
 
@@ -94,7 +94,9 @@ def audits():
 
 
 def show_combinations():
-    boards.show_leaderboards(rank(compared(Results.of(big_run())), "gain", "Attacks, <b>bold</b>"))
+    boards.show_leaderboards(
+        rank(add_comparisons(Results.of(big_run())), "gain", "Attacks, <b>bold</b>")
+    )
 
 
 def show_audits():
@@ -102,14 +104,14 @@ def show_audits():
 
 
 def show_views():
-    results = compared(Results.of([*big_run(), *audits()]))
+    results = add_comparisons(Results.of([*big_run(), *audits()]))
     for name in ("attacks", "correctors", "defences", "mechanisms"):
         by = "leak" if name == "defences" else "gain"
         boards.show_leaderboards(view(results, name, by, name))
 
 
 def show_front():
-    results = compared(Results.of(big_run()))
+    results = add_comparisons(Results.of(big_run()))
     for front in pareto.pareto(results, "Front"):
         boards.show_sheet(board_data.front_sheet(front))
 

@@ -16,7 +16,7 @@ FIXED = {"cell", *KINDS, "seed", "status", "reason", "seconds"}
 
 def compared(rows):
     """Rows beside each other, with what columns add to every row left out again."""
-    found = comparisons.compared(Results.of(rows)).rows()
+    found = comparisons.add_comparisons(Results.of(rows)).rows()
     return [
         {name: value for name, value in new.items() if name in old or name not in FIXED}
         for old, new in zip(rows, found, strict=True)
