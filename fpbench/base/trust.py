@@ -83,10 +83,17 @@ def _refusal(part: _ImportedModule, package: str, hint: str) -> str | None:
 
 def installed_entry_points(group: str) -> list[EntryPoint]:
     """Entry points of installed distributions, not of a folder beside the matrix."""
-    installed: dict[str, Distribution] = {}
-    for dist in _distributions(_install_folders()):
-        installed.setdefault(normalize_name(dist.name or ""), dist)  # imports find the first copy
-    points = [point for dist in installed.values() for point in dist.entry_points]
+    folders = _install_folders()
+    # The name of a distribution is read, which takes long, only where there is such a point.
+    named = {
+        dist.name: dist
+        for dist in _distributions(folders)
+        if any(point.group == group for point in dist.entry_points)
+    }
+    firsts = [  # imports find the first copy
+        next(iter(_distributions(folders, name))) if name else dist for name, dist in named.items()
+    ]
+    points = [point for dist in firsts for point in dist.entry_points]
     return [point for point in points if point.group == group]
 
 
