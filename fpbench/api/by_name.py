@@ -63,6 +63,13 @@ def resolve_component(
 def dataset(name: str, **parameters: Any) -> Table:
     """Load a dataset by name.
 
+    Parameters
+    ----------
+    name
+        Its name in a matrix: `fpbench plugins` lists them.
+    **parameters
+        As in a matrix.
+
     Raises
     ------
     InputError

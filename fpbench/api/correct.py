@@ -90,7 +90,13 @@ def correct(
 
 
 def correctors_for(constraint: Constraint) -> list[str]:
-    """Names of the installed correctors that can express a constraint."""
+    """Names of the installed correctors that can express a constraint.
+
+    Parameters
+    ----------
+    constraint
+        What correctors must express.
+    """
     catalog, names = discover(), []
     for entry in catalog.of_kind("corrector"):
         try:

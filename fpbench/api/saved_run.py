@@ -210,6 +210,11 @@ def _missing(results: Results) -> str:
 def load(run_dir: str | Path) -> Run:
     """A run that was made before.
 
+    Parameters
+    ----------
+    run_dir
+        Made by `fpbench run` or `fpbench.run`.
+
     Raises
     ------
     StoreError

@@ -44,7 +44,15 @@ class PluginError(FpbenchError):
 
 
 def nearest(name: str, valid: Iterable[str]) -> str:
-    """A hint for messages: the valid name nearest to `name`, or all valid names."""
+    """A hint for messages: the valid name nearest to `name`, or all valid names.
+
+    Parameters
+    ----------
+    name
+        What somebody wrote.
+    valid
+        Names that would be right.
+    """
     # difflib takes a few milliseconds to import, and only a mistake needs it.
     from difflib import get_close_matches
 

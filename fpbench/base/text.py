@@ -13,6 +13,11 @@ def as_written(number: float | Fraction) -> Fraction:
     """The decimal that a float was written as, exactly (0.1 is 1/10); a fraction unchanged.
 
     Decisions made in fractions never depend on rounding.
+
+    Parameters
+    ----------
+    number
+        A finite number.
     """
     return number if isinstance(number, Fraction) else Fraction(str(float(number)))
 

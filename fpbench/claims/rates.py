@@ -26,7 +26,9 @@ Form: TypeAlias = Literal["to-overall", "between-groups", "ratio"]
 """How: each group with everyone, the greatest difference, or 1 - least / greatest."""
 
 METRICS: tuple[Metric, ...] = get_args(Metric)
+"""All metrics."""
 FORMS: tuple[Form, ...] = get_args(Form)
+"""All forms."""
 
 _SLICES: dict[str, tuple[int | None, ...]] = {
     "statistical-parity": (None,),

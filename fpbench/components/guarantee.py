@@ -108,6 +108,11 @@ def compose(guarantees: Iterable[Guarantee]) -> Guarantee:
     Epsilons, deltas and rhos add up (Dwork & Roth 2014, Theorem 3.16; Bun & Steinke 2016, Lemma
     1.7); `rho_to_epsilon` of the summed rho is often much better than the summed epsilon.
 
+    Parameters
+    ----------
+    guarantees
+        Of each release; all by one relation of neighbours.
+
     Raises
     ------
     InputError
@@ -128,6 +133,11 @@ def compose_disjoint(guarantees: Iterable[Guarantee]) -> Guarantee:
 
     Who belongs to which part must be public (McSherry 2009, Theorem 4): cells of a histogram over
     features or predictions are such parts, groups of the sensitive attribute are not.
+
+    Parameters
+    ----------
+    guarantees
+        Of each release; all by one relation of neighbours.
 
     Raises
     ------

@@ -32,6 +32,7 @@ Registered: TypeAlias = "type[Component] | Lazy"
 
 hookspec = pluggy.HookspecMarker("fpbench")
 hookimpl = pluggy.HookimplMarker("fpbench")
+"""Marks a function of a plugin as one that fpbench asks for components."""
 
 
 @hookspec

@@ -189,7 +189,13 @@ def in_words(item: str | Attribute) -> str:
 
 
 def measured_cuts(sensitive: Iterable[str | Attribute]) -> dict[str, str]:
-    """What of a sample is cut at a statistic of the people themselves, and how: its groups."""
+    """What of a sample is cut at a statistic of the people themselves, and how: its groups.
+
+    Parameters
+    ----------
+    sensitive
+        Names of columns, and attributes with what is done to them.
+    """
     cuts = [
         f"column {item.column!r} is cut at its {item.quantile:g} quantile"
         for item in sensitive

@@ -60,7 +60,13 @@ _OURS = ("random_state", "n_jobs")
 
 
 def random_state(rng: np.random.Generator) -> int:
-    """A whole number for the `random_state` of scikit-learn, drawn from a generator."""
+    """A whole number for the `random_state` of scikit-learn, drawn from a generator.
+
+    Parameters
+    ----------
+    rng
+        A number is drawn from it.
+    """
     return int(rng.integers(_LARGEST_SEED))
 
 

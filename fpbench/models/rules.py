@@ -174,7 +174,15 @@ class EncodedColumn(NamedTuple):
 
 
 def encoded_names(features: DataFrame, encoding: Encoding = "one-hot") -> tuple[EncodedColumn, ...]:
-    """Where the columns come from that `encode` makes of features, in their order."""
+    """Where the columns come from that `encode` makes of features, in their order.
+
+    Parameters
+    ----------
+    features
+        n rows; only names and categories are read.
+    encoding
+        As of `encode`.
+    """
     import pandas as pd
 
     numbers, others = [], []

@@ -49,6 +49,15 @@ def gaussian_epsilon(sigma: float, delta: float, sensitivity: float = 1.0) -> fl
 
     It is 0 if the releases of neighbours differ by no more than delta anyway.
 
+    Parameters
+    ----------
+    sigma
+        Standard deviation of the noise.
+    delta
+        Above 0 and below 1.
+    sensitivity
+        Of the answers, in the L2 norm.
+
     Raises
     ------
     InputError
@@ -64,6 +73,15 @@ def gaussian_epsilon(sigma: float, delta: float, sensitivity: float = 1.0) -> fl
 @lru_cache(maxsize=4096)
 def gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
     """The least standard deviation for (epsilon, delta): the analytic calibration.
+
+    Parameters
+    ----------
+    epsilon
+        At least 1e-9.
+    delta
+        Above 0 and below 1.
+    sensitivity
+        Of the answers, in the L2 norm.
 
     Raises
     ------
@@ -86,6 +104,11 @@ def compose_gaussians(sigmas: Iterable[float]) -> float:
     Each sigma is relative to the L2 sensitivity of its release, and so is the answer; it is exact
     (Dong, Roth & Su, Gaussian Differential Privacy, JRSS B 2022, Corollary 3.3).
 
+    Parameters
+    ----------
+    sigmas
+        Standard deviation of each release, over its sensitivity.
+
     Raises
     ------
     InputError
@@ -98,12 +121,26 @@ def compose_gaussians(sigmas: Iterable[float]) -> float:
 
 
 def gaussian_rho(sigma: float, sensitivity: float = 1.0) -> float:
-    """Rho of Gaussian noise, continuous or discrete: D^2 / 2 s^2 (Bun & Steinke 2016)."""
+    """Rho of Gaussian noise, continuous or discrete: D^2 / 2 s^2 (Bun & Steinke 2016).
+
+    Parameters
+    ----------
+    sigma
+        Standard deviation of the noise.
+    sensitivity
+        Of the answers, in the L2 norm.
+    """
     return 1 / (2 * _multiplier(sigma, sensitivity) ** 2)
 
 
 def pure_rho(epsilon: float) -> float:
-    """Rho of any pure guarantee: epsilon^2 / 2 (Bun & Steinke 2016, Proposition 1.4)."""
+    """Rho of any pure guarantee: epsilon^2 / 2 (Bun & Steinke 2016, Proposition 1.4).
+
+    Parameters
+    ----------
+    epsilon
+        At least 1e-9.
+    """
     check_epsilon(epsilon)
     return epsilon**2 / 2
 
@@ -114,6 +151,13 @@ def rho_to_delta(rho: float, epsilon: float) -> float:
     The least over a > 1 of exp((a - 1)(a rho - epsilon)) (1 - 1/a)^a / (a - 1): Canonne, Kamath
     & Steinke, The Discrete Gaussian for Differential Privacy, NeurIPS 2020, Corollary 13. Any a
     gives a valid delta, so the search need not be perfect to be safe.
+
+    Parameters
+    ----------
+    rho
+        At least 0.
+    epsilon
+        At least 0.
 
     Raises
     ------
@@ -175,6 +219,13 @@ def rho_to_epsilon(
 @lru_cache(maxsize=4096)
 def epsilon_to_rho(epsilon: float, delta: float) -> float:
     """The greatest rho that has this epsilon at this delta; the inverse of `rho_to_epsilon`.
+
+    Parameters
+    ----------
+    epsilon
+        At least 1e-9.
+    delta
+        Above 0 and below 1.
 
     Raises
     ------

@@ -105,6 +105,13 @@ def check_answers(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Noisy counts (..., K) and totals (..., 1), of shapes that broadcast.
 
+    Parameters
+    ----------
+    answers
+        (..., K) noisy counts.
+    total
+        (...) public number of people of each histogram, broadcast.
+
     Raises
     ------
     InputError

@@ -29,7 +29,13 @@ _Floats = NDArray[np.float64]
 
 
 def count_votes(said: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Votes (m, 2) for label 0 and label 1, of what teachers say: (k, m), whether it is label 1."""
+    """Votes (m, 2) for label 0 and label 1, of what teachers say: (k, m), whether it is label 1.
+
+    Parameters
+    ----------
+    said
+        (T, n): whether each of T teachers says label 1 of each person.
+    """
     ones = np.count_nonzero(said, axis=0).astype(np.int64)
     return np.column_stack([len(said) - ones, ones])
 

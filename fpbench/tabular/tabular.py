@@ -37,7 +37,13 @@ _DOMAIN = (
 
 
 def sensitive_field(*default: str | Attribute) -> Any:
-    """The parameter `sensitive` of a tabular data set, with its default; required without one."""
+    """The parameter `sensitive` of a tabular data set, with its default; required without one.
+
+    Parameters
+    ----------
+    *default
+        The columns, or attributes, that are sensitive unless a matrix says otherwise.
+    """
     return Field(default, description=_SENSITIVE) if default else Field(description=_SENSITIVE)
 
 

@@ -55,6 +55,11 @@ def checks(target: str | Path | type[Component]) -> list[Check]:
 def check_component(cls: type[Component]) -> None:
     """Raise AssertionError if a component breaks a law; it need not be registered.
 
+    Parameters
+    ----------
+    cls
+        The class of a component.
+
     Raises
     ------
     AssertionError

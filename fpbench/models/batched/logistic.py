@@ -126,7 +126,15 @@ def fit_logistic_apart(
 
 
 def logistic_proba(theta: _Floats, design: _Floats) -> _Floats:
-    """Probabilities (B, n) of label 1: of people (n, d), by parameters (B, d)."""
+    """Probabilities (B, n) of label 1: of people (n, d), by parameters (B, d).
+
+    Parameters
+    ----------
+    theta
+        (B, d) parameters of B models.
+    design
+        (n, d) features; a column of ones is the intercept's.
+    """
     z = theta @ design.T
     np.negative(z, out=z)
     with np.errstate(over="ignore"):  # exp(inf) is a probability of 0, as it should be

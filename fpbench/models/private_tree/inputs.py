@@ -102,5 +102,12 @@ def rules_within(rules: Rules, domain: Domain) -> Rules:
 
     A column of a data frame has categories of its own, in an order of its own; the rules are about
     columns that the declared ones make.
+
+    Parameters
+    ----------
+    rules
+        Of a tree over encoded columns.
+    domain
+        Public bounds and categories.
     """
     return replace(rules, find=_Within(domain, rules))
