@@ -24,28 +24,42 @@ from fpbench.store.store import Store
 
 @dataclass(frozen=True)
 class RunPlan:
-    """What `fpbench.run` would do with a matrix, as `fpbench plan` prints it."""
+    """What `fpbench.run` would do with a matrix, as `fpbench plan` prints it.
+
+    Attributes
+    ----------
+    directory
+        The run directory; it need not exist.
+    cells
+        All cells in the order of the matrix. Each has a `key`, `labels` (a dictionary: kind to
+        label), a `seed`, and a `reason` why it is skipped, or None.
+    done
+        Keys of the cells that the run directory holds already.
+    skipped
+        Number of skipped cells, by reason.
+    steps
+        Number of unique steps, by action and component (empty text: none), in order of the
+        flow.
+    steps_alone
+        The same if every cell ran alone and shared no step.
+    seconds
+        Estimated seconds of one core for what is left, from the times of earlier steps in the
+        run directory; None if a step has not run there yet.
+    warnings
+        Oddities, such as data that is not the known original.
+    remarks
+        Notes for the reader of the results.
+    """
 
     directory: Path
-    """The run directory; it need not exist."""
     cells: tuple[Cell, ...]
-    """All cells in the order of the matrix. Each has a `key`, `labels` (a dictionary: kind to
-    label), a `seed`, and a `reason` why it is skipped, or None."""
     done: frozenset[str]
-    """Keys of the cells that the run directory holds already."""
     skipped: Mapping[str, int]
-    """Number of skipped cells, by reason."""
     steps: Mapping[tuple[str, str], int]
-    """Number of unique steps, by action and component (empty text: none), in order of the flow."""
     steps_alone: Mapping[tuple[str, str], int]
-    """The same if every cell ran alone and shared no step."""
     seconds: float | None
-    """Estimated seconds of one core for what is left, from the times of earlier steps in the run
-    directory; None if a step has not run there yet."""
     warnings: tuple[str, ...]
-    """Oddities, such as data that is not the known original."""
     remarks: tuple[str, ...]
-    """Notes for the reader of the results."""
 
     @property
     def runnable(self) -> int:
