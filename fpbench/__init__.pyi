@@ -42,12 +42,12 @@ from .components.auditor import Release as Release
 from .components.auditor import Subject as Subject
 from .components.catalog import Catalog as Catalog
 from .components.catalog import discover as discover
-from .components.epsilons import LEAST_EPSILON as LEAST_EPSILON
-from .components.epsilons import check_epsilon as check_epsilon
 from .components.guarantee import COUNT_SENSITIVITY as COUNT_SENSITIVITY
+from .components.guarantee import LEAST_EPSILON as LEAST_EPSILON
 from .components.guarantee import Guarantee as Guarantee
 from .components.guarantee import Neighbours as Neighbours
 from .components.guarantee import Sensitivity as Sensitivity
+from .components.guarantee import check_epsilon as check_epsilon
 from .components.guarantee import compose as compose
 from .components.guarantee import compose_disjoint as compose_disjoint
 from .components.hooks import Lazy as Lazy

@@ -40,8 +40,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 import fpbench
 from fpbench import Codes
-from fpbench.auditing.individual_fairness.similarity import nearest_people, place
-from fpbench.auditing.individual_fairness.tree_boxes import nearest_region
+from fpbench.auditing.individual_fairness.similarity import measure_nearest_people, scale_people
+from fpbench.auditing.individual_fairness.tree_boxes import measure_nearest_region
 from fpbench.models import Rules
 
 FASTER = 20
@@ -116,7 +116,7 @@ def pairs(
         if name != fastest:
             about = f"about {probes[name] * n / probe:.0f}"
             yield [f"scikit-learn, {name}", about, "", "", ""], True
-    placed = place(table.features, domain=table.domain)
+    placed = scale_people(table.features, domain=table.domain)
     spots = np.column_stack([placed.at, 4.0 * placed.profiles()])
     for name, points, algorithm, limit in (
         (f"scikit-learn, {fastest}", matrix, fastest, FASTER),
@@ -143,13 +143,13 @@ def boxes(table: fpbench.Table, repeats: int) -> Iterator[tuple[list[str], bool]
             apply, walk = in_turns(
                 repeats,
                 lambda tree=tree: tree.apply(matrix),
-                lambda rules=rules, labels=labels, tau=tau: nearest_region(
-                    rules.branches, place(table.features, domain=table.domain), labels, tau
+                lambda rules=rules, labels=labels, tau=tau: measure_nearest_region(
+                    rules.branches, scale_people(table.features, domain=table.domain), labels, tau
                 ),
             )
-            placed = place(table.features, domain=table.domain)
-            region = nearest_region(rules.branches, placed, labels, tau)
-            other, _ = nearest_people(placed, labels, tau)
+            placed = scale_people(table.features, domain=table.domain)
+            region = measure_nearest_region(rules.branches, placed, labels, tau)
+            other, _ = measure_nearest_people(placed, labels, tau)
             assert region is not None
             fine = bool((region <= other).all()) and (depth != DEPTH or walk / apply <= APPLIES)
             yield [

@@ -43,7 +43,7 @@ from sklearn.neural_network import MLPClassifier
 
 import fpbench
 from fpbench import DataHome
-from fpbench.auditing.excessive_risk.draws import People, Tally
+from fpbench.auditing.excessive_risk.draws import People, RiskSums
 from fpbench.builtin.learners._pate_model import StandardizedFeatures, encode_finite
 from fpbench.builtin.learners._teacher_parts import deal_parts
 from fpbench.models import MLPTraining, Networks
@@ -144,7 +144,7 @@ def risks_at_once(given: Given, theta: Floats, labels: list[Floats]) -> list[Flo
     found = []
     for (design, groups), truth in zip(given.evaluations, labels, strict=True):
         people = People("", None, truth, groups, np.arange(len(truth)))  # type: ignore[arg-type]
-        tally = Tally.of(people, np.zeros(len(truth)))
+        tally = RiskSums.of(people, np.zeros(len(truth)))
         tally.add(theta @ design.T, logits=True, paired=False)
         found.append(tally.group_risks)
     return found

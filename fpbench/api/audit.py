@@ -19,7 +19,7 @@ from fpbench.components.catalog import discover
 from fpbench.components.guarantee import Neighbours
 from fpbench.components.mechanism import Mechanism, Policy
 from fpbench.data.sample import Codes, Sample
-from fpbench.models.anybodys_model import is_bare_tree, rules_of, zero_one
+from fpbench.models.model_outputs import check_binary, get_rules, is_bare_tree
 from fpbench.models.rules import Rules, tree_rules
 from fpbench.privacy.curator.curator import Curator
 
@@ -120,7 +120,7 @@ def audit(
     if RateConstraint(metric).labels != (None,):
         if labels is None:
             raise InputError(f"labels: metric {metric!r} needs them")
-        columns["labels"] = zero_one("labels", labels)
+        columns["labels"] = check_binary("labels", labels)
         if len(columns["labels"]) != n:
             raise InputError(f"labels: has {len(columns['labels'])} values, and X has {n} rows")
     people = Sample(curator.groups, **columns)
@@ -151,7 +151,7 @@ def _predicted(
 ) -> tuple[Codes, _Audited, Any]:
     """Predictions, the model as the auditor sees it, and features if it reads them."""
     if not hasattr(model, "predict"):
-        predictions = zero_one("model (predictions, as it has no predict)", model)
+        predictions = check_binary("model (predictions, as it has no predict)", model)
         if X is not None and len(X) != len(predictions):
             raise InputError(f"X: has {len(X)} rows, and there are {len(predictions)} predictions")
         return predictions, _Audited(None), None
@@ -166,7 +166,7 @@ def _predicted(
         known = replace(rules, find=lambda _: codes)
         return rules.labels.take(codes), _Audited(known), X
     more = {"rng": rng} if "rng" in signature(model.predict).parameters else {}
-    predictions = zero_one("predictions of the model", model.predict(X, **more))
+    predictions = check_binary("predictions of the model", model.predict(X, **more))
     if len(predictions) != len(X):
         raise InputError(f"X: has {len(X)} rows, and the model predicts for {len(predictions)}")
-    return predictions, _Audited(rules_of(model) if needs_rules else None), X
+    return predictions, _Audited(get_rules(model) if needs_rules else None), X

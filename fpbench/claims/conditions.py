@@ -1,7 +1,7 @@
-"""What constraints demand of counts: the common language of constraints and correctors.
+"""Constraints, and the conditions on counts that they demand.
 
-A condition that is not linear in the counts says which rows it implies, and how to split it where
-they are not enough.
+A condition that is not linear in the counts has rows that it implies, and alternatives into which
+a solver splits it where the rows are not enough.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from fpbench.claims.counts import Classes, Condition, Counts, Part, Row
 
 
 class Constraint(ABC):
-    """Something that is known of the truth, as an object that any corrector can be handed.
+    """A fact about the true groups, as an object that any corrector can be handed.
 
-    It says itself as conditions on counts; those that are about persons rather than counts
-    (`KnownPeople`, `LinearConstraint`) demand nothing of counts, and are asked for by type.
+    Most constraints are conditions on counts; constraints on persons (`KnownPeople`,
+    `LinearConstraint`) have none, and correctors find them by type.
     """
 
     @property
     @abstractmethod
     def word(self) -> str:
-        """What correctors call it in `expresses`."""
+        """Name of the constraint in a corrector's `expresses`."""
 
     @property
     @abstractmethod
@@ -171,10 +171,10 @@ class Together(Condition):
         rates = [rate for rate in self.part.rates(counts) if rate is not None]
         low, high, least = min(rates), max(rates), 1 - self.tolerance
         if self.ratio:
-            ceiling = between(low / least, high)
+            ceiling = simplest_between(low / least, high)
             floor = least * ceiling
         else:
-            floor = between(low, high - self.tolerance)
+            floor = simplest_between(low, high - self.tolerance)
             ceiling = floor + self.tolerance
         every = range(self.part.groups)
         return [
@@ -265,10 +265,10 @@ class Gap(Condition):
         if self.ratio and not least:
             return [[self.part.rate_at_most(self.low, Fraction(0))]]
         if self.ratio:
-            above = between(high, low / least)
+            above = simplest_between(high, low / least)
             below = least * above
         else:
-            below = between(high - self.tolerance, low)
+            below = simplest_between(high - self.tolerance, low)
             above = below + self.tolerance
         return [[self.part.rate_at_most(self.low, below)],
                 [self.part.rate_at_least(self.high, above)]]  # fmt: skip
@@ -295,8 +295,8 @@ class AnyOf(Condition):
         return [list(option) for option in self.options]
 
 
-def between(low: Fraction, high: Fraction) -> Fraction:
-    """A simple fraction strictly between two, near their middle: small numbers stay exact."""
+def simplest_between(low: Fraction, high: Fraction) -> Fraction:
+    """A fraction of small denominator strictly between two, near their middle."""
     middle, spread = (low + high) / 2, (high - low) / 4
     size = 1
     while abs((simple := middle.limit_denominator(size)) - middle) > spread:

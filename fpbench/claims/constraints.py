@@ -1,4 +1,4 @@
-"""What may be known of the truth besides a claim about rates."""
+"""Constraints other than a claim about rates: shares, rates of groups, unfairness, people, sums."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fpbench.base.errors import InputError
 from fpbench.base.text import as_written
 from fpbench.claims.conditions import AnyOf, Apart, Constraint
 from fpbench.claims.counts import Classes, Condition, Part, Row
-from fpbench.claims.rates import FORMS, Form, Metric, RateConstraint, slice_labels
+from fpbench.claims.rates import FORMS, Form, Metric, RateConstraint, parse_metric, slice_labels
 
 COUNT_CONSTRAINTS = frozenset({
     *FORMS, "share", "positive-rate", "unfairness", "unfairness between-groups",
@@ -48,15 +48,8 @@ class ShareBounds(Constraint):
     def __post_init__(self) -> None:
         _check_bounds("share", self.low, self.high)
 
-    @property
-    def word(self) -> str:
-        """What correctors call it."""
-        return "share"
-
-    @property
-    def labels(self) -> tuple[None]:
-        """Everyone."""
-        return (None,)
+    word = "share"
+    labels = (None,)
 
     def conditions(self, classes: Classes) -> list[Condition]:
         """Two rows over the group's people."""
@@ -102,12 +95,9 @@ class RateBounds(Constraint):
 
     def __post_init__(self) -> None:
         _check_bounds("positive rate", self.low, self.high)
-        RateConstraint(self.metric)  # refuses an unknown metric
+        object.__setattr__(self, "metric", parse_metric(self.metric))
 
-    @property
-    def word(self) -> str:
-        """What correctors call it."""
-        return "positive-rate"
+    word = "positive-rate"
 
     @property
     def labels(self) -> tuple[int | None, ...]:
@@ -160,7 +150,7 @@ class KnownUnfairness(Constraint):
 
     def __post_init__(self) -> None:
         _check_bounds("unfairness", self.low, self.high)
-        self._upper()
+        object.__setattr__(self, "metric", self._upper().metric)
 
     def _upper(self) -> RateConstraint:
         return RateConstraint(self.metric, self.high, self.form)
@@ -236,15 +226,8 @@ class KnownPeople(Constraint):
         """Rows and groups as arrays (m,)."""
         return np.asarray(self.rows, dtype=np.intp), np.asarray(self.groups, dtype=np.int64)
 
-    @property
-    def word(self) -> str:
-        """What correctors call it."""
-        return "known"
-
-    @property
-    def labels(self) -> tuple[int | None, ...]:
-        """It looks at persons, not at labels."""
-        return ()
+    word = "known"
+    labels = ()
 
     def check(self, people: int, groups: int) -> None:
         """Raise InputError if there is no such person or group."""
@@ -298,15 +281,8 @@ class LinearConstraint(Constraint):
         """(n,) the coefficients."""
         return np.asarray(self.coefficients, dtype=np.float64)
 
-    @property
-    def word(self) -> str:
-        """What correctors call it."""
-        return "linear"
-
-    @property
-    def labels(self) -> tuple[int | None, ...]:
-        """It looks at persons, not at labels."""
-        return ()
+    word = "linear"
+    labels = ()
 
     def check(self, people: int, groups: int) -> None:
         """Raise InputError if there is no such group, or not one coefficient a person."""

@@ -1,8 +1,8 @@
-"""Tables of counts, and the linear rows over them: what constraints and correctors speak of.
+"""Tables of counts and linear rows over them: the language of constraints and correctors.
 
-People are told apart by *class*: their prediction, and their label where a constraint looks at
-it. Who is in which group is then a table of counts (J, K): people of each of J classes in each of
-K groups. Everything is exact: whole numbers and fractions throughout.
+A *class* of people is a prediction, and a label where a constraint looks at it. An assignment of
+groups is then a table of counts (J, K): people of each of J classes in each of K groups. Everything
+is exact: whole numbers and fractions throughout.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Classes:
         """The people with a label; everyone for None."""
         inside = [j for j, own in enumerate(self.labels) if label is None or own == label]
         negative, positive = (
-            tuple(j for j in inside if self.predictions[j] == said) for said in (0, 1)
+            tuple(j for j in inside if self.predictions[j] == prediction) for prediction in (0, 1)
         )
         return Part(negative, positive, self.sizes, self.groups)
 
@@ -65,12 +65,12 @@ class Part:
 
     @property
     def people(self) -> int:
-        """How many they are."""
+        """Number of people."""
         return sum(self.sizes[j] for j in (*self.negative, *self.positive))
 
     @property
     def positives(self) -> int:
-        """How many of them have a positive prediction."""
+        """Number of people with prediction 1."""
         return sum(self.sizes[j] for j in self.positive)
 
     def rates(self, counts: Counts) -> list[Fraction | None]:
@@ -102,7 +102,7 @@ class Part:
 
 
 class Condition(ABC):
-    """Something that counts satisfy or not."""
+    """A condition on counts."""
 
     @abstractmethod
     def holds(self, counts: Counts) -> bool:
@@ -158,7 +158,7 @@ class Row(Condition):
         return [self]
 
     def alternatives(self, counts: Counts) -> list[list[Condition]]:
-        """Fix one count, or move it: with one count less a row is decided by exact rounding.
+        """Branches that fix one count or move it: a row of one count is decided exactly.
 
         Needed only where a violation is too small for a solver that works in floating point.
         """
@@ -169,8 +169,8 @@ class Row(Condition):
         rest = [list(line) for line in self.coefficients]
         rest[j][k] = 0
         less, more = self._bound(j, k, 1, value - 1), self._bound(j, k, -1, -value - 1)
-        here = [self._bound(j, k, 1, value), self._bound(j, k, -1, -value)]
-        return [[less], [more], [*here, Row.of(rest, self.most - a * value)]]
+        same = [self._bound(j, k, 1, value), self._bound(j, k, -1, -value)]
+        return [[less], [more], [*same, Row.of(rest, self.most - a * value)]]
 
     def _bound(self, j: int, k: int, sign: int, most: int) -> Row:
         table = [[0] * len(line) for line in self.coefficients]

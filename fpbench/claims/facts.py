@@ -1,4 +1,4 @@
-"""What the world knows besides a claim, as a matrix says it; constraints, once the truth is known.
+"""Facts of a matrix that the world knows besides a claim; with the truth, they are constraints.
 
 A fact is true: bounds that are not given are the true value less and plus a `margin`.
 """

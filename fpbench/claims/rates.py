@@ -8,24 +8,44 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Annotated, Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import BeforeValidator
 
-from fpbench.base.errors import InputError, nearest
+from fpbench.base.errors import InputError, check_choice
 from fpbench.base.text import as_written
 from fpbench.claims.conditions import Constraint, Occupied, Proportional, Together
 from fpbench.claims.counts import Classes, Condition, Part
 
-Metric: TypeAlias = Literal[
+_MetricName: TypeAlias = Literal[
     "statistical-parity", "predictive-equality", "equal-opportunity", "equalized-odds"
 ]
-"""Whose rate is compared: everyone's, that of label 0, that of label 1, or both of these."""
+_ALIASES = {
+    "demographic-parity": "statistical-parity",
+    "independence": "statistical-parity",
+    "separation": "equalized-odds",
+    "equalised-odds": "equalized-odds",
+    "true-positive-rate-parity": "equal-opportunity",
+    "false-positive-rate-parity": "predictive-equality",
+}
+"""Other names of the metrics in the literature and in fairlearn."""
+
+
+def _resolve_alias(name: Any) -> Any:
+    """The name of a metric, given that or an alias; other values unchanged."""
+    return _ALIASES.get(name.replace("_", "-"), name) if isinstance(name, str) else name
+
+
+Metric: TypeAlias = Annotated[_MetricName, BeforeValidator(_resolve_alias)]
+"""Whose rate is compared: everyone's, that of label 0, that of label 1, or both of these.
+
+Parameters of this type also take the field's other names, `demographic-parity` for instance."""
 Form: TypeAlias = Literal["to-overall", "between-groups", "ratio"]
 """How: each group with everyone, the greatest difference, or 1 - least / greatest."""
 
-METRICS: tuple[Metric, ...] = get_args(Metric)
+METRICS: tuple[Metric, ...] = get_args(_MetricName)
 """All metrics."""
 FORMS: tuple[Form, ...] = get_args(Form)
 """All forms."""
@@ -38,6 +58,19 @@ _SLICES: dict[str, tuple[int | None, ...]] = {
 }
 
 _Integers: TypeAlias = NDArray[np.integer[Any]]
+
+
+def parse_metric(name: str) -> Metric:
+    """The metric of a name or an alias.
+
+    Raises
+    ------
+    InputError
+        If there is none.
+    """
+    metric: Any = _resolve_alias(name)
+    check_choice("metric", metric, METRICS)
+    return metric  # type: ignore[no-any-return]
 
 
 def slice_labels(metric: Metric) -> tuple[int | None, ...]:
@@ -74,9 +107,8 @@ class RateConstraint(Constraint):
     form: Form = "to-overall"
 
     def __post_init__(self) -> None:
-        for what, value, valid in (("metric", self.metric, METRICS), ("form", self.form, FORMS)):
-            if value not in valid:
-                raise InputError(f"unknown {what} {value!r}; {nearest(str(value), valid)}")
+        object.__setattr__(self, "metric", parse_metric(self.metric))
+        check_choice("form", self.form, FORMS)
         try:
             inside = 0 <= self.tolerance <= 1
         except TypeError:
@@ -142,11 +174,11 @@ class RateConstraint(Constraint):
     def conditions(self, classes: Classes) -> list[Condition]:
         """Every group has a member somewhere in the slices; in each, rates are near each other."""
         parts = [classes.part(label) for label in self.labels]
-        found: list[Condition] = [Occupied(tuple(parts))]
+        conditions: list[Condition] = [Occupied(tuple(parts))]
         for part in parts:
             if part.people and self.exact_tolerance < 1:
-                found += self._close(part)
-        return found
+                conditions += self._close(part)
+        return conditions
 
     def _close(self, part: Part) -> list[Condition]:
         tolerance, every = self.exact_tolerance, range(part.groups)

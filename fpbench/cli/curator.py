@@ -88,14 +88,14 @@ def _service(
     allow_simulation: bool,
 ) -> "tuple[Service, str]":
     """The service, and what it is of."""
-    from fpbench.components.guarantee import known_neighbours
+    from fpbench.components.guarantee import check_neighbours
     from fpbench.data.groups import group_codes
     from fpbench.privacy.curator.curator import Curator
     from fpbench.privacy.curator.files import read_sensitive, read_token
     from fpbench.privacy.curator.service import Service
     from fpbench.privacy.ledger import Ledger
 
-    known_neighbours(neighbours)
+    check_neighbours(neighbours)
     token = read_token(token_file)
     codes, groups = group_codes(read_sensitive(file, sensitive))
 

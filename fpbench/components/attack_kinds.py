@@ -22,7 +22,7 @@ from fpbench.claims.rates import FORMS, RateConstraint
 from fpbench.components.measures import Measure
 from fpbench.components.protocols import Classifier, Context
 from fpbench.components.records import Claim, Correction, Guess, Problem, View, Weighing
-from fpbench.data.attributes import no_guarantee
+from fpbench.data.attributes import explain_no_guarantee
 from fpbench.data.data_files import check_leave, sha256
 from fpbench.data.sample import Codes, Sample
 from fpbench.data.table import About, Table
@@ -133,7 +133,9 @@ class Dataset(Component):
 
     def incompatible(self, other: Component) -> str | None:
         """Cuts must be public for whoever guarantees differential privacy."""
-        return no_guarantee(self.measured_cuts, other.protects, f"{other.kind} {other.name!r}")
+        return explain_no_guarantee(
+            self.measured_cuts, other.protects, f"{other.kind} {other.name!r}"
+        )
 
     def absent(self, home: DataHome) -> str | None:
         """Why it cannot be loaded here, with what mends it; None if it can."""
@@ -184,9 +186,9 @@ class Dataset(Component):
 
 def _with_leave(load: Callable[..., Table]) -> Callable[..., Table]:
     @wraps(load)
-    def checked(*given: Any, **options: Any) -> Table:
+    def checked(*arguments: Any, **options: Any) -> Table:
         check_leave()
-        return load(*given, **options)
+        return load(*arguments, **options)
 
     return checked
 

@@ -85,15 +85,17 @@ class Release:
     rules: DataFrame | None = None
 
     def __str__(self) -> str:
-        said, low, high = self.guarantee, self.low[0], self.high[0]
-        price = f"epsilon {said.epsilon:g}" + (f", delta {said.delta:g}" if said.delta else "")
+        guarantee, low, high = self.guarantee, self.low[0], self.high[0]
+        price = f"epsilon {guarantee.epsilon:g}" + (
+            f", delta {guarantee.delta:g}" if guarantee.delta else ""
+        )
         more = f"; the first of {len(self.values)} audits" if len(self.values) > 1 else ""
         between = ""
         if not np.isnan(low):
             between = f", {low:.3f} to {high:.3f} at {100 * self.confidence:.6g}% confidence"
         return (
             f"{self.metric}: least / greatest group rate {self.values[0]:.3f}{between} ({price}, "
-            f"neighbours by {said.neighbours}, {self.noise} noise{more})"
+            f"neighbours by {guarantee.neighbours}, {self.noise} noise{more})"
         )
 
 
@@ -182,7 +184,7 @@ class Auditor(Component):
         return frozenset({"sensitive"} if "curator" in self.sees else ())
 
     def incompatible(self, other: Component) -> str | None:
-        """Rules, and a baseline, must be given by the learner."""
+        """Rules, and a baseline, must come from the learner."""
         if not isinstance(other, Learner):
             return None
         if self.needs_rules and not other.gives_rules:

@@ -1,6 +1,6 @@
-"""What is installed: plugins are discovered, components are imported when they are used.
+"""The catalog of installed components: plugins are discovered, components imported on use.
 
-A plugin that fails is a row in the listing, never the end of the command.
+A plugin that fails is a row in the listing and stops no command.
 """
 
 from __future__ import annotations
@@ -92,30 +92,32 @@ class Catalog:
             entry = self.entries[kind, name]
         except KeyError:
             known = [other.name for other in self.of_kind(kind)]
-            left = ", ".join(map(str, self.left_out))
-            hint = nearest(name, known) + (f" ({left} left out: --no-third-party)" if left else "")
+            left_out = ", ".join(map(str, self.left_out))
+            hint = nearest(name, known) + (
+                f" ({left_out} left out: --no-third-party)" if left_out else ""
+            )
             raise NameUnknownError(f"unknown {kind} {name!r}; {hint}") from None
         if entry.rivals:
             owners = dict.fromkeys(map(str, (entry.source, *entry.rivals)))
-            said = f"{' and '.join(owners)}; uninstall all but one"
+            claimants = f"{' and '.join(owners)}; uninstall all but one"
             if len(owners) == 1:
-                said = f"{entry.source} more than once"
-            raise PluginError(f"{kind} {name!r} is claimed by {said}")
+                claimants = f"{entry.source} more than once"
+            raise PluginError(f"{kind} {name!r} is claimed by {claimants}")
         return entry
 
     def component(self, kind: str, name: str) -> type[Component]:
-        """The class of a component, imported now if it was not yet.
+        """The class of a component, imported on first use.
 
         Raises
         ------
         NameUnknownError
             If the kind or the name is unknown.
         PluginError
-            If its import fails, or what is there is not what was registered.
+            If its import fails, or the imported object is not the registered component.
         """
         entry = self.entry(kind, name)
         loaded = _import(entry.registered, entry) if isinstance(entry.registered, Lazy) else None
-        return _checked(entry.registered if loaded is None else loaded, entry)
+        return _check_class(entry.registered if loaded is None else loaded, entry)
 
     def __iter__(self) -> Iterator[Entry]:
         return (entry for kind in KINDS for entry in self.of_kind(kind))
@@ -132,7 +134,7 @@ def _import(lazy: Lazy, entry: Entry) -> Any:
         ) from error
 
 
-def _checked(candidate: Any, entry: Entry) -> type[Component]:
+def _check_class(candidate: Any, entry: Entry) -> type[Component]:
     from fpbench.components.bases import BASES
     from fpbench.components.own_measures import why_not_declarable
 
@@ -152,14 +154,14 @@ def _checked(candidate: Any, entry: Entry) -> type[Component]:
 
 @cache
 def discover() -> Catalog:
-    """Find every installed plugin: one catalog a process, made when first asked for.
+    """The catalog of all installed plugins: one for each process, made on first use.
 
     If third parties are forbidden (`fpbench.base.trust`), their code is not even imported.
     """
-    return _gather((point, _source(point)) for point in installed_entry_points(GROUP))
+    return _register_all((point, _source(point)) for point in installed_entry_points(GROUP))
 
 
-def _gather(points: Iterable[tuple[EntryPoint, Source]]) -> Catalog:
+def _register_all(points: Iterable[tuple[EntryPoint, Source]]) -> Catalog:
     catalog, everyone = Catalog(), third_party_allowed()
     manager = pluggy.PluginManager("fpbench")
     manager.add_hookspecs(hookspecs)
@@ -172,34 +174,34 @@ def _gather(points: Iterable[tuple[EntryPoint, Source]]) -> Catalog:
 
 
 def discover_in(path: Path) -> tuple[Catalog, Source]:
-    """What is installed, and the plugins of a path, which need not be.
+    """The catalog of installed plugins and those of a path, and the source of the latter.
 
     Parameters
     ----------
     path
-        A folder with a `pyproject.toml` that names plugins, a Python package, or a module. What
-        is installed of the same distribution, or with the same module, is left out.
+        A folder with a `pyproject.toml` that names plugins, a Python package, or a module.
+        Installed plugins of the same distribution or module are left out.
 
     Raises
     ------
     InputError
         If there is no plugin.
     """
-    source, folder, values = _of_path(path.resolve())
+    source, folder, values = _read_plugins(path.resolve())
     for place in (folder, folder / "src"):
         if place.is_dir() and str(place) not in sys.path:
             sys.path.insert(0, str(place))
     importlib.invalidate_caches()
     modules = {value.partition(":")[0] for value in values.values()}
     installed = [
-        (point, said)
+        (point, own_source)
         for point in installed_entry_points(GROUP)
-        if normalize_name((said := _source(point)).distribution)
+        if normalize_name((own_source := _source(point)).distribution)
         != normalize_name(source.distribution)
         and point.module not in modules
     ]
     own = [(_entry_point(name, value), source) for name, value in values.items()]
-    return _gather([*installed, *own]), source
+    return _register_all([*installed, *own]), source
 
 
 def _entry_point(name: str, value: str) -> EntryPoint:
@@ -208,20 +210,24 @@ def _entry_point(name: str, value: str) -> EntryPoint:
     return EntryPoint(name, value, GROUP)
 
 
-def _of_path(path: Path) -> tuple[Source, Path, dict[str, str]]:
-    """Whose plugins a path has, where they are imported from, and their names and modules."""
+def _read_plugins(path: Path) -> tuple[Source, Path, dict[str, str]]:
+    """Source of the plugins of a path, their import folder, and modules by plugin name."""
     import tomllib
 
     project = path / "pyproject.toml"
     if project.is_file():
         try:
-            said = tomllib.loads(project.read_text(encoding="utf-8")).get("project", {})
+            project_table = tomllib.loads(project.read_text(encoding="utf-8")).get("project", {})
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise InputError(f"{project}: {error}") from None
-        values = said.get("entry-points", {}).get(GROUP, {})
+        values = project_table.get("entry-points", {}).get(GROUP, {})
         if not values:
             raise InputError(f"{project}: has no [project.entry-points.{GROUP}], so no plugin")
-        return Source(said.get("name", path.name), str(said.get("version", ""))), path, values
+        return (
+            Source(project_table.get("name", path.name), str(project_table.get("version", ""))),
+            path,
+            values,
+        )
     module = path.suffix == ".py" and path.is_file()
     if not module and not (path / "__init__.py").is_file():
         what = "no pyproject.toml and no __init__.py in it" if path.is_dir() else "no such module"
@@ -245,19 +251,19 @@ def _register(
         plugin = point.load()
         manager.register(plugin, name)
         manager.check_pending()
-        found = list(_offered(manager, plugin, source))
-    except (Exception, SystemExit) as error:  # a stranger's failure is a row, not our end
+        entries = list(_list_offers(manager, plugin, source))
+    except (Exception, SystemExit) as error:  # whatever a stranger's plugin raises
         if manager.has_plugin(name):
             manager.unregister(name=name)
         import traceback
 
         catalog.broken.append(Broken(point.name, source, _why(error), traceback.format_exc()))
         return
-    for entry in found:
-        _claim(catalog, entry)
+    for entry in entries:
+        _add_entry(catalog, entry)
 
 
-_NEWER = (
+_NEWER_API = (
     re.compile(r"unknown hook '(?P<what>\w+)'"),
     re.compile(r"cannot import name '(?P<what>\w+)' from '(?P<room>fpbench(\.\w+)?)'"),
     re.compile(r"(?P<what>Argument\(s\) \{.*?\}) are declared in the hookimpl"),
@@ -268,19 +274,19 @@ def _why(error: BaseException) -> str:
     """Why a plugin could not be registered, in one line."""
     from fpbench import __version__
 
-    said = str(error)
-    for pattern in _NEWER:
-        if found := pattern.search(said):
-            if (room := found.groupdict().get("room")) and (place := moved_to(found["what"])):
-                return f"{room}.{found['what']} is {place} now: an older fpbench had it there"
+    message = str(error)
+    for pattern in _NEWER_API:
+        if match := pattern.search(message):
+            if (room := match.groupdict().get("room")) and (place := moved_to(match["what"])):
+                return f"{room}.{match['what']} is {place} now: an older fpbench had it there"
             return (
-                f"{found['what']}: fpbench {__version__} has no such thing; is the plugin for a "
+                f"{match['what']}: fpbench {__version__} has no such thing; is the plugin for a "
                 f"newer fpbench? ({type(error).__name__})"
             )
-    return f"{type(error).__name__}: {said}".splitlines()[0]
+    return f"{type(error).__name__}: {message}".splitlines()[0]
 
 
-def _offered(manager: pluggy.PluginManager, plugin: object, source: Source) -> Iterable[Entry]:
+def _list_offers(manager: pluggy.PluginManager, plugin: object, source: Source) -> Iterable[Entry]:
     others = [other for other in manager.get_plugins() if other is not plugin]
     for kind in KINDS.values():
         caller = manager.subset_hook_caller(kind.hook, remove_plugins=others)
@@ -289,7 +295,7 @@ def _offered(manager: pluggy.PluginManager, plugin: object, source: Source) -> I
                 yield Entry(kind.name, registered.name, source, registered)
 
 
-def _claim(catalog: Catalog, entry: Entry) -> None:
+def _add_entry(catalog: Catalog, entry: Entry) -> None:
     key = entry.kind, entry.name
     rival = catalog.entries.get(key)
     if rival is not None:

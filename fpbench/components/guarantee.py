@@ -6,11 +6,75 @@ import math
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from numbers import Integral, Rational, Real
+from typing import Any, Literal, TypeAlias, get_args
 
-from fpbench.base.errors import InputError, nearest
+from fpbench.base.errors import InputError, check_choice
 from fpbench.base.text import as_written
-from fpbench.components.epsilons import check_epsilon, plain_number
+
+LEAST_EPSILON = 1e-9
+"""Less is refused everywhere. It would be worth nothing, as its noise is in the billions, it would
+cost nothing, and simulated noise must be right at every epsilon that is allowed."""
+
+
+def check_epsilon(epsilon: Any, name: str = "epsilon", *, infinite: bool = False) -> None:
+    """Refuse an epsilon that is no number, not above 0, or below `LEAST_EPSILON`.
+
+    Parameters
+    ----------
+    epsilon
+        A number, or an array of several.
+    name
+        Name of the number, for the message: it may be a share of another epsilon.
+    infinite
+        Whether it may be infinite, which is no privacy.
+
+    Raises
+    ------
+    InputError
+        If one is no number, not above 0, below 1e-9, or infinite where it must be finite.
+    """
+    if isinstance(epsilon, int | float) and not isinstance(epsilon, bool):
+        _check(epsilon, name, infinite)
+        return
+    import numpy as np
+
+    try:
+        values = np.asarray(epsilon)
+    except ValueError:  # lists of different lengths
+        values = np.empty(0, np.object_)
+    if values.dtype.kind not in "iuf":
+        raise InputError(f"{name} must be a number, not {epsilon!r:.60}")
+    if values.size:  # a minimum is NaN if any is
+        _check(values.min().item(), name, infinite)
+        _check(values.max().item(), name, infinite)
+
+
+def to_python_number(value: Any, name: str) -> float:
+    """One number, as Python's own: whole numbers stay whole, those of NumPy are not NumPy's.
+
+    Raises
+    ------
+    InputError
+        If it is none, or several.
+    """
+    kind: type = type(value)
+    if kind is not bool and isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real) and not isinstance(value, Rational):
+        return float(value)
+    raise InputError(f"{name} must be a number, not {value!r:.60}")
+
+
+def _check(epsilon: float, name: str, infinite: bool) -> None:
+    value = f"{float(epsilon)!r}" if isinstance(epsilon, float) else f"{epsilon!r:.40}"
+    infinity = infinite and epsilon == math.inf
+    if not (0 < epsilon <= sys.float_info.max or infinity):
+        range_ = "above 0" if infinite else "above 0 and finite"
+        raise InputError(f"{name} must be {range_}, not {value}")
+    if epsilon < LEAST_EPSILON:
+        raise InputError(f"{name} must be at least {LEAST_EPSILON:g}, not {value}")
+
 
 Neighbours: TypeAlias = Literal["attribute", "add-remove"]
 """Which data sets must be hard to tell apart: those that differ in one person's group, or in
@@ -77,29 +141,24 @@ class Guarantee:
     def __post_init__(self) -> None:
         for name in ("epsilon", "delta", "rho"):
             if name != "rho" or self.rho is not None:
-                object.__setattr__(self, name, plain_number(getattr(self, name), name))
+                object.__setattr__(self, name, to_python_number(getattr(self, name), name))
         check_epsilon(self.epsilon)
         if not 0 <= self.delta < 1:
             raise InputError(f"delta must be at least 0 and below 1, not {self.delta!r}")
         if self.rho is not None and not 0 < self.rho <= sys.float_info.max:
             raise InputError(f"rho must be above 0 and finite, or None, not {self.rho!r}")
-        _known(self.neighbours, get_args(Relation))
+        check_choice("neighbours", self.neighbours, get_args(Relation))
 
 
-def known_neighbours(name: str) -> None:
-    """Refuse a relation that is none.
+def check_neighbours(name: str) -> None:
+    """Refuse an unknown relation of neighbours.
 
     Raises
     ------
     InputError
         If it is unknown.
     """
-    _known(name, NEIGHBOURS)
-
-
-def _known(name: str, relations: tuple[str, ...]) -> None:
-    if name not in relations:
-        raise InputError(f"unknown neighbours {name!r}; {nearest(str(name), relations)}")
+    check_choice("neighbours", name, NEIGHBOURS)
 
 
 def compose(guarantees: Iterable[Guarantee]) -> Guarantee:
@@ -118,7 +177,7 @@ def compose(guarantees: Iterable[Guarantee]) -> Guarantee:
     InputError
         If there is none, or they are of different relations, or delta reaches 1.
     """
-    parts = _alike(guarantees)
+    parts = _check_relation(guarantees)
     rhos = [part.rho for part in parts]
     return Guarantee(
         float(sum(as_written(part.epsilon) for part in parts)),
@@ -144,7 +203,7 @@ def compose_disjoint(guarantees: Iterable[Guarantee]) -> Guarantee:
     InputError
         If there is none, or they are of different relations.
     """
-    parts = _alike(guarantees)
+    parts = _check_relation(guarantees)
     rhos = [part.rho for part in parts]
     return Guarantee(
         max(part.epsilon for part in parts),
@@ -154,7 +213,7 @@ def compose_disjoint(guarantees: Iterable[Guarantee]) -> Guarantee:
     )
 
 
-def _alike(guarantees: Iterable[Guarantee]) -> list[Guarantee]:
+def _check_relation(guarantees: Iterable[Guarantee]) -> list[Guarantee]:
     parts = list(guarantees)
     if not parts:
         raise InputError("there is no guarantee to compose")

@@ -1,4 +1,4 @@
-"""Components as data: how a component travels to a worker and into a key."""
+"""Components as data: specs that travel to workers, and fingerprints of code for keys."""
 
 from __future__ import annotations
 
@@ -53,10 +53,9 @@ def specify(
     where: str,
     slots: Mapping[str, tuple[Component, Spec]] = MappingProxyType({}),
 ) -> tuple[Component, Spec]:
-    """Build a component from what a user wrote, and say what it is as data.
+    """A component built from what a user wrote, and its spec.
 
-    Components in `slots`, and those given inline as tables with `use`, fill the fields of their
-    kind.
+    Components in `slots`, and inline tables with `use`, fill the fields of their kind.
 
     Raises
     ------
@@ -66,18 +65,18 @@ def specify(
         If there is no such component, or it cannot be loaded.
     """
     cls = catalog.component(kind, use)
-    plain = dict(parameters)
-    held = {name: component for name, (component, _) in slots.items()}
+    values = dict(parameters)
+    components = {name: component for name, (component, _) in slots.items()}
     specs = {name: spec for name, (_, spec) in slots.items()}
     for name, slot_kind in slot_kinds(cls).items():
-        value = plain.pop(name, None)
+        value = values.pop(name, None)
         if isinstance(value, dict) and isinstance(value.get("use"), str):
             inner = {key: v for key, v in value.items() if key != "use"}
             inline = f"{where}: {name}"
-            held[name], specs[name] = specify(catalog, slot_kind, value["use"], inner, inline)
+            components[name], specs[name] = specify(catalog, slot_kind, value["use"], inner, inline)
         elif value is not None:
             raise MatrixError(f'{where}: {name}: must be a table with use = "NAME"')
-        elif name not in held and cls.model_fields[name].is_required():
+        elif name not in components and cls.model_fields[name].is_required():
             # Only auditors are crossed with what the matrix names.
             named = (
                 f"name some with [[{slot_kind}]], or one inline" if kind == "auditor" else "name it"
@@ -86,23 +85,23 @@ def specify(
             raise MatrixError(
                 f'{where}: takes {article} {slot_kind}: {named} with {name} = {{ use = "NAME" }}'
             )
-    component = validate(cls, {**plain, **held}, where, ("use", "label"))
+    component = validate(cls, {**values, **components}, where, ("use", "label"))
     slotted = set(slot_kinds(cls))
     dumped = component.model_dump(mode="json", exclude=slotted)
     chosen = component.model_dump(mode="json", exclude=slotted, exclude_defaults=True)
     return component, Spec(kind, use, dumped, specs, chosen)
 
 
-def build(spec: Spec, catalog: Catalog) -> Component:
+def build_component(spec: Spec, catalog: Catalog) -> Component:
     """The component that a spec describes."""
-    held = {name: build(inner, catalog) for name, inner in spec.slots.items()}
+    held = {name: build_component(inner, catalog) for name, inner in spec.slots.items()}
     return catalog.component(spec.kind, spec.use)(**spec.parameters, **held)
 
 
 @cache
 def slot_kinds(cls: type[Component]) -> dict[str, str]:
-    """Fields of a component whose type is another kind of component, and which."""
-    found = {}
+    """Kinds of the fields of a component that hold other components, by field."""
+    kinds = {}
     for name, info in cls.model_fields.items():
         annotation: Any = info.annotation
         union = get_origin(annotation) in (Union, UnionType)
@@ -112,46 +111,46 @@ def slot_kinds(cls: type[Component]) -> dict[str, str]:
                 and issubclass(option, Component)
                 and option in BASES.values()
             ):
-                found[name] = option.kind
-    return found
+                kinds[name] = option.kind
+    return kinds
 
 
 def fingerprint(spec: Spec, catalog: Catalog) -> str:
-    """What a component's results depend on besides its parameters: its version and its code."""
+    """A text that changes with a component's version and code, and those of its slots."""
     entry = catalog.entry(spec.kind, spec.use)
-    own = f"{entry.source}/{_code_hash(catalog.component(spec.kind, spec.use))}"
+    own = f"{entry.source}/{_hash_code(catalog.component(spec.kind, spec.use))}"
     return "+".join([own, *(fingerprint(inner, catalog) for inner in spec.slots.values())])
 
 
 @cache
-def _code_hash(cls: type[Component]) -> str:
+def _hash_code(cls: type[Component]) -> str:
     """Hash of the code of a component without its prose: comments and docstrings change nothing.
 
     Its module, those of its base classes, and what these import from their own package or from
     fpbench.
     """
-    waiting = [base.__module__ for base in cls.__mro__ if base.__module__ in sys.modules]
-    found: dict[str, str] = {}
-    while waiting:
-        name = waiting.pop()
-        if name not in found and name.partition(".")[0] not in _NOT_OURS:
-            found[name], imported = _code(name, sys.modules.get(name))
-            waiting += imported
-    text = "".join(found[name] for name in sorted(found))
+    pending = [base.__module__ for base in cls.__mro__ if base.__module__ in sys.modules]
+    hashes: dict[str, str] = {}
+    while pending:
+        name = pending.pop()
+        if name not in hashes and name.partition(".")[0] not in _NOT_HASHED:
+            hashes[name], imported = _hash_module(name, sys.modules.get(name))
+            pending += imported
+    text = "".join(hashes[name] for name in sorted(hashes))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-_NOT_OURS = {"abc", "builtins", "pydantic", "typing"}
+_NOT_HASHED = {"abc", "builtins", "pydantic", "typing"}
 
 
 @cache
-def _code(name: str, module: ModuleType | None) -> tuple[str, list[str]]:
+def _hash_module(name: str, module: ModuleType | None) -> tuple[str, list[str]]:
     """Hash of the code of a module without prose, and the modules that count as part of it."""
     file = _source(name, module)
-    tree = _parsed(file)
+    tree = _parse_code(file)
     digest = hashlib.sha256(ast.dump(tree).encode()).hexdigest()
     package = name if file and file.name == "__init__.py" else name.rpartition(".")[0]
-    return digest, _imported(tree, package)
+    return digest, _list_imports(tree, package)
 
 
 def _source(name: str, module: ModuleType | None) -> Path | None:
@@ -171,7 +170,7 @@ def _source(name: str, module: ModuleType | None) -> Path | None:
     return None
 
 
-def _parsed(file: Path | None) -> ast.Module:
+def _parse_code(file: Path | None) -> ast.Module:
     """The code of a module without prose; nothing of one that has no source file."""
     try:
         tree = ast.parse(Path(file).read_text(encoding="utf-8") if file else "")
@@ -192,7 +191,7 @@ def _is_prose(statement: ast.AST) -> bool:
     )
 
 
-def _imported(tree: ast.Module, package: str) -> list[str]:
+def _list_imports(tree: ast.Module, package: str) -> list[str]:
     """Modules that code imports of its own package and of fpbench, those behind public names too.
 
     Parameters

@@ -1,4 +1,4 @@
-"""From an adversary's confidence to calibrated probabilities, learnt where it knows the truth.
+"""Calibration of an adversary's confidence on people whose groups it knows.
 
 Platt scaling (Platt, Probabilistic outputs for support vector machines, 1999): log-odds are
 corrected by a slope and an intercept of maximum likelihood, with his smoothed targets. With
@@ -17,10 +17,10 @@ _Floats = NDArray[np.float64]
 _Integers = NDArray[np.integer[Any]]
 
 LEAST_WEIGHT = 1e-6
-"""Changing a guess must cost something, even one no better than its opposite."""
+"""Least cost of changing a guess, even of one no better than its opposite."""
 
 _LARGEST = 10.0
-"""Log-odds are clipped to +-10 (1 in 22,000): a forest that says 0 or 1 has counted few people."""
+"""Log-odds are clipped to +-10 (1 in 22,000): a forest's 0 or 1 rests on few people."""
 
 
 def calibrate(belief: ArrayLike, held_out_belief: ArrayLike, happened: ArrayLike) -> _Floats:
@@ -41,7 +41,7 @@ def calibrate(belief: ArrayLike, held_out_belief: ArrayLike, happened: ArrayLike
         held-out share if the held-out beliefs are, or if they contradict the truth: a negative
         slope is taken for chance, and the likeliest of the others is 0.
     """
-    line = _line(_log_odds(held_out_belief), np.asarray(happened, dtype=bool))
+    line = _fit_line(_log_odds(held_out_belief), np.asarray(happened, dtype=bool))
     if line is None:
         return np.array(belief, dtype=np.float64)
     return _probabilities(line, _log_odds(belief))
@@ -90,7 +90,7 @@ def calibrated(
         happened = np.asarray(truth) == 1
     else:
         happened = held_out_values == truth
-    slope, intercept = _line(held_out_s, happened) or (1.0, 0.0)
+    slope, intercept = _fit_line(held_out_s, happened) or (1.0, 0.0)
     log_odds = slope * s + intercept
     if k > 2:
         return values, np.maximum(log_odds + np.log(k - 1), LEAST_WEIGHT)
@@ -110,7 +110,7 @@ def _probabilities(line: tuple[float, float], s: _Floats) -> _Floats:
     return np.asarray(np.exp(-np.logaddexp(0, -(slope * s + intercept))))
 
 
-def _line(s: _Floats, happened: NDArray[np.bool_]) -> tuple[float, float] | None:
+def _fit_line(s: _Floats, happened: NDArray[np.bool_]) -> tuple[float, float] | None:
     """Likeliest slope (0 or more) and intercept of the log-odds; None if all are of one kind.
 
     Newton's method with step halving (Lin, Lin and Weng, A note on Platt's probabilistic outputs

@@ -1,25 +1,28 @@
-"""What correctors share that look for the cheapest correction: weights, claims that cannot hold."""
+"""Base class of correctors that find the cheapest correction: weights, infeasible claims."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 from typing import Literal
 
 from pydantic import Field
 
+from fpbench.claims.conditions import simplest_between
 from fpbench.claims.constraints import LinearConstraint
+from fpbench.claims.rates import RateConstraint
 from fpbench.components.attack_kinds import Corrector
 from fpbench.components.records import Correction, Guess, Problem, SolverStatus, Weighing
 from fpbench.correction.calibration import calibrated
 from fpbench.correction.exact.solve import solve_exact
-from fpbench.correction.smallest_tolerance import relax
 from fpbench.correction.weights import sharpen
 from fpbench.data.sample import Codes
 
 
 class OptimalCorrector(Corrector):
-    """The cheapest change of a guess that satisfies what is known; subclasses say how it is found.
+    """Finds the cheapest change of a guess that satisfies the constraints; subclasses solve it.
 
     Notes
     -----
@@ -65,7 +68,7 @@ class OptimalCorrector(Corrector):
         return Weighing(weights, {"exponent": exponent})
 
     def correct(self, problem: Problem) -> Correction:
-        """Solve the problem; `relaxed_tolerance` is measured if its claim could not hold.
+        """Solve the problem; an infeasible claim may be relaxed, to `relaxed_tolerance`.
 
         Raises
         ------
@@ -73,17 +76,69 @@ class OptimalCorrector(Corrector):
             If nothing is known, or something that this corrector cannot express.
         """
         self.check(problem)
-        found = self.solve(problem)
-        if found.status is not SolverStatus.INFEASIBLE or self.on_infeasible == "report":
-            return found
+        correction = self.solve(problem)
+        if correction.status is not SolverStatus.INFEASIBLE or self.on_infeasible == "report":
+            return correction
         individual = any(isinstance(c, LinearConstraint) for c in problem.constraints)
-        relaxed = relax(problem, self.solve if individual else solve_exact)
+        relaxed = find_smallest_tolerance(problem, self.solve if individual else solve_exact)
         if relaxed is None:
-            return found
-        found = self.solve(relaxed[0])
-        measures = {**found.measures, "relaxed_tolerance": float(relaxed[1])}
-        return replace(found, measures=measures)
+            return correction
+        correction = self.solve(relaxed[0])
+        measures = {**correction.measures, "relaxed_tolerance": float(relaxed[1])}
+        return replace(correction, measures=measures)
 
     @abstractmethod
     def solve(self, problem: Problem) -> Correction:
         """Find the cheapest correction; an impossible problem is a result with a status."""
+
+
+def find_smallest_tolerance(
+    problem: Problem, solve: Callable[[Problem], Correction]
+) -> tuple[Problem, Fraction] | None:
+    """The problem and tolerance, where its claim has the smallest tolerance that is feasible.
+
+    Parameters
+    ----------
+    problem
+        Infeasible. The first constraint on rates is its claim; the others stay as they are.
+    solve
+        Corrects a problem, or proves it infeasible.
+
+    Returns
+    -------
+    problem, tolerance
+        None if there is no claim on rates, if no tolerance helps, or if a solver ran out of time.
+
+    Notes
+    -----
+    Bisection, which ends because attained tolerances are fractions of counts: with denominators
+    d and at most B = n^2, two of them differ by at least 1 / (d B).
+    """
+    position = next(
+        (i for i, c in enumerate(problem.constraints) if isinstance(c, RateConstraint)), None
+    )
+    if position is None:
+        return None
+    claim = problem.constraints[position]
+    assert isinstance(claim, RateConstraint)
+
+    def tolerating(tolerance: Fraction) -> Problem:
+        constraints = list(problem.constraints)
+        constraints[position] = replace(claim, tolerance=tolerance)
+        return replace(problem, constraints=tuple(constraints))
+
+    low, tried = claim.exact_tolerance, Fraction(1)
+    high: Fraction | None = None
+    while True:
+        correction = solve(tolerating(tried))
+        if correction.values is not None:
+            high = claim.unfairness(
+                correction.values, problem.predictions, problem.labels, problem.groups
+            )
+        elif correction.status is SolverStatus.INFEASIBLE and tried < 1:
+            low = tried
+        if high is None or (correction.values is None and low != tried):
+            return None
+        if (high - low) * high.denominator * len(problem.guess) ** 2 <= 1:
+            return tolerating(high), high
+        tried = simplest_between(low, high)

@@ -1,4 +1,4 @@
-"""How many of some people belong to group 1: the Poisson-binomial distribution, tilted.
+"""Tilted Poisson-binomial distributions of how many people belong to group 1.
 
 Everyone belongs to group 1 with a probability of their own, independently. A *tilt* shifts all
 log-odds by one number, so that a count that is very improbable becomes the expected one: nothing
@@ -82,17 +82,17 @@ class Side:
         ones, level = expected(tilts)
         bent = np.ones(len(tilts) - 1, dtype=bool)
         while bent.any():
-            at = np.flatnonzero(bent)
-            middle = (tilts[at] + tilts[at + 1]) / 2
-            ones_there, level_there = expected(middle)
-            missed = np.abs(np.interp(level_there, level, tilts) - middle)
-            bent[at] = (missed > _STRAIGHT) & (ones[at + 1] - ones[at] > 0.5)
+            bent_rows = np.flatnonzero(bent)
+            middle = (tilts[bent_rows] + tilts[bent_rows + 1]) / 2
+            middle_ones, middle_level = expected(middle)
+            missed = np.abs(np.interp(middle_level, level, tilts) - middle)
+            bent[bent_rows] = (missed > _STRAIGHT) & (ones[bent_rows + 1] - ones[bent_rows] > 0.5)
             halves = np.ones(len(bent), dtype=int)
-            halves[at] = 2
+            halves[bent_rows] = 2
             bent = np.repeat(bent, halves)
-            tilts = np.insert(tilts, at + 1, middle)
-            ones = np.insert(ones, at + 1, ones_there)
-            level = np.insert(level, at + 1, level_there)
+            tilts = np.insert(tilts, bent_rows + 1, middle)
+            ones = np.insert(ones, bent_rows + 1, middle_ones)
+            level = np.insert(level, bent_rows + 1, middle_level)
         return tilts, level
 
 
@@ -119,19 +119,19 @@ class Tilted:
         first, self._levels, self._cuts = 0, [leaves], [0]
         while (level := self._levels[-1]).shape[1] > 1:
             parents = _convolve(*np.hsplit(level, 2))
-            kept = np.flatnonzero((parents >= TRIM * parents.max(axis=0)).any(axis=1))
-            first = 2 * first + int(kept[0])
-            self._levels.append(parents[kept[0] : kept[-1] + 1])
-            self._cuts.append(int(kept[0]))
+            likely = np.flatnonzero((parents >= TRIM * parents.max(axis=0)).any(axis=1))
+            first = 2 * first + int(likely[0])
+            self._levels.append(parents[likely[0] : likely[-1] + 1])
+            self._cuts.append(int(likely[0]))
         self.distribution: _Floats = self._levels[-1][:, 0]
         self.counts = np.arange(first, first + len(self.distribution))
 
-    def taken_back(self, counts: _Counts) -> _Floats:
-        """Log of what multiplies the tilted probabilities of counts, but for the scale."""
+    def log_untilt(self, counts: _Counts) -> _Floats:
+        """Log of the factor that untilts the probabilities of counts, up to the scale."""
         return -self._tilt * (counts - self._centre)
 
     def posterior(self, weights: _Floats) -> _Floats:
-        """P(group 1) of each person given something whose likelihood by count is `weights`."""
+        """P(group 1) of each person given an event whose likelihood by count is `weights`."""
         # The expected weight is linear in every node: its derivatives go down from the root.
         slopes = weights[:, None]
         for level, cut in zip(self._levels[-2::-1], self._cuts[:0:-1], strict=True):

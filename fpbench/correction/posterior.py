@@ -1,4 +1,4 @@
-"""What an adversary believes of everyone's group once it knows that a claim holds. Two groups.
+"""An adversary's posterior beliefs about everyone's group given that a claim holds; two groups.
 
 Its beliefs are independent probabilities of belonging to group 1; a claim about rates depends only
 on `x`, how many of the positively predicted belong to group 1, and `y`, how many of the others. So
@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 from fpbench.base.errors import InputError
 from fpbench.components.records import Problem
 from fpbench.correction.exact.counting import CountedProblem
-from fpbench.correction.exact.two_group_regions import regions
+from fpbench.correction.exact.two_group_regions import separate_regions
 from fpbench.correction.poisson_binomial import Side, Tilted
 from fpbench.data.sample import Codes
 
@@ -84,7 +84,7 @@ def compute_posterior(log_odds: ArrayLike, problem: Problem) -> Posterior:
         raise InputError(f"log-odds must be {problem.guess.shape} numbers, not {prior.shape}")
     if (most := np.abs(prior, where=np.isfinite(prior), out=np.zeros_like(prior)).max()) > _MOST:
         raise InputError(f"log-odds must be at most {_MOST:g}, or infinite, not {most:g}")
-    ways = regions(counted.conditions, counted.classes)
+    ways = separate_regions(counted.conditions, counted.classes)
     if ways is None or len(ways) != 1:
         raise InputError("a posterior needs constraints that leave each slice one region of counts")
     if counted.known is None:
@@ -183,7 +183,7 @@ def _mixed(prior: _Floats, x: Side, y: Side, least: _Counts, most: _Counts) -> I
     while left.any():
         x0 = int(np.argmax(np.where(left, height, -np.inf)))
         one, other = Tilted(x, x0), Tilted(y, int(likeliest[x0]))
-        raised = one.taken_back(np.arange(x.free + 1)) + other.taken_back(likeliest)
+        raised = one.log_untilt(np.arange(x.free + 1)) + other.log_untilt(likeliest)
         these = left & (raised <= _TAKEN_BACK)
         left &= ~these
         x_weights, y_weights = _weights(one, other, np.where(these, least, y.free + 1), most)
@@ -205,7 +205,7 @@ def _weights(x: Tilted, y: Tilted, least: _Counts, most: _Counts) -> tuple[_Floa
         low, high = least[x.counts[block], None], most[x.counts[block], None]
         columns = np.flatnonzero((y.counts >= low.min()) & (y.counts <= high.max()))
         y_counts = y.counts[columns]
-        raised = x.taken_back(x.counts[block])[:, None] + y.taken_back(y_counts)
+        raised = x.log_untilt(x.counts[block])[:, None] + y.log_untilt(y_counts)
         table = np.exp(np.where((y_counts >= low) & (y_counts <= high), raised, -np.inf))
         x_weights[block] = table @ y.distribution[columns]
         y_weights[columns] += x.distribution[block] @ table

@@ -16,8 +16,8 @@ from fpbench.components.records import Problem
 from fpbench.correction.exact.counting import CountedProblem
 from fpbench.correction.exact.solve import solve_exact
 from fpbench.correction.exact.two_group_moves import Quadrant, Slice
-from fpbench.correction.exact.two_group_regions import regions
-from fpbench.correction.exact.two_groups import Scan, slices
+from fpbench.correction.exact.two_group_regions import separate_regions
+from fpbench.correction.exact.two_groups import Scan, make_slices
 from fpbench.data.sample import Codes
 
 _Weights = NDArray[np.float64]
@@ -52,15 +52,15 @@ def best_exponent(problem: Problem, truth: Codes, most: int = 99) -> int | None:
     Returns
     -------
     int or None
-        The smallest of the most accurate exponents; None if the constraint cannot hold here, so
-        that the set says nothing about exponents.
+        The smallest of the most accurate exponents; None if the constraint cannot hold here, and
+        nothing can be learnt about exponents.
     """
     correct = exponent_scores(problem, truth, most)
     return None if correct is None else int(np.argmax(correct))
 
 
 def exponent_scores(problem: Problem, truth: Codes, most: int) -> NDArray[np.int64] | None:
-    """For each exponent 0..most, how many guesses its correction puts right, less those it spoils.
+    """Guesses put right less guesses spoilt by the correction with each exponent 0..most.
 
     (most + 1,) counts; None if the constraints cannot hold. Equals the change in the number of
     right guesses that `solve_exact` makes with the weights raised to that power; for equalized
@@ -68,36 +68,36 @@ def exponent_scores(problem: Problem, truth: Codes, most: int) -> NDArray[np.int
     """
     assert problem.constraints and problem.weights is not None
     counted = CountedProblem(problem)
-    ways = regions(counted.conditions, counted.classes) if problem.groups == 2 else None
+    ways = separate_regions(counted.conditions, counted.classes) if problem.groups == 2 else None
     if ways is None or len(ways) > 1 or counted.known:
         return _scores_of_corrections(problem, truth, most)
     total = np.zeros(most + 1, dtype=np.int64)
-    for people, (_, region) in zip(slices(counted, ways[0]), ways[0].parts, strict=True):
+    for people, (_, region) in zip(make_slices(counted, ways[0]), ways[0].parts, strict=True):
         quadrants = people.frontier(region)
         if not quadrants:
             return None
         sides = [_Side(people, quadrant, problem.weights, truth) for quadrant in quadrants]
         for exponent in range(most + 1):
-            found = [side.next_power() for side in sides]
-            total[exponent] += min(found, key=lambda cost_score: cost_score[0])[1]
+            candidates = [side.next_power() for side in sides]
+            total[exponent] += min(candidates, key=lambda cost_score: cost_score[0])[1]
     return total
 
 
 def _scores_of_corrections(problem: Problem, truth: Codes, most: int) -> NDArray[np.int64] | None:
-    """The same by correcting with every power."""
+    """The same counts, by solving the correction for every exponent."""
     assert problem.weights is not None
     right = np.count_nonzero(problem.guess == truth)
     scores = []
     for exponent in range(most + 1):
-        found = solve_exact(replace(problem, weights=problem.weights**exponent))
-        if found.values is None:
+        correction = solve_exact(replace(problem, weights=problem.weights**exponent))
+        if correction.values is None:
             return None
-        scores.append(np.count_nonzero(found.values == truth) - right)
+        scores.append(np.count_nonzero(correction.values == truth) - right)
     return np.array(scores, dtype=np.int64)
 
 
 class _Side:
-    """One quadrant of the frontier; every call looks at the next power of the weights."""
+    """One quadrant of candidates; every call evaluates the next power of the weights."""
 
     def __init__(self, people: Slice, quadrant: Quadrant, weights: _Weights, truth: Codes) -> None:
         self._scan = Scan(quadrant)
@@ -128,13 +128,13 @@ def _cheapest_rows(weights: _Weights, rows: NDArray[np.intp], count: int) -> NDA
     """The `count` rows of least weight, ascending; among equals, the first rows first."""
     if count == 0:
         return rows[:0]
-    own = weights[rows]
+    values = weights[rows]
     if count < len(rows):
-        kept = np.flatnonzero(own <= np.partition(own, count - 1)[count - 1])
-        rows, own = rows[kept], own[kept]
-    order = np.argsort(own)
-    rows, own = rows[order], own[order]
-    another = np.diff(own) > 0
+        least = np.flatnonzero(values <= np.partition(values, count - 1)[count - 1])
+        rows, values = rows[least], values[least]
+    order = np.argsort(values)
+    rows, values = rows[order], values[order]
+    another = np.diff(values) > 0
     if not another.all():
         # A stable sort takes several times longer; sorting the rows of equals mends it.
         level = np.concatenate([[0], np.cumsum(another)])
@@ -169,8 +169,8 @@ def sharpen(
     Returns
     -------
     weights, exponent
-        (n,) weights in [1, 2**exponent]; the exponent is 1 if the held-out part cannot tell, or
-        nothing is claimed of it.
+        (n,) weights in [1, 2**exponent]; the exponent is 1 if the held-out part decides nothing:
+        it has no constraints, or they cannot hold there.
     """
     exponent = None
     if held_out.constraints:

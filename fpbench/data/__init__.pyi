@@ -1,8 +1,8 @@
 # Public names, and the module each is in: see the docstring of `__init__.py`.
 from .attributes import Attribute as Attribute
+from .attributes import Dropped as Dropped
+from .attributes import Sensitive as Sensitive
 from .attributes import measured_cuts as measured_cuts
-from .columns import Dropped as Dropped
-from .columns import Sensitive as Sensitive
 from .domain import Declared as Declared
 from .domain import Domain as Domain
 from .table import About as About

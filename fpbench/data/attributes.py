@@ -1,25 +1,29 @@
-"""Sensitive attributes as a user names them: a column, or a column and a rule that makes groups."""
+"""Sensitive attributes: a column, or a column and a rule that makes groups; columns left out."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Self, TypeAlias, TypeVar
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
+    TypeAdapter,
+    ValidationError,
     model_serializer,
     model_validator,
 )
 
-from fpbench.base.errors import DataError, nearest
+from fpbench.base.errors import DataError, InputError, nearest
 
 if TYPE_CHECKING:
     from pandas import Categorical, DataFrame, Series
+
 
 MOST_VALUES = 20
 """Distinct numbers that a column may hold to be sensitive without a rule."""
@@ -29,16 +33,16 @@ _QUANTILES = {
 }  # fmt: skip
 
 
-def _listed(given: Any) -> Any:
-    """Accept one value, and a list where strict validation wants a tuple."""
-    return tuple(given) if isinstance(given, list | tuple) else (given,)
+def _to_tuple(value: Any) -> Any:
+    """A tuple of one value, or of the values of a list."""
+    return tuple(value) if isinstance(value, list | tuple) else (value,)
 
 
 _Value: TypeAlias = str | bool | int | float
 _Values = Annotated[
-    tuple[_Value, ...], BeforeValidator(_listed, json_schema_input_type=list[_Value])
+    tuple[_Value, ...], BeforeValidator(_to_tuple, json_schema_input_type=list[_Value])
 ]
-_Cuts = Annotated[tuple[float, ...], BeforeValidator(_listed, json_schema_input_type=list[float])]
+_Cuts = Annotated[tuple[float, ...], BeforeValidator(_to_tuple, json_schema_input_type=list[float])]
 
 
 class Attribute(BaseModel):
@@ -55,8 +59,8 @@ class Attribute(BaseModel):
                                    table, interpolated linearly), "others"
     ============================== ==========================================================
 
-    A quantile is computed from everybody, so that one person more moves others into another group:
-    what guarantees differential privacy refuses such groups, and wants `cuts` that are public.
+    A quantile is computed from everybody, so that one more person moves others into another group:
+    components that guarantee differential privacy refuse such groups, and need public `cuts`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -70,21 +74,21 @@ class Attribute(BaseModel):
 
     @model_validator(mode="after")
     def _one_rule(self) -> Self:
-        given = [bool(self.one_of), bool(self.cuts), self.quantile is not None]
-        if sum(given) != 1:
+        rules = [bool(self.one_of), bool(self.cuts), self.quantile is not None]
+        if sum(rules) != 1:
             raise ValueError(
                 f"column {self.column!r} needs one rule (one_of, cuts or quantile), and has "
-                f"{sum(given) or 'none'}; a column without a rule is given as its name alone"
+                f"{sum(rules) or 'none'}; a column without a rule is given as its name alone"
             )
         if not all(map(math.isfinite, self.cuts)) or any(b <= a for a, b in pairwise(self.cuts)):
             raise ValueError("cuts must be numbers that increase")
-        if len({text_of(value) for value in self.one_of}) < len(self.one_of):
+        if len({format_value(value) for value in self.one_of}) < len(self.one_of):
             raise ValueError("one_of names a value twice")
         return self
 
     @model_serializer(mode="plain")
-    def _given(self) -> dict[str, Any]:
-        """What a user would write."""
+    def _serialize(self) -> dict[str, Any]:
+        """The attribute as a user would write it: the column and its rule."""
         rules = {"one_of": self.one_of, "cuts": self.cuts, "quantile": self.quantile}
         return {"column": self.column, **{key: value for key, value in rules.items() if value}}
 
@@ -93,13 +97,13 @@ class Attribute(BaseModel):
         """Names of the groups, in the order of their codes."""
         name = self.column
         if self.cuts:
-            cuts = [text_of(cut) for cut in self.cuts]
+            cuts = [format_value(cut) for cut in self.cuts]
             between = [f"{low} <= {name} < {high}" for low, high in pairwise(cuts)]
             return (f"{name} < {cuts[0]}", *between, f"{name} >= {cuts[-1]}")
         if self.quantile is not None:
             first = _QUANTILES.get(self.quantile, f"lowest {100 * self.quantile:.12g} %")
         else:
-            first = " or ".join(map(text_of, self.one_of))
+            first = " or ".join(map(format_value, self.one_of))
         return (first, "others" if first != "others" else "all others")
 
     def __str__(self) -> str:
@@ -117,7 +121,7 @@ class Attribute(BaseModel):
         column
             (n,) numbers, or a pandas categorical.
         where
-            What the column belongs to, for messages.
+            The data set of the column, for messages.
 
         Raises
         ------
@@ -140,25 +144,25 @@ class Attribute(BaseModel):
             limit = np.quantile(column.to_numpy(np.float64), self.quantile)
             codes = (column.to_numpy() > limit).astype(np.intp)
         else:
-            chosen = _chosen(self.one_of, column, f"{where}: column {self.column!r}")
-            codes = (~column.isin(chosen).to_numpy()).astype(np.intp)
+            values = _match_values(self.one_of, column, f"{where}: column {self.column!r}")
+            codes = (~column.isin(values).to_numpy()).astype(np.intp)
         members = np.bincount(codes, minlength=len(self.groups))
         for group in np.flatnonzero(members == 0):
             raise DataError(f"{where}: nobody is in group {self.groups[group]!r} of {str(self)!r}")
         return pd.Categorical.from_codes(codes, categories=pd.Index(self.groups))
 
 
-def _chosen(values: Sequence[_Value], column: Series, where: str) -> list[Any]:
+def _match_values(values: Sequence[_Value], column: Series, where: str) -> list[Any]:
     """The values of a column that a rule names."""
-    known = {text_of(value): value for value in distinct(column)}
+    by_name = {format_value(value): value for value in list_values(column)}
     for value in values:
-        if text_of(value) not in known:
-            hint = nearest(text_of(value), known) if len(known) <= MOST_VALUES else ""
-            raise DataError(f"{where} holds no {text_of(value)!r}; {hint}".rstrip("; "))
-    return [known[text_of(value)] for value in values]
+        if format_value(value) not in by_name:
+            hint = nearest(format_value(value), by_name) if len(by_name) <= MOST_VALUES else ""
+            raise DataError(f"{where} holds no {format_value(value)!r}; {hint}".rstrip("; "))
+    return [by_name[format_value(value)] for value in values]
 
 
-def distinct(column: Series) -> list[Any]:
+def list_values(column: Series) -> list[Any]:
     """Values of a column: in the order of its categories, or sorted."""
     import pandas as pd
 
@@ -167,34 +171,33 @@ def distinct(column: Series) -> list[Any]:
     return sorted(column.unique().tolist())
 
 
-def text_of(value: Any) -> str:
-    """A value as a name: whole numbers without a point."""
+def format_value(value: Any) -> str:
+    """The name of a value: whole numbers without a point, other floats so that names differ."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if not isinstance(value, float):
         return str(value)
     short = f"{value:.12g}"
-    # Values that differ have names that differ.
     return short if float(short) == value else repr(float(value))
 
 
-def column_of(item: str | Attribute) -> str:
+def get_column_name(item: str | Attribute) -> str:
     """The column of a sensitive attribute."""
     return item if isinstance(item, str) else item.column
 
 
-def in_words(item: str | Attribute) -> str:
+def describe_attribute(item: str | Attribute) -> str:
     """A sensitive attribute in one line."""
     return f"{item}: one group for each value" if isinstance(item, str) else str(item)
 
 
 def measured_cuts(sensitive: Iterable[str | Attribute]) -> dict[str, str]:
-    """What of a sample is cut at a statistic of the people themselves, and how: its groups.
+    """How columns of a sample are cut at a statistic of the people: its groups, if any.
 
     Parameters
     ----------
     sensitive
-        Names of columns, and attributes with what is done to them.
+        Names of columns, and attributes with their rules.
     """
     cuts = [
         f"column {item.column!r} is cut at its {item.quantile:g} quantile"
@@ -204,17 +207,17 @@ def measured_cuts(sensitive: Iterable[str | Attribute]) -> dict[str, str]:
     return {"sensitive": "; ".join(cuts)} if cuts else {}
 
 
-def no_guarantee(cuts: Mapping[str, str], columns: Iterable[str], who: str) -> str | None:
-    """Why nobody can guarantee differential privacy of these columns; None if somebody can.
+def explain_no_guarantee(cuts: Mapping[str, str], columns: Iterable[str], who: str) -> str | None:
+    """The reason why no privacy guarantee holds for these columns; None if one can hold.
 
     Parameters
     ----------
     cuts
-        What is cut at a statistic of the people themselves, by column of a sample.
+        How columns of a sample are cut at a statistic of the people, by column.
     columns
         Columns of a sample that the guarantee is about.
     who
-        Who gives it, for the message.
+        The component that gives it, for the message.
     """
     for name in sorted({*cuts}.intersection(columns)):
         others = {"labels": "the label", "sensitive": "the group"}.get(name, f"the {name}")
@@ -226,7 +229,7 @@ def no_guarantee(cuts: Mapping[str, str], columns: Iterable[str], who: str) -> s
     return None
 
 
-def groups_of(
+def make_groups(
     sensitive: Iterable[str | Attribute], columns: DataFrame, where: str
 ) -> dict[str, Categorical[Any]]:
     """Groups by every sensitive attribute.
@@ -238,32 +241,157 @@ def groups_of(
     columns
         n rows; numbers and pandas categoricals.
     where
-        What the columns belong to, for messages.
+        The data set of the columns, for messages.
 
     Raises
     ------
     DataError
-        If a rule does not fit its column, or is needed and not there.
+        If a rule does not fit its column, or a column needs a rule and has none.
     """
     return {
-        column_of(item): item.group(columns[item.column], where)
+        get_column_name(item): item.group(columns[item.column], where)
         if isinstance(item, Attribute)
-        else _by_value(item, columns[item], where)
+        else _group_by_value(item, columns[item], where)
         for item in sensitive
     }
 
 
-def _by_value(name: str, column: Series, where: str) -> Categorical[Any]:
+def _group_by_value(name: str, column: Series, where: str) -> Categorical[Any]:
     """One group for each value."""
     import pandas as pd
 
-    values = distinct(column)
+    values = list_values(column)
     numeric = not isinstance(column.dtype, pd.CategoricalDtype)
     if numeric and len(values) > MOST_VALUES:
+        median = format_value(float(column.median()))
         raise DataError(
             f"{where}: sensitive column {name!r} holds {len(values):,} different numbers; say how "
-            f'they make groups, for instance {{ column = "{name}", cuts = '
-            f"[{text_of(float(column.median()))}] }}, or with quantile = 0.25, or one_of = [...]"
+            f'they make groups, for instance {{ column = "{name}", cuts = [{median}] }}, or with '
+            "quantile = 0.25, or one_of = [...]"
         )
     codes = pd.Index(values).get_indexer(column)
-    return pd.Categorical.from_codes(codes, categories=pd.Index([text_of(v) for v in values]))
+    return pd.Categorical.from_codes(codes, categories=pd.Index([format_value(v) for v in values]))
+
+
+_Names = TypeVar("_Names", bound=tuple[Any, ...])
+
+
+def _check_some(items: tuple[Any, ...]) -> tuple[Any, ...]:
+    if not items:
+        raise ValueError("names no sensitive attribute")
+    return items
+
+
+def _check_distinct(items: tuple[Any, ...]) -> tuple[Any, ...]:
+    names = [get_column_name(item) for item in items]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"names column {name!r} twice")
+    return items
+
+
+def _parse_attributes(value: Any) -> Any:
+    """Attributes of one or several names and tables, with one error for a wrong table."""
+    items = _to_tuple(value)
+    if not all(isinstance(item, str | Mapping | Attribute) for item in items):
+        raise ValueError("must be a column, a table with a rule, or a list of these")
+    return tuple(_parse_attribute(item) if isinstance(item, Mapping) else item for item in items)
+
+
+def _parse_names(value: Any) -> Any:
+    """Names of one or several columns."""
+    items = _to_tuple(value)
+    if not all(isinstance(item, str) for item in items):
+        raise ValueError("must be a column, or a list of columns")
+    return items
+
+
+def _parse_attribute(table: Mapping[str, Any]) -> Attribute:
+    try:
+        return Attribute.model_validate(table)
+    except ValidationError as error:
+        errors = error.errors(include_url=False)
+    # With a misspelt key another one is missing; the message names the misspelt one.
+    first = next((e for e in errors if e["type"] == "extra_forbidden"), errors[0])
+    key, message = ".".join(map(str, first["loc"][:1])), first["msg"].removeprefix("Value error, ")
+    if first["type"] == "extra_forbidden":
+        raise ValueError(f"unknown key {key!r}; {nearest(key, Attribute.model_fields)}")
+    raise ValueError(f"{key}: {message}" if key else message)
+
+
+Sensitive: TypeAlias = Annotated[
+    tuple[str | Attribute, ...],
+    AfterValidator(_check_distinct),
+    AfterValidator(_check_some),
+    BeforeValidator(
+        _parse_attributes, json_schema_input_type=str | Attribute | list[str | Attribute]
+    ),
+]
+"""Type of a parameter that names sensitive attributes: one, or several that are crossed."""
+
+Dropped: TypeAlias = Annotated[
+    tuple[str, ...],
+    AfterValidator(_check_distinct),
+    BeforeValidator(_parse_names, json_schema_input_type=str | list[str]),
+]
+"""Type of a parameter that names columns to be left out."""
+
+_SENSITIVE: TypeAdapter[tuple[str | Attribute, ...]] = TypeAdapter(Sensitive)
+_DROPPED: TypeAdapter[tuple[str, ...]] = TypeAdapter(Dropped)
+
+
+def parse_sensitive(value: Any) -> tuple[str | Attribute, ...]:
+    """Sensitive attributes, given in any form that a parameter accepts.
+
+    Raises
+    ------
+    InputError
+        If there is none, or a rule is invalid.
+    """
+    return _parse(_SENSITIVE, "sensitive", value)
+
+
+def parse_drop(value: Any) -> tuple[str, ...]:
+    """Columns to be left out, given in any form that a parameter accepts.
+
+    Raises
+    ------
+    InputError
+        If the value is neither a name nor a list of different names.
+    """
+    several = isinstance(value, Iterable) and not isinstance(value, str)
+    return _parse(_DROPPED, "drop", tuple(value) if several else value)
+
+
+def _parse(adapter: TypeAdapter[_Names], what: str, value: Any) -> _Names:
+    try:
+        return adapter.validate_python(value, strict=True)
+    except ValidationError as error:
+        message = error.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")
+        raise InputError(f"{what}: {message}") from None
+
+
+def check_column(name: str, columns: Iterable[str]) -> None:
+    """Refuse a name that is none of the columns.
+
+    Raises
+    ------
+    InputError
+        Names the nearest column.
+    """
+    if name not in columns:
+        raise InputError(f"no column {name!r}; {nearest(name, columns)}")
+
+
+def check_drop(drop: Iterable[str], sensitive: Iterable[str | Attribute]) -> None:
+    """Refuse to drop what is sensitive.
+
+    Raises
+    ------
+    InputError
+        If a column is both.
+    """
+    names = [get_column_name(item) for item in sensitive]
+    for name in drop:
+        if name in names:
+            raise InputError(f"{name!r} is sensitive, and so no feature anyway")

@@ -1,4 +1,4 @@
-"""What is publicly known of the values of features, whoever is in the data."""
+"""Public knowledge about the values of features: bounds of numbers, lists of categories."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 class Domain:
     """Public bounds of numbers and public lists of categories, by feature.
 
-    A private learner may rest on nothing else: the least and the greatest value in private data,
-    and which words occur in it, would give people away.
+    A private learner uses nothing else: the least and greatest value in private data, and the
+    categories that occur in them, would reveal people.
 
     Attributes
     ----------
@@ -46,8 +46,8 @@ class Domain:
     categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name, given in self.bounds.items():
-            _check_bounds(name, given)
+        for name, bounds in self.bounds.items():
+            _check_bounds(name, bounds)
         for name, words in self.categories.items():
             _check_categories(name, words)
         for name in self.bounds:
@@ -55,7 +55,7 @@ class Domain:
                 raise InputError(f"domain: {name!r} has both bounds and categories")
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> Domain:
+    def of(cls, lists: Mapping[str, Any]) -> Domain:
         """Make one of lists by feature: two numbers are bounds, texts are categories.
 
         Raises
@@ -65,13 +65,13 @@ class Domain:
         """
         bounds: dict[str, tuple[float, float]] = {}
         categories: dict[str, tuple[str, ...]] = {}
-        if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
+        if not isinstance(lists, Mapping) or not all(isinstance(name, str) for name in lists):
             raise InputError(
                 'domain: must be lists by feature, { age = [17, 90], job = ["a", "b"] }, not '
-                f"{given!r}"
+                f"{lists!r}"
             )
-        for name, said in given.items():
-            values = tuple(said) if isinstance(said, list | tuple) else (said,)
+        for name, value in lists.items():
+            values = tuple(value) if isinstance(value, list | tuple) else (value,)
             if values and all(isinstance(value, str) for value in values):
                 categories[name] = values
             elif len(values) == 2 and not any(isinstance(value, str) for value in values):
@@ -80,12 +80,12 @@ class Domain:
             else:
                 raise InputError(
                     f"domain: {name!r}: must be [low, high] of numbers, or the list of all "
-                    f"categories, not {said!r}"
+                    f"categories, not {value!r}"
                 )
         return cls(bounds, categories)
 
     def __or__(self, other: Domain) -> Domain:
-        """Both; where both know a feature, what the other says."""
+        """The union of both; of a feature in both, the declaration of the other."""
         return Domain(
             {**{n: b for n, b in self.bounds.items() if n not in other.categories}, **other.bounds},
             {
@@ -101,20 +101,20 @@ class Domain:
         return name in self.bounds or name in self.categories
 
     def only(self, names: Iterable[str]) -> Domain:
-        """What is known of some features."""
-        kept = set(names)
+        """The declarations of some features."""
+        wanted = set(names)
         return Domain(
-            {name: b for name, b in self.bounds.items() if name in kept},
-            {name: c for name, c in self.categories.items() if name in kept},
+            {name: b for name, b in self.bounds.items() if name in wanted},
+            {name: c for name, c in self.categories.items() if name in wanted},
         )
 
     def check_names(self, names: Iterable[str]) -> None:
-        """Refuse names that no column has.
+        """Refuse declared names that are no columns.
 
         Raises
         ------
         InputError
-            That names the column, and the nearest that there is.
+            Names the nearest column.
         """
         known = list(names)
         for name in (*self.bounds, *self.categories):
@@ -122,14 +122,14 @@ class Domain:
                 raise InputError(f"domain: no column {name!r}; {nearest(name, known)}")
 
     def check(self, features: DataFrame, who: str) -> None:
-        """Refuse features of which too little is declared.
+        """Refuse features without a declaration, or of another type than declared.
 
         Parameters
         ----------
         features
             n rows: numeric columns and pandas categoricals; only their types are looked at.
         who
-            Who needs to know, for the message.
+            The component that needs the declaration, for the message.
 
         Raises
         ------
@@ -139,23 +139,23 @@ class Domain:
         """
         import pandas as pd
 
-        lacking, names = [], [str(name) for name in features.columns]
+        undeclared, names = [], [str(name) for name in features.columns]
         for name, dtype in zip(names, features.dtypes, strict=True):
             if names.count(name) > 1:
                 raise InputError(f"{who}: two features are called {name!r}")
             if isinstance(dtype, pd.CategoricalDtype):
                 if name not in self.categories:
-                    lacking.append(f'{_key(name)} = ["...", "..."]')
+                    undeclared.append(f'{_key(name)} = ["...", "..."]')
                     continue
             elif name not in self:
-                lacking.append(f"{_key(name)} = [low, high]")
+                undeclared.append(f"{_key(name)} = [low, high]")
                 continue
             _check_type(name, dtype, name in self.categories, who)
-        if lacking:
+        if undeclared:
             raise InputError(
                 f"{who} needs to know publicly which values features may have, and does not read "
                 "it off the data, which are private; declare it with the data set: domain = { "
-                f"{', '.join(lacking)} }}"
+                f"{', '.join(undeclared)} }}"
             )
 
     def fit(self, features: DataFrame) -> DataFrame:
@@ -196,7 +196,7 @@ class Domain:
             columns[key] = pd.Series(np.clip(values, low, high), index=column.index)
         return pd.DataFrame(columns, index=features.index)
 
-    def said(self) -> dict[str, list[Any]]:
+    def to_lists(self) -> dict[str, list[Any]]:
         """Lists by feature, as `of` takes them."""
         return {
             **{name: list(ends) for name, ends in self.bounds.items()},
@@ -205,7 +205,7 @@ class Domain:
 
 
 def _check_type(name: str, dtype: Any, words: bool, who: str) -> None:
-    """Refuse a column of which nobody would have a declared category, or a number."""
+    """Refuse a column whose type does not fit its declaration."""
     from pandas import CategoricalDtype
     from pandas.api.types import is_complex_dtype, is_numeric_dtype, is_string_dtype
 
@@ -233,12 +233,19 @@ def _key(name: str) -> str:
     return name if bare else f'"{name}"'
 
 
-def _check_bounds(name: str, given: tuple[Any, ...]) -> None:
-    numbers = all(isinstance(v, int | float | np.number) and not isinstance(v, bool) for v in given)
-    if len(given) != 2 or not numbers or not np.isfinite(given).all() or not given[0] < given[1]:
+def _check_bounds(name: str, bounds: tuple[Any, ...]) -> None:
+    numbers = all(
+        isinstance(v, int | float | np.number) and not isinstance(v, bool) for v in bounds
+    )
+    if (
+        len(bounds) != 2
+        or not numbers
+        or not np.isfinite(bounds).all()
+        or not bounds[0] < bounds[1]
+    ):
         raise InputError(
             f"domain: {name!r}: bounds must be two finite numbers, the lower first, not "
-            f"{list(given)!r}"
+            f"{list(bounds)!r}"
         )
 
 
@@ -251,28 +258,28 @@ def _check_categories(name: str, words: tuple[Any, ...]) -> None:
 
 
 class _Lists(dict[str, list[Any]]):
-    """Lists by feature that nobody changes: components are hashed by their parameters."""
+    """Hashable lists by feature, as parameters of frozen components must be; never changed."""
 
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(repr(self))
 
 
-def declared(given: Mapping[str, Any], names: Iterable[str] = ()) -> dict[str, list[Any]]:
-    """Check a parameter that declares a domain, of columns of these names if they are known.
+def check_declared(lists: Mapping[str, Any], names: Iterable[str] = ()) -> dict[str, list[Any]]:
+    """A checked domain parameter, as hashable lists; of these columns, if their names are known.
 
     Raises
     ------
     ValueError
-        If it is none.
+        If it declares no domain.
     """
     try:
-        domain = Domain.of(given)
+        domain = Domain.of(lists)
         if columns := list(names):
             domain.check_names(columns)
     except InputError as error:
         raise ValueError(str(error).removeprefix("domain: ")) from None
-    return _Lists(domain.said())
+    return _Lists(domain.to_lists())
 
 
-Declared: TypeAlias = Annotated[dict[str, Any], AfterValidator(declared)]
+Declared: TypeAlias = Annotated[dict[str, Any], AfterValidator(check_declared)]
 """Type of a parameter that declares a domain."""

@@ -1,4 +1,4 @@
-"""Groups of people from whatever says who belongs to which."""
+"""Group codes of people, from codes or values of sensitive columns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fpbench.base.errors import DataError, InputError
-from fpbench.data.attributes import MOST_VALUES, text_of
+from fpbench.data.attributes import MOST_VALUES, format_value
 from fpbench.data.sample import Codes
 from fpbench.data.table import Table
 
@@ -38,11 +38,11 @@ def group_codes(
     InputError
         If codes or names do not fit, values are missing, or there are fewer than two groups.
     """
-    return _coded(sensitive) if groups is None else _named(sensitive, groups)
+    return _encode_values(sensitive) if groups is None else _check_codes(sensitive, groups)
 
 
-def _named(sensitive: Any, groups: Sequence[str]) -> tuple[Codes, tuple[str, ...]]:
-    """Codes of groups whose names are given."""
+def _check_codes(sensitive: Any, groups: Sequence[str]) -> tuple[Codes, tuple[str, ...]]:
+    """The codes of named groups, checked."""
     names = tuple(groups)
     if isinstance(groups, str) or not all(isinstance(name, str) for name in names):
         raise InputError("groups must be a list of names")
@@ -58,14 +58,14 @@ def _named(sensitive: Any, groups: Sequence[str]) -> tuple[Codes, tuple[str, ...
     return codes, names
 
 
-def _coded(sensitive: Any) -> tuple[Codes, tuple[str, ...]]:
-    """Codes and names of groups that are given by values."""
+def _encode_values(sensitive: Any) -> tuple[Codes, tuple[str, ...]]:
+    """Codes and names of the groups that distinct values make."""
     import pandas as pd
 
     if not isinstance(sensitive, pd.DataFrame):
-        whole = _whole(sensitive)
-        if whole is not None:
-            return whole
+        codes = _encode_integers(sensitive)
+        if codes is not None:
+            return codes
         if np.ndim(sensitive) != 1:
             raise InputError(
                 "sensitive must be one value a person, or a data frame with one row a person, not "
@@ -74,16 +74,16 @@ def _coded(sensitive: Any) -> tuple[Codes, tuple[str, ...]]:
         sensitive = pd.DataFrame({str(getattr(sensitive, "name", None) or "sensitive"): sensitive})
     if len(set(map(str, sensitive.columns))) < sensitive.shape[1] or not sensitive.shape[1]:
         raise InputError("sensitive must have columns, each with a name of its own")
-    columns = {str(name): _categorical(str(name), column) for name, column in sensitive.items()}
+    columns = {str(name): _to_categorical(str(name), column) for name, column in sensitive.items()}
     frame = pd.DataFrame(columns)
     # A table crosses them, and knows what to refuse.
-    nothing = pd.DataFrame(index=frame.index)
-    table = Table("of the curator", nothing, np.zeros(len(frame), np.int8), frame)
+    no_features = pd.DataFrame(index=frame.index)
+    table = Table("of the curator", no_features, np.zeros(len(frame), np.int8), frame)
     return table.codes, table.groups
 
 
-def _whole(sensitive: Any) -> tuple[Codes, tuple[str, ...]] | None:
-    """The same, fast, for whole numbers or booleans without gaps; None if it is something else."""
+def _encode_integers(sensitive: Any) -> tuple[Codes, tuple[str, ...]] | None:
+    """Codes and names for integers without gaps or booleans, fast; None for other values."""
     if not isinstance(getattr(sensitive, "dtype", None), np.dtype):
         return None
     values: NDArray[Any] = np.asarray(sensitive)
@@ -103,7 +103,7 @@ def _whole(sensitive: Any) -> tuple[Codes, tuple[str, ...]] | None:
     return None
 
 
-def _categorical(name: str, column: Any) -> Any:
+def _to_categorical(name: str, column: Any) -> Any:
     """A column of any kind as a categorical of strings."""
     import pandas as pd
     from pandas.api.types import is_numeric_dtype
@@ -112,15 +112,15 @@ def _categorical(name: str, column: Any) -> Any:
     if missing:
         raise DataError(f"sensitive column {name!r}: {missing:,} values are missing")
     try:
-        made = pd.Categorical(column).remove_unused_categories()
-    except TypeError as error:  # values that cannot be told apart, lists for instance
+        categorical = pd.Categorical(column).remove_unused_categories()
+    except TypeError as error:  # values that cannot be compared, lists for instance
         raise DataError(f"sensitive column {name!r} makes no groups: {error}") from error
-    if is_numeric_dtype(made.categories.dtype) and len(made.categories) > MOST_VALUES:
+    if is_numeric_dtype(categorical.categories.dtype) and len(categorical.categories) > MOST_VALUES:
         raise DataError(
-            f"sensitive column {name!r} holds {len(made.categories):,} different numbers; make "
-            "groups of them, with pandas.cut for instance"
+            f"sensitive column {name!r} holds {len(categorical.categories):,} different numbers; "
+            "make groups of them, with pandas.cut for instance"
         )
-    names = [text_of(value) for value in made.categories]
+    names = [format_value(value) for value in categorical.categories]
     if len(set(names)) < len(names):
         raise DataError(f"sensitive column {name!r} has two groups of the same name")
-    return made.rename_categories(dict(zip(made.categories, names, strict=True)))
+    return categorical.rename_categories(dict(zip(categorical.categories, names, strict=True)))

@@ -1,4 +1,4 @@
-"""People, and what is known of them: only what was handed over is there."""
+"""Samples of people: a sample holds only the columns it was given."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench.base.errors import HiddenError, InputError
-from fpbench.data.attributes import no_guarantee
+from fpbench.data.attributes import explain_no_guarantee
 from fpbench.data.domain import Domain
 
 if TYPE_CHECKING:
@@ -21,10 +21,9 @@ Codes: TypeAlias = NDArray[np.integer[Any]]
 
 
 class Sample:
-    """Some people and some of what is known of them; asking for anything else is an error.
+    """Some columns of some people; reading any other column is an error.
 
-    A column that was not given is not there, so a component that is handed a sample cannot reach
-    what it should not see.
+    A component that is handed a sample cannot reach columns that it should not see.
 
     Parameters
     ----------
@@ -41,8 +40,8 @@ class Sample:
     domain
         What is publicly known of the features.
     measured_cuts
-        Which of the columns was cut at a statistic of everybody (a quantile, a median), in words:
-        no guarantee of differential privacy holds for it, see `check_cuts`.
+        Columns that were cut at a statistic of everybody (a quantile, a median), and how: no
+        guarantee of differential privacy holds for them, see `check_cuts`.
     """
 
     __slots__ = ("_columns", "domain", "groups", "measured_cuts")
@@ -64,8 +63,10 @@ class Sample:
         self.groups = groups
         self.domain = domain or Domain()
         self.measured_cuts = dict(measured_cuts or {})
-        given = zip(self.COLUMNS, (features, labels, sensitive, predictions, scores), strict=True)
-        self._columns: dict[str, Any] = {name: value for name, value in given if value is not None}
+        columns = zip(self.COLUMNS, (features, labels, sensitive, predictions, scores), strict=True)
+        self._columns: dict[str, Any] = {
+            name: value for name, value in columns if value is not None
+        }
 
     @property
     def features(self) -> DataFrame:
@@ -99,7 +100,7 @@ class Sample:
 
     @property
     def seen(self) -> frozenset[str]:
-        """Names of the columns that are here."""
+        """Names of the columns of this sample."""
         return frozenset(self._columns)
 
     def only(self, columns: frozenset[str]) -> Sample:
@@ -123,16 +124,16 @@ class Sample:
         Parameters
         ----------
         columns
-            That the guarantee is about, of `features`, `labels` and `sensitive`.
+            Columns of the guarantee, of `features`, `labels` and `sensitive`.
         who
-            Who gives it, for the message.
+            The component that gives it, for the message.
 
         Raises
         ------
         InputError
             Says which column it is, and to choose a public cut.
         """
-        if why := no_guarantee(self.measured_cuts, columns, who):
+        if why := explain_no_guarantee(self.measured_cuts, columns, who):
             raise InputError(why)
 
     def _with(self, columns: dict[str, Any]) -> Sample:

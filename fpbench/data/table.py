@@ -128,23 +128,23 @@ class Table:
         return len(self.labels)
 
     def digest(self) -> str:
-        """SHA-256 checksum of all that it holds: values, names and types."""
+        """SHA-256 checksum of values, names and types."""
         digest = hashlib.sha256(repr((self.name, self.positive)).encode())
         digest.update(self.labels.tobytes())
         if self.test is not None:
             digest.update(np.asarray(self.test, dtype=np.bool_).tobytes())
         if self.domain:
-            digest.update(repr(self.domain.said()).encode())
+            digest.update(repr(self.domain.to_lists()).encode())
         if self.measured_cuts:
             digest.update(repr(sorted(self.measured_cuts.items())).encode())
         for frame in (self.features, self.sensitive):
             digest.update(repr((frame.shape, list(map(str, frame.columns)))).encode())
             for _, column in frame.items():
-                digest.update(_content(column))
+                digest.update(_to_bytes(column))
         return digest.hexdigest()
 
     def sample(self) -> Sample:
-        """Everything known of everyone."""
+        """A sample of all columns of everybody."""
         return Sample(
             self.groups, features=self.features, labels=self.labels, sensitive=self.codes,
             domain=self.domain, measured_cuts=self.measured_cuts,
@@ -152,11 +152,11 @@ class Table:
 
 
 _MOST_GROUPS = 127
-"""As many as one byte with a sign can number."""
+"""Group codes fit into one signed byte."""
 
 
-def _content(column: Series) -> bytes:
-    """What a column holds and of which type, the same in every process."""
+def _to_bytes(column: Series) -> bytes:
+    """A column's values and type as bytes, the same in every process."""
     values = column.array
     if hasattr(values, "categories"):
         names = [str(category) for category in values.categories]
@@ -177,7 +177,7 @@ def _cross(columns: DataFrame, name: str) -> tuple[Codes, tuple[str, ...]]:
         categories = column.cat.categories
         size = len(categories)
         codes = codes.astype(np.int32) * size + column.cat.codes.to_numpy()
-        # Those that nobody is in are left out at once: many columns have more than memory holds.
+        # Drop empty combinations at once: those of many columns may not fit into memory.
         members = np.bincount(codes, minlength=len(names) * size) > 0
         present = np.flatnonzero(members).tolist()
         if len(present) > _MOST_GROUPS:  # and another column makes no fewer

@@ -13,10 +13,10 @@ from .classifiers import random_state as random_state
 from .encoding import Encoding as Encoding
 from .encoding import encode as encode
 from .private_tree.estimator import PrivateTreeClassifier as PrivateTreeClassifier
+from .private_tree.estimator import rules_within as rules_within
 from .private_tree.fitted import PrivateTree as PrivateTree
 from .private_tree.fitted import PrivateTreeBatch as PrivateTreeBatch
 from .private_tree.growth import grow_trees as grow_trees
-from .private_tree.inputs import rules_within as rules_within
 from .private_tree.recipe import Similarity as Similarity
 from .private_tree.recipe import TreeRecipe as TreeRecipe
 from .private_tree.split_candidates import SplitCandidates as SplitCandidates

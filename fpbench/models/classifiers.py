@@ -1,4 +1,4 @@
-"""The one place that makes scikit-learn classifiers: from a name, or from an import path."""
+"""Construction of scikit-learn classifiers from a name or an import path."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _LARGEST_SEED = 2**31 - 1
 
 
 class Family(NamedTuple):
-    """A scikit-learn classifier that has a name here."""
+    """A scikit-learn classifier that can be named without its import path."""
 
     path: str
     """Import path of its class."""
     defaults: dict[str, Any]
     """Parameters that differ from those of scikit-learn."""
     standardised: bool = False
-    """Whether it is given features with mean 0 and variance 1, in double precision."""
+    """Whether features are scaled to mean 0 and variance 1, in double precision."""
 
 
 FAMILIES = {
@@ -38,13 +38,13 @@ FAMILIES = {
         "sklearn.ensemble:RandomForestClassifier",
         {"n_estimators": 100, "max_depth": 6, "min_samples_split": 10},
     ),
-    # Early stopping would set people aside, of every group, which a group of one has not.
+    # Early stopping sets people of every class aside, which fails for a class of one.
     "hist-gradient-boosting": Family(
         "sklearn.ensemble:HistGradientBoostingClassifier", {"early_stopping": False}
     ),
-    # Newton's method to the end: where lbfgs stops depends on the processor, see `converged`.
+    # Newton's method to convergence: where lbfgs stops depends on the processor.
     "logistic-regression": Family(
-        "fpbench.models.converged:LogisticRegression",
+        "fpbench.models.portable_logistic:LogisticRegression",
         {"solver": "newton-cholesky", "tol": 1e-10, "max_iter": 1000},
         standardised=True,
     ),
@@ -55,8 +55,8 @@ FAMILY_CHOICE = f"{', '.join(FAMILIES)}, or a class by import path, package.modu
 """What a `family` may be, for descriptions of parameters."""
 
 _PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
-_OURS = ("random_state", "n_jobs")
-"""Parameters that are set here, wherever a class takes them."""
+_RESERVED = ("random_state", "n_jobs")
+"""Parameters that fpbench sets wherever a class takes them."""
 
 
 def random_state(rng: np.random.Generator) -> int:
@@ -90,11 +90,11 @@ class Recipe:
     balanced: bool | None = None
 
     def check(self, needs: Iterable[str] = (), names: Iterable[str] = ()) -> None:
-        """Refuse what cannot be made; nothing of scikit-learn is imported if nothing could fail.
+        """Refuse a recipe that cannot be made; imports scikit-learn only if something could fail.
 
         A class by import path is imported, which runs its module, only from packages that
-        `fpbench.base.trust` allows, and is made only after it has turned out to be a classifier of
-        scikit-learn's kind.
+        `fpbench.base.trust` allows, and is constructed only if it is a classifier like
+        scikit-learn's.
 
         Parameters
         ----------
@@ -114,29 +114,29 @@ class Recipe:
         if self.family in FAMILIES and not names:
             return
         cls = self.classifier()
-        ours = {*_OURS, *(["class_weight"] if self.balanced is not None else [])}
+        reserved = {*_RESERVED, *(["class_weight"] if self.balanced is not None else [])}
         valid = _arguments(cls)
         for name in names:
-            if name in ours:
+            if name in reserved:
                 raise InputError(f"{name!r} is not to be given here: fpbench sets it")
             if valid is not None and name not in valid:
-                hint = nearest(name, valid - ours)
+                hint = nearest(name, valid - reserved)
                 raise InputError(f"{self.family} has no parameter {name!r}; {hint}")
-        made = self._made(cls, 0)
-        if self.family in FAMILIES:  # which have all that may be needed
+        estimator = self._construct(cls, 0)
+        if self.family in FAMILIES:  # these meet all needs
             return
-        if "predict_proba" in needs and not hasattr(made, "predict_proba"):
+        if "predict_proba" in needs and not hasattr(estimator, "predict_proba"):
             raise InputError(
                 f"{self.family} gives no probabilities (predict_proba), which are needed here"
             )
-        if "sample_weight" in needs and not _takes_weights(made):
+        if "sample_weight" in needs and not _takes_weights(estimator):
             raise InputError(
                 f"{self.family} cannot weigh people (its fit takes no sample_weight), which is "
                 "needed here"
             )
 
     def check_balance(self) -> None:
-        """Refuse to balance the classes of a classifier that knows no weights.
+        """Refuse to balance the classes of a classifier that takes no weights.
 
         Raises
         ------
@@ -160,26 +160,28 @@ class Recipe:
         InputError
             If it cannot be made.
         """
-        made = self._made(self.classifier(), state)
+        estimator = self._construct(self.classifier(), state)
         if self.family in FAMILIES and FAMILIES[self.family].standardised:
             from sklearn.pipeline import make_pipeline
             from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
             double = FunctionTransformer(np.asarray, kw_args={"dtype": np.float64})
-            return make_pipeline(double, StandardScaler(), made)
-        return made
+            return make_pipeline(double, StandardScaler(), estimator)
+        return estimator
 
     def fit(self, matrix: NDArray[Any], classes: NDArray[Any], state: int) -> Any:
-        """Make it and train it; classes are balanced by weights of people if it must be so."""
-        made = self.make(state)
+        """The fitted classifier; classes are balanced by weights of people if need be."""
+        estimator = self.make(state)
         if not self.balanced or _takes(self.classifier(), "class_weight"):
-            return made.fit(matrix, classes)
+            return estimator.fit(matrix, classes)
         from sklearn.utils.class_weight import compute_sample_weight
 
-        return made.fit(matrix, classes, sample_weight=compute_sample_weight("balanced", classes))
+        return estimator.fit(
+            matrix, classes, sample_weight=compute_sample_weight("balanced", classes)
+        )
 
     def classifier(self) -> type:
-        """The class, imported now if it was not yet.
+        """The class of the classifier, imported on first use.
 
         Raises
         ------
@@ -188,19 +190,21 @@ class Recipe:
         """
         if self.family in FAMILIES:
             module, _, name = FAMILIES[self.family].path.partition(":")
-            known: type = getattr(importlib.import_module(module), name)
-            return known
+            cls: type = getattr(importlib.import_module(module), name)
+            return cls
         if ":" not in self.family:
             raise InputError(
                 f"there is no classifier {self.family!r}; {nearest(self.family, FAMILIES)} "
                 "Or name a class by import path: package.module:Class"
             )
-        cls = _imported(self.family)
+        cls = _import_object(self.family)
         from sklearn.base import BaseEstimator, ClassifierMixin
 
-        said = isinstance(cls, type) and getattr(cls, "_estimator_type", "") == "classifier"
+        declares_classifier = (
+            isinstance(cls, type) and getattr(cls, "_estimator_type", "") == "classifier"
+        )
         if not (isinstance(cls, type) and issubclass(cls, BaseEstimator)) or not (
-            issubclass(cls, ClassifierMixin) or said
+            issubclass(cls, ClassifierMixin) or declares_classifier
         ):
             raise InputError(
                 f"{self.family} is not a classifier: it must be a subclass of sklearn's "
@@ -209,69 +213,61 @@ class Recipe:
         return cls
 
     def defaults(self) -> dict[str, Any]:
-        """All parameters of the classifier as it is made, those of scikit-learn included."""
-        found: dict[str, Any] = self._made(self.classifier(), 0).get_params(deep=False)
-        return found
+        """All parameters of the classifier, scikit-learn's defaults included."""
+        return dict(self._construct(self.classifier(), 0).get_params(deep=False))
 
-    def _made(self, cls: type, state: int) -> Any:
-        known = FAMILIES[self.family].defaults if self.family in FAMILIES else {}
-        given = {name: _plain(value) for name, value in self.parameters.items()}
+    def _construct(self, cls: type, state: int) -> Any:
+        defaults = FAMILIES[self.family].defaults if self.family in FAMILIES else {}
+        chosen = {name: None if v == "none" else v for name, v in self.parameters.items()}
         try:
-            made = cls(**{**known, **given, **self._set(cls, state)})
-            # As `fit` would: a private method, so its absence only means to find out later.
-            if hasattr(made, "_parameter_constraints") and hasattr(made, "_validate_params"):
-                made._validate_params()
+            estimator = cls(**{**defaults, **chosen, **self._own_arguments(cls, state)})
+            # `fit` calls this private method, too; without it, errors appear when fitting.
+            if hasattr(estimator, "_parameter_constraints"):
+                getattr(estimator, "_validate_params", lambda: None)()
         except Exception as error:  # whatever a constructor of a stranger's class raises
-            raise InputError(f"{self.family} cannot be made: {_in_a_line(error)}") from error
-        return made
+            raise InputError(f"{self.family} cannot be made: {_to_line(error)}") from error
+        return estimator
 
-    def _set(self, cls: type, state: int) -> dict[str, Any]:
-        """Arguments that are not the user's."""
+    def _own_arguments(self, cls: type, state: int) -> dict[str, Any]:
+        """The arguments that fpbench sets."""
         # One thread: several would add up in an order that changes last digits.
-        ours: dict[str, Any] = {"random_state": state, "n_jobs": 1}
+        reserved: dict[str, Any] = {"random_state": state, "n_jobs": 1}
         if self.balanced is not None:
-            ours["class_weight"] = "balanced" if self.balanced else None
-        if cls.__name__ == "LogisticRegression":  # takes n_jobs, and warns that it is of no use
-            del ours["n_jobs"]
-        return {name: value for name, value in ours.items() if _takes(cls, name)}
+            reserved["class_weight"] = "balanced" if self.balanced else None
+        if cls.__name__ == "LogisticRegression":  # takes n_jobs, but warns that it has no effect
+            del reserved["n_jobs"]
+        return {name: value for name, value in reserved.items() if _takes(cls, name)}
 
 
-def _plain(value: Any) -> Any:
-    """A parameter as its class wants it."""
-    return None if value == "none" else value
-
-
-def _imported(path: str) -> Any:
-    """What an import path leads to."""
+def _import_object(path: str) -> Any:
+    """The object of an import path `package.module:Name`."""
     module, _, name = path.partition(":")
     if not _PATH.fullmatch(path):
         raise InputError(f"{path!r} is not an import path: package.module:Class")
-    # A module may do anything when it is imported, and so may the packages around it; what these do
-    # may change where it is looked for, so each is asked about when it is its turn.
+    # Importing a package may change where its modules are found, so each is checked in turn.
     names = module.split(".")
     for i in range(len(names)):
-        imported = _import(path, ".".join(names[: i + 1]))
+        imported = _import_module(path, ".".join(names[: i + 1]))
     try:
         return getattr(imported, name)
     except AttributeError:
         classes = [key for key, value in vars(imported).items() if isinstance(value, type)]
         raise InputError(f"{path}: {module!r} has no {name!r}; {nearest(name, classes)}") from None
     except (Exception, SystemExit) as error:  # a module may import its classes when asked for them
-        raise InputError(f"{path}: {module!r} cannot give {name!r}: {_in_a_line(error)}") from error
+        raise InputError(f"{path}: {module!r} cannot give {name!r}: {_to_line(error)}") from error
 
 
-def _import(path: str, module: str) -> ModuleType:
-    """A module that an import path leads to, if it may be imported."""
+def _import_module(path: str, module: str) -> ModuleType:
+    """The module of an import path, if it may be imported."""
     if reason := why_not_importable(module):
         raise InputError(f"{path} is refused: {reason}")
     try:
         return importlib.import_module(module)
     except (Exception, SystemExit) as error:  # whatever a stranger's module raises
-        said = _in_a_line(error)
-        raise InputError(f"{path}: {module!r} cannot be imported: {said}") from error
+        raise InputError(f"{path}: {module!r} cannot be imported: {_to_line(error)}") from error
 
 
-def _in_a_line(error: BaseException) -> str:
+def _to_line(error: BaseException) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
@@ -284,13 +280,13 @@ def _arguments(cls: type) -> set[str] | None:
 
 
 def _takes(cls: type, name: str) -> bool:
-    """Whether a constructor takes an argument, also of a class that names none but has some."""
+    """Whether a constructor takes an argument, by its signature or its parameter names."""
     named = set(inspect.signature(cls).parameters)
     names = getattr(cls, "_get_param_names", None)
     return name in named or (names is not None and name in names())
 
 
-def _takes_weights(made: Any) -> bool:
+def _takes_weights(estimator: Any) -> bool:
     from sklearn.utils.validation import has_fit_parameter
 
-    return bool(has_fit_parameter(made, "sample_weight"))
+    return bool(has_fit_parameter(estimator, "sample_weight"))

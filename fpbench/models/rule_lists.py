@@ -1,4 +1,4 @@
-"""Rule lists: classifiers given as data."""
+"""Rule lists: classifiers that are data."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ class Clause:
             raise InputError(f"{self.feature} {self.test}: takes a list, not {self.value!r}")
 
     def holds(self, features: DataFrame) -> NDArray[np.bool_]:
-        """Of whom (n,) it is true.
+        """Whether the clause holds, (n,) for each person.
 
         Raises
         ------
         InputError
-            If there is no such feature, or its values cannot be compared so.
+            If there is no such feature, or its values cannot be compared with the value.
         """
         if self.feature not in features:
             hint = nearest(self.feature, map(str, features.columns))
@@ -77,10 +77,10 @@ class Clause:
             raise InputError(f"{self}: {error}") from None
 
     def __str__(self) -> str:
-        shown = self.value
+        value = self.value
         if self.test in ("in", "not in"):
-            shown = f"{{{', '.join(map(str, self.value))}}}"
-        return f"{self.feature} {self.test} {shown}"
+            value = f"{{{', '.join(map(str, self.value))}}}"
+        return f"{self.feature} {self.test} {value}"
 
 
 @dataclass(frozen=True)
@@ -107,33 +107,33 @@ class RuleList:
     default: int
 
     def __post_init__(self) -> None:
-        made = [
+        parsed = [
             (tuple(c if isinstance(c, Clause) else Clause(*c) for c in clauses), label)
             for clauses, label in self.conditions
         ]
-        object.__setattr__(self, "conditions", tuple(made))
+        object.__setattr__(self, "conditions", tuple(parsed))
         _ = self.rules  # which checks the labels
 
     @property
     def rules(self) -> Rules:
         """Its rules; the last ones are one with the default as far as they predict the same."""
         labels = [*(label for _, label in self.conditions), self.default]
-        kept = len(labels)
-        while kept > 1 and labels[kept - 2] == self.default:
-            kept -= 1
-        texts = [" and ".join(map(str, clauses)) for clauses, _ in self.conditions[: kept - 1]]
-        said = [text if not i else f"otherwise {text}" for i, text in enumerate(texts)]
-        last = "otherwise" if said else "everyone"
+        count = len(labels)
+        while count > 1 and labels[count - 2] == self.default:
+            count -= 1
+        texts = [" and ".join(map(str, clauses)) for clauses, _ in self.conditions[: count - 1]]
+        conditions = [text if not i else f"otherwise {text}" for i, text in enumerate(texts)]
+        last = "otherwise" if conditions else "everyone"
         unpruned = labels.count(1)
         return Rules(
-            np.array([*labels[: kept - 1], self.default]), (*said, last), self._first, kept - 1,
-            unpruned,
+            np.array([*labels[: count - 1], self.default]), (*conditions, last), self._first,
+            count - 1, unpruned,
         )  # fmt: skip
 
     def _first(self, features: DataFrame) -> NDArray[np.intp]:
-        kept = len(self.rules) - 1
-        codes = np.full(len(features), kept, dtype=np.intp)
-        for code in range(kept - 1, -1, -1):
+        last = len(self.rules) - 1
+        codes = np.full(len(features), last, dtype=np.intp)
+        for code in range(last - 1, -1, -1):
             holds = np.ones(len(features), dtype=np.bool_)
             for clause in self.conditions[code][0]:
                 assert isinstance(clause, Clause)

@@ -156,7 +156,7 @@ class EncodedColumn(NamedTuple):
     category: str | None = None
     categories: tuple[str, ...] = ()
 
-    def says(self, low: float, high: float) -> str:
+    def describe(self, low: float, high: float) -> str:
         """What low < value <= high means."""
         if self.category is not None:
             return f"{self.feature} {'=' if low >= 0 else '!='} {self.category}"
@@ -166,11 +166,13 @@ class EncodedColumn(NamedTuple):
             least = "" if np.isneginf(low) else f"{low:.6g} < "
             return f"{least}{self.feature} <= {high:.6g}"
         inside = [bool(low < code <= high) for code in range(len(self.categories))]
-        those = 2 * sum(inside) <= len(inside)
-        named = [c for c, there in zip(self.categories, inside, strict=True) if there == those]
+        positive = 2 * sum(inside) <= len(inside)
+        named = [
+            c for c, contained in zip(self.categories, inside, strict=True) if contained == positive
+        ]
         if len(named) == 1:
-            return f"{self.feature} {'=' if those else '!='} {named[0]}"
-        return f"{self.feature} {'' if those else 'not '}in {{{', '.join(named)}}}"
+            return f"{self.feature} {'=' if positive else '!='} {named[0]}"
+        return f"{self.feature} {'' if positive else 'not '}in {{{', '.join(named)}}}"
 
 
 def encoded_names(features: DataFrame, encoding: Encoding = "one-hot") -> tuple[EncodedColumn, ...]:
@@ -209,12 +211,11 @@ class _Leaves:
     def __call__(self, features: Any) -> Codes:
         return self.read(features)
 
-    def read(self, features: Any, values: Codes | None = None) -> Codes:
-        """The rule of each person, or the value of that rule: one pass after the tree's own."""
+    def read(self, features: Any, rule_values: Codes | None = None) -> Codes:
+        """The rule (n,) of each person, or the value of that rule, in one lookup per person."""
         matrix = features if self.encoding is None else encode(features, self.encoding)
-        table = self.rule_of if values is None else values.take(self.rule_of)
-        found: Codes = table.take(self.tree.apply(matrix))
-        return found
+        table = self.rule_of if rule_values is None else rule_values.take(self.rule_of)
+        return np.asarray(table.take(self.tree.apply(matrix)))
 
 
 def tree_rules(
@@ -262,13 +263,13 @@ def tree_rules(
         if below[node] != 3:
             rule_of[node] = len(labels)
             labels.append(int(below[node] >> 1))
-            texts.append(_said(box, columns))
+            texts.append(_describe_box(box, columns))
             height = max(height, depth)
             continue
-        column, at = int(inner.feature[node]), float(inner.threshold[node])
+        column, threshold = int(inner.feature[node]), float(inner.threshold[node])
         low, high = box.get(column, (-np.inf, np.inf))
-        waiting.append((int(right[node]), {**box, column: (max(low, at), high)}, depth + 1))
-        waiting.append((int(left[node]), {**box, column: (low, min(high, at))}, depth + 1))
+        waiting.append((int(right[node]), {**box, column: (max(low, threshold), high)}, depth + 1))
+        waiting.append((int(left[node]), {**box, column: (low, min(high, threshold))}, depth + 1))
     for node in range(nodes):
         if left[node] >= 0 and below[node] != 3:
             rule_of[left[node]] = rule_of[right[node]] = rule_of[node]
@@ -284,7 +285,7 @@ def tree_rules(
     )
 
 
-def _said(box: dict[int, tuple[float, float]], columns: Sequence[EncodedColumn]) -> str:
+def _describe_box(box: dict[int, tuple[float, float]], columns: Sequence[EncodedColumn]) -> str:
     """Intervals of columns as one condition; who has a category has no other."""
     settled = {
         columns[i].feature
@@ -292,7 +293,7 @@ def _said(box: dict[int, tuple[float, float]], columns: Sequence[EncodedColumn])
         if columns[i].category is not None and low >= 0
     }
     return " and ".join(
-        columns[i].says(low, high)
+        columns[i].describe(low, high)
         for i, (low, high) in box.items()
         if low >= 0 or columns[i].category is None or columns[i].feature not in settled
     ) or "everyone"  # fmt: skip

@@ -38,17 +38,19 @@ class SklearnLearner(Learner):
 
     @field_validator("base")
     @classmethod
-    def _base_is_there(cls, base: str) -> str:
+    def _check_base(cls, base: str) -> str:
         if base not in FAMILIES:
             Recipe(base).classifier()
         return base
 
     @field_validator("base_parameters")
     @classmethod
-    def _base_can_be_made(cls, given: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
+    def _check_base_parameters(
+        cls, parameters: dict[str, Any], info: ValidationInfo
+    ) -> dict[str, Any]:
         if "base" in info.data:  # or something else was wrong already
-            Recipe(info.data["base"], given).check(cls.base_needs)
-        return given
+            Recipe(info.data["base"], parameters).check(cls.base_needs)
+        return parameters
 
     @property
     def portable(self) -> bool:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Literal
 
 from fpbench.base.errors import InputError, nearest
-from fpbench.components.epsilons import check_epsilon
+from fpbench.components.guarantee import check_epsilon
 
 
 def gaussian_delta(epsilon: float, sigma: float, sensitivity: float = 1.0) -> float:

@@ -10,8 +10,7 @@ from typing import NamedTuple, get_args
 
 from fpbench.base.errors import BudgetError, InputError, nearest
 from fpbench.base.text import as_written
-from fpbench.components.epsilons import check_epsilon, plain_number
-from fpbench.components.guarantee import Guarantee, Neighbours
+from fpbench.components.guarantee import Guarantee, Neighbours, check_epsilon, to_python_number
 from fpbench.privacy.accounting import epsilon_to_rho, rho_to_epsilon
 from fpbench.privacy.ledger_books import Accounting, Amount, Book, MemoryBook, Spending, price
 from fpbench.privacy.ledger_files import FileBook
@@ -70,7 +69,7 @@ class Ledger:
         accounting: Accounting = "basic",
         path: str | PathLike[str] | None = None,
     ) -> None:
-        epsilon = plain_number(epsilon, "epsilon")
+        epsilon = to_python_number(epsilon, "epsilon")
         check_epsilon(epsilon, infinite=True)
         Guarantee(1.0, delta, neighbours)  # checks the rest
         if accounting not in ACCOUNTINGS:

@@ -1,4 +1,4 @@
-"""A data set from any pandas frame: a user's own table, checked before it is believed."""
+"""A data set from a user's own pandas frame, checked."""
 
 from __future__ import annotations
 
@@ -9,20 +9,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench.base.errors import DataError, InputError, nearest
-from fpbench.data.attributes import MOST_VALUES, Attribute, column_of, distinct, text_of
-from fpbench.data.columns import check_column, check_drop, parse_drop, parse_sensitive
+from fpbench.data.attributes import (
+    MOST_VALUES,
+    Attribute,
+    check_column,
+    check_drop,
+    format_value,
+    get_column_name,
+    list_values,
+    parse_drop,
+    parse_sensitive,
+)
 from fpbench.data.domain import Domain
 from fpbench.data.sample import Codes
 from fpbench.data.table import Table
-from fpbench.tabular.tabular import Labelled, tabulate
+from fpbench.tabular.tabular_dataset import Labelled, tabulate
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
 _ZERO_ONE = {"0": 0, "1": 1, "false": 0, "true": 1}
-"""Labels that say themselves what they are, in any case."""
+"""Labels that need no `positive`, in any case."""
 _MISSING = ("error", "drop")
-_SHOWN = 5
+_MOST_LISTED = 5
 
 
 def table(
@@ -36,7 +45,7 @@ def table(
     domain: Mapping[str, Any] | Domain | None = None,
     name: str = "table",
 ) -> Table:
-    """Make a data set of a pandas frame.
+    """A data set made of a pandas frame.
 
     Numbers stay numbers; strings, booleans and pandas categoricals become categoricals. A feature
     that is the same for everyone says nothing, and one that is different for everyone (strings, or
@@ -87,20 +96,22 @@ def table(
     try:
         _check_frame(frame)
         attributes, dropped = parse_sensitive(sensitive), parse_drop(drop)
-        _check_names(list(frame.columns), label, attributes, dropped)
-        known = domain if isinstance(domain, Domain) else Domain.of(domain or {})
-        known.check_names(frame.columns)
+        _check_columns(list(frame.columns), label, attributes, dropped)
+        declared = domain if isinstance(domain, Domain) else Domain.of(domain or {})
+        declared.check_names(frame.columns)
         if missing not in _MISSING:
             raise InputError(f"missing: must be 'error' or 'drop', not {missing!r}")
-        used = _complete(frame.drop(columns=list(dropped)), missing)
-        codes, said = _labels(used[label], positive)
-        columns = _columns(used.drop(columns=label), known.categories)
-        _refuse_useless(columns.drop(columns=[column_of(item) for item in attributes]), dropped)
+        used = _drop_incomplete(frame.drop(columns=list(dropped)), missing)
+        codes, positive_name = _encode_labels(used[label], positive)
+        columns = _convert_columns(used.drop(columns=label), declared.categories)
+        _refuse_useless(
+            columns.drop(columns=[get_column_name(item) for item in attributes]), dropped
+        )
     except DataError as error:
         raise DataError(f"{where}: {error}") from None
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
-    return tabulate(Labelled(columns, codes, said), attributes, domain=known, name=name)
+    return tabulate(Labelled(columns, codes, positive_name), attributes, domain=declared, name=name)
 
 
 def _check_frame(frame: Any) -> None:
@@ -110,7 +121,7 @@ def _check_frame(frame: Any) -> None:
         raise InputError(f"must be made of a pandas DataFrame, not of a {type(frame).__name__}")
 
 
-def _check_names(
+def _check_columns(
     columns: list[Any], label: str, sensitive: tuple[str | Attribute, ...], drop: tuple[str, ...]
 ) -> None:
     for column in columns:
@@ -120,7 +131,7 @@ def _check_names(
             raise DataError(f"there are {columns.count(column)} columns {column!r}")
     if label not in columns:
         raise InputError(f"label: no column {label!r}; {nearest(str(label), columns)}")
-    for what, names in (("sensitive", map(column_of, sensitive)), ("drop", drop)):
+    for what, names in (("sensitive", map(get_column_name, sensitive)), ("drop", drop)):
         for name in names:
             if name == label:
                 raise InputError(f"{what}: {name!r} is the label")
@@ -131,62 +142,64 @@ def _check_names(
     check_drop(drop, sensitive)
 
 
-def _complete(frame: DataFrame, missing: str) -> DataFrame:
-    """The rows in which nothing is missing."""
+def _drop_incomplete(frame: DataFrame, missing: str) -> DataFrame:
+    """The rows without missing values."""
     if not len(frame):
         raise DataError("holds no row")
     holes = frame.isna()
-    lacking = holes.sum()
-    lacking = lacking[lacking > 0]
-    if missing == "error" and len(lacking):
-        said = ", ".join(f"{name!r} ({count:,})" for name, count in lacking.items())
+    missing_counts = holes.sum()
+    missing_counts = missing_counts[missing_counts > 0]
+    if missing == "error" and len(missing_counts):
+        listing = ", ".join(f"{name!r} ({count:,})" for name, count in missing_counts.items())
         raise DataError(
-            f'values are missing in {len(lacking)} of its columns: {said}; missing = "drop" drops '
-            "these rows, and drop = [...] drops columns"
+            f"values are missing in {len(missing_counts)} of its columns: {listing}; "
+            'missing = "drop" drops these rows, and drop = [...] drops columns'
         )
-    kept = frame[~holes.any(axis=1)]
-    if not len(kept):
-        empty = [name for name, count in lacking.items() if count == len(frame)]
-        hint = f": nobody has a value of {_list(empty)}; drop = [...] drops columns"
+    complete = frame[~holes.any(axis=1)]
+    if not len(complete):
+        empty = [name for name, count in missing_counts.items() if count == len(frame)]
+        hint = f": nobody has a value of {_quote_list(empty)}; drop = [...] drops columns"
         raise DataError(f"no row is complete among {len(frame):,}{hint if empty else ''}")
-    return kept
+    return complete
 
 
-def _labels(column: Series, positive: str | bool | int | float | None) -> tuple[Codes, str]:
-    """Labels and what label 1 stands for."""
-    name, values = str(column.name), _column(column)
-    known = {text_of(value): value for value in distinct(values)}
-    shown = ", ".join(map(repr, list(known)[:_SHOWN])) + (", ..." if len(known) > _SHOWN else "")
-    if positive is not None and text_of(positive) not in known:
-        hint = nearest(text_of(positive), known) if len(known) <= MOST_VALUES else ""
+def _encode_labels(column: Series, positive: str | bool | int | float | None) -> tuple[Codes, str]:
+    """Labels (n,) in {0, 1}, and the meaning of label 1."""
+    name, values = str(column.name), _convert_column(column)
+    by_name = {format_value(value): value for value in list_values(values)}
+    sample = ", ".join(map(repr, list(by_name)[:_MOST_LISTED])) + (
+        ", ..." if len(by_name) > _MOST_LISTED else ""
+    )
+    if positive is not None and format_value(positive) not in by_name:
+        hint = nearest(format_value(positive), by_name) if len(by_name) <= MOST_VALUES else ""
         raise InputError(
-            f"positive: no label in {name!r} is {text_of(positive)!r}; {hint}".rstrip("; ")
+            f"positive: no label in {name!r} is {format_value(positive)!r}; {hint}".rstrip("; ")
         )
-    plain = {text: _ZERO_ONE.get(text.casefold()) for text in known}
+    plain = {text: _ZERO_ONE.get(text.casefold()) for text in by_name}
     if positive is None and None in plain.values():
         raise DataError(
-            f"label {name!r} must be 0 or 1 and holds {shown}; say which value counts as 1 with "
+            f"label {name!r} must be 0 or 1 and holds {sample}; say which value counts as 1 with "
             "positive"
         )
-    if len(known) < 2 or (positive is None and len(set(plain.values())) < 2):
-        raise DataError(f"label {name!r} is {shown} for everyone, so there is nothing to learn")
+    if len(by_name) < 2 or (positive is None and len(set(plain.values())) < 2):
+        raise DataError(f"label {name!r} is {sample} for everyone, so there is nothing to learn")
     if positive is None:
-        ones, said = [known[text] for text in known if plain[text]], f"{name} = 1"
+        ones, description = [by_name[text] for text in by_name if plain[text]], f"{name} = 1"
     else:
-        ones, said = [known[text_of(positive)]], f"{name} = {text_of(positive)}"
-    return values.isin(ones).to_numpy().astype(np.int8), said
+        ones, description = [by_name[format_value(positive)]], f"{name} = {format_value(positive)}"
+    return values.isin(ones).to_numpy().astype(np.int8), description
 
 
-def _columns(frame: DataFrame, worded: Container[str]) -> DataFrame:
+def _convert_columns(frame: DataFrame, worded: Container[str]) -> DataFrame:
     """Columns as numbers or categoricals; numbers are codes where categories are declared."""
     import pandas as pd
 
-    made = {}
+    converted = {}
     for name, column in frame.items():
         coded = name in worded and _is_number(column)
-        texts = [text_of(value) for value in column.tolist()] if coded else []
-        made[name] = _categorical(column, texts) if coded else _column(column)
-    return pd.DataFrame(made).reset_index(drop=True)
+        texts = [format_value(value) for value in column.tolist()] if coded else []
+        converted[name] = _to_categorical(column, texts) if coded else _convert_column(column)
+    return pd.DataFrame(converted).reset_index(drop=True)
 
 
 def _is_number(column: Series) -> bool:
@@ -195,31 +208,31 @@ def _is_number(column: Series) -> bool:
     return bool(types.is_numeric_dtype(column.dtype)) and not types.is_bool_dtype(column.dtype)
 
 
-def _column(column: Series) -> Series:
+def _convert_column(column: Series) -> Series:
     """A column as numbers, or as a categorical whose categories are strings."""
     import pandas as pd
     from pandas.api import types
 
     kind = column.dtype
     if types.is_bool_dtype(kind) and not isinstance(kind, pd.CategoricalDtype):
-        return _categorical(column, [str(bool(value)) for value in column])
+        return _to_categorical(column, [str(bool(value)) for value in column])
     if isinstance(kind, pd.CategoricalDtype):
         ordered = column.cat.remove_unused_categories()
-        names = [text_of(category) for category in ordered.cat.categories]
+        names = [format_value(category) for category in ordered.cat.categories]
         if len(set(names)) < len(names):
             raise DataError(f"column {column.name!r} has two categories of the same name")
         return ordered.cat.rename_categories(dict(zip(ordered.cat.categories, names, strict=True)))
     if types.is_integer_dtype(kind) or types.is_float_dtype(kind):
-        return pd.Series(_numbers(column), name=column.name, index=column.index)
+        return pd.Series(_convert_numbers(column), name=column.name, index=column.index)
     if not (types.is_object_dtype(kind) or types.is_string_dtype(kind)):
         raise DataError(
             f"column {column.name!r} holds {kind}, neither numbers nor words; turn it into one of "
             "them, or drop it"
         )
-    return _of_objects(column)
+    return _convert_objects(column)
 
 
-def _numbers(column: Series) -> NDArray[Any]:
+def _convert_numbers(column: Series) -> NDArray[Any]:
     kind = column.dtype if isinstance(column.dtype, np.dtype) else None
     if kind is None:  # a nullable type of pandas, in which nothing is missing any more
         kind = np.dtype(np.int64 if "int" in str(column.dtype).lower() else np.float64)
@@ -229,7 +242,7 @@ def _numbers(column: Series) -> NDArray[Any]:
     return values
 
 
-def _of_objects(column: Series) -> Series:
+def _convert_objects(column: Series) -> Series:
     """Python objects: numbers if all of them are, else words."""
     import pandas as pd
 
@@ -247,20 +260,20 @@ def _of_objects(column: Series) -> Series:
                 f"column {column.name!r} holds whole numbers that 64 bits do not hold; turn it "
                 "into one of floats or words, or drop it"
             )
-        return _column(pd.Series(numbers, name=column.name, index=column.index))
-    return _categorical(column, [text_of(value) for value in values])
+        return _convert_column(pd.Series(numbers, name=column.name, index=column.index))
+    return _to_categorical(column, [format_value(value) for value in values])
 
 
-def _categorical(column: Series, values: list[str]) -> Series:
+def _to_categorical(column: Series, values: list[str]) -> Series:
     import pandas as pd
 
     # Categories of the whole table, so that any part of it is encoded alike.
-    made = pd.Categorical(values, categories=sorted(set(values)))
-    return pd.Series(made, name=column.name, index=column.index)
+    categorical = pd.Categorical(values, categories=sorted(set(values)))
+    return pd.Series(categorical, name=column.name, index=column.index)
 
 
 def _refuse_useless(features: DataFrame, dropped: tuple[str, ...]) -> None:
-    """Refuse columns that say nothing of anyone, or name everyone."""
+    """Refuse columns with one value for everyone, and columns that identify people."""
     rows = len(features)
     counts = {name: column.nunique() for name, column in features.items()}
     same = [name for name, count in counts.items() if count == 1]
@@ -268,17 +281,19 @@ def _refuse_useless(features: DataFrame, dropped: tuple[str, ...]) -> None:
         name for name, count in counts.items()
         if count == rows > MOST_VALUES and _names_people(features[name])
     ]  # fmt: skip
-    said = [
-        *([f"the same for everyone: {_list(same)}"] if same else []),
-        *([f"different for everyone, and so no feature: {_list(names)}"] if names else []),
+    reasons = [
+        *([f"the same for everyone: {_quote_list(same)}"] if same else []),
+        *([f"different for everyone, and so no feature: {_quote_list(names)}"] if names else []),
     ]
-    if said:
+    if reasons:
         out = ", ".join(f'"{name}"' for name in (*dropped, *same, *names))
-        raise DataError(f"columns are {'; others are '.join(said)}; leave them out: drop = [{out}]")
+        raise DataError(
+            f"columns are {'; others are '.join(reasons)}; leave them out: drop = [{out}]"
+        )
 
 
 def _names_people(column: Series) -> bool:
-    """Whether values that are all different are words, or numbers that merely count."""
+    """Whether different values are words or consecutive integers, which identify people."""
     from pandas.api import types
 
     if types.is_integer_dtype(column.dtype):
@@ -286,5 +301,5 @@ def _names_people(column: Series) -> bool:
     return not types.is_float_dtype(column.dtype)
 
 
-def _list(names: Iterable[Any]) -> str:
+def _quote_list(names: Iterable[Any]) -> str:
     return ", ".join(map(repr, names))

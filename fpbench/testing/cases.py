@@ -9,7 +9,7 @@ from typing import Any
 
 from fpbench.components.attack_kinds import Component, Dataset
 from fpbench.components.catalog import Catalog, Entry
-from fpbench.components.spec import Spec, build, slot_kinds, specify
+from fpbench.components.spec import Spec, build_component, slot_kinds, specify
 from fpbench.data.data_files import DataHome
 from fpbench.testing.fixtures import cell_inputs
 from fpbench.testing.other_process import NotTransferable, RemoteResult, run_remotely
@@ -107,7 +107,7 @@ class Case:
 
     def build_from_spec(self, spec: Spec) -> Component:
         """The component that a spec describes."""
-        return build(spec, self.catalog)
+        return build_component(spec, self.catalog)
 
     @cached_property
     def home(self) -> DataHome:

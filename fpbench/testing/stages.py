@@ -22,8 +22,7 @@ from fpbench.components.attack_kinds import (
     Learner,
 )
 from fpbench.components.auditor import Auditor, Release, Subject
-from fpbench.components.epsilons import LEAST_EPSILON
-from fpbench.components.guarantee import COUNT_SENSITIVITY, NEIGHBOURS, Guarantee
+from fpbench.components.guarantee import COUNT_SENSITIVITY, LEAST_EPSILON, NEIGHBOURS, Guarantee
 from fpbench.components.mechanism import Mechanism, Policy
 from fpbench.components.records import Claim, Guess, Predictions, Problem, SolverStatus
 from fpbench.data.data_files import DataHome

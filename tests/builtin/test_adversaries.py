@@ -302,7 +302,7 @@ class TestParameters:
 
     def test_they_are_data(self):
         from fpbench.components.catalog import discover
-        from fpbench.components.spec import build, specify
+        from fpbench.components.spec import build_component, specify
 
         given = {
             "family": EXTRA,
@@ -311,7 +311,7 @@ class TestParameters:
             "space": {"max_depth": {"low": 1, "high": 4}, "criterion": ["gini", "entropy"]},
         }
         component, spec = specify(discover(), "adversary", "a2", given, "here")
-        assert build(spec, discover()) == component
+        assert build_component(spec, discover()) == component
         assert json.loads(json.dumps(spec.parameters)) == spec.parameters
 
 

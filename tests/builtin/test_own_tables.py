@@ -15,7 +15,7 @@ from fpbench import DataError, DataHome, InputError, discover
 from fpbench.builtin.datasets.csv import CSV
 from fpbench.builtin.datasets.parquet import Parquet
 from fpbench.builtin.datasets.table import GivenTable
-from fpbench.components.spec import build, specify
+from fpbench.components.spec import build_component, specify
 
 NOWHERE = DataHome((Path("/nowhere"),))
 
@@ -197,7 +197,7 @@ def test_it_travels_to_a_worker(file: Path) -> None:
     rule = {"column": "age", "cuts": [25, 35]}
     said = {"path": str(file), "label_column": "paid", "positive": "yes", "sensitive": rule}
     made, spec = specify(discover(), "dataset", "csv", said, "here")
-    again = build(spec, discover())
+    again = build_component(spec, discover())
     assert again == made
     assert made.n_groups == 3
     assert again.load(NOWHERE).groups == ("age < 25", "25 <= age < 35", "age >= 35")

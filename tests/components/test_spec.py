@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import fpbench
 from fpbench import discover
-from fpbench.components.spec import _code_hash, build, specify
+from fpbench.components.spec import _code_hash, build_component, specify
 
 NEEDED = {
     "counter": {"mechanism": {"use": "hiss"}},
@@ -27,13 +27,13 @@ def test_every_component_survives_the_trip_to_a_worker(toys):
         needed = NEEDED.get(entry.name, {})
         component, spec = specify(discover(), entry.kind, entry.name, needed, "here")
         assert json.loads(spec.identity())[:2] == [entry.kind, entry.name]
-        assert build(spec, discover()) == component
+        assert build_component(spec, discover()) == component
 
 
 @given(st.sampled_from([["sex"], ["race"], ["sex", "race"], "sex", "race"]))
 def test_lists_of_a_matrix_survive_it_too(sensitive):
     component, spec = specify(discover(), "dataset", "adult", {"sensitive": sensitive}, "here")
-    assert build(spec, discover()) == component
+    assert build_component(spec, discover()) == component
 
 
 FACTS = [
@@ -49,7 +49,7 @@ FACTS = [
 def test_facts_survive_it(facts):
     component, spec = specify(discover(), "disclosure", "hidden", {"also": facts}, "here")
     assert [fact.use for fact in component.also] == [fact["use"] for fact in facts]
-    assert build(spec, discover()) == component
+    assert build_component(spec, discover()) == component
     # What is known is part of what a step is; a default that is written out is not.
     written = [{"margin": 0.0, **fact} if fact["use"] != "known" else fact for fact in facts]
     same = specify(discover(), "disclosure", "hidden", {"also": written}, "here")[1]
@@ -62,12 +62,12 @@ def test_components_inside_components_survive_it(toys):
     inline = {"mechanism": {"use": "hiss", "scale": 2.0}}
     component, spec = specify(discover(), "auditor", "counter", inline, "here")
     assert component.mechanism.scale == 2.0
-    assert build(spec, discover()) == component
+    assert build_component(spec, discover()) == component
     assert "hiss" in spec.identity()
     inline = {"mechanism": {"use": "laplace"}, "epsilon": 0.5}
     component, spec = specify(discover(), "disclosure", "noisy", inline, "here")
     assert component.mechanism.name == "laplace"
-    assert build(spec, discover()) == component
+    assert build_component(spec, discover()) == component
     with pytest.raises(
         fpbench.InputError, match=r'takes a mechanism: name it with mechanism = \{ use = "NAME" \}'
     ):
@@ -105,7 +105,7 @@ def test_the_code_hash_follows_base_classes_and_private_modules_of_the_kind(monk
         ("learner", "pate", "fpbench.privacy.noisy_votes"),
         ("learner", "private-tree", "fpbench.models.private_tree.growth"),
         ("adversary", "a2", "fpbench.components.records"),
-        ("dataset", "adult", "fpbench.tabular.tabular"),
+        ("dataset", "adult", "fpbench.tabular.tabular_dataset"),
         ("mechanism", "discrete-gaussian", "fpbench.privacy.accounting"),
     ],
 )

@@ -24,7 +24,7 @@ from fpbench.claims import (
 )
 from fpbench.claims.counts import Classes
 from fpbench.correction import compute_posterior
-from fpbench.correction.exact.two_group_regions import regions
+from fpbench.correction.exact.two_group_regions import separate_regions
 from fpbench.correction.posterior import given_regions
 
 pytestmark = pytest.mark.numeric
@@ -188,7 +188,7 @@ def log_distribution(log_one, log_zero):
 def sizes(constraint, positives, n):
     """Least and greatest size of group 1 for each number of its positives; empty groups too."""
     classes = Classes((None, None), (0, 1), (n - positives, positives), 2)
-    (way,) = regions(constraint.conditions(classes), classes)
+    (way,) = separate_regions(constraint.conditions(classes), classes)
     region = replace(way.parts[0][1], least=(0, 0))
     return region.interval(np.arange(positives + 1))
 

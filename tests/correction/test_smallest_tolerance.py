@@ -20,7 +20,7 @@ from fpbench.claims import (
     ShareBounds,
 )
 from fpbench.correction import solve_exact
-from fpbench.correction.smallest_tolerance import relax
+from fpbench.correction.optimal import find_smallest_tolerance
 
 
 def all_vectors(n, k):
@@ -68,7 +68,7 @@ def test_the_smallest_tolerance_is_found_exactly(metric, form):
         problem = replace(problem, constraints=(claim, *problem.constraints[1:]))
         if solve_exact(problem).status is not SolverStatus.INFEASIBLE:
             continue
-        least, found = smallest_tolerance(problem), relax(problem, solve_exact)
+        least, found = smallest_tolerance(problem), find_smallest_tolerance(problem, solve_exact)
         if least is None:
             assert found is None
             hopeless += 1
@@ -80,7 +80,7 @@ def test_the_smallest_tolerance_is_found_exactly(metric, form):
         assert relaxed.constraints[0] == replace(claim, tolerance=least)
         assert relaxed.constraints[1:] == problem.constraints[1:]
         assert solve_exact(relaxed).status is SolverStatus.OPTIMAL
-        assert relax(problem, by_brute_force)[1] == least
+        assert find_smallest_tolerance(problem, by_brute_force)[1] == least
     assert hopeless < 200
 
 
@@ -94,7 +94,10 @@ def test_any_solver_will_do():
             RateConstraint(tolerance=0.0), LinearConstraint(1, rng.integers(0, 4, n), 3, 5)
         ))  # fmt: skip
         if by_brute_force(problem).values is None:
-            found, least = relax(problem, by_brute_force), smallest_tolerance(problem)
+            found, least = (
+                find_smallest_tolerance(problem, by_brute_force),
+                smallest_tolerance(problem),
+            )
             assert (found is None) == (least is None)
             if found is not None:
                 found_some += 1
@@ -114,7 +117,7 @@ def test_large_problems_take_few_steps():
         return solve_exact(one)
 
     assert solve_exact(problem).status is SolverStatus.INFEASIBLE
-    relaxed, tolerance = relax(problem, counted)
+    relaxed, tolerance = find_smallest_tolerance(problem, counted)
     assert 0 < tolerance < Fraction(1, n)
     assert len(steps) < 80
     assert solve_exact(relaxed).values is not None
@@ -142,18 +145,23 @@ def impossible(*constraints) -> Problem:
 )
 def test_what_no_tolerance_helps_is_none(problem):
     assert solve_exact(problem).status is SolverStatus.INFEASIBLE
-    assert relax(problem, solve_exact) is None
+    assert find_smallest_tolerance(problem, solve_exact) is None
 
 
 def test_the_first_claim_is_relaxed_and_no_other():
     hard = RateConstraint(tolerance=0.1), RateConstraint("equalized-odds", 0.9)
     problem = impossible(*hard)
     least = smallest_tolerance(problem)
-    relaxed, tolerance = relax(problem, solve_exact)
+    relaxed, tolerance = find_smallest_tolerance(problem, solve_exact)
     assert tolerance == least > Fraction(1, 10)
     assert relaxed.constraints[1] == hard[1]
     # The other way round the first would have to give way, and it cannot help.
-    assert relax(impossible(RateConstraint(tolerance=0.0), RateConstraint()), solve_exact) is None
+    assert (
+        find_smallest_tolerance(
+            impossible(RateConstraint(tolerance=0.0), RateConstraint()), solve_exact
+        )
+        is None
+    )
 
 
 @pytest.mark.parametrize("after", range(4))
@@ -166,7 +174,7 @@ def test_a_solver_that_runs_out_of_time_gives_no_tolerance(after):
             return Correction(None, SolverStatus.TIMEOUT)
         return solve_exact(problem)
 
-    assert relax(impossible(RateConstraint()), tired) is None
+    assert find_smallest_tolerance(impossible(RateConstraint()), tired) is None
     assert len(calls) == after + 1
 
 

@@ -11,8 +11,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from fpbench import DataError, InputError
 from fpbench.data import Attribute, Dropped, Sensitive
-from fpbench.data.attributes import groups_of, in_words
-from fpbench.data.columns import parse_sensitive
+from fpbench.data.attributes import describe_attribute, make_groups, parse_sensitive
 
 numbers = st.lists(st.integers(-50, 50), min_size=2, max_size=60)
 words = st.lists(st.sampled_from("abcde"), min_size=1, max_size=60)
@@ -78,7 +77,7 @@ def test_one_of_parts_those_who_have_a_value_from_others(
 
 @given(st.one_of(words, numbers.map(lambda values: [value % 7 for value in values])))
 def test_a_column_without_a_rule_makes_one_group_a_value(values: list[Any]) -> None:
-    (found,) = groups_of(["c"], pd.DataFrame({"c": _column(values)}), "").values()
+    (found,) = make_groups(["c"], pd.DataFrame({"c": _column(values)}), "").values()
     assert list(found) == [str(value) for value in values]
     assert list(found.categories) == [str(value) for value in sorted(set(values))]
 
@@ -86,7 +85,7 @@ def test_a_column_without_a_rule_makes_one_group_a_value(values: list[Any]) -> N
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=19))
 def test_numbers_that_differ_are_groups_that_differ(values: list[float]) -> None:
     values = [*values, math.nextafter(values[0], 0.0)]
-    (found,) = groups_of(["c"], pd.DataFrame({"c": values}), "").values()
+    (found,) = make_groups(["c"], pd.DataFrame({"c": values}), "").values()
     assert [float(name) for name in found] == values
 
 
@@ -114,7 +113,7 @@ def test_groups_are_named_before_anything_is_loaded(
     attribute = Attribute(column="age", **rule)
     assert attribute.groups == groups
     assert str(attribute).startswith(f"age: {' | '.join(groups)}")
-    assert in_words(attribute) == str(attribute)
+    assert describe_attribute(attribute) == str(attribute)
     again = Attribute(**json.loads(json.dumps(attribute.model_dump(mode="json"))))
     assert again == attribute
     assert hash(again) == hash(attribute)
@@ -147,9 +146,9 @@ def test_a_rule_that_does_not_fit_is_one_error(
 
 def test_many_numbers_need_a_rule() -> None:
     frame = pd.DataFrame({"c": np.arange(21)})
-    assert len(groups_of(["c"], frame[:20], "")["c"].categories) == 20
+    assert len(make_groups(["c"], frame[:20], "")["c"].categories) == 20
     with pytest.raises(DataError, match=r"21 different numbers.*cuts = \[10\].*quantile.*one_of"):
-        groups_of(["c"], frame, "")
+        make_groups(["c"], frame, "")
 
 
 class _Parameters(BaseModel):

@@ -9,7 +9,7 @@ import pytest
 from fpbench import DataError, DataHome
 from fpbench.data import Attribute, Sensitive
 from fpbench.tabular import Labelled, TabularDataset, sensitive_field
-from fpbench.tabular.tabular import tabulate
+from fpbench.tabular.tabular_dataset import tabulate
 
 HOME = DataHome(())
 

@@ -55,10 +55,10 @@ class NormalStudents:
         nodes, weights = _hermite()
         centre, spread = self.scores(design)
         sign = 1 - 2 * labels
-        found = np.zeros(len(design))
+        losses = np.zeros(len(design))
         for node, weight in zip(nodes, weights, strict=True):  # (n,) at a time is enough memory
-            found += weight * np.logaddexp(0.0, sign * (centre + node * spread))
-        return found
+            losses += weight * np.logaddexp(0.0, sign * (centre + node * spread))
+        return losses
 
     def accuracy(self, design: _Floats, labels: _Floats) -> _Floats:
         """Probabilities (n,) that a student predicts the label."""
@@ -69,8 +69,7 @@ class NormalStudents:
         steep = np.divide(
             centre, spread, out=np.where(centre > 0, np.inf, -np.inf), where=spread > 0
         )
-        found: _Floats = ndtr(steep * (2 * labels - 1))
-        return found
+        return np.asarray(ndtr(steep * (2 * labels - 1)))
 
     def distance(self, point: _Floats) -> tuple[float, float]:
         """Expected distance, and squared distance, to a point (d,)."""
@@ -81,7 +80,7 @@ class NormalStudents:
         return (_mean_root(squares, away, second) if second > 0 else 0.0), second
 
 
-def normal_students(design: _Floats, moments: LabelMoments, penalty: float) -> NormalStudents:
+def fit_normal_students(design: _Floats, moments: LabelMoments, penalty: float) -> NormalStudents:
     """The normal distribution of the logistic students of noisy labels.
 
     Parameters

@@ -1,4 +1,4 @@
-"""Models trained again and again from fresh private randomness, and what people lose by them."""
+"""Many models trained with fresh private randomness, and people's losses under them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 _Floats = NDArray[np.float64]
 
 _AT_ONCE = 2_000_000
-"""Numbers that a batch of losses has."""
+"""Greatest size of an array of losses."""
 _SMALLEST = float(np.finfo(np.float64).eps)
 """Probabilities are at least this far from 0 and 1, as in scikit-learn's `log_loss`."""
 
 
 @dataclass(frozen=True, eq=False)
 class People:
-    """Whom risks are measured on, and by which labels."""
+    """The people that risks are measured on, and their labels."""
 
     name: str
     """`train`, what the model learnt from, or `test`."""
@@ -33,34 +33,34 @@ class People:
     labels: _Floats
     """(n,) in {0, 1}: of `train`, those without privacy."""
     sensitive: NDArray[np.intp]
-    """(n,) group codes in 0..K-1, all of them there."""
+    """(n,) group codes in 0..K-1; no group is empty."""
     rows: NDArray[np.intp]
     """(n,) row numbers in the sample they come from."""
     design: _Floats | None = None
-    """(n, d) what students take, if the model says."""
+    """(n, d) design matrix of students; None if the model does not tell."""
 
 
 @dataclass(frozen=True, eq=False)
-class Batch:
-    """Some of the models."""
+class ModelBatch:
+    """Scores and parameters of some of the R models."""
 
     scores: list[_Floats]
-    """Of the people of each evaluation: probabilities of label 1, or logits; (R, n)."""
+    """For each evaluation (R, n) probabilities of label 1, or logits."""
     logits: bool
     distances: _Floats | None = None
-    """(R,) of parameters to those of the baseline."""
+    """(R,) distances of parameters to the baseline's."""
     pulls: _Floats | None = None
-    """(R,) how far the gradient at the baseline lets them go at most."""
+    """(R,) bounds on these distances from the gradient at the baseline."""
     flips: NDArray[np.bool_] | None = None
-    """(R, m) whose majority of votes the noise changed."""
+    """(R, m) whether the noise changed a majority of votes."""
 
-    def without_scores(self) -> Batch:
-        """What is small of it."""
+    def without_scores(self) -> ModelBatch:
+        """The batch without its largest arrays."""
         return replace(self, scores=[])
 
 
 @dataclass(eq=False)
-class Tally:
+class RiskSums:
     """Sums over independent units: models, or pairs of antithetic ones."""
 
     people: People
@@ -76,26 +76,26 @@ class Tally:
     """Mean excess loss of each group and unit, (units, K)."""
 
     @classmethod
-    def of(cls, people: People, base: _Floats) -> Tally:
-        """Of nothing yet."""
+    def of(cls, people: People, base: _Floats) -> RiskSums:
+        """Empty sums."""
         members = np.bincount(people.sensitive)
         return cls(people, base, np.eye(len(members))[people.sensitive] / members)
 
     def add(self, scores: _Floats, logits: bool, paired: bool) -> None:
-        """Count some models in: (R, n)."""
+        """Add the scores (R, n) of some models."""
         labels = self.people.labels
         self.models += len(scores)
         self.right += float(((scores > (0.0 if logits else 0.5)) == (labels == 1)).mean(1).sum())
-        excess = loss(scores, labels, logits) - self.base
+        excess = cross_entropy(scores, labels, logits) - self.base
         if paired:
-            excess = paired_mean(excess)
+            excess = average_pairs(excess)
         self.total = self.total + excess.sum(axis=0)
         self.squares = self.squares + (excess**2).sum(axis=0)
         self.by_group.append(excess @ self.belongs)
 
     @property
     def group_risks(self) -> _Floats:
-        """(units, K)."""
+        """(units, K) mean excess losses of groups."""
         return np.concatenate(self.by_group)
 
     @property
@@ -114,24 +114,24 @@ class Tally:
 
     @property
     def accuracy(self) -> float:
-        """Mean over models."""
+        """Mean accuracy over models."""
         return self.right / self.models
 
 
-def standard_error(units: NDArray[Any]) -> Any:
-    """Of the mean over the first axis; NaN of a single unit."""
+def estimate_error(units: NDArray[Any]) -> Any:
+    """Standard error of the mean over the first axis; NaN of a single unit."""
     if len(units) < 2:
         return np.full(units.shape[1:], np.nan)[()]
     return np.std(units, axis=0, ddof=1) / np.sqrt(len(units))
 
 
-def paired_mean(values: NDArray[Any]) -> _Floats:
+def average_pairs(values: NDArray[Any]) -> _Floats:
     """Means of the first and the second half of an array, one by one."""
     half = len(values) // 2
     return np.asarray((values[:half].astype(np.float64) + values[half:]) / 2)
 
 
-def loss(scores: _Floats, labels: _Floats, logits: bool) -> _Floats:
+def cross_entropy(scores: _Floats, labels: _Floats, logits: bool) -> _Floats:
     """Cross entropy of labels (n,) in {0, 1}, by probabilities of label 1 or by logits."""
     if logits:
         return np.asarray(np.logaddexp(0.0, (1 - 2 * labels) * scores))
@@ -139,16 +139,16 @@ def loss(scores: _Floats, labels: _Floats, logits: bool) -> _Floats:
     return np.asarray(-np.log(np.clip(chance, _SMALLEST, 1 - _SMALLEST)))
 
 
-def voted_batches(
+def draw_students(
     model: VotedModel,
     evaluations: list[People],
     repetitions: int,
     antithetic: bool,
     rng: np.random.Generator,
-) -> Iterator[Batch]:
-    """Students of fresh noise, as many at once as fit into memory.
+) -> Iterator[ModelBatch]:
+    """Batches of students trained with fresh noise, each as large as fits into memory.
 
-    The first of the evaluations is what they learn from.
+    Students learn from the people of the first evaluation.
     """
     star, width = model.theta_star, max(len(people.labels) for people in evaluations)
     clean = model.votes[:, 1] > model.votes[:, 0]
@@ -161,13 +161,13 @@ def voted_batches(
         flips = (noisy[..., 1] > noisy[..., 0]) != clean
         designs = [cast("_Floats", people.design) for people in evaluations]
         if star is None:
-            said = [model.student_proba(students, design) for design in designs]
+            scores = [model.student_proba(students, design) for design in designs]
             distances = getattr(model, "distances", None)
             away = None if distances is None else np.asarray(distances(students), np.float64)
-            yield Batch(said, False, away, flips=flips)
+            yield ModelBatch(scores, False, away, flips=flips)
         else:
             public = designs[0]
-            yield Batch(
+            yield ModelBatch(
                 [students @ design.T for design in designs], True,
                 np.linalg.norm(students - star, axis=1),
                 _pulls(public, star, targets, weights, model.penalty), flips,
@@ -177,7 +177,7 @@ def voted_batches(
 def _pulls(
     design: _Floats, star: _Floats, targets: _Floats, weights: _Floats | None, penalty: float
 ) -> _Floats:
-    """Norms (R,) of the gradients at theta*, divided by how convex the objective is at least."""
+    """Norms (R,) of the gradients at theta*, divided by the modulus of strong convexity."""
     from scipy.special import expit
 
     residuals = expit(design @ star) - targets
@@ -191,34 +191,38 @@ def _pulls(
         return np.asarray(np.linalg.norm(gradients, axis=1) / (2 * penalty))
 
 
-def other_batch(
+def draw_models(
     model: PrivateModel, evaluations: list[People], repetitions: int, rng: np.random.Generator
-) -> Batch:
-    """Models of any other learner: redrawn, if it can be, else the one that there is.
+) -> ModelBatch:
+    """Scores of redrawn models, or of the model itself if it has no `redraw`.
 
     Raises
     ------
     InputError
-        If what they say are not probabilities of such a shape.
+        If their predictions are not probabilities of the expected shape.
     """
     redraw = getattr(model, "redraw", None)
     if redraw is None:
-        said = [chances(model, people, rng)[None] for people in evaluations]
-        return Batch(said, False)
+        scores_of_parts = [predict_chances(model, people, rng)[None] for people in evaluations]
+        return ModelBatch(scores_of_parts, False)
     drawn: RedrawnModels = redraw(repetitions, rng)
-    said = [np.asarray(drawn.proba(people.features), np.float64) for people in evaluations]
-    for people, scores in zip(evaluations, said, strict=True):
+    scores_of_parts = [
+        np.asarray(drawn.proba(people.features), np.float64) for people in evaluations
+    ]
+    for people, scores in zip(evaluations, scores_of_parts, strict=True):
         _check(scores, (repetitions, len(people.labels)), "the redrawn models")
-    return Batch(said, False)
+    return ModelBatch(scores_of_parts, False)
 
 
-def chances(model: Any, people: People, rng: np.random.Generator) -> _Floats:
-    """Probabilities (n,) of label 1, by one model."""
-    said = np.asarray(model.predict_proba(people.features, rng, people.sensitive), np.float64)
-    _check(said, (len(people.labels), 2), f"predict_proba of {type(model).__name__}")
-    return said[:, 1]
+def predict_chances(model: Any, people: People, rng: np.random.Generator) -> _Floats:
+    """Probabilities (n,) of label 1 by one model."""
+    probabilities = np.asarray(
+        model.predict_proba(people.features, rng, people.sensitive), np.float64
+    )
+    _check(probabilities, (len(people.labels), 2), f"predict_proba of {type(model).__name__}")
+    return probabilities[:, 1]
 
 
-def _check(said: _Floats, shape: tuple[int, ...], who: str) -> None:
-    if said.shape != shape or not ((said >= 0) & (said <= 1)).all():
+def _check(probabilities: _Floats, shape: tuple[int, ...], who: str) -> None:
+    if probabilities.shape != shape or not ((probabilities >= 0) & (probabilities <= 1)).all():
         raise InputError(f"{who} must give probabilities {shape} in [0, 1]")

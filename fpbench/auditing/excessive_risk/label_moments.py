@@ -13,7 +13,7 @@ from fpbench.privacy.noisy_votes import VoteLabels, flip_probabilities, vote_lab
 _Floats = NDArray[np.float64]
 
 _FAR = 100.0
-"""Standard deviations beyond which there is nothing, in double precision."""
+"""Standard deviations beyond which a normal tail is 0 in double precision."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +52,7 @@ def label_moments(votes: NDArray[np.int64], sigma: float, labels: VoteLabels) ->
     Raises
     ------
     InputError
-        If sigma or the kind of label is none.
+        If sigma or the kind of label is invalid.
     """
     teachers = int(votes[0].sum()) if len(votes) else 1
     flips = flip_probabilities(votes, sigma)
@@ -70,7 +70,7 @@ def label_moments(votes: NDArray[np.int64], sigma: float, labels: VoteLabels) ->
 
 
 def _censored(clean: _Floats, deviation: float) -> LabelMoments:
-    """Of clean + deviation x a standard normal variable, cut to [0, 1]."""
+    """Moments of clean + deviation x a standard normal variable, cut to [0, 1]."""
     from scipy.special import ndtr
 
     with np.errstate(over="ignore"):

@@ -7,9 +7,15 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench.auditing.excessive_risk.draws import People, Tally, chances, loss, other_batch
-from fpbench.auditing.excessive_risk.report import Found, RiskReport, make_report
-from fpbench.auditing.excessive_risk.votes import closed_form, drawn
+from fpbench.auditing.excessive_risk.draws import (
+    People,
+    RiskSums,
+    cross_entropy,
+    draw_models,
+    predict_chances,
+)
+from fpbench.auditing.excessive_risk.report import EvaluationRisks, RiskReport, make_report
+from fpbench.auditing.excessive_risk.votes import approximate_risks, sample_risks
 from fpbench.auditing.private_models import PrivateModel, VotedModel
 from fpbench.base.errors import InputError, nearest
 from fpbench.components.records import Measures
@@ -88,13 +94,13 @@ def excessive_risk(
         raise InputError(f"repetitions must be at least 1{even}, not {repetitions}")
     generator = np.random.default_rng(rng)
     if voted:
-        return _of_votes(
+        return _measure_students(
             model, train, test, method, 0 if method == "closed-form" else repetitions, antithetic,
             generator,
         )  # fmt: skip
     if method == "closed-form":
         raise InputError('method closed-form needs a student of votes; use method = "monte-carlo"')
-    return _of_any(model, train, test, repetitions, generator)
+    return _measure_any(model, train, test, repetitions, generator)
 
 
 def is_voted(model: Any) -> bool:
@@ -102,23 +108,23 @@ def is_voted(model: Any) -> bool:
     return all(hasattr(model, name) for name in ("votes", "draw_noise", "fit_students"))
 
 
-def _of_any(
+def _measure_any(
     model: PrivateModel, train: Sample, test: Sample, repetitions: int, rng: np.random.Generator
 ) -> RiskReport:
-    parts = [_people("train", train), _people("test", test)]
-    base = [chances(model.baseline, people, rng) for people in parts]
-    batch = other_batch(model, parts, repetitions, rng)
-    found = []
+    parts = [_make_people("train", train), _make_people("test", test)]
+    base = [predict_chances(model.baseline, people, rng) for people in parts]
+    batch = draw_models(model, parts, repetitions, rng)
+    risks = []
     for people, chance, scores in zip(parts, base, batch.scores, strict=True):
-        tally = Tally.of(people, loss(chance, people.labels, logits=False))
+        tally = RiskSums.of(people, cross_entropy(chance, people.labels, logits=False))
         tally.add(scores, logits=False, paired=False)
-        found.append(Found.of_draws(tally, chance))
+        risks.append(EvaluationRisks.of_draws(tally, chance))
     count = len(batch.scores[0])
     about: Measures = {"method": "monte-carlo", "repetitions": count, "antithetic": 0}
-    return make_report(found, train.groups, [], about)
+    return make_report(risks, train.groups, [], about)
 
 
-def _of_votes(
+def _measure_students(
     model: VotedModel, train: Sample, test: Sample, method: RiskMethod, repetitions: int,
     antithetic: bool, rng: np.random.Generator,
 ) -> RiskReport:  # fmt: skip
@@ -130,15 +136,15 @@ def _of_votes(
             "the sample that it was trained on"
         )
     public = train.only(frozenset({"features", "sensitive"})).take(rows).having(labels=clean)
-    parts = [_people("train", public, model, rows), _people("test", test, model)]
+    parts = [_make_people("train", public, model, rows), _make_people("test", test, model)]
     if method == "closed-form":
-        found, bounds, about = closed_form(model, parts, rng)
+        risks, bounds, about = approximate_risks(model, parts, rng)
     else:
-        found, bounds, about = drawn(model, parts, repetitions, antithetic, rng)
-    return make_report(found, train.groups, bounds, about)
+        risks, bounds, about = sample_risks(model, parts, repetitions, antithetic, rng)
+    return make_report(risks, train.groups, bounds, about)
 
 
-def _people(
+def _make_people(
     name: str, sample: Sample, model: VotedModel | None = None,
     rows: NDArray[np.intp] | None = None,
 ) -> People:  # fmt: skip

@@ -1,4 +1,4 @@
-"""What an audit of excessive risk found, as tables."""
+"""The report of an audit of excessive risk, as tables."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench.auditing.excessive_risk.draws import People, Tally, standard_error
+from fpbench.auditing.excessive_risk.draws import People, RiskSums, estimate_error
 from fpbench.components.records import Measures
 
 if TYPE_CHECKING:
@@ -78,8 +78,8 @@ class RiskReport:
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
-    """What was measured on one evaluation of n people; NaN where unknown."""
+class EvaluationRisks:
+    """Measured risks of the n people of one evaluation; NaN where unknown."""
 
     people: People
     base: _Floats
@@ -103,28 +103,28 @@ class Found:
     flips_drawn: _Floats
 
     @classmethod
-    def of_draws(cls, tally: Tally, chance: _Floats) -> Found:
-        """From many models."""
-        found = cls.exact(tally.people, tally.base, chance, tally.risk, tally.accuracy)
-        return found.having(risk_error=tally.risk_error, units=tally.group_risks)
+    def of_draws(cls, tally: RiskSums, chance: _Floats) -> EvaluationRisks:
+        """Risks from the sums over many models."""
+        risks = cls.exact(tally.people, tally.base, chance, tally.risk, tally.accuracy)
+        return risks.having(risk_error=tally.risk_error, units=tally.group_risks)
 
     @classmethod
     def exact(
         cls, people: People, base: _Floats, chance: _Floats, risk: _Floats, accuracy: float
-    ) -> Found:
-        """Without error, and without what only some models have."""
+    ) -> EvaluationRisks:
+        """Risks without errors, and without norms, bounds and flips."""
         unknown, k = np.full(len(base), np.nan), int(people.sensitive.max()) + 1
         lengths = unknown if people.design is None else np.linalg.norm(people.design, axis=1)
         return cls(people, base, chance, risk, unknown, accuracy, np.zeros((0, k)), lengths,
                    unknown, unknown, unknown, unknown)  # fmt: skip
 
-    def doubted(self, doubt: _Floats) -> Found:
-        """The same with how far off people's risks (n,) may be, all of them together."""
+    def doubted(self, doubt: _Floats) -> EvaluationRisks:
+        """The same risks with a doubt (n,), common to all people, as their errors."""
         risks = np.bincount(self.people.sensitive, weights=doubt) / self.members
         # Two units, this much above and below the mean, have it as their standard error.
         return self.having(risk_error=np.abs(doubt), units=np.stack([risks, -risks]))
 
-    def having(self, **values: _Floats) -> Found:
+    def having(self, **values: _Floats) -> EvaluationRisks:
         """The same with these values."""
         return replace(self, **values)  # type: ignore[arg-type]
 
@@ -134,7 +134,7 @@ class Found:
         return np.bincount(self.people.sensitive)
 
     def table(self, groups: tuple[str, ...]) -> DataFrame:
-        """Its part of `RiskReport.people`."""
+        """The rows of `RiskReport.people` of this evaluation."""
         import pandas as pd
 
         return pd.DataFrame(
@@ -170,26 +170,29 @@ _PAIRS = {
 
 
 def make_report(
-    found: list[Found], groups: tuple[str, ...], bounds: list[dict[str, Any]], model: Measures
+    risks: list[EvaluationRisks],
+    groups: tuple[str, ...],
+    bounds: list[dict[str, Any]],
+    model: Measures,
 ) -> RiskReport:
-    """The tables, from what was measured."""
+    """The report, from the measured risks of each evaluation."""
     import pandas as pd
 
-    people = [one.table(groups) for one in found]
+    people = [evaluation.table(groups) for evaluation in risks]
     by_group, overall = [], []
-    for one, table in zip(found, people, strict=True):
+    for evaluation, table in zip(risks, people, strict=True):
         means = table.groupby("group", observed=False)[list(_MEANS)].mean()
         by_group.append(
             pd.DataFrame(
                 {
-                    "on": one.people.name,
+                    "on": evaluation.people.name,
                     "group": list(groups),
-                    "people": one.members,
-                    "risk_error": standard_error(one.units),
+                    "people": evaluation.members,
+                    "risk_error": estimate_error(evaluation.units),
                 }
             ).join(means.reset_index(drop=True))
         )
-        overall.append(_summary(one, table, means["risk"].to_numpy()))
+        overall.append(_summary(evaluation, table, means["risk"].to_numpy()))
     return RiskReport(
         pd.DataFrame(overall),
         pd.concat(by_group, ignore_index=True),
@@ -199,30 +202,34 @@ def make_report(
     )
 
 
-def _summary(one: Found, table: DataFrame, risks: _Floats) -> dict[str, Any]:
-    bounded = not np.isnan(one.bound).any()
-    fine = one.risk <= one.bound + 1e-9 * (1 + np.abs(one.bound))
-    right = (one.chance > 0.5) == (one.people.labels == 1)
-    most, least = int(risks.argmax()), int(risks.argmin())
+def _summary(evaluation: EvaluationRisks, table: DataFrame, group_risks: _Floats) -> dict[str, Any]:
+    bounded = not np.isnan(evaluation.bound).any()
+    fine = evaluation.risk <= evaluation.bound + 1e-9 * (1 + np.abs(evaluation.bound))
+    right = (evaluation.chance > 0.5) == (evaluation.people.labels == 1)
+    most, least = int(group_risks.argmax()), int(group_risks.argmin())
     return {
-        "on": one.people.name,
+        "on": evaluation.people.name,
         "people": len(table),
-        "risk": float(one.risk.mean()),
-        "risk_error": float(standard_error(one.units @ one.members / one.members.sum())),
-        "risk_gap": float(risks[most] - risks[least]),
-        "risk_gap_error": float(standard_error(one.units[:, most] - one.units[:, least])),
+        "risk": float(evaluation.risk.mean()),
+        "risk_error": float(
+            estimate_error(evaluation.units @ evaluation.members / evaluation.members.sum())
+        ),
+        "risk_gap": float(group_risks[most] - group_risks[least]),
+        "risk_gap_error": float(
+            estimate_error(evaluation.units[:, most] - evaluation.units[:, least])
+        ),
         "loss": float(table["loss"].mean()),
-        "baseline_loss": float(one.base.mean()),
-        "accuracy": one.accuracy,
+        "baseline_loss": float(evaluation.base.mean()),
+        "accuracy": evaluation.accuracy,
         "baseline_accuracy": float(right.mean()),
-        "risk_bound": float(one.bound.mean()),
+        "risk_bound": float(evaluation.bound.mean()),
         "risk_bound_holds": float(fine.all()) if bounded else np.nan,
         **{name: rank_correlation(table[a], table[b]) for name, (a, b) in _PAIRS.items()},
     }
 
 
 def rank_correlation(one: Any, other: Any) -> float:
-    """Spearman's: of ranks, ties sharing theirs; NaN if a value is unknown or all are the same."""
+    """Spearman's correlation, with mean ranks for ties; NaN if a value is NaN or all are equal."""
     from scipy.stats import rankdata
 
     values = np.asarray(one, np.float64), np.asarray(other, np.float64)

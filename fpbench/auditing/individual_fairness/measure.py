@@ -1,4 +1,4 @@
-"""Individual fairness: whether similar people get the same label, and whether they must."""
+"""Individual fairness: whether similar people get the same label, as observed and as proven."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fpbench.auditing.individual_fairness.similarity import (
-    Placed,
-    frame_or_matrix,
-    nearest_people,
-    place,
+    ScaledPeople,
+    measure_nearest_people,
+    scale_people,
+    to_frame_or_matrix,
 )
-from fpbench.auditing.individual_fairness.tree_boxes import nearest_region
+from fpbench.auditing.individual_fairness.tree_boxes import measure_nearest_region
 from fpbench.base.errors import InputError
 from fpbench.data.domain import Domain
 from fpbench.data.sample import Codes
-from fpbench.models.anybodys_model import predicted, rules_of, zero_one
+from fpbench.models.model_outputs import check_binary, get_rules, predict_any
 from fpbench.models.rules import Rules
 
 if TYPE_CHECKING:
@@ -123,19 +123,20 @@ def individual_fairness(
     predictions: ArrayLike | None = None,
     rng: np.random.Generator | int | None = None,
 ) -> SimilarityReport:
-    """Measure whether people who are similar get the same label, and whether they must.
+    """Measure how often similar people get the same label, and for how many this is certain.
 
     People are similar if they have the same categories and no number differs by more than tau,
     scaled to [0, 1] by its bounds. That is the l-infinity distance of scaled numbers and one-hot
-    categories. Pairs: a person is consistent if all similar people here have the same label.
-    Certified: if every input there may be within tau has it; that needs a model whose rules come
-    from a tree. Who is certified is consistent, always. One computation answers every tau, exactly.
+    categories. Pairs: a person is consistent if all similar people in X have the same label.
+    Certified: if every possible input within tau has the same label; this needs a model whose rules
+    come from a tree. Certified people are always consistent. One computation serves every tau,
+    exactly.
 
     Parameters
     ----------
     model
-        Anything with `predict`, and `rules` if it has some; a decision tree of scikit-learn's; or
-        predictions (n,) in {0, 1}, of which nothing is certified.
+        Any object with `predict`, and optionally `rules`; a decision tree of scikit-learn; or
+        predictions (n,) in {0, 1}, for which nothing is certified.
     X
         n people: a data frame of numbers and pandas categoricals, or a matrix, as the model takes
         them. Numbers are compared as models see them, in single precision.
@@ -149,7 +150,7 @@ def individual_fairness(
     reference
         People whose least and greatest values scale numbers without bounds; X by default.
     predictions
-        (n,) what the model said of these people, if it has been asked before.
+        (n,) the model's predictions for these people, if they are known already.
     rng
         For a model that draws: a generator, or a seed.
 
@@ -183,34 +184,34 @@ def individual_fairness(
     >>> report.pair_consistency.tolist(), report.isolated.tolist()
     ([1.0, 0.5], [1.0, 0.5])
     """
-    taus = _taus(tau)
+    taus = _parse_taus(tau)
     if isinstance(free, str) or not isinstance(free, Collection):
         raise InputError(f"free: must be a list of features, not {free!r}")
-    features = frame_or_matrix(X)
+    features = to_frame_or_matrix(X)
     generator = np.random.default_rng(rng)
     if predictions is None:
-        labels, rules = predicted(model, features, generator)
+        labels, rules = predict_any(model, features, generator)
     else:
-        labels, rules = zero_one("predictions", predictions), rules_of(model)
+        labels, rules = check_binary("predictions", predictions), get_rules(model)
         if len(labels) != len(features):
             raise InputError(f"predictions: has {len(labels)} values, and X {len(features)} rows")
     public = domain if isinstance(domain, Domain) or domain is None else Domain.of(domain)
-    names = _names(rules, features)
-    placed = place(features, domain=public, reference=reference, free=free, names=names)
-    if public is not None and public is not domain:  # written for these people: a typo is silent
+    names = _get_column_names(rules, features)
+    placed = scale_people(features, domain=public, reference=reference, free=free, names=names)
+    if public is not None and public is not domain:  # a list for these features: refuse typos
         public.check_names(placed.names)
     most = float(taus.max())
-    other, anybody = nearest_people(placed, labels, most)
-    region, note = _certified(rules, features, placed, labels, most)
+    other, anybody = measure_nearest_people(placed, labels, most)
+    region, note = _certify(rules, features, placed, labels, most)
     ranged = tuple(n for n, s in zip(placed.numbers, placed.scales, strict=True) if s == "range")
     return SimilarityReport(
         taus, labels, other, anybody, region, note, tuple(str(name) for name in free), ranged
     )
 
 
-def _taus(given: float | Sequence[float]) -> NDArray[np.float64]:
-    """One or several tau (T,)."""
-    values: list[Any] = [given] if np.ndim(given) == 0 else list(given)  # type: ignore[arg-type]
+def _parse_taus(tau: float | Sequence[float]) -> NDArray[np.float64]:
+    """Values (T,) of one or several tau."""
+    values: list[Any] = [tau] if np.ndim(tau) == 0 else list(tau)  # type: ignore[arg-type]
     if not values:
         raise InputError("tau: is empty")
     for value in values:
@@ -223,24 +224,24 @@ def _taus(given: float | Sequence[float]) -> NDArray[np.float64]:
     return np.array(values, dtype=np.float64)
 
 
-def _names(rules: Rules | None, features: Any) -> tuple[str, ...]:
-    """Names of the columns of a matrix, if a tree knows them."""
+def _get_column_names(rules: Rules | None, features: Any) -> tuple[str, ...]:
+    """Names of the columns of a matrix, as far as a tree knows them."""
     if hasattr(features, "columns") or rules is None or rules.branches is None:
         return ()
     return tuple(column.feature for column in rules.branches.columns)
 
 
-def _certified(
-    rules: Rules | None, features: Any, placed: Placed, labels: Codes, most: float
+def _certify(
+    rules: Rules | None, features: Any, placed: ScaledPeople, labels: Codes, most: float
 ) -> tuple[NDArray[np.float64] | None, str | None]:
-    """Distances to the nearest input of another label, or why they are not known."""
+    """Distances to the nearest input of another label, or the reason why they are unknown."""
     if rules is None:
         return None, "the model has no rules"
     if not np.array_equal(rules.predict(features), labels):
         raise InputError("the rules of the model do not predict what it predicts")
     if rules.branches is None:
         return None, "the rules of the model do not come from a tree"
-    region = nearest_region(rules.branches, placed, labels, most)
+    region = measure_nearest_region(rules.branches, placed, labels, most)
     if region is None:
         return None, "the tree takes other features than these"
     return region, None

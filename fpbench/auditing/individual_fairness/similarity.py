@@ -1,4 +1,4 @@
-"""Who is similar to whom: people on a common scale, and how far the nearest ones are."""
+"""Similarity of people: features on a common scale, and distances to the nearest people."""
 
 from __future__ import annotations
 
@@ -20,37 +20,37 @@ if TYPE_CHECKING:
 _Floats: TypeAlias = NDArray[np.float64]
 
 Scale: TypeAlias = Literal["declared", "range"]
-"""Where the ends of a number's scale come from: declared publicly, or read off people."""
+"""Source of a number's scale: publicly declared bounds, or the range of people's values."""
 
 _APART = 4.0
-"""Between people of different categories, who are never similar: more than any tau."""
+"""Distance between people of different categories, who are never similar: more than any tau."""
 
 
 @dataclass(frozen=True, eq=False)
-class Placed:
-    """Where n people are: numbers on a scale from 0 to 1, and categories.
+class ScaledPeople:
+    """n people with their numbers on a scale from 0 to 1, and their categories.
 
-    The distance of two people of equal categories is the greatest difference of their numbers. Of
-    different categories it would be 1 or more, one-hot, and no tau is.
+    The distance of two people of equal categories is the greatest difference of their numbers.
+    With different categories it is 1 or more, one-hot, which is above every tau.
     """
 
     names: tuple[str, ...]
-    """All features."""
+    """Names of all features."""
     numbers: tuple[str, ...]
-    """Those that are numbers."""
+    """Names of the numeric features."""
     at: _Floats
     """(n, numbers) scaled values, column after column in memory; anything for a free number."""
     low: _Floats
     width: _Floats
-    """(numbers,) what is subtracted from a number, and what that is divided by."""
+    """(numbers,) scaled value = (value - low) / width."""
     scales: tuple[Scale | None, ...]
-    """(numbers,) where these come from; None for a free number, which has no scale."""
+    """(numbers,) source of each scale; None for a free number, which has none."""
     words: dict[str, tuple[str, ...]]
     """The categories of each other feature."""
     codes: dict[str, Codes]
-    """(n,) which of them each person has; -1 for a missing one."""
+    """(n,) each person's category by number; -1 for a missing one."""
     free: frozenset[str]
-    """Features that may have any value: they tell nobody apart."""
+    """Features that may have any value, and do not count for similarity."""
 
     def __len__(self) -> int:
         return len(self.at)
@@ -58,36 +58,35 @@ class Placed:
     def scaled(self, number: NDArray[np.intp], values: NDArray[np.float32]) -> _Floats:
         """Values (m,) of numbers (m,) on the same scale, by the same operations as people's.
 
-        They are rounded as people's are, so that a value between two others stays there.
+        The same rounding keeps the order of values.
         """
-        found: _Floats = (values.astype(np.float64) - self.low[number]) / self.width[number]
-        return found
+        return np.asarray((values.astype(np.float64) - self.low[number]) / self.width[number])
 
     def profiles(self) -> NDArray[np.intp]:
-        """A code (n,) of the categories of each person, the free ones apart, in 0..P-1."""
-        found = np.zeros(len(self), dtype=np.int64)
+        """Codes (n,) in 0..P-1 of each person's categories without the free features."""
+        codes = np.zeros(len(self), dtype=np.int64)
         most = 1
         for name, words in self.words.items():
             if name in self.free:
                 continue
             base = len(words) + 1
             if most > np.iinfo(np.int64).max // base:  # more combinations than there are numbers
-                found = np.unique(found, return_inverse=True)[1].astype(np.int64)
+                codes = np.unique(codes, return_inverse=True)[1].astype(np.int64)
                 most = len(self)
-            found = found * base + (self.codes[name] + 1)
+            codes = codes * base + (self.codes[name] + 1)
             most *= base
-        return np.unique(found, return_inverse=True)[1].astype(np.intp)
+        return np.unique(codes, return_inverse=True)[1].astype(np.intp)
 
 
-def place(
+def scale_people(
     features: DataFrame | ArrayLike,
     *,
     domain: Domain | None = None,
     reference: DataFrame | ArrayLike | None = None,
     free: Collection[str] = (),
     names: Collection[str] = (),
-) -> Placed:
-    """Put people on a common scale.
+) -> ScaledPeople:
+    """People on a common scale.
 
     Parameters
     ----------
@@ -111,47 +110,50 @@ def place(
     DataError
         If a feature is neither a number nor a categorical, or a number is missing or infinite.
     """
-    features = frame_or_matrix(features)
-    numbers, values, words, codes = _read(features, names)
-    known = _named(features) if hasattr(features, "columns") else numbers
-    for name in known:
-        if known.count(name) > 1:
+    features = to_frame_or_matrix(features)
+    numbers, values, words, codes = _read_features(features, names)
+    known_names = _get_names(features) if hasattr(features, "columns") else numbers
+    for name in known_names:
+        if known_names.count(name) > 1:
             raise InputError(f"X: two features are called {name!r}")
     if not len(values):
         raise InputError("X: is empty")
     for name in free:
-        if name not in known:
+        if name not in known_names:
             raise InputError(
-                f"free: no feature {name!r}; {nearest(str(name), known)} A sensitive attribute "
-                "that is no feature is free already"
+                f"free: no feature {name!r}; {nearest(str(name), known_names)} A sensitive "
+                "attribute that is no feature is free already"
             )
     domain = domain or Domain()
-    for name, found in words.items():  # a category that nobody has is one all the same
-        words[name] = (*found, *(w for w in domain.categories.get(name, ()) if w not in found))
-    ends = values
+    for name, categories in words.items():  # a category that nobody has is one all the same
+        words[name] = (
+            *categories,
+            *(w for w in domain.categories.get(name, ()) if w not in categories),
+        )
+    scale_values = values
     if reference is not None:
-        others, ends, *_ = _read(frame_or_matrix(reference), names)
-        if others != numbers:
+        reference_numbers, scale_values, *_ = _read_features(to_frame_or_matrix(reference), names)
+        if reference_numbers != numbers:
             raise InputError("reference: has other numeric features than X")
-    low, width, scales = _scales(numbers, ends, domain, frozenset(free))
+    low, width, scales = _find_scales(numbers, scale_values, domain, frozenset(free))
     at = np.empty(values.shape, dtype=np.float64, order="F")
     np.subtract(values, low, out=at, dtype=np.float64)
     at /= width
-    return Placed(known, numbers, at, low, width, scales, words, codes, frozenset(free))
+    return ScaledPeople(known_names, numbers, at, low, width, scales, words, codes, frozenset(free))
 
 
-def frame_or_matrix(given: Any) -> Any:
-    """A data frame of pandas as it is, and anything else as a matrix.
+def to_frame_or_matrix(X: Any) -> Any:
+    """A data frame unchanged, or any other input as a matrix.
 
     Raises
     ------
     DataError
-        If it is no matrix.
+        If the input is no matrix.
     """
-    if hasattr(given, "columns") and hasattr(given, "iloc"):
-        return given
+    if hasattr(X, "columns") and hasattr(X, "iloc"):
+        return X
     try:
-        matrix = np.asarray(given)
+        matrix = np.asarray(X)
     except ValueError:  # rows of different lengths
         raise DataError("X: must be a data frame, or a matrix of numbers") from None
     if matrix.ndim != 2:
@@ -161,28 +163,30 @@ def frame_or_matrix(given: Any) -> Any:
     return matrix
 
 
-def nearest_people(placed: Placed, labels: Codes, most: float) -> tuple[_Floats, _Floats]:
-    """How far away the nearest person of the other label, and anybody else, is.
+def measure_nearest_people(
+    placed: ScaledPeople, labels: Codes, most: float
+) -> tuple[_Floats, _Floats]:
+    """Distances to the nearest person of the other label, and to the nearest other person.
 
-    Exact, and without looking at every pair: people of one place are one, and places are found in
-    a k-d tree, in which combinations of categories lie far apart. Its distances are greatest
-    differences, and it compares them as they are, so that no rounding decides.
+    Exact, and without comparing every pair: people with equal features are merged, and a k-d tree
+    of the rest, in which combinations of categories lie far apart, finds neighbours. Its distances
+    are greatest differences, without rounding.
 
     Parameters
     ----------
     placed
-        Where n people are.
+        n people on a common scale.
     labels
-        (n,) what is predicted of them, in {0, 1}.
+        (n,) their predictions in {0, 1}.
     most
-        How far to look.
+        Greatest distance to look at.
 
     Returns
     -------
     other, anybody
         (n,) distances; infinite where they are greater than `most`.
     """
-    spots, spot, people, has = _spots(placed, labels)
+    spots, spot, people, has = _merge_people(placed, labels)
     beyond = float(np.nextafter(most, np.inf))  # the tree takes what is less than this
     both = has[0] & has[1]
     other = np.where(both, 0.0, np.inf)
@@ -190,28 +194,27 @@ def nearest_people(placed: Placed, labels: Codes, most: float) -> tuple[_Floats,
     for label in (0, 1):
         asks = has[label] & ~both
         asks &= np.isin(profile, profile[has[1 - label]])
-        other[asks] = _nearest(spots[has[1 - label]], spots[asks], 1, beyond)
+        other[asks] = _query_nearest(spots[has[1 - label]], spots[asks], 1, beyond)
     anybody = np.where(people > 1, 0.0, np.inf)
     alone = people == 1
-    anybody[alone] = _nearest(spots, spots[alone], 2, beyond)
+    anybody[alone] = _query_nearest(spots, spots[alone], 2, beyond)
     return other[spot], anybody[spot]
 
 
-def _nearest(among: _Floats, of: _Floats, which: int, beyond: float) -> _Floats:
+def _query_nearest(among: _Floats, of: _Floats, which: int, beyond: float) -> _Floats:
     """Distances to the nearest (1) or second nearest (2) of some spots, if less than `beyond`."""
     from scipy.spatial import cKDTree
 
     if not len(of) or not len(among):
         return np.full(len(of), np.inf)
     tree = cKDTree(among)
-    found: _Floats = tree.query(of, k=[which], p=np.inf, distance_upper_bound=beyond)[0][:, 0]
-    return found
+    return np.asarray(tree.query(of, k=[which], p=np.inf, distance_upper_bound=beyond)[0][:, 0])
 
 
-def _spots(
-    placed: Placed, labels: Codes
+def _merge_people(
+    placed: ScaledPeople, labels: Codes
 ) -> tuple[_Floats, NDArray[np.intp], NDArray[np.intp], NDArray[np.bool_]]:
-    """Places of people (m, coordinates), whose is which (n,), how many, and of which label."""
+    """Distinct places (m, coordinates), each person's place (n,), people and labels of places."""
     fixed = [i for i, name in enumerate(placed.numbers) if name not in placed.free]
     columns = [placed.at[:, i] for i in fixed]
     profile = placed.profiles()
@@ -225,14 +228,14 @@ def _spots(
     return coordinates[first], spot, counts.sum(axis=1), counts.T > 0
 
 
-def _named(features: Any) -> tuple[str, ...]:
+def _get_names(features: Any) -> tuple[str, ...]:
     return tuple(str(name) for name in features.columns)
 
 
-def _read(
+def _read_features(
     features: Any, names: Collection[str]
 ) -> tuple[tuple[str, ...], NDArray[np.float32], dict[str, tuple[str, ...]], dict[str, Codes]]:
-    """Numbers as models see them, categories, and who has which."""
+    """Names and values of numbers, categories of the other features, and everybody's codes."""
     words: dict[str, tuple[str, ...]] = {}
     codes: dict[str, Codes] = {}
     if hasattr(features, "columns"):
@@ -240,9 +243,9 @@ def _read(
             words[str(name)] = tuple(str(category) for category in column.cat.categories)
             codes[str(name)] = column.cat.codes.to_numpy().astype(np.intp)
         plain = features.select_dtypes(exclude="category")
-        numbers, values = _named(plain), _single(plain)
+        numbers, values = _get_names(plain), _to_single(plain)
     else:
-        values = _single(features)
+        values = _to_single(features)
         numbers = tuple(names) or tuple(f"x{i}" for i in range(values.shape[1]))
         if len(numbers) != values.shape[1]:
             raise InputError(f"X: has {values.shape[1]} columns, not {len(numbers)}")
@@ -251,21 +254,21 @@ def _read(
     return numbers, values, words, codes
 
 
-def _single(given: Any) -> NDArray[np.float32]:
+def _to_single(features: Any) -> NDArray[np.float32]:
     """Numbers (n, numbers) of single precision, as models see them."""
     with np.errstate(over="ignore"):  # what becomes infinite is refused
-        if hasattr(given, "columns"):
-            return encode(given)
+        if hasattr(features, "columns"):
+            return encode(features)
         try:
-            return np.asarray(given, dtype=np.float32)
+            return np.asarray(features, dtype=np.float32)
         except (TypeError, ValueError):
             raise DataError("X: must be a data frame, or a matrix of numbers") from None
 
 
-def _scales(
+def _find_scales(
     numbers: tuple[str, ...], ends: NDArray[np.float32], domain: Domain, free: frozenset[str]
 ) -> tuple[_Floats, _Floats, tuple[Scale | None, ...]]:
-    """What to subtract and to divide by, and where it comes from."""
+    """Lower ends, widths and sources of the scales of numbers."""
     low, width = np.zeros(len(numbers)), np.ones(len(numbers))
     scales: list[Scale | None] = []
     for i, name in enumerate(numbers):

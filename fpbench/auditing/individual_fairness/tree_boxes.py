@@ -1,4 +1,4 @@
-"""Boxes walked down a tree: how far everybody is from a region with another label."""
+"""Boxes propagated down a tree: distances from people to regions with another label."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench.auditing.individual_fairness.similarity import Placed
+from fpbench.auditing.individual_fairness.similarity import ScaledPeople
 from fpbench.data.sample import Codes
 from fpbench.models.rules import Branches
 
@@ -19,28 +19,28 @@ _ALL = np.finfo(np.float32).min, np.finfo(np.float32).max
 """Least and greatest number that a feature may be."""
 
 
-def nearest_region(
-    branches: Branches, placed: Placed, labels: Codes, most: float
+def measure_nearest_region(
+    branches: Branches, placed: ScaledPeople, labels: Codes, most: float
 ) -> NDArray[np.float64] | None:
-    """How far everybody is from the nearest input that gets another label, whoever has it.
+    """Distances (n,) from each person to the nearest possible input with another label.
 
-    Inputs are all numbers of single precision, which is what models see, and the categories that
-    each person has; a free number is anything, and a free category any one that there is. A
-    threshold is between two such numbers, so that every region is closed: a person is certified at
-    tau, that is all inputs within tau get one label, if and only if this distance is above tau.
-    Distances are computed by the same operations as those of people, and rounding keeps the order
-    of numbers, so that nobody of another label is nearer, not even by a rounding error.
+    Inputs are all numbers of single precision, which is what models see, and the categories of the
+    person; free numbers and free categories take any value. A threshold lies between two such
+    numbers, so that every region is closed: a person is certified at tau, that is all inputs within
+    tau get one label, if and only if this distance is above tau. Distances are computed by the same
+    operations as those between people, and rounding keeps the order of numbers, so that no person
+    of another label is nearer, not even by a rounding error.
 
     Parameters
     ----------
     branches
         The tree.
     placed
-        Where n people are.
+        n people on a common scale.
     labels
-        (n,) what it predicts of them, in {0, 1}.
+        (n,) the tree's predictions for them, in {0, 1}.
     most
-        How far to look.
+        Greatest distance to look at.
 
     Returns
     -------
@@ -54,32 +54,32 @@ def nearest_region(
     CIKM 2021. There boxes are walked down a tree one by one; here everybody's at once.
     """
     if branches.encoding is None:  # columns are told by their places
-        same = not placed.words and len(placed.numbers) == len(branches.columns)
+        matches = not placed.words and len(placed.numbers) == len(branches.columns)
     else:
-        same = {column.feature for column in branches.columns} <= {*placed.names}
-    if not same:
+        matches = {column.feature for column in branches.columns} <= {*placed.names}
+    if not matches:
         return None
     walk = _Walk(branches, placed, most)
     nearest = np.full(len(placed), np.inf)
     waiting = []
     if branches.labels[0] == 3:
-        waiting.append((0, np.arange(len(placed)), np.zeros(len(placed)), _Room()))
+        waiting.append((0, np.arange(len(placed)), np.zeros(len(placed)), _Box()))
     while waiting:
         node, people, distance, room = waiting.pop()
-        for child, who, there, inside in walk.split(node, people, distance, room):
+        for child, who, distances, inside in walk.split(node, people, distance, room):
             below = branches.labels[child]
             if below == 3:
-                waiting.append((child, who, there, inside))
+                waiting.append((child, who, distances, inside))
             else:
                 other = labels[who] != below >> 1
-                unlike = who[other]
-                nearest[unlike] = np.minimum(nearest[unlike], there[other])
+                others = who[other]
+                nearest[others] = np.minimum(nearest[others], distances[other])
     return nearest
 
 
 @dataclass(frozen=True)
-class _Room:
-    """What the way to a node leaves possible, whoever goes it."""
+class _Box:
+    """Inputs that reach a node."""
 
     numbers: dict[int, tuple[np.float32, np.float32]] = field(default_factory=dict)
     """Least and greatest value of numbers."""
@@ -88,9 +88,9 @@ class _Room:
 
 
 class _Walk:
-    """One tree, and how people get through it."""
+    """One tree, and people's distances to its nodes."""
 
-    def __init__(self, branches: Branches, placed: Placed, most: float) -> None:
+    def __init__(self, branches: Branches, placed: ScaledPeople, most: float) -> None:
         self.branches, self.placed, self.most = branches, placed, most
         number = {name: i for i, name in enumerate(placed.numbers)}
         by_place = branches.encoding is None
@@ -102,7 +102,7 @@ class _Walk:
             ],
             dtype=np.intp,
         )
-        self.here = {
+        self.categories = {
             name: np.append(np.ones(len(words), dtype=np.bool_), (placed.codes[name] < 0).any())
             for name, words in placed.words.items()
         }
@@ -115,17 +115,17 @@ class _Walk:
         self.right_end[nodes] = placed.scaled(own[nodes], self.least_right[nodes])
 
     def split(
-        self, node: int, people: NDArray[np.intp], distance: _Floats, room: _Room
-    ) -> list[tuple[int, NDArray[np.intp], _Floats, _Room]]:
-        """Who gets into which child, from how far, and what is possible there."""
+        self, node: int, people: NDArray[np.intp], distance: _Floats, room: _Box
+    ) -> list[tuple[int, NDArray[np.intp], _Floats, _Box]]:
+        """Each child with the people near it, their distances, and its box."""
         number = int(self.number[self.branches.column[node]])
         if number >= 0:
             return self._by_number(node, number, people, distance, room)
         return self._by_word(node, people, distance, room)
 
     def _by_number(
-        self, node: int, number: int, people: NDArray[np.intp], distance: _Floats, room: _Room
-    ) -> list[tuple[int, NDArray[np.intp], _Floats, _Room]]:
+        self, node: int, number: int, people: NDArray[np.intp], distance: _Floats, room: _Box
+    ) -> list[tuple[int, NDArray[np.intp], _Floats, _Box]]:
         low, high = room.numbers.get(number, _ALL)
         ends = (
             (self.branches.left[node], low, min(high, self.most_left[node])),
@@ -133,23 +133,23 @@ class _Walk:
         )
         free = self.placed.numbers[number] in self.placed.free
         at = None if free else self.placed.at[:, number].take(people)
-        found = []
+        children = []
         for side, (child, least, greatest) in enumerate(ends):
             if least > greatest:  # nothing is there
                 continue
-            inside = _Room({**room.numbers, number: (least, greatest)}, room.words)
+            inside = _Box({**room.numbers, number: (least, greatest)}, room.words)
             if at is None:
-                found.append((int(child), people, distance, inside))
+                children.append((int(child), people, distance, inside))
                 continue
             away = at - self.left_end[node] if side == 0 else self.right_end[node] - at
             np.maximum(away, distance, out=away)
             near = away <= self.most
-            found.append((int(child), people[near], away[near], inside))
-        return found
+            children.append((int(child), people[near], away[near], inside))
+        return children
 
     def _by_word(
-        self, node: int, people: NDArray[np.intp], distance: _Floats, room: _Room
-    ) -> list[tuple[int, NDArray[np.intp], _Floats, _Room]]:
+        self, node: int, people: NDArray[np.intp], distance: _Floats, room: _Box
+    ) -> list[tuple[int, NDArray[np.intp], _Floats, _Box]]:
         column = self.branches.columns[self.branches.column[node]]
         name, words = column.feature, self.placed.words[column.feature]
         if column.category is None:  # numbered; a missing one is -1
@@ -159,18 +159,20 @@ class _Walk:
             values = [float(word == column.category) for word in words] + [0.0]
         left = np.array(values) <= self.branches.threshold[node]
         children = int(self.branches.left[node]), int(self.branches.right[node])
-        found = []
+        parts = []
         if name in self.placed.free:
-            still = room.words.get(name, self.here[name])
-            for child, there in zip(children, (still & left, still & ~left), strict=True):
-                if there.any():
-                    inside = _Room(room.numbers, {**room.words, name: there})
-                    found.append((child, people, distance, inside))
-            return found
+            possible = room.words.get(name, self.categories[name])
+            for child, kept_words in zip(
+                children, (possible & left, possible & ~left), strict=True
+            ):
+                if kept_words.any():
+                    inside = _Box(room.numbers, {**room.words, name: kept_words})
+                    parts.append((child, people, distance, inside))
+            return parts
         goes = left.take(self.placed.codes[name].take(people))  # -1 is the last, the missing one
         for child, who in zip(children, (goes, ~goes), strict=True):
-            found.append((child, people[who], distance[who], room))
-        return found
+            parts.append((child, people[who], distance[who], room))
+        return parts
 
 
 def _sides(threshold: _Floats) -> tuple[NDArray[np.float32], NDArray[np.float32]]:

@@ -11,7 +11,7 @@ from fpbench.cli.screen import console
 from fpbench.components.attack_kinds import Component, Dataset
 from fpbench.components.catalog import Catalog
 from fpbench.components.spec import specify
-from fpbench.data.attributes import in_words
+from fpbench.data.attributes import describe_attribute
 from fpbench.data.data_files import DataHome, sha256
 
 _UNKNOWN = ("-", "-")
@@ -128,7 +128,7 @@ def show_about(cls: type[Component]) -> None:
     field = cls.model_fields.get("sensitive")
     if field is not None and isinstance(field.default, tuple):
         console.heading("sensitive by default")
-        console.listing([(in_words(item),) for item in field.default])
+        console.listing([(describe_attribute(item),) for item in field.default])
 
 
 def _required(cls: type[Component]) -> list[str]:

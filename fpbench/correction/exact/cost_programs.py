@@ -1,4 +1,4 @@
-"""The least cost of counts under linear rows: linear programs, lattices, integer programs."""
+"""The cheapest counts under linear rows, by linear programs, lattices and integer programs."""
 
 from __future__ import annotations
 
@@ -12,11 +12,9 @@ from numpy.typing import NDArray
 
 from fpbench.claims.conditions import Occupied, Proportional
 from fpbench.claims.counts import Condition, Counts, Row
-from fpbench.correction.exact.convex_costs import even, merged, tangents
 from fpbench.correction.exact.counting import CountedProblem
 from fpbench.correction.exact.highs import Answer, Model
-from fpbench.correction.exact.lattice import UNFINISHED, search
-from fpbench.correction.exact.lattice_points import Axis, Group, HalfPlane
+from fpbench.correction.exact.lattice import UNFINISHED, Axis, Group, HalfPlane, search_lattice
 
 _Numbers = NDArray[np.float64]
 _Integers = NDArray[np.int64]
@@ -43,12 +41,12 @@ class Optimum(NamedTuple):
     proven: bool
 
 
-class Program:
+class CountProgram:
     """The least cost of the counts of some classes (J of them, here numbered from 0).
 
     A cost is convex, and known exactly at some ends; between two of them it is replaced by the
-    tangents there, never more than the true cost. So whatever is found is a bound, and exact where
-    the ends are next to each other.
+    tangents there, never more than the true cost. So every optimum is a lower bound, and exact
+    where the ends are next to each other.
     """
 
     def __init__(self, counted: CountedProblem, classes: tuple[int, ...], deadline: float) -> None:
@@ -62,7 +60,9 @@ class Program:
         self._cells: list[_Cell] = [(int(j), int(k)) for j, k in np.argwhere(movable)]
         self._weights = {(j, k): counted.weights(classes[j], k) for j, k in self._cells}
         self._costs = {(j, k): counted.prefix_costs(classes[j], k) for j, k in self._cells}
-        self._ends = {cell: even(0, len(own), _PIECES) for cell, own in self._weights.items()}
+        self._ends = {
+            cell: spread_evenly(0, len(own), _PIECES) for cell, own in self._weights.items()
+        }
         self._relaxed: dict[frozenset[Condition], Answer | None] = {}
         typical = [np.median(own) for own in self._weights.values()]
         self._unit = float(np.median(typical)) if typical else 1.0
@@ -75,7 +75,7 @@ class Program:
         return self._by_lattice(conditions, relaxed) or self._by_integers(conditions, relaxed)
 
     def _by_lattice(self, conditions: Sequence[Condition], relaxed: Answer) -> Optimum | None:
-        """Search near the prices of the linear program; None if that is no way."""
+        """The optimum by lattice search near the linear program's prices; None if it gives up."""
         rows = [row for condition in conditions for row in condition.rows()]
         if len(self._place) > 2 or any(len({k for _, k, _ in row.terms}) > 1 for row in rows):
             return None
@@ -84,12 +84,12 @@ class Program:
         prices = (*relaxed.prices[: len(self._sizes)], 0.0)[:2]
         sizes = (*self._sizes.tolist(), 0)[:2]
         groups = [self._group(k, rows) for k in range(self._counts.shape[1])]
-        found = search(groups, sizes, prices, self._unit)
-        if found is UNFINISHED:
+        points = search_lattice(groups, sizes, prices, self._unit)
+        if points is UNFINISHED:
             return None
-        if found is None:
+        if points is None:
             return Optimum(None, np.inf, True)
-        counts = np.array(found).T[: len(self._sizes)]
+        counts = np.array(points).T[: len(self._sizes)]
         return Optimum(counts, self._cost(counts), True)
 
     def _group(self, k: int, rows: Sequence[Row]) -> Group:
@@ -110,11 +110,11 @@ class Program:
         return Axis(int(self._least[j, k]), costs)
 
     def _by_integers(self, conditions: Sequence[Condition], relaxed: Answer) -> Optimum:
-        """The same with an integer program over everything at once."""
+        """The optimum by one integer program over all groups."""
         assert relaxed.values is not None
         counts: NDArray[Any] = relaxed.values
         bound, news, tried = 0.0, True, set[float]()
-        while self._zoomed(counts) or news:
+        while self._zoom(counts) or news:
             left = self._deadline - time.perf_counter()
             if left <= 0:
                 return Optimum(None, bound, False)
@@ -124,51 +124,51 @@ class Program:
             if answer.values is None:
                 return Optimum(None, max(bound, answer.bound), False)
             counts = np.rint(answer.values).astype(np.int64)
-            cost, news = self._cost(counts), self._misjudged(counts, tried)
+            cost, news = self._cost(counts), self._update_unit(counts, tried)
             if not news:
                 bound = max(bound, answer.bound)
             if not answer.proven or (not news and cost - bound <= PROVEN * cost):
                 return Optimum(counts, bound, answer.proven)
         return Optimum(counts, bound, True)
 
-    def _zoomed(self, counts: NDArray[Any]) -> bool:
-        """Make costs exact near these counts; whether some were not."""
+    def _zoom(self, counts: NDArray[Any]) -> bool:
+        """Make costs exact near these counts; returns whether some were not."""
         before = sum(map(len, self._ends.values()))
         for cell in self._cells:
             out = self._leaving(counts, cell)
             near = np.arange(math.floor(out) - _WINDOW, math.ceil(out) + _WINDOW + 1)
-            self._ends[cell] = merged(self._ends[cell], near)
+            self._ends[cell] = insert_ends(self._ends[cell], near)
         return sum(map(len, self._ends.values())) > before
 
     def relax(self, conditions: Sequence[Condition]) -> Answer | None:
         """The optimum of the linear program, exact where it ends; None if there is none."""
         key = frozenset(conditions)
         if key not in self._relaxed:
-            self._relaxed[key] = self._refined(conditions)
+            self._relaxed[key] = self._refine(conditions)
         return self._relaxed[key]
 
-    def _refined(self, conditions: Sequence[Condition]) -> Answer | None:
+    def _refine(self, conditions: Sequence[Condition]) -> Answer | None:
         tried = set[float]()
         while True:
             answer = self._model(conditions, False, np.inf)
             if answer is None or answer.values is None:
                 return None
-            coarse = self._misjudged(answer.values, tried)
+            coarse = self._update_unit(answer.values, tried)
             for cell in self._cells:
                 ends, out = self._ends[cell], self._leaving(answer.values, cell)
                 at = int(np.clip(np.searchsorted(ends, out), 1, len(ends) - 1))
                 low, high = int(ends[at - 1]), int(ends[at])
                 if low + 1 < high and low < out < high:
-                    self._ends[cell] = merged(ends, even(low, high, _PIECES))
+                    self._ends[cell] = insert_ends(ends, spread_evenly(low, high, _PIECES))
                     coarse = True
             if not coarse:
                 return answer._replace(bound=min(answer.bound, self._cost(answer.values)))
 
-    def _misjudged(self, counts: NDArray[Any], tried: set[float]) -> bool:
-        """Take the greatest cost of anybody who leaves as the unit; whether that is news.
+    def _update_unit(self, counts: NDArray[Any], tried: set[float]) -> bool:
+        """Set the unit to the greatest cost of a person who leaves; returns whether it changed.
 
-        It decides, so a solver should see it as 1. Costs far below the unit are nothing to it: if
-        nobody leaves, the unit is the cheapest person.
+        The solver sees this cost as 1, and ignores costs far below it. If nobody leaves, the unit
+        is the cost of the cheapest person.
         """
         before = self._unit
         tried.add(before)
@@ -179,11 +179,11 @@ class Program:
         return not 1 / _FAR < ratio < _FAR and self._unit not in tried
 
     def _leaving(self, counts: NDArray[Any], cell: _Cell) -> float:
-        """How many leave a cell; solvers are off by a little."""
+        """Number of people who leave a cell, clipped to what is possible."""
         return float(np.clip(self._counts[cell] - counts[cell], 0, len(self._weights[cell])))
 
     def _cost(self, counts: NDArray[Any]) -> float:
-        """Of counts, whole or not."""
+        """Cost of counts, whole or not."""
         total = 0.0
         for cell in self._cells:
             out, costs = self._leaving(counts, cell), self._costs[cell]
@@ -199,8 +199,10 @@ class Program:
         for j, size in enumerate(self._sizes):
             model.row(count[j], np.ones(count.shape[1]), size, size)
         for cell in self._cells:
-            lengths, slopes = tangents(self._ends[cell], self._costs[cell], self._weights[cell])
-            # A greater cost than this is as good as any: it only must not upset the solver.
+            lengths, slopes = tangent_pieces(
+                self._ends[cell], self._costs[cell], self._weights[cell]
+            )
+            # Greater costs are cut: they decide nothing, and upset the solver.
             slopes = np.minimum(slopes / self._unit, _HUGE)
             leave = model.columns(np.zeros(len(lengths)), lengths, slopes)
             (enter,) = model.columns(np.zeros(1), self._spare[[cell[0]]])
@@ -221,7 +223,7 @@ class Program:
         return Answer(values, answer.bound * self._unit, answer.proven, prices)
 
     def _add_row(self, model: Model, count: NDArray[np.intp], row: Row) -> None:
-        """Scaled by its greatest coefficient, so that one tolerance fits all."""
+        """Add a row scaled by its greatest coefficient, so that one tolerance fits all."""
         largest = max((abs(a) for _, _, a in row.terms), default=1)
         index = [count[self._place[j], k] for j, k, _ in row.terms]
         model.row(index, [a / largest for _, _, a in row.terms], -np.inf, row.most / largest)
@@ -229,7 +231,7 @@ class Program:
     def _add_multiples(
         self, model: Model, count: NDArray[np.intp], condition: Proportional
     ) -> None:
-        """A group is a whole number of smallest groups: exact, whatever the solver's tolerance."""
+        """Demand a whole multiple of the smallest group: exact for any tolerance of the solver."""
         part, (x, m) = condition.part, condition.unit
         if x in (0, m):  # all are predicted alike, and so are all groups
             return
@@ -239,23 +241,23 @@ class Program:
             model.row(index, [*np.ones(len(classes)), -float(unit)], 0.0, 0.0)
 
 
-class Programs:
+class LinkedPrograms:
     """The programs of one problem: one for each set of classes that rows link."""
 
     def __init__(self, counted: CountedProblem, deadline: float) -> None:
         self._counted, self._deadline = counted, deadline
-        self._programs: dict[tuple[int, ...], Program] = {}
+        self._programs: dict[tuple[int, ...], CountProgram] = {}
         self._solved: dict[tuple[tuple[int, ...], frozenset[Condition]], Optimum] = {}
 
     def relax(self, conditions: Sequence[Condition]) -> tuple[_Numbers | None, float]:
         """The best counts that satisfy the rows of conditions, whole or not; and a bound."""
         counts, bound = self._counted.counts.astype(np.float64), 0.0
         for classes, mine in self._parts(conditions):
-            found = self._program(classes).relax(mine)
-            if found is None or found.values is None:
+            answer = self._program(classes).relax(mine)
+            if answer is None or answer.values is None:
                 return None, np.inf
-            counts[list(classes)] = found.values
-            bound += found.bound
+            counts[list(classes)] = answer.values
+            bound += answer.bound
         return counts, bound
 
     def solve(self, conditions: Sequence[Condition]) -> Optimum:
@@ -266,11 +268,11 @@ class Programs:
         """
         counts, bound, proven = self._counted.counts.copy(), 0.0, True
         for classes, mine in self._parts(conditions):
-            found = self._solve(classes, mine)
-            if found.counts is None:
-                return Optimum(None, found.bound if found.proven else bound, found.proven)
-            counts[list(classes)] = found.counts
-            bound, proven = bound + found.bound, proven and found.proven
+            optimum = self._solve(classes, mine)
+            if optimum.counts is None:
+                return Optimum(None, optimum.bound if optimum.proven else bound, optimum.proven)
+            counts[list(classes)] = optimum.counts
+            bound, proven = bound + optimum.bound, proven and optimum.proven
         return Optimum(counts, bound, proven)
 
     def _parts(
@@ -282,18 +284,18 @@ class Programs:
             if mine:
                 yield tuple(classes), mine
 
-    def _program(self, classes: tuple[int, ...]) -> Program:
+    def _program(self, classes: tuple[int, ...]) -> CountProgram:
         if classes not in self._programs:
-            self._programs[classes] = Program(self._counted, classes, self._deadline)
+            self._programs[classes] = CountProgram(self._counted, classes, self._deadline)
         return self._programs[classes]
 
     def _solve(self, classes: tuple[int, ...], conditions: list[Condition]) -> Optimum:
         key = classes, frozenset(conditions)
         if key not in self._solved:
-            found = self._program(classes).solve(conditions)
-            if not found.proven:
-                return found
-            self._solved[key] = found
+            optimum = self._program(classes).solve(conditions)
+            if not optimum.proven:
+                return optimum
+            self._solved[key] = optimum
         return self._solved[key]
 
 
@@ -302,12 +304,43 @@ def _classes(condition: Condition) -> set[int]:
 
 
 def _linked(conditions: Sequence[Condition], classes: int) -> list[list[int]]:
-    """Classes in sets that no row links, but for the demand to be in one of several parts."""
-    home = list(range(classes))
+    """Sets of classes that rows link; demands to be in one of several parts link nothing."""
+    root = list(range(classes))
     for condition in conditions:
         if isinstance(condition, Occupied) and len(condition.parts) > 1:
             continue
         for row in condition.rows():
-            linked = {home[j] for j, _, _ in row.terms}
-            home = [min(linked) if at in linked else at for at in home]
-    return [[j for j in range(classes) if home[j] == at] for at in sorted(set(home))]
+            linked = {root[j] for j, _, _ in row.terms}
+            root = [
+                min(linked) if representative in linked else representative
+                for representative in root
+            ]
+    return [
+        [j for j in range(classes) if root[j] == representative]
+        for representative in sorted(set(root))
+    ]
+
+
+def tangent_pieces(
+    ends: _Integers, costs: _Numbers, weights: _Numbers
+) -> tuple[_Numbers, _Numbers]:
+    """Lengths and slopes of a convex function below the cost that meets it at the ends."""
+    low, high = ends[:-1], ends[1:]
+    first, last = weights[low], weights[high - 1]
+    rise = costs[high] - costs[low] - first * (high - low)
+    # The tangents cross where following the second one makes up for all the rise.
+    steeper = np.where(last > first, last - first, 1.0)
+    after = np.clip(np.where(last > first, rise / steeper, 0.0), 0.0, high - low)
+    lengths = np.stack([high - low - after, after], axis=1).ravel()
+    slopes = np.stack([first, last], axis=1).ravel()
+    return lengths[lengths > 0], slopes[lengths > 0]
+
+
+def spread_evenly(low: int, high: int, pieces: int) -> _Integers:
+    """Ends of about so many pieces of equal length."""
+    return np.unique(np.rint(np.linspace(low, high, pieces + 1)).astype(np.int64))
+
+
+def insert_ends(ends: _Integers, more: _Integers) -> _Integers:
+    """Ends and more of them, as far as they lie between the first and the last."""
+    return np.union1d(ends, more[(more >= ends[0]) & (more <= ends[-1])])

@@ -1,4 +1,4 @@
-"""A problem as counts: who can be told apart, what must hold, and what a table of counts costs."""
+"""A problem as counts: classes of people, conditions on counts, and the cost of counts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _Weights = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class CountedProblem:
-    """What a corrector that counts needs to know of a problem; made when it is asked for.
+    """A problem as a corrector on counts sees it; every part is computed on first use.
 
     People of one class and one guessed group differ only in the cost of changing them, so the
     cheapest are changed first, and a correction is a table of counts (J, K). Known people keep
@@ -34,7 +34,7 @@ class CountedProblem:
 
     @cached_property
     def classes(self) -> Classes:
-        """The fewest classes that the constraints need."""
+        """The coarsest classes that the constraints distinguish."""
         problem = self.problem
         labels = _labels(problem)
         sizes = []
@@ -56,13 +56,13 @@ class CountedProblem:
 
     @cached_property
     def conditions(self) -> tuple[Condition, ...]:
-        """What must hold of the counts."""
-        found = (constraint.conditions(self.classes) for constraint in self.problem.constraints)
-        return tuple(condition for conditions in found for condition in conditions)
+        """Conditions on the counts."""
+        lists = (constraint.conditions(self.classes) for constraint in self.problem.constraints)
+        return tuple(condition for conditions in lists for condition in conditions)
 
     @cached_property
     def known(self) -> dict[int, int] | None:
-        """Known people and their groups; None if someone is known to be of two."""
+        """Known people and their groups; None if constraints contradict each other."""
         known: dict[int, int] = {}
         for constraint in self.problem.constraints:
             if isinstance(constraint, KnownPeople):
@@ -74,7 +74,7 @@ class CountedProblem:
 
     @cached_property
     def start(self) -> Codes:
-        """(n,) groups to begin with: the guess, and the truth of known people."""
+        """(n,) initial groups: the guess, and the truth of known people."""
         if not self.known:
             return self.problem.guess
         start = self.problem.guess.copy()
@@ -93,29 +93,29 @@ class CountedProblem:
     @cached_property
     def members(self) -> NDArray[np.int8]:
         """(n,) class of each person; -1 for those no constraint looks at."""
-        said = self.problem.predictions.astype(np.int8, copy=False)
+        predictions = self.problem.predictions.astype(np.int8, copy=False)
         labels = list(dict.fromkeys(self.classes.labels))
         if labels == [None]:
-            return said
-        at = np.full(len(said), -1, dtype=np.int8)
+            return predictions
+        codes = np.full(len(predictions), -1, dtype=np.int8)
         for number, label in enumerate(labels):
             part = self.inside(label)
-            at[part] = 2 * number + said[part]
-        return at
+            codes[part] = 2 * number + predictions[part]
+        return codes
 
     @cached_property
     def base(self) -> float:
-        """Cost of setting known people to what they are."""
+        """Cost of correcting known people."""
         return float(self._costs[self.start != self.problem.guess].sum()) if self.known else 0.0
 
     @cached_property
     def counts(self) -> Counts:
-        """(J, K) where nobody is moved, known people included."""
+        """(J, K) counts of the initial groups, known people included."""
         return self._count(self.members >= 0)
 
     @cached_property
     def movable(self) -> Counts:
-        """(J, K) the free people among them."""
+        """(J, K) counts of the free people among them."""
         inside = self.members >= 0
         return self._count(inside if self.free is None else inside & self.free)
 
@@ -154,9 +154,9 @@ class CountedProblem:
         values = np.array(self.start)
         for j in range(len(counts)):
             change = counts[j] - self.counts[j]
-            left = np.concatenate([self._sorted(j, k)[0][:-m] if (m := int(c)) < 0 else []
+            leaving = np.concatenate([self._sorted(j, k)[0][:-m] if (m := int(c)) < 0 else []
                                    for k, c in enumerate(change)]).astype(np.intp)  # fmt: skip
-            values[left] = np.repeat(np.arange(len(change)), np.maximum(change, 0))
+            values[leaving] = np.repeat(np.arange(len(change)), np.maximum(change, 0))
         cost = self.cost(counts)
         if status is SolverStatus.OPTIMAL:
             bound = cost

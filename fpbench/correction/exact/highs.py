@@ -18,7 +18,7 @@ WHOLE_TOLERANCE = 1e-7
 
 
 class Answer(NamedTuple):
-    """What HiGHS says of a program that may have a solution."""
+    """The result of a program for which HiGHS did not prove infeasibility."""
 
     values: _Numbers | None
     """Value of every column; None if no solution was found in time."""
@@ -27,11 +27,11 @@ class Answer(NamedTuple):
     proven: bool
     """Whether it is optimal."""
     prices: _Numbers | None = None
-    """Of a linear program: what the cost rises by for one more on the right side of each row."""
+    """Dual values of the rows of a linear program."""
 
 
 class Model:
-    """Columns and rows; minimised."""
+    """A minimisation problem: columns and rows."""
 
     def __init__(self) -> None:
         self._columns: list[tuple[_Numbers, ...]] = []
@@ -53,8 +53,11 @@ class Model:
 
     def row(self, index: ArrayLike, value: ArrayLike, low: float, high: float) -> None:
         """Add low <= sum of value * variable <= high."""
-        at, by = np.asarray(index, dtype=np.intp), np.asarray(value, dtype=np.float64)
-        self._rows.append((at, by, low, high))
+        indices, coefficients = (
+            np.asarray(index, dtype=np.intp),
+            np.asarray(value, dtype=np.float64),
+        )
+        self._rows.append((indices, coefficients, low, high))
 
     def solve(self, time_limit: float = np.inf) -> Answer | None:
         """Minimise, on one thread; None if there is no solution.
@@ -76,22 +79,25 @@ class Model:
             highs.setOptionValue("time_limit", max(float(time_limit), 0.0))
         highs.passModel(self._program(highspy))
         highs.run()
-        said = highspy.HighsModelStatus
-        none = (said.kInfeasible, said.kUnboundedOrInfeasible)  # no program here is unbounded
-        understood = (said.kOptimal, said.kTimeLimit, *none)
-        if highs.getModelStatus() not in understood:
+        statuses = highspy.HighsModelStatus
+        infeasible = (
+            statuses.kInfeasible,
+            statuses.kUnboundedOrInfeasible,
+        )  # no program here is unbounded
+        handled = (statuses.kOptimal, statuses.kTimeLimit, *infeasible)
+        if highs.getModelStatus() not in handled:
             # Costs far apart may be too much for the dual simplex method, but not for the primal.
             highs.setOptionValue("simplex_strategy", _PRIMAL)
             highs.run()
         status, info = highs.getModelStatus(), highs.getInfo()
-        if status in none:
+        if status in infeasible:
             return None
-        if status not in understood:
+        if status not in handled:
             raise FpbenchError(f"HiGHS gave up: {highs.modelStatusToString(status)}")
-        proven = status == said.kOptimal
-        found = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
+        proven = status == statuses.kOptimal
+        feasible = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
         solution = highs.getSolution()
-        values = np.array(solution.col_value) if found else None
+        values = np.array(solution.col_value) if feasible else None
         whole = self._has_whole
         bound = info.mip_dual_bound if whole else info.objective_function_value
         prices = None if whole else np.array(solution.row_dual)

@@ -1,9 +1,9 @@
-"""Whole counts of two classes of people, group by group: the exact search near known prices.
+"""Exact search for whole counts of two classes of people, group by group, near known prices.
 
 Without the two demands that each class has as many people as it has, the groups would be
 independent. Prices on these demands (the duals of the linear program) make a bound of the best
 points of the groups; a point that costs more than the best by its *excess* can be part of a
-solution only if all excesses together are within what is left to the optimum. So the points of
+solution only if all excesses together are at most the gap to the optimum. So the points of
 small excess are listed, exactly, in integers, and combined group after group; a solution whose
 excess is within what was listed is optimal (Lagrangian relaxation; Geoffrion, 1974).
 """
@@ -12,20 +12,162 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fpbench.correction.exact.highs import Model
-from fpbench.correction.exact.lattice_points import Group, Points
 
 _Numbers = NDArray[np.float64]
 _Integers = NDArray[np.int64]
+
+_EQUAL = 1e-13
+"""Costs that differ by less than this, relative to what they are made of, are equal."""
+
+
+class HalfPlane(NamedTuple):
+    """a times the first count + b times the second is at most `most`."""
+
+    a: int
+    b: int
+    most: int
+
+
+class Axis(NamedTuple):
+    """What each count of one class in a group costs."""
+
+    first: int
+    """Least count."""
+    costs: _Numbers
+    """Cost of `first`, first + 1, ...: convex."""
+
+
+class Points(NamedTuple):
+    """Points and their excess."""
+
+    a: _Integers
+    b: _Integers
+    excess: _Numbers
+
+
+class Group:
+    """The points that one group may have."""
+
+    def __init__(self, axes: tuple[Axis, Axis], planes: Sequence[HalfPlane]) -> None:
+        self._axes, self._planes = axes, planes
+        a, b = axes
+        self._a = a.first + np.arange(len(a.costs))
+        low = np.full(len(self._a), b.first)
+        high = low + len(b.costs) - 1
+        for plane in planes:
+            low, high = _within(plane, self._a, low, high)
+        self._low, self._high = low - b.first, high - b.first
+
+    def turned(self) -> Group:
+        """The same with the two classes changed around."""
+        planes = [HalfPlane(plane.b, plane.a, plane.most) for plane in self._planes]
+        return Group((self._axes[1], self._axes[0]), planes)
+
+    def price(self, prices: tuple[float, float]) -> float:
+        """Set the prices; returns the least cost of a point less its prices, infinite if none."""
+        a, b = self._axes
+        self._h = a.costs - prices[0] * self._a
+        self._v = b.costs - prices[1] * (b.first + np.arange(len(b.costs)))
+        # From here to there costs are least: they fall before, and rise after.
+        least = int(np.argmin(self._v))
+        scale = b.costs[least] + abs(prices[1]) * (abs(b.first) + len(b.costs))
+        flat = np.flatnonzero(self._v <= self._v[least] + _EQUAL * scale)
+        self._valley = int(flat[0]), int(flat[-1])
+        some = self._low <= self._high
+        self._best = np.full(len(self._h), np.inf)
+        self._best[some] = (self._h + self._v[self._nearest()])[some]
+        self._least = float(self._best.min())
+        return self._least
+
+    def _nearest(self) -> _Integers:
+        """Place of the best b of each a."""
+        inside: _Integers = np.clip(self._valley[0], self._low, self._high)
+        return np.clip(inside, 0, len(self._v) - 1)
+
+    def best(self) -> tuple[int, int]:
+        """The first point without excess."""
+        row = int(np.argmin(self._best))
+        return int(self._a[row]), self._axes[1].first + int(self._nearest()[row])
+
+    @property
+    def flat(self) -> bool:
+        """Whether several counts of the second class cost least."""
+        return self._valley[0] < self._valley[1]
+
+    @property
+    def span(self) -> float:
+        """No point has a greater excess."""
+        return float(self._h.max() + self._v.max() - self._least)
+
+    def points(self, excess: float) -> Points:
+        """All points whose excess is at most this."""
+        rows = np.flatnonzero(self._best - self._least <= excess)
+        room = self._least + excess - self._h[rows]
+        valley = self._valley[0]
+        falling, rising = self._v[: valley + 1], self._v[valley:]
+        low = valley + 1 - np.searchsorted(falling[::-1], room, side="right")
+        high = valley - 1 + np.searchsorted(rising, room, side="right")
+        # The best point of a row is in, whatever rounding says.
+        nearest = self._nearest()[rows]
+        low = np.maximum(np.minimum(low, nearest), self._low[rows])
+        high = np.minimum(np.maximum(high, nearest), self._high[rows])
+        count = high - low + 1
+        row = np.repeat(rows, count)
+        at = np.repeat(low - np.cumsum(count) + count, count) + np.arange(count.sum())
+        b = self._axes[1].first + at
+        return Points(self._a[row], b, self._h[row] + self._v[at] - self._least)
+
+    def rows(self, excess: float) -> Points:
+        """Every a with its best b, whose excess is at most this."""
+        rows = np.flatnonzero(self._best - self._least <= excess)
+        b = self._axes[1].first + self._nearest()[rows]
+        return Points(self._a[rows], b, self._best[rows] - self._least)
+
+    def best_b(self, a: int) -> tuple[int, int]:
+        """Least and greatest b that cost least, given a that can be."""
+        at, first = a - self._axes[0].first, self._axes[1].first
+        low, high = np.clip(self._valley, self._low[at], self._high[at])
+        return first + int(low), first + int(high)
+
+    def excess(self, a: _Integers, b: _Integers | None) -> _Numbers:
+        """Excess of points, infinite where the group cannot be; of the best b if None."""
+        row = a - self._axes[0].first
+        inside = (row >= 0) & (row < len(self._a))
+        row = np.where(inside, row, 0)
+        if b is None:
+            return np.where(inside, self._best[row] - self._least, np.inf)
+        at = b - self._axes[1].first
+        inside &= (at >= self._low[row]) & (at <= self._high[row])
+        at = np.where(inside, at, 0)
+        return np.where(inside, self._h[row] + self._v[at] - self._least, np.inf)
+
+
+def _within(
+    plane: HalfPlane, a: _Integers, low: _Integers, high: _Integers
+) -> tuple[_Integers, _Integers]:
+    """The interval of b that a half-plane leaves for each a."""
+    largest = abs(plane.most) + abs(plane.b) + abs(plane.a) * int(abs(a).max(initial=1))
+    room = plane.most - plane.a * (a if largest < 2**62 else a.astype(object))
+    if plane.b == 0:
+        return np.where(np.asarray(room >= 0, dtype=bool), low, high + 1), high
+    if plane.b > 0:
+        most = np.clip(room // plane.b, -(2**62), 2**62).astype(np.int64)
+        return low, np.minimum(high, most)
+    least = np.clip(-(room // -plane.b), -(2**62), 2**62).astype(np.int64)
+    return np.maximum(low, least), high
+
+
 _Prices = tuple[float, float]
 
 
 class Unfinished(Enum):
-    """The answer of a search that was given up."""
+    """The result of a search that was given up."""
 
     UNFINISHED = "unfinished"
 
@@ -38,7 +180,7 @@ _CUTS = 25
 """Most steps in looking for the best prices."""
 
 
-def search(
+def search_lattice(
     groups: Sequence[Group], sizes: tuple[int, int], prices: tuple[float, float], unit: float
 ) -> list[tuple[int, int]] | Unfinished | None:
     """The cheapest points of all groups that add up to the sizes of both classes.
@@ -67,17 +209,17 @@ def search(
         group.price(prices[::-1])
     # Where costs are flat there are very many points, and nearly any count will do.
     if any(group.flat for group in groups):
-        found = _widen(groups, sizes, unit, projected=True)
-        if isinstance(found, list):
-            return found
+        solution = _widen(groups, sizes, unit, projected=True)
+        if isinstance(solution, list):
+            return solution
     if any(group.flat for group in turned):
-        found = _widen(turned, sizes[::-1], unit, projected=True)
-        if isinstance(found, list):
-            return [(a, b) for b, a in found]
+        solution = _widen(turned, sizes[::-1], unit, projected=True)
+        if isinstance(solution, list):
+            return [(a, b) for b, a in solution]
     if not any(group.flat for group in (*groups, *turned)):
-        found = _widen(groups, sizes, unit, projected=False)
-        if found is not UNFINISHED:
-            return found
+        solution = _widen(groups, sizes, unit, projected=False)
+        if solution is not UNFINISHED:
+            return solution
     # Prices of the linear program may be one of many: those of whole counts tell more.
     best = _best_prices(groups, sizes, prices, unit)
     for group in groups:
@@ -91,21 +233,21 @@ def _best_prices(
     """Prices near these whose bound is greatest, by cutting planes (Kelley, 1960)."""
     model, best, start = Model(), (-np.inf, prices), None
     # In units, and from here: a solver takes very large numbers to be infinite.
-    step, at = model.columns([-2.0, -2.0], [2.0, 2.0]), np.zeros(2)
+    step, shift = model.columns([-2.0, -2.0], [2.0, 2.0]), np.zeros(2)
     # HiGHS minimises: this is the gain in the bound, turned around.
     (below,) = model.columns([-np.inf], [np.inf], 1.0)
     for _ in range(_CUTS):
-        tried = prices[0] + unit * float(at[0]), prices[1] + unit * float(at[1])
-        bound = sum(group.price(tried) for group in groups) + float(np.dot(tried, sizes))
+        trial = prices[0] + unit * float(shift[0]), prices[1] + unit * float(shift[1])
+        bound = sum(group.price(trial) for group in groups) + float(np.dot(trial, sizes))
         start = bound if start is None else start
         gain = (bound - start) / unit
-        best = max(best, (gain, tried))
+        best = max(best, (gain, trial))
         slope = np.array(sizes) - np.sum([group.best() for group in groups], axis=0)
-        model.row([*step, below], [*slope, 1.0], float(slope @ at) - gain, np.inf)
+        model.row([*step, below], [*slope, 1.0], float(slope @ shift) - gain, np.inf)
         answer = model.solve()
         if answer is None or answer.values is None or -answer.bound - best[0] < 1e-6:
             break
-        at = answer.values[:2]
+        shift = answer.values[:2]
     return best[1]
 
 

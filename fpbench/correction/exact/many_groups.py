@@ -22,7 +22,7 @@ import numpy as np
 from fpbench.claims.conditions import Together
 from fpbench.claims.counts import Condition, Counts
 from fpbench.components.records import Correction, SolverStatus
-from fpbench.correction.exact.cost_programs import PROVEN, Programs
+from fpbench.correction.exact.cost_programs import PROVEN, LinkedPrograms
 from fpbench.correction.exact.counting import CountedProblem
 
 _FINE = 2**20
@@ -46,7 +46,7 @@ def solve_many_groups(counted: CountedProblem, time_limit: float) -> Correction:
     """
     if counted.known is None:
         return Correction(None, SolverStatus.INFEASIBLE)
-    return _Search(counted, time.perf_counter() + time_limit).run()
+    return _BranchAndBound(counted, time.perf_counter() + time_limit).run()
 
 
 @dataclass(order=True)
@@ -56,12 +56,12 @@ class _Node:
     conditions: tuple[Condition, ...]
 
 
-class _Search:
+class _BranchAndBound:
     """Branch and bound over conditions: relax to rows, solve, check exactly, branch."""
 
     def __init__(self, counted: CountedProblem, deadline: float) -> None:
         self._counted, self._deadline = counted, deadline
-        self._programs = Programs(counted, deadline)
+        self._programs = LinkedPrograms(counted, deadline)
         self._numbers = itertools.count()
         self._open: list[_Node] = []
         self._best: Counts | None = None
@@ -88,7 +88,7 @@ class _Search:
             heapq.heappush(self._open, _Node(bound, next(self._numbers), conditions))
 
     def _expand(self, node: _Node) -> bool:
-        """Solve a node, or split it; False if time runs out."""
+        """Solve or split a node; returns False if time runs out."""
         conditions = node.conditions
         relaxed, least = self._programs.relax(conditions)
         bound = max(node.bound, least)
@@ -98,34 +98,36 @@ class _Search:
             return False
         # Rates that are far apart need no whole numbers to be told apart.
         fine = np.rint(relaxed * _FINE).astype(np.int64)
-        far = next((c for c in conditions if isinstance(c, Together) and _far(c, fine)), None)
-        if far is not None:
-            self._push(bound, [(*conditions, *way) for way in far.alternatives(fine)])
+        unequal = next(
+            (c for c in conditions if isinstance(c, Together) and _rates_differ(c, fine)), None
+        )
+        if unequal is not None:
+            self._push(bound, [(*conditions, *way) for way in unequal.alternatives(fine)])
             return True
-        found, least, finished = self._programs.solve(conditions)
+        counts, least, finished = self._programs.solve(conditions)
         bound = max(bound, least)
-        if found is not None and not self._proven(bound):
-            self._push(bound, self._look(found, conditions))
+        if counts is not None and not self._proven(bound):
+            self._push(bound, self._check_counts(counts, conditions))
         return finished
 
     def _proven(self, bound: float) -> bool:
         """Whether nothing cheaper than the best so far can be behind this bound."""
         return bound >= self._cost * (1 - PROVEN)
 
-    def _look(
-        self, found: Counts, conditions: tuple[Condition, ...]
+    def _check_counts(
+        self, counts: Counts, conditions: tuple[Condition, ...]
     ) -> list[tuple[Condition, ...]]:
-        """Keep counts that satisfy everything; otherwise the ways out of what they violate."""
-        # The last: a way out of another condition may be one that has ways out itself.
-        violated = next((c for c in reversed(conditions) if not c.holds(found)), None)
+        """Keep counts that satisfy all conditions; else return the branches of a violated one."""
+        # The last one: branches of other conditions may be conditions that branch themselves.
+        violated = next((c for c in reversed(conditions) if not c.holds(counts)), None)
         if violated is None:
-            cost = self._counted.cost(found) - self._counted.base
+            cost = self._counted.cost(counts) - self._counted.base
             if cost < self._cost:
-                self._best, self._cost = found, cost
+                self._best, self._cost = counts, cost
             return []
-        ways = violated.alternatives(found)
+        ways = violated.alternatives(counts)
         if isinstance(violated, Together) and self._best is None:
-            # What satisfies both ways out satisfies the claim: something to show if time runs out.
+            # Counts that satisfy both branches satisfy the claim: an answer if time runs out.
             both, _, _ = self._programs.solve([*conditions, *ways[0], *ways[1]])
             if both is not None and all(c.holds(both) for c in conditions):
                 self._best = both
@@ -133,8 +135,8 @@ class _Search:
         return [(*conditions, *way) for way in ways]
 
 
-def _far(condition: Together, fine: Counts) -> bool:
-    """Whether rates are apart by more than rounding to whole people explains."""
+def _rates_differ(condition: Together, fine: Counts) -> bool:
+    """Whether rates differ by more than rounding to whole people explains."""
     _, members = condition.part.tally(fine)
     smallest = max(min(members), 1)
     # Rounding moves each of two rates by up to a person.

@@ -10,7 +10,7 @@ import numpy as np
 from fpbench.components.records import Correction, Problem
 from fpbench.correction.exact.counting import CountedProblem
 from fpbench.correction.exact.many_groups import solve_many_groups
-from fpbench.correction.exact.two_group_regions import regions
+from fpbench.correction.exact.two_group_regions import separate_regions
 from fpbench.correction.exact.two_groups import solve_two_groups
 
 
@@ -31,9 +31,9 @@ def solve_exact(problem: Problem, time_limit: float = np.inf) -> Correction:
     """
     started = time.perf_counter()
     counted = CountedProblem(problem)
-    ways = regions(counted.conditions, counted.classes) if problem.groups == 2 else None
+    ways = separate_regions(counted.conditions, counted.classes) if problem.groups == 2 else None
     if ways is not None:
-        found = solve_two_groups(counted, ways)
+        correction = solve_two_groups(counted, ways)
     else:
-        found = solve_many_groups(counted, time_limit)
-    return replace(found, seconds=time.perf_counter() - started)
+        correction = solve_many_groups(counted, time_limit)
+    return replace(correction, seconds=time.perf_counter() - started)

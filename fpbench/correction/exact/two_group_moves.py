@@ -1,4 +1,4 @@
-"""Which moves between two groups may be best, whatever the weights.
+"""Candidate moves between two groups: all that may be best for some weights.
 
 People of one slice are moved in two directions: `x`, those with a positive prediction, and `y`, the
 others. Only net moves count (see module `two_groups`), so a correction is a pair of numbers, and
@@ -90,18 +90,18 @@ class Slice:
         xs, ys = (0, positives), (0, region.people - positives)
         if self.free is not None:
             xs, ys = self._reach(True, x), self._reach(False, y)
-        return frontier(region, (x, y), xs, ys)
+        return list_candidates(region, (x, y), xs, ys)
 
-    def _reach(self, prediction: bool, now: int) -> tuple[int, int]:
+    def _reach(self, prediction: bool, current: int) -> tuple[int, int]:
         """Least and greatest number of people of group 1 with a prediction, if all free move."""
         up, down = (int(np.count_nonzero(self.cell(prediction, up))) for up in (True, False))
-        return now - down, now + up
+        return current - down, current + up
 
 
-def frontier(
+def list_candidates(
     region: Region, start: tuple[int, int], xs: tuple[int, int], ys: tuple[int, int]
 ) -> list[Quadrant]:
-    """Moves that may be best, whatever the weights.
+    """All moves that may be best for some weights.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def frontier(
         for up_x, a, dy in sides:
             this_way = dy >= 0 if up_y else dy < 0
             if this_way.any():
-                chosen = _fewer_and_fewer(np.abs(dy), this_way)
+                chosen = _select_decreasing(np.abs(dy), this_way)
                 same_y.append(Quadrant(up_x, up_y, a[chosen], np.abs(dy[chosen])))
         # Moving nobody in x belongs to both sides: a side with nothing else adds nothing.
         quadrants += [quadrant for quadrant in same_y if quadrant.a[-1] > 0] or same_y[:1]
@@ -143,22 +143,22 @@ def _side(column: _Column, start: int, end: int) -> tuple[_Counts, _Counts]:
     first x that needs no move in y, or else once it has met a possible x after the fall.
     """
     step = 1 if end >= start else -1
-    found_a, found_dy = [], []
+    moves_x, moves_y = [], []
     least_outside: int | None = None
     for a in _windows(abs(end - start) + 1):
         dy, possible, outside = column(start + step * a)
         none_needed = np.flatnonzero(possible & (dy == 0))
         if len(none_needed):
             possible[none_needed[0] + 1 :] = False
-        found_a.append(a[possible])
-        found_dy.append(dy[possible])
+        moves_x.append(a[possible])
+        moves_y.append(dy[possible])
         fallen = np.minimum.accumulate(outside)
         if least_outside is not None:
             fallen = np.minimum(fallen, least_outside)
         if len(none_needed) or possible[outside > fallen].any():
             break
         least_outside = int(fallen[-1])
-    return np.concatenate(found_a), np.concatenate(found_dy)
+    return np.concatenate(moves_x), np.concatenate(moves_y)
 
 
 def _windows(count: int) -> Iterator[_Counts]:
@@ -169,7 +169,7 @@ def _windows(count: int) -> Iterator[_Counts]:
         first, size = first + size, min(4 * size, _WINDOW)
 
 
-def _fewer_and_fewer(moves: _Counts, this_way: _Mask) -> _Mask:
+def _select_decreasing(moves: _Counts, this_way: _Mask) -> _Mask:
     """Mask of the moves in y this way that are fewer than all such before them.
 
     Moving farther in x is worth it only if it saves moves in y of the same kind.

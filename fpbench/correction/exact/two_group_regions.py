@@ -1,4 +1,4 @@
-"""Two groups: what conditions on counts leave to the size of group 1.
+"""Two groups: regions of counts that conditions allow, part by part.
 
 In one part of the people a table of counts for two groups is two numbers: x, the positively
 predicted people of group 1, and m, all its people. Given x, every condition here leaves m an
@@ -65,8 +65,8 @@ class Region:
 
 
 @dataclass(frozen=True)
-class Regions:
-    """Regions of parts that are disjoint: one way to satisfy all conditions."""
+class RegionSet:
+    """Regions of disjoint parts: one way to satisfy all conditions."""
 
     parts: tuple[tuple[int | None, Region], ...]
     """Label of the part, None for everyone; and its region."""
@@ -74,20 +74,20 @@ class Regions:
     """Whether each group needs a member in the parts together."""
 
 
-def regions(conditions: Sequence[Condition], classes: Classes) -> list[Regions] | None:
-    """All ways to satisfy conditions on two groups, part by part; None if they do not separate."""
+def separate_regions(conditions: Sequence[Condition], classes: Classes) -> list[RegionSet] | None:
+    """Region sets that satisfy conditions on two groups; None if they tie parts to each other."""
     choices = [c.options for c in conditions if isinstance(c, AnyOf)]
     plain = [c for c in conditions if not isinstance(c, AnyOf)]
-    found = []
+    alternatives = []
     for options in product(*choices):
-        one = _separate([*plain, *(c for option in options for c in option)], classes)
-        if one is None:
+        region_set = _separate([*plain, *(c for option in options for c in option)], classes)
+        if region_set is None:
             return None
-        found.append(one)
-    return found
+        alternatives.append(region_set)
+    return alternatives
 
 
-def _separate(conditions: list[Condition], classes: Classes) -> Regions | None:
+def _separate(conditions: list[Condition], classes: Classes) -> RegionSet | None:
     labels = list(dict.fromkeys(classes.labels))
     parts = [classes.part(label) for label in labels]
     inside = [{*part.negative, *part.positive} for part in parts]
@@ -95,17 +95,19 @@ def _separate(conditions: list[Condition], classes: Classes) -> Regions | None:
     least, union = [(0, 0)] * len(parts), False
     for condition in conditions:
         used = _classes_of(condition)
-        homes = [at for at, here in enumerate(inside) if used <= here]
+        indices = [minimum for minimum, part_classes in enumerate(inside) if used <= part_classes]
         if isinstance(condition, Occupied):
-            if homes:
-                least[homes[0]] = (1, 1)
-            union = union or not homes
-        elif isinstance(condition, Row | Proportional | Together) and homes:
-            own[homes[0]].append(condition)
+            if indices:
+                least[indices[0]] = (1, 1)
+            union = union or not indices
+        elif isinstance(condition, Row | Proportional | Together) and indices:
+            own[indices[0]].append(condition)
         else:
             return None
-    found = (Region(p, tuple(c), at) for p, c, at in zip(parts, own, least, strict=True))
-    return Regions(tuple(zip(labels, found, strict=True)), union)
+    allowed = (
+        Region(p, tuple(c), minimum) for p, c, minimum in zip(parts, own, least, strict=True)
+    )
+    return RegionSet(tuple(zip(labels, allowed, strict=True)), union)
 
 
 def _classes_of(condition: Condition) -> set[int]:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from fpbench.components.records import Correction, SolverStatus
 from fpbench.correction.exact.counting import CountedProblem
 from fpbench.correction.exact.two_group_moves import Quadrant, Slice
-from fpbench.correction.exact.two_group_regions import Region, Regions
+from fpbench.correction.exact.two_group_regions import Region, RegionSet
 
 _Mask = NDArray[np.bool_]
 _Weights = NDArray[np.float64]
@@ -31,19 +31,19 @@ _BLOCK = 64
 """Candidates between two exact evaluations of the cost; bounds decide about those between."""
 
 
-def cheapest(weights: _Weights | None, cell: _Mask, count: int) -> _Weights:
+def smallest_weights(weights: _Weights | None, cell: _Mask, count: int) -> _Weights:
     """The `count` least weights in a cell, ascending."""
     if count == 0 or weights is None:
         return np.ones(count)
-    chosen: _Weights = np.compress(cell, weights)
-    if count < len(chosen):
-        chosen.partition(count - 1)
-    prefix = chosen[:count].copy()
+    inside: _Weights = np.compress(cell, weights)
+    if count < len(inside):
+        inside.partition(count - 1)
+    prefix = inside[:count].copy()
     prefix.sort()
     return prefix
 
 
-def choose(weights: _Weights | None, cell: _Mask, prefix: _Weights) -> NDArray[np.intp]:
+def choose_people(weights: _Weights | None, cell: _Mask, prefix: _Weights) -> NDArray[np.intp]:
     """Rows of the cheapest `len(prefix)` people of a cell; among equals, the first."""
     count = len(prefix)
     if count == 0:
@@ -56,8 +56,7 @@ def choose(weights: _Weights | None, cell: _Mask, prefix: _Weights) -> NDArray[n
     equal = weights[rows] == prefix[-1]
     keep = ~equal
     keep[np.flatnonzero(equal)[: count - np.count_nonzero(keep)]] = True
-    chosen: NDArray[np.intp] = rows[keep]
-    return chosen
+    return np.asarray(rows[keep])
 
 
 class Scan:
@@ -137,7 +136,7 @@ class _Moves:
         )
 
 
-def solve_two_groups(counted: CountedProblem, ways: list[Regions]) -> Correction:
+def solve_two_groups(counted: CountedProblem, ways: list[RegionSet]) -> Correction:
     """Correct a guess about two groups, proven optimal.
 
     Parameters
@@ -174,11 +173,11 @@ def solve_two_groups(counted: CountedProblem, ways: list[Regions]) -> Correction
     return Correction(values.astype(problem.guess.dtype), SolverStatus.OPTIMAL, cost, cost, kinds)
 
 
-def _cost(found: list[_Moves]) -> float:
-    return sum(moves.cost for moves in found)
+def _cost(moves_of_parts: list[_Moves]) -> float:
+    return sum(moves.cost for moves in moves_of_parts)
 
 
-def slices(counted: CountedProblem, way: Regions) -> list[Slice]:
+def make_slices(counted: CountedProblem, way: RegionSet) -> list[Slice]:
     """The people of each part."""
     problem = counted.problem
     # One byte a person: they are read many times.
@@ -189,14 +188,14 @@ def slices(counted: CountedProblem, way: Regions) -> list[Slice]:
     ]
 
 
-def _solve(counted: CountedProblem, way: Regions) -> list[_Moves] | None:
-    """The best moves in every part, or None.
+def _solve(counted: CountedProblem, way: RegionSet) -> list[_Moves] | None:
+    """The best moves in every part; None if there are none.
 
-    Each part on its own; but a group that may be empty in each may not be in all. Demands are
-    added only where the answer without them fails: an answer to fewer demands that happens to
-    satisfy the others is the best answer to all.
+    Parts are solved independently, but a group that may be empty in each part may not be empty in
+    all of them. These demands are added only where the answer without them violates them: an
+    optimum of a relaxation that satisfies all demands is optimal.
     """
-    people = slices(counted, way)
+    people = make_slices(counted, way)
     weights = counted.problem.weights
 
     @cache
@@ -205,7 +204,7 @@ def _solve(counted: CountedProblem, way: Regions) -> list[_Moves] | None:
 
     def cheapest_of(choices: list[tuple[tuple[int, int], ...]]) -> list[_Moves] | None:
         tried = [[best(which, least) for which, least in enumerate(choice)] for choice in choices]
-        solved = [[m for m in found if m] for found in tried if None not in found]
+        solved = [[m for m in answers if m] for answers in tried if None not in answers]
         return min(solved, key=_cost) if solved else None
 
     free = (0, 0)
@@ -222,10 +221,10 @@ def _solve(counted: CountedProblem, way: Regions) -> list[_Moves] | None:
     return answer
 
 
-def _members(slices: list[Slice], moves: list[_Moves]) -> tuple[int, int]:
+def _members(parts: list[Slice], moves: list[_Moves]) -> tuple[int, int]:
     """Members of group 0 and group 1 in all slices after the moves."""
-    size = sum(s.size for s in slices)
-    ones = sum(s.ones + m.gained for s, m in zip(slices, moves, strict=True))
+    size = sum(s.size for s in parts)
+    ones = sum(s.ones + m.gained for s, m in zip(parts, moves, strict=True))
     return size - ones, ones
 
 
@@ -237,7 +236,7 @@ def _best_moves(people: Slice, region: Region, weights: _Weights | None) -> _Mov
             counts[prediction, up] = max(count, counts.get((prediction, up), 0))
     # Quadrants share cells: each is sorted once.
     prefixes = {
-        cell: cheapest(weights, people.cell(*cell), count) for cell, count in counts.items()
+        cell: smallest_weights(weights, people.cell(*cell), count) for cell, count in counts.items()
     }
     best: tuple[float, Quadrant, _Weights, _Weights] | None = None
     for quadrant in quadrants:
@@ -248,6 +247,6 @@ def _best_moves(people: Slice, region: Region, weights: _Weights | None) -> _Mov
     if best is None:
         return None
     cost, quadrant, x, y = best
-    others = choose(weights, people.cell(False, quadrant.up_y), y)
-    positive = choose(weights, people.cell(True, quadrant.up_x), x)
+    others = choose_people(weights, people.cell(False, quadrant.up_y), y)
+    positive = choose_people(weights, people.cell(True, quadrant.up_x), x)
     return _Moves(cost, (quadrant.up_y, quadrant.up_x), (others, positive))

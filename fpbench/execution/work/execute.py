@@ -13,7 +13,7 @@ from fpbench.base.errors import FpbenchError, HiddenError, InputError, PluginErr
 from fpbench.components.attack_kinds import Component
 from fpbench.components.catalog import Catalog
 from fpbench.components.hooks import Lazy
-from fpbench.components.spec import build
+from fpbench.components.spec import build_component
 from fpbench.execution.wire.answers import ROW, packed
 from fpbench.execution.wire.sealing import unseal
 from fpbench.execution.work.actions import ACTIONS, HANDED, MEASURING
@@ -135,7 +135,7 @@ def component_of(step: Step, catalog: Catalog | None = None) -> Component | None
         from fpbench.components.catalog import discover
 
         catalog = discover()
-    return build(step.spec, catalog)
+    return build_component(step.spec, catalog)
 
 
 def handed(step: Step, component: Component | None, parents: tuple[Any, ...]) -> tuple[Any, ...]:

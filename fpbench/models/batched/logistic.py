@@ -1,4 +1,4 @@
-"""Many ridge logistic regressions at once, exactly: Newton's method on all of them together."""
+"""Many ridge logistic regressions at once, solved exactly by Newton's method."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench.base.errors import FpbenchError, InputError
-from fpbench.models.batched.row_blocks import in_blocks
+from fpbench.models.batched.row_blocks import pad_groups
 
 _CHUNK = 1 << 17
 """Numbers in the largest array of a chunk (1 MB): small enough to stay near the processor."""
 _SMALL = 64
-"""Number of columns up to which a plain product is faster than a symmetric one."""
+"""Number of columns up to which a general product is faster than a symmetric one."""
 _OUTER = 1 << 23
-"""Greatest size of the products of features that students of one matrix share (64 MB)."""
+"""Greatest size of the products of features that problems of one matrix share (64 MB)."""
 _STEPS = 10_000
-"""Ten are enough, but for targets far beyond 0 and 1 under a penalty that is next to nothing."""
+"""Ten are enough, except for targets far beyond [0, 1] under a penalty of nearly 0."""
 _HALVINGS = 60
 
 _Floats = NDArray[np.float64]
@@ -67,14 +67,14 @@ def fit_logistic(
     FpbenchError
         If Newton's method does not converge.
     """
-    design, targets, weights = _checked(design, targets, penalty, weights)
+    design, targets, weights = _check_inputs(design, targets, penalty, weights)
     count, people = targets.shape
     d = design.shape[-1]
-    shares = _shares(targets, weights)
+    shares = _normalise_weights(targets, weights)
     theta = np.zeros((count, d))
     if start is not None:
         theta[:] = start
-    shared = _products(design) if design.ndim == 2 else None
+    shared = _outer_products(design) if design.ndim == 2 else None
     problems = _Problems(design, shared, targets, shares, penalty)
     each = max(people * (1 if shared is not None else d), d * d, 1)
     size = max(1, _CHUNK // each)
@@ -109,10 +109,10 @@ def fit_logistic_apart(
     theta = np.zeros((len(groups), design.shape[1]))
     has_ones = bool((design[:, -1:] == 1).all())
     # An even number of columns, so that a group's parameters too begin at a multiple of 16 bytes
-    # (see `in_blocks`): the parameter of a column of zeros is 0.
+    # (see `pad_groups`): the parameter of a column of zeros is 0.
     odd = design.shape[1] % 2
     width = design.shape[1] + odd
-    for chosen, rows, present in in_blocks(groups, width, _CHUNK):
+    for chosen, rows, present in pad_groups(groups, width, _CHUNK):
         own = labels[rows] * present
         start = np.zeros((len(chosen), width))
         if has_ones:  # an intercept: begin at the log-odds of the share of label 1, or near it
@@ -143,7 +143,7 @@ def logistic_proba(theta: _Floats, design: _Floats) -> _Floats:
     return np.reciprocal(z, out=z)
 
 
-def _checked(
+def _check_inputs(
     design: _Floats, targets: _Floats, penalty: float, weights: _Floats | None
 ) -> tuple[_Floats, _Floats, _Floats | None]:
     design, targets = np.asarray(design, np.float64), np.asarray(targets, np.float64)
@@ -169,23 +169,21 @@ def _checked(
     return design, targets, weights
 
 
-def _shares(targets: _Floats, weights: _Floats | None) -> _Floats:
+def _normalise_weights(targets: _Floats, weights: _Floats | None) -> _Floats:
     """Weights that sum to 1, or are all 0."""
     if weights is None:
         return np.full(targets.shape, 1 / max(targets.shape[1], 1))
     totals = weights.sum(axis=1, keepdims=True)
-    shares: _Floats = np.divide(weights, totals, out=np.zeros_like(weights), where=totals > 0)
-    return shares
+    return np.asarray(np.divide(weights, totals, out=np.zeros_like(weights), where=totals > 0))
 
 
-def _products(design: _Floats) -> _Floats | None:
+def _outer_products(design: _Floats) -> _Floats | None:
     """The upper triangles of x x' of all people, (m, d (d + 1) / 2); None if that is too much."""
     m, d = design.shape
     if m * d * (d + 1) // 2 > _OUTER:
         return None
     i, j = np.triu_indices(d)
-    products: _Floats = design[:, i] * design[:, j]
-    return products
+    return np.asarray(design[:, i] * design[:, j])
 
 
 @dataclass(frozen=True)
@@ -199,15 +197,15 @@ class _Problems:
     penalty: float
 
     def of(self, chosen: slice | NDArray[np.bool_]) -> _Problems:
-        """Some of them."""
+        """The chosen problems."""
         return _Problems(
             self.design if self.design.ndim == 2 else self.design[chosen],
             self.products, self.targets[chosen], self.shares[chosen], self.penalty,
         )  # fmt: skip
 
     def solve(self, start: _Floats, tolerance: float) -> _Floats:
-        """Newton's method; a step that does not lead down is halved until it does."""
-        found, left, problems = start.copy(), np.arange(len(start)), self
+        """Parameters (B, d) by Newton's method; steps are halved until the objective falls."""
+        solved, indices, problems = start.copy(), np.arange(len(start)), self
         theta, odds = start, self.scores(start)
         value, chances = self.evaluate(theta, odds)
         done = np.zeros(len(start), dtype=bool)
@@ -216,14 +214,14 @@ class _Problems:
             step = problems.newton(gradient, chances)
             move = problems.scores(step)
             now = ~done & (np.abs(move).max(axis=1, initial=0.0) <= tolerance)
-            found[left[now]] = theta[now] + step[now]
+            solved[indices[now]] = theta[now] + step[now]
             done |= now
             if done.all():
-                return found
+                return solved
             if 2 * np.count_nonzero(done) > len(done):  # copying fewer is not worth it
                 rest = ~done
-                problems, left, done, gradient = (
-                    problems.of(rest), left[rest], done[rest], gradient[rest]
+                problems, indices, done, gradient = (
+                    problems.of(rest), indices[rest], done[rest], gradient[rest]
                 )  # fmt: skip
                 theta, odds, value = theta[rest], odds[rest], value[rest]
                 step, move = step[rest], move[rest]
@@ -238,8 +236,7 @@ class _Problems:
         """Log-odds (B, n) of label 1."""
         if self.design.ndim == 2:
             return theta @ self.design.T
-        found: _Floats = np.matmul(self.design, theta[..., None])[..., 0]
-        return found
+        return np.asarray(np.matmul(self.design, theta[..., None])[..., 0])
 
     def evaluate(self, theta: _Floats, odds: _Floats) -> tuple[_Floats, _Floats]:
         """Objectives (B,), and probabilities (B, n) of label 1."""
@@ -253,7 +250,7 @@ class _Problems:
         return value, np.where(odds >= 0, 1.0, small) / whole
 
     def gradient(self, theta: _Floats, chances: _Floats) -> _Floats:
-        """(B, d)."""
+        """Gradients (B, d) of the objectives."""
         residuals = (chances - self.targets) * self.shares
         gradient: _Floats
         if self.design.ndim == 2:
@@ -263,15 +260,15 @@ class _Problems:
         return gradient + 2 * self.penalty * theta
 
     def newton(self, gradient: _Floats, chances: _Floats) -> _Floats:
-        """Steps (B, d)."""
-        # Where all begin at one point, on the same people, they have one Hessian.
+        """Newton steps (B, d)."""
+        # Problems with the same design, probabilities and weights share one Hessian.
         if self.design.ndim == 2 and all((a == a[0]).all() for a in (chances, self.shares)):
             hessian = self.of(slice(0, 1)).hessian(chances[:1])[0]
             return np.asarray(-np.linalg.solve(hessian, gradient.T).T)
         return np.asarray(-np.linalg.solve(self.hessian(chances), gradient[..., None])[..., 0])
 
     def hessian(self, chances: _Floats) -> _Floats:
-        """(B, d, d)."""
+        """Hessians (B, d, d) of the objectives."""
         curvature = chances * (1.0 - chances) * self.shares
         d = self.design.shape[-1]
         if self.products is not None:
@@ -300,15 +297,15 @@ class _Problems:
         """Parameters, log-odds, objectives and probabilities after a step that leads down."""
         size = np.ones((len(theta), 1))
         new, new_odds = theta + step, odds + move
-        found, chances = self.evaluate(new, new_odds)
+        objective, chances = self.evaluate(new, new_odds)
         for _ in range(_HALVINGS):
-            # Rounding must not stop what is as good as there.
-            enough = value + 1e-4 * size[:, 0] * slope + 1e-13 * (1 + np.abs(value))
-            bad = ~(found <= enough)
+            # The last term keeps rounding from rejecting a step near the optimum.
+            target = value + 1e-4 * size[:, 0] * slope + 1e-13 * (1 + np.abs(value))
+            bad = ~(objective <= target)
             if not bad.any():
                 break
             size[bad] /= 2
             new[bad] = theta[bad] + size[bad] * step[bad]
             new_odds[bad] = odds[bad] + size[bad] * move[bad]
-            found[bad], chances[bad] = self.of(bad).evaluate(new[bad], new_odds[bad])
-        return new, new_odds, found, chances
+            objective[bad], chances[bad] = self.of(bad).evaluate(new[bad], new_odds[bad])
+        return new, new_odds, objective, chances

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench.base.errors import InputError
-from fpbench.models.batched.row_blocks import in_blocks
+from fpbench.models.batched.row_blocks import pad_groups
 
 _Floats = NDArray[np.float64]
 
@@ -53,7 +53,7 @@ class MLPTraining:
     def __post_init__(self) -> None:
         fine = 0 <= self.penalty < math.inf and 0 < self.rate < math.inf
         if not fine or min(*self.hidden, self.epochs, self.batch) < 1:
-            raise InputError(f"networks cannot be trained so: {self}")
+            raise InputError(f"networks cannot be trained with these parameters: {self}")
 
 
 @dataclass(frozen=True)
@@ -78,17 +78,17 @@ class Networks:
     def random(
         cls, width: int, hidden: tuple[int, int], rngs: Sequence[np.random.Generator]
     ) -> Networks:
-        """Networks to begin with: uniform weights, as wide as Glorot & Bengio say (2010)."""
-        found = cls(np.empty((len(rngs), sum(_sizes(width, hidden)))), width, hidden)
+        """Untrained networks: uniform weights of the width of Glorot & Bengio (2010)."""
+        networks = cls(np.empty((len(rngs), sum(_sizes(width, hidden)))), width, hidden)
         one, two = hidden
         first, second, biases, third, last = _sizes(width, hidden)
         fans = np.repeat(
             [width - 1 + one, one + two, two + 1], [first, second + biases, third + last]
         )
-        for row, rng in zip(found.flat, rngs, strict=True):
+        for row, rng in zip(networks.flat, rngs, strict=True):
             row[:] = rng.uniform(-1.0, 1.0, len(row))
-        found.flat[:] *= np.sqrt(6 / fans)
-        return found
+        networks.flat[:] *= np.sqrt(6 / fans)
+        return networks
 
     @property
     def layers(self) -> tuple[_Floats, ...]:
@@ -106,15 +106,15 @@ class Networks:
 
     def proba(self, design: _Floats) -> _Floats:
         """Probabilities (B, n) of label 1, of people (n, d)."""
-        found = np.empty((len(self.flat), len(design)))
+        chances = np.empty((len(self.flat), len(design)))
         most = max(1, (1 << 20) // (max(len(design), 1) * max(self.hidden)))
-        for first in range(0, len(found), most):
+        for first in range(0, len(chances), most):
             chunk = replace(self, flat=self.flat[first : first + most])
-            found[first : first + most] = _sigmoid(_forward(design, chunk.layers)[2])
-        return found
+            chances[first : first + most] = _sigmoid(_forward(design, chunk.layers)[2])
+        return chances
 
     def take(self, first: int, last: int) -> Networks:
-        """Some of them, sharing memory."""
+        """The networks first to last - 1, sharing memory."""
         return replace(self, flat=self.flat[first:last])
 
 
@@ -125,10 +125,10 @@ def fit_networks(
     rng: np.random.Generator,
     weights: _Floats | None = None,
 ) -> Networks:
-    """B networks of the same people, which differ in targets (and weights) alone.
+    """B networks trained on the same people with different targets (and weights).
 
-    All begin with the same parameters and meet people in the same order, so that only the targets
-    tell them apart.
+    All begin with the same parameters and visit people in the same order, so that they differ only
+    through their targets.
 
     Parameters
     ----------
@@ -137,9 +137,9 @@ def fit_networks(
     targets
         (B, m) in [0, 1]: beyond, the loss has no lower bound, and networks diverge.
     training
-        How.
+        Parameters of the training.
     rng
-        For the beginning and the orders.
+        Draws initial parameters and orders.
     weights
         (B, m), 0 leaves a person out. All 1 if not given.
 
@@ -152,23 +152,23 @@ def fit_networks(
         raise InputError("targets of networks must lie in [0, 1]: beyond, networks diverge")
     begin, order_rng = rng.spawn(2)
     first = Networks.random(design.shape[1], training.hidden, [begin])
-    found = replace(first, flat=np.repeat(first.flat, len(targets), axis=0))
+    networks = replace(first, flat=np.repeat(first.flat, len(targets), axis=0))
     people = len(design)
     orders = [
         order_rng.permutation(people) if training.shuffle else np.arange(people)
         for _ in range(training.epochs)
     ]
     weights = np.ones_like(targets) if weights is None else weights
-    size = max(1, _CACHE // found.flat.shape[1])
+    size = max(1, _CACHE // networks.flat.shape[1])
     for start in range(0, len(targets), size):
-        some = slice(start, start + size)
-        adam = _Adam(found.take(start, start + size), training)
+        chunk = slice(start, start + size)
+        adam = _Adam(networks.take(start, start + size), training)
         for order in orders:
-            x, y, w = design[order], targets[some][:, order], weights[some][:, order]
+            x, y, w = design[order], targets[chunk][:, order], weights[chunk][:, order]
             for at in range(0, people, training.batch):
                 rows = slice(at, at + training.batch)
                 adam.step(x[rows], y[:, rows], w[:, rows])
-    return found
+    return networks
 
 
 def fit_networks_apart(
@@ -188,34 +188,34 @@ def fit_networks_apart(
     design, labels
         (n, d), the last column of ones, and (n,) in [0, 1]: everybody.
     groups
-        B arrays of row numbers; of no rows comes a network of zeros, which says one half.
+        B arrays of row numbers; a group of no rows gets a network of zeros, which predicts 1/2.
     training
-        How.
+        Parameters of the training.
     rng
-        Gives each network a generator of its own, by its number.
+        Spawns a generator for each network, by its number.
     """
     rngs = rng.spawn(len(groups))
-    found = Networks.random(design.shape[1], training.hidden, rngs)
-    found.flat[[not len(rows) for rows in groups]] = 0.0
-    parameters = found.flat.shape[1]
+    networks = Networks.random(design.shape[1], training.hidden, rngs)
+    networks.flat[[not len(rows) for rows in groups]] = 0.0
+    parameters = networks.flat.shape[1]
     size = max(1, _CACHE // parameters)
-    for block, rows, present in in_blocks(groups, 1, most=1 << 62):
+    for block, rows, present in pad_groups(groups, 1, most=1 << 62):
         for start in range(0, len(block), size):
-            some = slice(start, start + size)
+            chunk = slice(start, start + size)
             # An even distance between networks, so that each begins at a multiple of 16 bytes, see
-            # `in_blocks`.
-            flat = np.zeros((len(block[some]), parameters + parameters % 2))[:, :parameters]
-            flat[:] = found.flat[block[some]]
-            adam = _Adam(replace(found, flat=flat), training)
-            sizes = present[some].sum(axis=1).astype(np.intp)
-            chunk = rows[some]
+            # `pad_groups`.
+            flat = np.zeros((len(block[chunk]), parameters + parameters % 2))[:, :parameters]
+            flat[:] = networks.flat[block[chunk]]
+            adam = _Adam(replace(networks, flat=flat), training)
+            sizes = present[chunk].sum(axis=1).astype(np.intp)
+            shuffled = rows[chunk]
             for _ in range(training.epochs):
                 if training.shuffle:
-                    chunk = _shuffled(chunk, sizes, [rngs[number] for number in block[some]])
-                for x, y, w in _batches(design, labels, chunk, sizes, training.batch):
+                    shuffled = _shuffle(shuffled, sizes, [rngs[number] for number in block[chunk]])
+                for x, y, w in _iterate_batches(design, labels, shuffled, sizes, training.batch):
                     adam.step(x, y, w)
-            found.flat[block[some]] = adam.networks.flat
-    return found
+            networks.flat[block[chunk]] = adam.networks.flat
+    return networks
 
 
 def _sizes(width: int, hidden: tuple[int, int]) -> tuple[int, ...]:
@@ -223,24 +223,24 @@ def _sizes(width: int, hidden: tuple[int, int]) -> tuple[int, ...]:
     return (width * one, one * two, two, two, 1)
 
 
-def _shuffled(
+def _shuffle(
     rows: NDArray[np.intp], sizes: NDArray[np.intp], rngs: list[np.random.Generator]
 ) -> NDArray[np.intp]:
-    """Each row of numbers in a new order; what fills it up stays behind."""
-    found = rows.copy()
-    for row, size, rng in zip(found, sizes, rngs, strict=True):
+    """The row numbers of each network in a new order; padding stays at the end."""
+    shuffled = rows.copy()
+    for row, size, rng in zip(shuffled, sizes, rngs, strict=True):
         rng.shuffle(row[:size])
-    return found
+    return shuffled
 
 
-def _batches(
+def _iterate_batches(
     design: _Floats,
     labels: _Floats,
     rows: NDArray[np.intp],
     sizes: NDArray[np.intp],
     batch: int,
 ) -> Iterator[tuple[_Floats, _Floats, _Floats]]:
-    """Batches of all networks at once; those who have run out of people, the last, are not in.
+    """Batches (x, y, weights) of all networks at once, without those that have no people left.
 
     A batch has an even number of rows, as many for the longest network as for the shortest.
     """
@@ -249,13 +249,13 @@ def _batches(
         width = min(batch, length - at)
         columns = at + np.arange(width + width % 2)
         count = np.count_nonzero(sizes > at)
-        here = rows[:count, np.minimum(columns, length - 1)]
+        chosen = rows[:count, np.minimum(columns, length - 1)]
         present = columns < np.minimum(sizes[:count], at + batch)[:, None]
-        yield design[here], labels[here], present.astype(np.float64)
+        yield design[chosen], labels[chosen], present.astype(np.float64)
 
 
 class _Adam:
-    """Networks in training, and what Adam remembers."""
+    """Networks in training, and the state of Adam."""
 
     def __init__(self, networks: Networks, training: MLPTraining) -> None:
         self.networks, self.training = networks, training
@@ -268,7 +268,7 @@ class _Adam:
         weights[0][:, :-1] = weights[1][:] = weights[3][:] = 2 * training.penalty
 
     def step(self, x: _Floats, y: _Floats, w: _Floats) -> None:
-        """One step of the first len(y) networks."""
+        """Train the first len(y) networks by one step."""
         count = len(y)
         networks, gradients = self.networks.take(0, count), self.gradients.take(0, count)
         _backward(x, y, w, networks.layers, gradients.layers)
@@ -327,5 +327,4 @@ def _backward(
 
 def _sigmoid(scores: _Floats) -> _Floats:
     small = np.exp(-np.abs(scores))
-    found: _Floats = np.where(scores >= 0, 1.0, small) / (1.0 + small)
-    return found
+    return np.asarray(np.where(scores >= 0, 1.0, small) / (1.0 + small))

@@ -1,4 +1,4 @@
-"""Groups of rows, of any sizes, as arrays without ragged ends."""
+"""Groups of rows of different sizes, padded to rectangular arrays."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 _LEAST, _STEPS = 8, 8
-"""Groups are filled up to one of at least `_STEPS` lengths between a power of 2 and the next, which
-are multiples of `_LEAST`."""
+"""Groups are padded to one of at least `_STEPS` lengths between a power of 2 and the next, all of
+them multiples of `_LEAST`."""
 
 
-def in_blocks(
+def pad_groups(
     groups: list[NDArray[np.intp]], width: int, most: int
 ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.float64]]]:
-    """Groups of rows of like size, as blocks without ragged ends.
+    """Blocks of groups padded to one length: group numbers, row numbers and a mask.
 
-    How far a group is filled up depends on its own size alone, and only groups of one length share
-    a block. A matrix product may round a row otherwise if there are more rows, so that a group
-    which was filled up to the longest of its block would depend, in its last bits, on the size of
-    another. Lengths are even: groups of 8-byte numbers then begin at multiples of 16 bytes, as
-    every array does, wherever in a block they stand; some dot products mind that.
+    The padded length of a group depends on its own size alone, and only groups of one length share
+    a block. A matrix product may round a row differently if there are more rows; padding a group to
+    the longest of its block would make its last bits depend on other groups. Lengths are even:
+    groups of 8-byte numbers then begin at multiples of 16 bytes wherever they stand in a block, on
+    which the last bits of some dot products depend.
 
     Parameters
     ----------
     groups
-        Row numbers of each group; one without any is in no block.
+        Row numbers of each group; empty groups are in no block.
     width
         Numbers that a row stands for.
     most
@@ -35,9 +35,8 @@ def in_blocks(
     Yields
     ------
     tuple
-        Numbers (b,) of the groups in a block, by falling size; row numbers (b, n), those of a
-        group filled up with one of its own; and (b, n) whether a row is of the group: 1, or 0 if
-        it fills up.
+        Numbers (b,) of the groups in a block, by falling size; row numbers (b, n), padded with a
+        row of the same group; and (b, n) a mask: 1 for rows of the group, 0 for padding.
     """
     sizes = np.array([len(rows) for rows in groups], dtype=np.intp)
     power = np.frexp(sizes / _STEPS)[1] - 1  # frexp is exact: 2**power <= size / 8 < 2**(power + 1)

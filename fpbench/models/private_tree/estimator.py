@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,19 +23,16 @@ from fpbench.data.domain import Domain
 from fpbench.models.encoding import encode
 from fpbench.models.private_tree.fitted import PrivateTree
 from fpbench.models.private_tree.growth import grow_trees
-from fpbench.models.private_tree.inputs import (
-    bounds_of,
-    generator_from,
-    rules_within,
-    with_categories,
-)
 from fpbench.models.private_tree.recipe import Similarity, TreeRecipe
 from fpbench.models.private_tree.split_candidates import SplitCandidates
 from fpbench.models.private_tree.split_scores import Criterion, Selection
 from fpbench.models.rules import Rules, encoded_names, tree_rules
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
+
     from fpbench.components.mechanism import Mechanism
+
 
 Floats = NDArray[np.float64]
 _WHO = "PrivateTreeClassifier"
@@ -154,10 +151,10 @@ class PrivateTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             If a parameter is out of range, bounds or a domain are not declared, or a label is not.
         """
         recipe = self._recipe()
-        X, domain = self._checked(X, first=True)
-        labels = self._codes(y, len(X))
+        X, domain = self._check_features(X, first=True)
+        labels = self._encode_labels(y, len(X))
         if domain is None:
-            low, high = bounds_of(self.bounds, X.shape[1])
+            low, high = parse_bounds(self.bounds, X.shape[1])
             candidates = SplitCandidates.of_bounds(low, high, recipe)
             self._domain, self._columns = None, None
         else:
@@ -165,29 +162,30 @@ class PrivateTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             self._domain = domain
             self._columns = encoded_names(domain.fit(X.iloc[:0]))
         self._candidates = candidates
-        matrix = self._matrix(X)
-        rng = generator_from(self.random_state)
+        matrix = self._encode(X)
+        rng = make_generator(self.random_state)
         grown = grow_trees(candidates, matrix, labels, 1, rng).tree(0)
         self._tree: PrivateTree = replace(grown, classes_=self.classes_)
         self.__dict__.pop("tree_", None)
-        if domain is None:  # whoever finds it takes the columns of X for its columns
+        if domain is None:  # readers of tree_ take its columns for the columns of X
             self.tree_ = self._tree.tree_
         self.guarantee_ = recipe.guarantee
         return self
 
     def predict_proba(self, X: Any) -> Floats:
         """Probabilities (n, 2) of both labels, from noisy counts."""
-        return self._tree_for_use().proba(self._given(X))
+        matrix = self._encode_new(X)
+        return self._tree.proba(matrix)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Labels (n,); the first of both where they are equally likely."""
         likelier = self.predict_proba(X).argmax(axis=1)
-        found: NDArray[Any] = self.classes_[likelier]
-        return found
+        return np.asarray(self.classes_[likelier])
 
     def apply(self, X: Any) -> NDArray[np.intp]:
         """The leaf (n,) of each person, a node of `tree_`."""
-        return self._tree_for_use().apply(self._given(X))
+        matrix = self._encode_new(X)
+        return self._tree.apply(matrix)
 
     def cells(self, X: Any) -> NDArray[np.int64]:
         """The cell (n, d) of each person under `grid`: people of one cell get one label.
@@ -197,9 +195,8 @@ class PrivateTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         InputError
             If there are no cells.
         """
-        check_is_fitted(self)
-        found: NDArray[np.int64] = self._candidates.cells(self._given(X))
-        return found
+        matrix = self._encode_new(X)
+        return self._candidates.cells(matrix)
 
     @property
     def rules(self) -> Rules:
@@ -226,7 +223,7 @@ class PrivateTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         names = TreeRecipe.__dataclass_fields__
         return TreeRecipe(**{name: getattr(self, name) for name in names})
 
-    def _checked(self, X: Any, first: bool = False) -> tuple[Any, Domain | None]:
+    def _check_features(self, X: Any, first: bool = False) -> tuple[Any, Domain | None]:
         """A matrix of single precision, as scikit-learn's trees have it, or a declared frame."""
         if self.domain is None:
             if self.bounds is None:
@@ -241,7 +238,7 @@ class PrivateTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         if not hasattr(X, "dtypes") or not hasattr(X, "columns"):
             raise InputError(f"with a domain, X must be a DataFrame, not {type(X).__name__}")
         domain = self.domain if isinstance(self.domain, Domain) else Domain.of(self.domain)
-        X = with_categories(X, domain)
+        X = to_categoricals(X, domain)
         names = np.asarray([str(name) for name in X.columns], dtype=object)
         if first:
             domain.check(X, _WHO)
@@ -255,21 +252,18 @@ class PrivateTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             )
         return X, domain
 
-    def _matrix(self, X: Any) -> NDArray[np.float32]:
-        """What trees take."""
+    def _encode(self, X: Any) -> NDArray[np.float32]:
+        """Features as trees take them."""
         if self._domain is None:
-            given: NDArray[np.float32] = X
-            return given
+            matrix: NDArray[np.float32] = X
+            return matrix
         return encode(self._domain.fit(X))
 
-    def _tree_for_use(self) -> PrivateTree:
+    def _encode_new(self, X: Any) -> NDArray[np.float32]:
         check_is_fitted(self)
-        return self._tree
+        return self._encode(self._check_features(X)[0])
 
-    def _given(self, X: Any) -> NDArray[np.float32]:
-        return self._matrix(self._checked(X)[0])
-
-    def _codes(self, y: ArrayLike, n: int) -> NDArray[np.int64]:
+    def _encode_labels(self, y: ArrayLike, n: int) -> NDArray[np.int64]:
         """Labels as 0 and 1."""
         labels = check_array(
             column_or_1d(y, warn=True), ensure_2d=False, dtype=None, input_name="y"
@@ -291,5 +285,90 @@ class PrivateTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
                 f"declared ones are {self.classes_[0]!r} and {self.classes_[1]!r}; declare two "
                 "labels with classes=(..., ...)"
             )
-        found: NDArray[np.int64] = codes.astype(np.int64)
-        return found
+        return np.asarray(codes.astype(np.int64))
+
+
+def parse_bounds(bounds: Any, d: int) -> tuple[Floats, Floats]:
+    """Lower and upper bounds (d,) from numbers or arrays.
+
+    Raises
+    ------
+    InputError
+        If they are none.
+    """
+    try:
+        low, high = (np.broadcast_to(np.asarray(e, np.float64), (d,)) for e in bounds)
+    except (TypeError, ValueError):
+        low = high = np.zeros(0)
+    if len(low) != d or not np.isfinite([low, high]).all() or not (low < high).all():
+        raise InputError(
+            "bounds must be (low, high): finite numbers, or arrays with one for each of the "
+            f"{d} features, the lower first; not {bounds!r}"
+        )
+    return low, high
+
+
+def to_categoricals(X: DataFrame, domain: Domain) -> DataFrame:
+    """Features whose columns of words are the declared categoricals; numbers stay numbers.
+
+    Raises
+    ------
+    InputError
+        If the categories of a column of words are not declared.
+    """
+    import pandas as pd
+
+    frame = X.copy(deep=False)
+    for name, column in X.items():
+        if isinstance(column.dtype, pd.CategoricalDtype):
+            continue
+        if pd.api.types.is_numeric_dtype(column):
+            continue
+        if str(name) in domain.categories:
+            known = pd.Index(domain.categories[str(name)])
+            frame[name] = pd.Categorical.from_codes(known.get_indexer(pd.Index(column)), known)
+        else:
+            raise InputError(
+                f"the feature {name!r} is {column.dtype}, not numbers; declare all that it may be, "
+                f'domain={{"{name}": ["...", "..."]}}'
+            )
+    return frame
+
+
+def make_generator(random_state: Any) -> np.random.Generator:
+    """A generator from a seed, None, a `RandomState` or a generator.
+
+    Raises
+    ------
+    InputError
+        If it is none of them.
+    """
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**31 - 1))
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError):
+        raise InputError(
+            "random_state must be a seed, a numpy.random.RandomState or Generator, or None, not "
+            f"{random_state!r}"
+        ) from None
+
+
+@dataclass(frozen=True)
+class _RulesWithin:
+    """Finds people's rules after their features were fitted into a domain."""
+
+    domain: Domain
+    rules: Rules
+
+    def __call__(self, features: DataFrame) -> NDArray[Any]:
+        return self.rules.apply(self.domain.fit(to_categoricals(features, self.domain)))
+
+
+def rules_within(rules: Rules, domain: Domain) -> Rules:
+    """The same rules for features outside a domain, or with categories in another order.
+
+    Columns of a data frame have their own categories in their own order; the rules test columns
+    that the declared categories make.
+    """
+    return replace(rules, find=_RulesWithin(domain, rules))

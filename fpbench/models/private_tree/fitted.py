@@ -75,8 +75,7 @@ class PrivateTree:
 
     def proba(self, matrix: NDArray[Any]) -> Floats:
         """Probabilities (n, 2) of label 0 and label 1."""
-        found: Floats = self.tree_.value[self.apply(matrix), 0]
-        return found
+        return np.asarray(self.tree_.value[self.apply(matrix), 0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,42 +112,42 @@ class PrivateTreeBatch:
         """Probabilities (R, n) of label 1 by all trees."""
         n, depth = len(matrix), self.candidates.recipe.max_depth
         bins = self.candidates.bins(matrix)
-        found = np.empty((len(self), n))
-        for rows in blocks(len(self), n):
+        chances = np.empty((len(self), n))
+        for rows in iterate_blocks(len(self), n):
             at = descend(self.candidates, bins, self.split[rows], depth)
-            found[rows] = np.take_along_axis(self.positive[rows], at, axis=1)
-        return found
+            chances[rows] = np.take_along_axis(self.positive[rows], at, axis=1)
+        return chances
 
     def tree(self, number: int) -> PrivateTree:
-        """One of them."""
+        """Tree `number`, as scikit-learn has it."""
         split, positive = self.split[number], self.positive[number]
         inner = split >= 0
-        there = np.zeros(len(split), dtype=bool)
-        there[0] = True
+        reachable = np.zeros(len(split), dtype=bool)
+        reachable[0] = True
         for node in np.flatnonzero(inner):  # parents come first
-            there[[2 * node + 1, 2 * node + 2]] = True
-        kept = np.flatnonzero(there)
+            reachable[[2 * node + 1, 2 * node + 2]] = True
+        nodes = np.flatnonzero(reachable)
         new = np.full(2 * len(split) + 1, -1)
-        new[kept] = np.arange(len(kept))
-        inner, at = inner[kept], np.maximum(split[kept], 0)
+        new[nodes] = np.arange(len(nodes))
+        inner, at = inner[nodes], np.maximum(split[nodes], 0)
         table = self.candidates.table
         column = table.column[at] if len(table.column) else at
         threshold = table.threshold[at] if len(table.column) else at
         return PrivateTree(
             TreeNodes(
-                np.where(inner, new[2 * kept + 1], -1),
-                np.where(inner, new[2 * kept + 2], -1),
+                np.where(inner, new[2 * nodes + 1], -1),
+                np.where(inner, new[2 * nodes + 2], -1),
                 np.where(inner, column, -2),
                 np.where(inner, threshold, -2.0),
-                np.stack([1.0 - positive[kept], positive[kept]], axis=1)[:, None],
-                (int(kept.max()) + 1).bit_length() - 1,
+                np.stack([1.0 - positive[nodes], positive[nodes]], axis=1)[:, None],
+                (int(nodes.max()) + 1).bit_length() - 1,
             ),
             self.candidates.n_columns,
         )
 
 
-def blocks(repetitions: int, each: int) -> Iterator[slice]:
-    """Slices of repetitions, so few that what each needs fits in memory all at once."""
+def iterate_blocks(repetitions: int, each: int) -> Iterator[slice]:
+    """Slices of repetitions, short enough that `each` numbers a repetition fit into memory."""
     size = max(1, _AT_ONCE // max(each, 1))
     for start in range(0, repetitions, size):
         yield slice(start, min(start + size, repetitions))
@@ -157,20 +156,20 @@ def blocks(repetitions: int, each: int) -> Iterator[slice]:
 def descend(
     candidates: SplitCandidates, bins: NDArray[np.int64], split: NDArray[Any], levels: int
 ) -> NDArray[np.intp]:
-    """Where people (n) with bins (features, n) end in trees of splits (R, nodes): (R, n) nodes."""
+    """Nodes (R, n) that people with bins (features, n) reach in trees of splits (R, nodes)."""
     at = np.zeros((len(split), bins.shape[1]), dtype=np.intp)
     for _ in range(levels):
-        at = step(candidates, bins, np.take_along_axis(split, at, axis=1), at)
+        at = descend_once(candidates, bins, np.take_along_axis(split, at, axis=1), at)
     return at
 
 
-def step(
+def descend_once(
     candidates: SplitCandidates,
     bins: NDArray[np.int64],
     chosen: NDArray[Any],
     at: NDArray[np.intp],
 ) -> NDArray[np.intp]:
-    """One step down: people in nodes (R, n) whose nodes chose (R, n) candidates, -1 for a leaf."""
+    """Nodes (R, n) one level below nodes `at` (R, n) that chose candidates (R, n), -1 at a leaf."""
     table, n = candidates.table, bins.shape[1]
     if not len(table.feature):
         return at

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from fpbench.base.errors import InputError
 from fpbench.components.guarantee import COUNT_SENSITIVITY
 from fpbench.data.sample import Codes
-from fpbench.models.private_tree.fitted import PrivateTreeBatch, blocks, step
-from fpbench.models.private_tree.split_candidates import Number, SplitCandidates, Spread
-from fpbench.models.private_tree.split_scores import choose, impurity
+from fpbench.models.private_tree.fitted import PrivateTreeBatch, descend_once, iterate_blocks
+from fpbench.models.private_tree.split_candidates import BinMass, NumberFeature, SplitCandidates
+from fpbench.models.private_tree.split_scores import choose_splits, impurity
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -59,33 +59,33 @@ def grow_trees(
             f"there are {len(labels):,} people, and most_people = {recipe.most_people:,} says "
             "publicly that there are no more; set a greater one that holds whoever takes part"
         )
-    people = _People.of(candidates, matrix, labels)
+    people = _BinnedPeople.of(candidates, matrix, labels)
     nodes = 2 ** (recipe.max_depth + 1) - 1
     split = np.full((repetitions, nodes), -1, dtype=np.int32)
     counts = np.zeros((repetitions, nodes, 2))
     each = max(people.most_entries, (nodes + 1) // 4 * max(len(candidates), 1))
-    for rows in blocks(repetitions, each):
+    for rows in iterate_blocks(repetitions, each):
         at = _grow(people, split[rows], rng)
-        leaf = _leaves(split[rows])
+        leaf = _find_leaves(split[rows])
         key = (np.arange(len(at))[:, None] * nodes + at) * 2 + people.labels
         true = np.bincount(key.ravel(), minlength=leaf.size * 2).reshape(*leaf.shape, 2)
-        counts[rows][leaf] = _noisy(candidates, true[leaf], rng)
-    return PrivateTreeBatch(candidates, split, *_summed(counts))
+        counts[rows][leaf] = _add_noise(candidates, true[leaf], rng)
+    return PrivateTreeBatch(candidates, split, *_sum_up(counts))
 
 
 @dataclass(frozen=True, eq=False)
-class _People:
-    """People in bins."""
+class _BinnedPeople:
+    """People's bins, masses and labels."""
 
     candidates: SplitCandidates
     bins: NDArray[np.int64]
     """(features, n)"""
-    spreads: list[Spread]
+    spreads: list[BinMass]
     labels: NDArray[np.int64]
 
     @classmethod
-    def of(cls, candidates: SplitCandidates, matrix: NDArray[Any], labels: Codes) -> _People:
-        """Of a matrix (n, columns)."""
+    def of(cls, candidates: SplitCandidates, matrix: NDArray[Any], labels: Codes) -> _BinnedPeople:
+        """The binned people of a matrix (n, columns)."""
         bins = candidates.bins(matrix)
         spreads = candidates.spreads(matrix, bins)
         return cls(candidates, bins, spreads, np.asarray(labels, dtype=np.int64))
@@ -96,32 +96,32 @@ class _People:
         return max((spread.bins.size for spread in self.spreads), default=1)
 
     def impurities(self, group: NDArray[np.int64], groups: int) -> Floats:
-        """Impurity (groups, c) of each split of each group; (R, n) says who is in which.
+        """Impurity (groups, c) of each split of each group; `group` (R, n) is everybody's group.
 
-        Group number `groups` is of those who are in none any more.
+        People in no group have the number `groups`.
         """
         criterion = self.candidates.recipe.criterion
-        found = np.empty((groups, len(self.candidates)))
+        impurities = np.empty((groups, len(self.candidates)))
         start = 0
         for feature, spread, size in zip(
             self.candidates.features, self.spreads, self.candidates.sizes, strict=True
         ):
             mass = self._histogram(spread, size, group, groups)
             everybody = mass.sum(axis=1, keepdims=True)
-            if isinstance(feature, Number):
+            if isinstance(feature, NumberFeature):
                 left = np.cumsum(mass, axis=1)[:, :-1]
                 right = np.maximum(everybody - left, 0.0)
             else:
                 right = mass[:, :-1]
                 left = everybody - right
-            part = found[:, start : start + size - 1]
+            part = impurities[:, start : start + size - 1]
             part[:] = impurity(criterion, left[..., 0], left[..., 1])
             part += impurity(criterion, right[..., 0], right[..., 1])
             start += size - 1
-        return found
+        return impurities
 
     def _histogram(
-        self, spread: Spread, size: int, group: NDArray[np.int64], groups: int
+        self, spread: BinMass, size: int, group: NDArray[np.int64], groups: int
     ) -> Floats:
         """Mass (groups, bins, 2) of each label in each bin of a feature."""
         inside = spread.bins * 2 + self.labels[:, None]
@@ -135,8 +135,10 @@ class _People:
         return counted[: groups * 2 * size].reshape(groups, size, 2).astype(np.float64, copy=False)
 
 
-def _grow(people: _People, split: NDArray[np.int32], rng: np.random.Generator) -> NDArray[np.intp]:
-    """Choose the splits (R, nodes), in place, and say where people end: (R, n) nodes."""
+def _grow(
+    people: _BinnedPeople, split: NDArray[np.int32], rng: np.random.Generator
+) -> NDArray[np.intp]:
+    """The leaves (R, n) of people, after choosing the splits (R, nodes) in place."""
     candidates, recipe = people.candidates, people.candidates.recipe
     repetitions, n = len(split), len(people.labels)
     at = np.zeros((repetitions, n), dtype=np.intp)
@@ -152,26 +154,28 @@ def _grow(people: _People, split: NDArray[np.int32], rng: np.random.Generator) -
             group = np.arange(repetitions)[:, None] * width + (at - (width - 1))
             group[at < width - 1] = repetitions * width
             impurities = people.impurities(group, repetitions * width)
-        chosen = choose(impurities, possible, recipe.selection, recipe.noise_scale, rng)
+        chosen = choose_splits(impurities, possible, recipe.selection, recipe.noise_scale, rng)
         split[:, width - 1 : 2 * width - 1] = chosen.reshape(repetitions, width)
-        at = step(candidates, people.bins, np.take_along_axis(split, at, axis=1), at)
+        at = descend_once(candidates, people.bins, np.take_along_axis(split, at, axis=1), at)
         if level + 1 < recipe.max_depth:
             below = candidates.possible_below(possible, chosen)
             possible = np.stack(below, axis=1).reshape(-1, len(candidates))
     return at
 
 
-def _leaves(split: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """Which nodes (R, nodes) are leaves."""
-    there = np.zeros(split.shape, dtype=bool)
-    there[:, 0] = True
+def _find_leaves(split: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """Mask (R, nodes) of the leaves."""
+    nodes = np.zeros(split.shape, dtype=bool)
+    nodes[:, 0] = True
     inner = split >= 0
     half = split.shape[1] // 2
-    there[:, 1::2] = there[:, 2::2] = inner[:, :half]
-    return there & ~inner
+    nodes[:, 1::2] = nodes[:, 2::2] = inner[:, :half]
+    return nodes & ~inner
 
 
-def _noisy(candidates: SplitCandidates, counts: NDArray[np.int64], rng: np.random.Generator) -> Any:
+def _add_noise(
+    candidates: SplitCandidates, counts: NDArray[np.int64], rng: np.random.Generator
+) -> Any:
     """Counts (leaves, 2) with noise: one person is counted once, so that each changes one by 1."""
     recipe = candidates.recipe
     if not recipe.private:
@@ -183,16 +187,16 @@ def _noisy(candidates: SplitCandidates, counts: NDArray[np.int64], rng: np.rando
     return recipe.mechanism.release(counts, sensitivity, recipe.leaf_epsilon, rng, upper)
 
 
-def _summed(counts: Floats) -> tuple[Floats, Floats]:
+def _sum_up(counts: Floats) -> tuple[Floats, Floats]:
     """Counts (R, nodes, 2), of inner nodes too, and probabilities (R, nodes) of label 1."""
     nodes = counts.shape[1]
     levels = [slice(2**k - 1, 2 ** (k + 1) - 1) for k in range((nodes + 1).bit_length() - 1)]
     for below, above in pairwise(reversed(levels)):
         # Leaves have nothing below, and inner nodes nothing of their own yet.
         counts[:, above] += counts[:, below].reshape(len(counts), -1, 2, 2).sum(axis=2)
-    shown = np.maximum(counts, 0.0)
+    positive_counts = np.maximum(counts, 0.0)
     for above, below in pairwise(levels):
-        inherited = np.repeat(shown[:, above], 2, axis=1)
-        empty = shown[:, below].sum(axis=2, keepdims=True) == 0
-        shown[:, below] = np.where(empty, inherited, shown[:, below])
-    return counts, (shown[..., 1] + 1) / (shown.sum(axis=2) + 2)
+        inherited = np.repeat(positive_counts[:, above], 2, axis=1)
+        empty = positive_counts[:, below].sum(axis=2, keepdims=True) == 0
+        positive_counts[:, below] = np.where(empty, inherited, positive_counts[:, below])
+    return counts, (positive_counts[..., 1] + 1) / (positive_counts.sum(axis=2) + 2)

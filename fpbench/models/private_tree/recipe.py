@@ -1,4 +1,4 @@
-"""Parameters of a private tree, its budget, and what it guarantees."""
+"""Parameters of a private tree, its budget and its guarantee."""
 
 from __future__ import annotations
 
@@ -8,34 +8,32 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from fpbench.base.errors import InputError
+from fpbench.base.errors import InputError, check_choice
 from fpbench.base.text import as_written
-from fpbench.components.epsilons import check_epsilon
-from fpbench.components.guarantee import Guarantee, compose, compose_disjoint
+from fpbench.components.guarantee import Guarantee, check_epsilon, compose, compose_disjoint
 from fpbench.models.private_tree.split_scores import (
     CRITERIA,
     SELECTIONS,
     Criterion,
     Selection,
     impurity_sensitivity,
-    known,
 )
 
 if TYPE_CHECKING:
     from fpbench.components.mechanism import Mechanism
 
 Similarity: TypeAlias = Literal["none", "grid", "ball"]
-"""How a tree minds that people are similar: not at all; thresholds lie on borders of cells; or a
-person's mass is spread over all similar values."""
+"""How a tree treats similar people alike: not at all; by thresholds on borders of cells; or by
+spreading a person's mass over all similar values."""
 
 MOST_DEPTH, MOST_THRESHOLDS = 16, 10_000
 _LEAST = 1e-9
-"""Beyond it numbers are not exact any more: those of cells, or counts beside their noise."""
+"""Below it, numbers of cells, or counts beside their noise, are not exact any more."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TreeRecipe:
-    """How a private tree is grown: everything but the data, all of it public.
+    """Parameters of a private tree: all that it depends on but the data, and public.
 
     Attributes
     ----------
@@ -79,9 +77,9 @@ class TreeRecipe:
     mechanism: Mechanism | None = None
 
     def __post_init__(self) -> None:
-        known("criterion", self.criterion, CRITERIA)
-        known("selection", self.selection, SELECTIONS)
-        known("similarity", self.similarity, get_args(Similarity))
+        check_choice("criterion", self.criterion, CRITERIA)
+        check_choice("selection", self.selection, SELECTIONS)
+        check_choice("similarity", self.similarity, get_args(Similarity))
         check_epsilon(self.epsilon, infinite=True)
         for name in ("leaf_share", "tau"):
             value = getattr(self, name)
@@ -123,9 +121,9 @@ class TreeRecipe:
         """Of the choice of a split in each node of one level; nobody is in two of them."""
         if not self.private:
             return math.inf
-        left = as_written(self.epsilon) - as_written(self.leaf_epsilon)
-        share = float(left / self.max_depth)
-        while as_written(share) * self.max_depth > left:  # rounded up, it would cost too much
+        rest = as_written(self.epsilon) - as_written(self.leaf_epsilon)
+        share = float(rest / self.max_depth)
+        while as_written(share) * self.max_depth > rest:  # rounded up, it would cost too much
             share = float(np.nextafter(share, 0.0))
         return share
 
@@ -144,15 +142,15 @@ class TreeRecipe:
         """
         if not self.private:
             return None
-        chosen = Guarantee(self.level_epsilon, 0.0, "add-remove", _rho(self.level_epsilon))
+        splits = Guarantee(self.level_epsilon, 0.0, "add-remove", _rho(self.level_epsilon))
         leaves = (
             Guarantee(self.leaf_epsilon, 0.0, "add-remove", _rho(self.leaf_epsilon))
             if self.mechanism is None
             else self.mechanism.guarantee(self.leaf_epsilon, "add-remove")
         )
-        levels = [compose_disjoint([chosen, chosen]) for _ in range(self.max_depth)]
+        levels = [compose_disjoint([splits, splits]) for _ in range(self.max_depth)]
         whole = compose([*levels, compose_disjoint([leaves, leaves])])
-        # Levels were rounded down; what was asked for is true too, and reads better.
+        # Levels are rounded down; the epsilon of the user holds, too.
         return replace(whole, epsilon=max(whole.epsilon, float(self.epsilon)))
 
     def without_privacy(self) -> TreeRecipe:
@@ -172,8 +170,8 @@ def _check_mechanism(mechanism: Mechanism) -> None:
         )
     if getattr(mechanism, "noise", "simulation") == "secure":
         raise InputError(
-            'mechanism: noise = "secure" would be in vain: which splits are chosen is simulated '
-            'in floating point, and gives away what the leaves hide; use noise = "simulation"'
+            'mechanism: noise = "secure" protects nothing here: the noise that chooses splits is '
+            'simulated in floating point; use noise = "simulation"'
         )
 
 

@@ -22,7 +22,7 @@ Floats: TypeAlias = NDArray[np.float64]
 Bins: TypeAlias = NDArray[np.int64]
 
 
-class Number(NamedTuple):
+class NumberFeature(NamedTuple):
     """A column of numbers; bin b holds values above b thresholds and no more."""
 
     column: int
@@ -32,14 +32,14 @@ class Number(NamedTuple):
     """(t,) ascending and different, at least low and below high."""
 
 
-class Choice(NamedTuple):
+class CategoryFeature(NamedTuple):
     """Columns of a matrix that are 1 for who has a category; the last bin is for who has none."""
 
     column: int
     size: int
 
 
-class Spread(NamedTuple):
+class BinMass(NamedTuple):
     """People's mass of 1 in the bins of a feature, K of them at most."""
 
     bins: Bins
@@ -48,27 +48,25 @@ class Spread(NamedTuple):
     """(n, K), rows sum to 1; None if it is all in one bin."""
 
 
-class Table(NamedTuple):
-    """What there is to know of c candidates, each an array (c,)."""
+class CandidateTable(NamedTuple):
+    """The c candidates, as arrays (c,)."""
 
     feature: NDArray[np.intp]
-    """Which feature it asks about."""
+    """Number of the feature that it tests."""
     rank: NDArray[np.intp]
     """Number of its threshold, or of its category."""
     number: NDArray[np.bool_]
     above: Bins
-    """Whoever is in a bin above this, and ..."""
     upto: Bins
-    """... up to this, goes right."""
+    """People in bins b with above < b <= upto go right."""
     column: NDArray[np.intp]
-    """Of the matrix; and whoever is above ..."""
     threshold: Floats
-    """... this goes right: the same people."""
+    """The same people: those with a value above the threshold in this column of the matrix."""
 
 
 @dataclass(frozen=True, eq=False)
 class SplitCandidates:
-    """All splits that a private tree may choose from; they do not depend on any data.
+    """All splits that a private tree may choose from; they depend on no data.
 
     A number has `recipe.thresholds` regular thresholds strictly between its bounds. Under `grid`
     they are rounded to borders of cells (k tau, (k + 1) tau] of the number scaled to [0, 1], so
@@ -84,7 +82,7 @@ class SplitCandidates:
         Of the matrix that trees take.
     """
 
-    features: tuple[Number | Choice, ...]
+    features: tuple[NumberFeature | CategoryFeature, ...]
     recipe: TreeRecipe
     n_columns: int
 
@@ -97,7 +95,9 @@ class SplitCandidates:
         InputError
             If bounds are beyond the numbers of single precision.
         """
-        numbers = [_number(i, a, b, recipe) for i, (a, b) in enumerate(zip(low, high, strict=True))]
+        numbers = [
+            _make_number(i, a, b, recipe) for i, (a, b) in enumerate(zip(low, high, strict=True))
+        ]
         return cls(tuple(numbers), recipe, len(numbers))
 
     @classmethod
@@ -110,15 +110,15 @@ class SplitCandidates:
             If bounds are beyond the numbers of single precision.
         """
         names = [str(name) for name in features.columns]
-        found: list[Number | Choice] = []
+        known: list[NumberFeature | CategoryFeature] = []
         column = 0
         for name in [n for n in names if n in domain.bounds]:
-            found.append(_number(column, *domain.bounds[name], recipe, f"{name!r}: "))
+            known.append(_make_number(column, *domain.bounds[name], recipe, f"{name!r}: "))
             column += 1
         for name in [n for n in names if n in domain.categories]:
-            found.append(Choice(column, len(domain.categories[name])))
-            column += found[-1].size  # type: ignore[union-attr]
-        return cls(tuple(found), recipe, column)
+            known.append(CategoryFeature(column, len(domain.categories[name])))
+            column += known[-1].size  # type: ignore[union-attr]
+        return cls(tuple(known), recipe, column)
 
     def __len__(self) -> int:
         return len(self.table.feature)
@@ -127,15 +127,16 @@ class SplitCandidates:
     def sizes(self) -> tuple[int, ...]:
         """Number of bins of each feature."""
         return tuple(
-            len(f.thresholds) + 1 if isinstance(f, Number) else f.size + 1 for f in self.features
+            len(f.thresholds) + 1 if isinstance(f, NumberFeature) else f.size + 1
+            for f in self.features
         )
 
     @cached_property
-    def table(self) -> Table:
-        """All of them, feature by feature."""
+    def table(self) -> CandidateTable:
+        """All candidates, feature by feature."""
         rows: list[tuple[Any, ...]] = []
         for i, feature in enumerate(self.features):
-            if isinstance(feature, Number):
+            if isinstance(feature, NumberFeature):
                 last = len(feature.thresholds)
                 rows += [
                     (i, k, True, k, last, feature.column, t)
@@ -145,60 +146,59 @@ class SplitCandidates:
                 rows += [
                     (i, k, False, k - 1, k, feature.column + k, 0.5) for k in range(feature.size)
                 ]
-        columns = list(zip(*rows, strict=True)) or [()] * len(Table._fields)
+        columns = list(zip(*rows, strict=True)) or [()] * len(CandidateTable._fields)
         types: Sequence[Any] = (np.intp, np.intp, bool, np.int64, np.int64, np.intp, np.float64)
-        return Table(*(np.array(c, dtype=t) for c, t in zip(columns, types, strict=True)))
+        return CandidateTable(*(np.array(c, dtype=t) for c, t in zip(columns, types, strict=True)))
 
     def possible_at_first(self) -> NDArray[np.bool_]:
         """(c,) which candidates a root may choose: all, but for a category that is the only one."""
-        sizes = np.array([2 if isinstance(f, Number) else f.size for f in self.features])
-        found: NDArray[np.bool_] = sizes.astype(np.intp)[self.table.feature] > 1
-        return found
+        sizes = np.array([2 if isinstance(f, NumberFeature) else f.size for f in self.features])
+        return np.asarray(sizes.astype(np.intp)[self.table.feature] > 1)
 
     def possible_below(
         self, possible: NDArray[np.bool_], chosen: NDArray[np.intp]
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Candidates (g, c) left and right of nodes with candidates (g, c) that chose (g,).
 
-        Below x <= t no greater threshold of x parts anybody, and below x > t no smaller one. Who
-        has a category has no other; the last of several that is left is no question any more.
+        Below x <= t no greater threshold of x splits anybody, and below x > t no smaller one.
+        People have one category each, so that a category is tested once, and the last one never.
         """
         table = self.table
-        none, at = (chosen < 0)[:, None], np.maximum(chosen, 0)
-        same = table.feature == table.feature[at][:, None]
-        rank, number = table.rank[at][:, None], table.number[at][:, None]
+        leaf, candidate = (chosen < 0)[:, None], np.maximum(chosen, 0)
+        same = table.feature == table.feature[candidate][:, None]
+        rank, number = table.rank[candidate][:, None], table.number[candidate][:, None]
         lower, upper = table.rank <= rank, table.rank >= rank
-        left = possible & ~(same & upper & (number | lower)) & ~none
-        right = possible & ~(same & (lower | ~number)) & ~none
+        left = possible & ~(same & upper & (number | lower)) & ~leaf
+        right = possible & ~(same & (lower | ~number)) & ~leaf
         single = ~number[:, 0] & ((left & same).sum(axis=1) <= 1)
         left &= ~(same & single[:, None])
         return left, right
 
     def bins(self, matrix: NDArray[Any]) -> Bins:
         """The bin (features, n) of each of n people, given a matrix (n, columns)."""
-        found = np.empty((len(self.features), len(matrix)), dtype=np.int64)
+        bins = np.empty((len(self.features), len(matrix)), dtype=np.int64)
         for i, feature in enumerate(self.features):
-            if isinstance(feature, Number):
+            if isinstance(feature, NumberFeature):
                 values = matrix[:, feature.column].astype(np.float64)
-                found[i] = np.searchsorted(feature.thresholds, values, side="left")
+                bins[i] = np.searchsorted(feature.thresholds, values, side="left")
             else:
-                found[i] = _chosen(matrix, feature)
-        return found
+                bins[i] = _find_category(matrix, feature)
+        return bins
 
-    def spreads(self, matrix: NDArray[Any], bins: Bins) -> list[Spread]:
+    def spreads(self, matrix: NDArray[Any], bins: Bins) -> list[BinMass]:
         """The mass of each person in the bins of every feature.
 
         Under `ball` it is spread evenly over [z - tau, z + tau], z the number scaled to [0, 1];
         what is beyond the ends is in the bins at the ends.
         """
         tau = self.recipe.tau if self.recipe.similarity == "ball" else 0.0
-        found = []
+        masses = []
         for feature, own in zip(self.features, bins, strict=True):
-            if tau > 0 and isinstance(feature, Number):
-                found.append(_ball(feature, matrix[:, feature.column], tau))
+            if tau > 0 and isinstance(feature, NumberFeature):
+                masses.append(_spread_ball(feature, matrix[:, feature.column], tau))
             else:
-                found.append(Spread(own[:, None], None))
-        return found
+                masses.append(BinMass(own[:, None], None))
+        return masses
 
     def cells(self, matrix: NDArray[Any]) -> Bins:
         """Which cell (n, features) each person is in: in every number and category.
@@ -213,16 +213,18 @@ class SplitCandidates:
         tau = self.recipe.tau
         if self.recipe.similarity != "grid" or tau == 0:
             raise InputError('there are cells only with similarity = "grid" and tau above 0')
-        found = np.empty((len(matrix), len(self.features)), dtype=np.int64)
+        cells = np.empty((len(matrix), len(self.features)), dtype=np.int64)
         for i, feature in enumerate(self.features):
-            if isinstance(feature, Number):
-                found[:, i] = _cell(feature, matrix[:, feature.column], tau)
+            if isinstance(feature, NumberFeature):
+                cells[:, i] = _find_cell(feature, matrix[:, feature.column], tau)
             else:
-                found[:, i] = _chosen(matrix, feature)
-        return found
+                cells[:, i] = _find_category(matrix, feature)
+        return cells
 
 
-def _number(column: int, low: float, high: float, recipe: TreeRecipe, who: str = "") -> Number:
+def _make_number(
+    column: int, low: float, high: float, recipe: TreeRecipe, who: str = ""
+) -> NumberFeature:
     low, high = float(low), float(high)
     if max(-low, high) > float(np.finfo(np.float32).max):
         raise InputError(
@@ -232,40 +234,38 @@ def _number(column: int, low: float, high: float, recipe: TreeRecipe, who: str =
     shares = np.arange(1, recipe.thresholds + 1) / (recipe.thresholds + 1)
     if recipe.similarity == "grid" and recipe.tau > 0:
         border = np.maximum(np.round(shares / recipe.tau), 1.0)
-        values = _border(border[border * recipe.tau < 1], low, high, recipe.tau)
+        values = _cell_border(border[border * recipe.tau < 1], low, high, recipe.tau)
     else:
         values = low + shares * (high - low)
     # Bounds that are next to each other leave no room for so many. In single precision, in which
     # values are, who is beyond a bound must be on the side of who is on it.
     values = np.unique(values)
     least, most = max(low, float(np.float32(low))), min(high, float(np.float32(high)))
-    return Number(column, low, high, values[(values >= least) & (values < most)])
+    return NumberFeature(column, low, high, values[(values >= least) & (values < most)])
 
 
-def _border(k: Floats, low: float, high: float, tau: float) -> Floats:
-    """Where cell k begins; the same floating-point number wherever it is asked for."""
-    found: Floats = low + (k * tau) * (high - low)
-    return found
+def _cell_border(k: Floats, low: float, high: float, tau: float) -> Floats:
+    """The lower border of cell k, always by the same floating-point operations."""
+    return np.asarray(low + (k * tau) * (high - low))
 
 
-def _cell(feature: Number, values: NDArray[Any], tau: float) -> Floats:
+def _find_cell(feature: NumberFeature, values: NDArray[Any], tau: float) -> Floats:
     """The cell k with border(k) < x <= border(k + 1); the first holds the lower bound too."""
     low, high = feature.low, feature.high
     x = np.clip(values.astype(np.float64), low, high)
     k = np.ceil((x - low) / (high - low) / tau) - 1
     for _ in range(2):  # rounding may be off by one
-        k += x > _border(k + 1, low, high, tau)
-        k -= x <= _border(k, low, high, tau)
-    found: Floats = np.maximum(k, 0.0)
-    return found
+        k += x > _cell_border(k + 1, low, high, tau)
+        k -= x <= _cell_border(k, low, high, tau)
+    return np.asarray(np.maximum(k, 0.0))
 
 
-def _chosen(matrix: NDArray[Any], feature: Choice) -> NDArray[np.intp]:
+def _find_category(matrix: NDArray[Any], feature: CategoryFeature) -> NDArray[np.intp]:
     block = matrix[:, feature.column : feature.column + feature.size]
     return np.where(block.any(axis=1), block.argmax(axis=1), feature.size)
 
 
-def _ball(feature: Number, values: NDArray[Any], tau: float) -> Spread:
+def _spread_ball(feature: NumberFeature, values: NDArray[Any], tau: float) -> BinMass:
     width = feature.high - feature.low
     cuts = (feature.thresholds - feature.low) / width
     z = (np.clip(values.astype(np.float64), feature.low, feature.high) - feature.low) / width
@@ -275,4 +275,4 @@ def _ball(feature: Number, values: NDArray[Any], tau: float) -> Spread:
     bins = np.minimum(first[:, None] + np.arange(most), len(cuts))
     upto = np.append(cuts, np.inf)[bins]
     share = np.clip((upto - z[:, None] + tau) / (2 * tau), 0.0, 1.0)
-    return Spread(bins, np.diff(share, axis=1, prepend=0.0))
+    return BinMass(bins, np.diff(share, axis=1, prepend=0.0))

@@ -1,4 +1,4 @@
-"""How good a split is, how far one person moves that, and a private choice among candidates.
+"""Impurity of splits, its sensitivity to one person, and the private choice of a split.
 
 Proofs, and what the literature uses instead, are in docs/private-fair-tree.md.
 """
@@ -12,12 +12,10 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench.base.errors import InputError, nearest
-
 Floats: TypeAlias = NDArray[np.float64]
 
 Criterion: TypeAlias = Literal["gini", "entropy", "max"]
-"""What a split makes small, summed over both children."""
+"""Impurity that a split minimises, summed over both children."""
 
 Selection: TypeAlias = Literal["noisy-max", "exponential"]
 """How a split is chosen: the best after Laplace noise, or the exponential mechanism."""
@@ -28,20 +26,18 @@ SELECTIONS: tuple[Selection, ...] = get_args(Selection)
 
 def _gini(zeros: Floats, ones: Floats) -> Floats:
     total = zeros + ones
-    # Where nobody is, the product is 0 too.
-    found: Floats = zeros * ones / np.where(total > 0, total, 1.0)
-    return found
+    # The product is 0 in empty children, too.
+    return np.asarray(zeros * ones / np.where(total > 0, total, 1.0))
 
 
 def _entropy(zeros: Floats, ones: Floats) -> Floats:
-    found: Floats = _weighed(zeros + ones) - _weighed(zeros) - _weighed(ones)
-    return np.maximum(found, 0.0, out=found)
+    bits = np.asarray(_times_log2(zeros + ones) - _times_log2(zeros) - _times_log2(ones))
+    return np.maximum(bits, 0.0, out=bits)
 
 
-def _weighed(mass: Floats) -> Floats:
-    """A mass times its logarithm to base 2, which is 0 at 0."""
-    found: Floats = mass * np.log2(np.where(mass > 0, mass, 1.0))
-    return found
+def _times_log2(mass: Floats) -> Floats:
+    """A mass times its logarithm to base 2; 0 at 0."""
+    return np.asarray(mass * np.log2(np.where(mass > 0, mass, 1.0)))
 
 
 _IMPURITY: dict[Criterion, Callable[[Floats, Floats], Floats]] = {
@@ -52,7 +48,7 @@ _IMPURITY: dict[Criterion, Callable[[Floats, Floats], Floats]] = {
 
 
 def impurity(criterion: Criterion, zeros: Floats, ones: Floats) -> Floats:
-    """How mixed children are, not divided by their sizes.
+    """Impurity of children, not divided by their sizes.
 
     With a and b people of the two labels: `gini` is a b / (a + b), half the size times the Gini
     impurity; `entropy` is the size times the entropy in bits; `max` is min(a, b), who would be
@@ -94,7 +90,7 @@ def impurity_sensitivity(criterion: Criterion, most_people: int) -> float:
     return math.log2(most_people) + others * math.log1p(1 / others) / math.log(2)
 
 
-def choose(
+def choose_splits(
     impurities: Floats,
     possible: NDArray[np.bool_],
     selection: Selection,
@@ -132,17 +128,4 @@ def choose(
     else:
         noisy = -impurities
     noisy[~possible] = -np.inf
-    found = noisy.argmax(axis=1)
-    return np.where(possible.any(axis=1), found, -1)
-
-
-def known(what: str, value: str, valid: tuple[str, ...]) -> None:
-    """Refuse a word that is none of the valid ones.
-
-    Raises
-    ------
-    InputError
-        If it is not.
-    """
-    if value not in valid:
-        raise InputError(f"unknown {what} {value!r}; {nearest(str(value), valid)}")
+    return np.where(possible.any(axis=1), noisy.argmax(axis=1), -1)

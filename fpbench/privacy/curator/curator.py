@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fpbench.base.errors import InputError, PluginError
-from fpbench.components.epsilons import check_epsilon
-from fpbench.components.guarantee import COUNT_SENSITIVITY, Neighbours
+from fpbench.components.guarantee import COUNT_SENSITIVITY, Neighbours, check_epsilon
 from fpbench.components.mechanism import Mechanism
 from fpbench.data.groups import group_codes
 from fpbench.data.sample import Codes

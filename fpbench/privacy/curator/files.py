@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fpbench.base.errors import DataError, InputError
-from fpbench.data.columns import check_column
+from fpbench.data.attributes import check_column
 
 if TYPE_CHECKING:
     from pandas import DataFrame

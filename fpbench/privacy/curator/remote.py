@@ -27,8 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fpbench.base.errors import BudgetError, FpbenchError, InputError
-from fpbench.components.epsilons import check_epsilon
-from fpbench.components.guarantee import Neighbours
+from fpbench.components.guarantee import Neighbours, check_epsilon
 from fpbench.components.mechanism import Mechanism
 from fpbench.data.sample import Codes
 from fpbench.privacy.curator.files import read_token

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from fpbench.base.errors import InputError
-from fpbench.components.epsilons import LEAST_EPSILON
+from fpbench.components.guarantee import LEAST_EPSILON
 from fpbench.components.mechanism import Mechanism
 from fpbench.privacy.curator.curator import checked_cells
 

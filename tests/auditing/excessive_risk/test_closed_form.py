@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fpbench.auditing.excessive_risk.closed_form import NormalStudents, normal_students
+from fpbench.auditing.excessive_risk.closed_form import NormalStudents, fit_normal_students
 from fpbench.auditing.excessive_risk.label_moments import LabelMoments, label_moments
 from fpbench.base.errors import InputError
 from fpbench.models.batched.logistic import fit_logistic
@@ -66,7 +66,7 @@ def people(m=200, seed=0):
 def test_the_distribution_is_that_of_many_students(labels):
     design, votes, rng = people()
     moments = label_moments(votes, 50.0, labels)
-    students = normal_students(design, moments, 0.1)
+    students = fit_normal_students(design, moments, 0.1)
     noise = rng.normal(0, 50.0, (2_000, 200, 2))
     drawn = fit_logistic(design, vote_labels(votes + noise, labels, 150), 0.1)
     spread = np.sqrt(np.diag(students.covariance))
@@ -77,7 +77,7 @@ def test_the_distribution_is_that_of_many_students(labels):
 def test_the_first_step_is_the_delta_method():
     design, votes, _ = people()
     moments = label_moments(votes, 50.0, "hard")
-    linear = normal_students(design, moments, 0.1).linear
+    linear = fit_normal_students(design, moments, 0.1).linear
     mean = fit_logistic(design, (moments.clean + moments.mean)[None], 0.1)[0]
     f = 1 / (1 + np.exp(-design @ mean))
     # As a sum over people, with the penalty 2 lambda_sum I = 2 m lambda I.
@@ -92,7 +92,7 @@ def test_the_first_step_is_the_delta_method():
 def test_without_noise_it_is_the_baseline():
     design, votes, _ = people()
     moments = label_moments(votes, 0.0, "hard")
-    students = normal_students(design, moments, 0.1)
+    students = fit_normal_students(design, moments, 0.1)
     star = fit_logistic(design, moments.clean[None], 0.1)[0]
     np.testing.assert_allclose(students.mean, star, atol=1e-7)
     assert not students.covariance.any()
@@ -104,4 +104,4 @@ def test_too_weak_a_penalty_is_refused():
     half = np.full(30, 0.5)
     noisy = LabelMoments(half, half * 0, np.full(30, 0.25), half)
     with pytest.raises(InputError, match='use method = "monte-carlo"'):
-        normal_students(design, noisy, 1e-4)
+        fit_normal_students(design, noisy, 1e-4)

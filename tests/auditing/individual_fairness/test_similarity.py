@@ -9,7 +9,7 @@ from random_trees import crowd
 from sklearn.neighbors import NearestNeighbors
 
 from fpbench import DataError, InputError
-from fpbench.auditing.individual_fairness.similarity import nearest_people, place
+from fpbench.auditing.individual_fairness.similarity import measure_nearest_people, scale_people
 from fpbench.data import Domain
 from fpbench.models import encode
 
@@ -45,7 +45,9 @@ frees = st.sampled_from([(), ("a",), ("job",), ("a", "sex"), ("a", "b"), ("a", "
 def test_nearest_people_are_the_nearest_of_all(seed, n, free, most):
     rng = np.random.default_rng(seed)
     frame, labels = crowd(rng, n), rng.integers(0, 2, n)
-    other, anybody = nearest_people(place(frame, domain=BOUNDS, free=free), labels, most)
+    other, anybody = measure_nearest_people(
+        scale_people(frame, domain=BOUNDS, free=free), labels, most
+    )
     apart = distances(frame, BOUNDS, free)
     unlike = np.where(labels[:, None] != labels, apart, np.inf)
     np.fill_diagonal(apart, np.inf)
@@ -58,7 +60,7 @@ def test_nearest_people_are_the_nearest_of_all(seed, n, free, most):
 def test_people_are_similar_to_those_whom_scikit_learn_finds(seed, n, tau):
     rng = np.random.default_rng(seed)
     frame, labels = crowd(rng, n, step=0.01, missing=False), rng.integers(0, 2, n)
-    other, anybody = nearest_people(place(frame, domain=BOUNDS), labels, 0.95)
+    other, anybody = measure_nearest_people(scale_people(frame, domain=BOUNDS), labels, 0.95)
     matrix = encode(frame).astype(float)
     for i, (low, high) in enumerate(BOUNDS.bounds.values()):
         matrix[:, i] = (matrix[:, i] - low) / (high - low)
@@ -72,8 +74,10 @@ def test_people_are_similar_to_those_whom_scikit_learn_finds(seed, n, tau):
 def test_more_free_features_bring_people_nearer(seed, some, more):
     rng = np.random.default_rng(seed)
     frame, labels = crowd(rng, 30), rng.integers(0, 2, 30)
-    few = nearest_people(place(frame, domain=BOUNDS, free=some), labels, 0.9)
-    many = nearest_people(place(frame, domain=BOUNDS, free={*some, *more}), labels, 0.9)
+    few = measure_nearest_people(scale_people(frame, domain=BOUNDS, free=some), labels, 0.9)
+    many = measure_nearest_people(
+        scale_people(frame, domain=BOUNDS, free={*some, *more}), labels, 0.9
+    )
     assert (many[0] <= few[0]).all()
     assert (many[1] <= few[1]).all()
 
@@ -82,18 +86,18 @@ def test_more_free_features_bring_people_nearer(seed, some, more):
 def test_the_order_of_people_and_of_features_does_not_matter(seed):
     rng = np.random.default_rng(seed)
     frame, labels = crowd(rng, 30), rng.integers(0, 2, 30)
-    found = nearest_people(place(frame, domain=BOUNDS), labels, 0.5)
+    found = measure_nearest_people(scale_people(frame, domain=BOUNDS), labels, 0.5)
     who = rng.permutation(30)
     mixed = frame.iloc[who, rng.permutation(4)]
-    again = nearest_people(place(mixed, domain=BOUNDS), labels[who], 0.5)
+    again = measure_nearest_people(scale_people(mixed, domain=BOUNDS), labels[who], 0.5)
     assert (found[0][who] == again[0]).all()
     assert (found[1][who] == again[1]).all()
 
 
 def test_people_are_compared_as_models_see_them():
     frame = pd.DataFrame({"a": [2.0**24, 2.0**24 + 1]})  # one number, in single precision
-    placed = place(frame, domain=Domain.of({"a": [0, 2.0**25]}))
-    other, _ = nearest_people(placed, np.array([0, 1]), 0.5)
+    placed = scale_people(frame, domain=Domain.of({"a": [0, 2.0**25]}))
+    other, _ = measure_nearest_people(placed, np.array([0, 1]), 0.5)
     assert other.tolist() == [0, 0]
 
 
@@ -106,14 +110,14 @@ def test_more_combinations_of_categories_than_there_are_numbers():
     frame = pd.DataFrame(
         {f"c{j}": pd.Categorical.from_codes(codes[:, j], words) for j in range(12)}
     )
-    _, anybody = nearest_people(place(frame), np.zeros(200, int), 0.5)
+    _, anybody = measure_nearest_people(scale_people(frame), np.zeros(200, int), 0.5)
     assert (anybody == np.tile(np.repeat([0, np.inf], 50), 2)).all()
 
 
 def test_many_people_in_one_place_are_no_burden():
     frame = pd.DataFrame({"a": np.repeat([0.0, 1.0, 2.0], [100_000, 100_000, 1])})
     labels = np.repeat([0, 1, 1], [100_000, 99_999, 2])
-    other, anybody = nearest_people(place(frame), labels, 0.9)
+    other, anybody = measure_nearest_people(scale_people(frame), labels, 0.9)
     assert (other == 0.5).sum() == 200_000
     assert np.isinf(other[-1])
     assert anybody[0] == 0
@@ -123,15 +127,15 @@ def test_many_people_in_one_place_are_no_burden():
 def test_a_scale_is_declared_or_the_range_of_the_reference():
     frame = pd.DataFrame({"a": [1.0, 2.0], "b": [1.0, 2.0], "c": [1.0, 1.0]})
     reference = pd.DataFrame({"a": [0.0, 8.0], "b": [0.0, 8.0], "c": [0.0, 8.0]})
-    placed = place(frame, domain=Domain.of({"a": [0, 4]}), reference=reference, free=["c"])
+    placed = scale_people(frame, domain=Domain.of({"a": [0, 4]}), reference=reference, free=["c"])
     assert placed.scales == ("declared", "range", None)
     assert placed.at[:, :2].tolist() == [[0.25, 0.125], [0.5, 0.25]]
-    assert place(frame, free=["c"]).at[:, 0].tolist() == [0, 1]
+    assert scale_people(frame, free=["c"]).at[:, 0].tolist() == [0, 1]
 
 
 def test_categories_that_are_declared_are_there():
     frame = pd.DataFrame({"job": pd.Categorical(["u", "v"])})
-    placed = place(frame, domain=Domain.of({"job": ["w", "v"]}))
+    placed = scale_people(frame, domain=Domain.of({"job": ["w", "v"]}))
     assert placed.words == {"job": ("u", "v", "w")}
 
 
@@ -159,9 +163,9 @@ PEOPLE = pd.DataFrame({"age": [20.0, 30.0], "job": pd.Categorical(["u", "v"])})
 )
 def test_what_cannot_be_placed(features, more, error, message):
     with pytest.raises(error, match=message):
-        place(features, **more)
+        scale_people(features, **more)
 
 
 def test_what_is_the_same_for_everybody_may_be_declared_or_free():
-    assert place(PEOPLE[:1], domain=Domain.of({"age": [0, 100]})).at.tolist() == [[0.2]]
-    assert place(PEOPLE[:1], free=["age"]).scales == (None,)
+    assert scale_people(PEOPLE[:1], domain=Domain.of({"age": [0, 100]})).at.tolist() == [[0.2]]
+    assert scale_people(PEOPLE[:1], free=["age"]).scales == (None,)

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from random_trees import any_rules, crowd
 from sklearn.tree import DecisionTreeClassifier
 
-from fpbench.auditing.individual_fairness.similarity import nearest_people, place
-from fpbench.auditing.individual_fairness.tree_boxes import nearest_region
+from fpbench.auditing.individual_fairness.similarity import measure_nearest_people, scale_people
+from fpbench.auditing.individual_fairness.tree_boxes import measure_nearest_region
 from fpbench.data import Domain
 from fpbench.models import encode, encoded_names, tree_rules
 
@@ -71,8 +71,8 @@ def test_boxes_find_what_a_fine_lattice_finds(seed, encoding, free, most):
     rng = np.random.default_rng(seed)
     frame = crowd(rng, 6, step=rng.choice([0.25, 1.0]))
     rules = any_rules(rng, frame, encoding)
-    placed = place(frame, domain=BOUNDS, free=free)
-    found = nearest_region(rules.branches, placed, rules.predict(frame), most)
+    placed = scale_people(frame, domain=BOUNDS, free=free)
+    found = measure_nearest_region(rules.branches, placed, rules.predict(frame), most)
     slow = by_lattice(frame, rules, free)
     assert (found == np.where(slow <= most, slow, np.inf)).all()
 
@@ -85,9 +85,9 @@ def test_nobody_of_another_label_is_nearer_than_the_region(seed, encoding, free,
     low = rng.choice([0.0, -0.1, 1 / 3, -1e6])
     domain = Domain.of({"a": [low, low + rng.choice([4.0, 0.7, 1e7])], "b": [-1, 6]})
     rules = any_rules(rng, frame, encoding, depth)
-    labels, placed = rules.predict(frame), place(frame, domain=domain, free=free)
-    region = nearest_region(rules.branches, placed, labels, 0.9)
-    other, _ = nearest_people(placed, labels, 0.9)
+    labels, placed = rules.predict(frame), scale_people(frame, domain=domain, free=free)
+    region = measure_nearest_region(rules.branches, placed, labels, 0.9)
+    other, _ = measure_nearest_people(placed, labels, 0.9)
     assert (region <= other).all()
 
 
@@ -102,10 +102,10 @@ def test_nobody_of_another_label_is_nearer_among_neighbouring_numbers(seed):
     matrix = rng.choice(np.array(ladder), (30, 2))
     labels = rng.integers(0, 2, 30)
     tree = DecisionTreeClassifier(random_state=0).fit(matrix, labels)
-    rules, placed = tree_rules(tree), place(matrix)
+    rules, placed = tree_rules(tree), scale_people(matrix)
     said = rules.predict(matrix)
-    region = nearest_region(rules.branches, placed, said, 0.9)
-    assert (region <= nearest_people(placed, said, 0.9)[0]).all()
+    region = measure_nearest_region(rules.branches, placed, said, 0.9)
+    assert (region <= measure_nearest_people(placed, said, 0.9)[0]).all()
 
 
 @given(seeds, ENCODINGS)
@@ -115,8 +115,8 @@ def test_everybody_is_certified_at_distance_zero(seed, encoding):
     frame = crowd(rng, 30, step=0.25)
     rules = any_rules(rng, frame, encoding)
     # From a greater low end, numbers around 0 could not be told apart.
-    placed = place(frame, domain=Domain.of({"a": [0, 4], "b": [0, 7]}))
-    assert (nearest_region(rules.branches, placed, rules.predict(frame), 0.9) > 0).all()
+    placed = scale_people(frame, domain=Domain.of({"a": [0, 4], "b": [0, 7]}))
+    assert (measure_nearest_region(rules.branches, placed, rules.predict(frame), 0.9) > 0).all()
 
 
 @given(seeds, ENCODINGS, frees, frees)
@@ -125,7 +125,7 @@ def test_more_free_features_bring_regions_nearer(seed, encoding, some, more):
     frame = crowd(rng, 20)
     rules = any_rules(rng, frame, encoding)
     few, many = (
-        nearest_region(rules.branches, place(frame, domain=BOUNDS, free=free),
+        measure_nearest_region(rules.branches, scale_people(frame, domain=BOUNDS, free=free),
                        rules.predict(frame), 0.9)
         for free in (some, {*some, *more})
     )  # fmt: skip
@@ -144,45 +144,62 @@ def test_a_person_has_one_category_and_no_other():
     rules = job_tree(frame.iloc[[0, 1, 0]].assign(age=1.0), [0, 1, 0])
     labels = rules.predict(frame)
     assert labels.tolist() == [0, 1]
-    free = place(frame, free=["job"])
-    assert nearest_region(rules.branches, free, labels, 0.5).tolist() == [0, 0]
-    assert np.isinf(nearest_region(rules.branches, place(frame), labels, 0.5)).all()
+    free = scale_people(frame, free=["job"])
+    assert measure_nearest_region(rules.branches, free, labels, 0.5).tolist() == [0, 0]
+    assert np.isinf(measure_nearest_region(rules.branches, scale_people(frame), labels, 0.5)).all()
     # Of a list of three, those who are neither are the third; of a list of two they are nobody.
     three = pd.DataFrame({"job": pd.Categorical(["u", "v", "w"], categories=["u", "v", "w"])})
     rules = job_tree(three, [0, 0, 1])
     both = three.iloc[:2]
-    found = nearest_region(rules.branches, place(both, free=["job"]), np.array([0, 0]), 0.5)
+    found = measure_nearest_region(
+        rules.branches, scale_people(both, free=["job"]), np.array([0, 0]), 0.5
+    )
     assert found.tolist() == [0, 0]
     two = pd.DataFrame({"job": pd.Categorical(["u", "v"])})
-    found = nearest_region(rules.branches, place(two, free=["job"]), np.array([0, 0]), 0.5)
+    found = measure_nearest_region(
+        rules.branches, scale_people(two, free=["job"]), np.array([0, 0]), 0.5
+    )
     assert np.isinf(found).all()
 
 
 def test_a_missing_category_is_one_if_somebody_has_it():
     frame = pd.DataFrame({"job": pd.Categorical(["u", "v", None])})
     rules = job_tree(frame, [0, 0, 1])
-    everybody = place(frame, free=["job"])
-    assert nearest_region(rules.branches, everybody, np.array([0, 0, 1]), 0.5).tolist() == [0] * 3
-    others = place(frame[:2], free=["job"])
-    assert np.isinf(nearest_region(rules.branches, others, np.array([0, 0]), 0.5)).all()
+    everybody = scale_people(frame, free=["job"])
+    assert (
+        measure_nearest_region(rules.branches, everybody, np.array([0, 0, 1]), 0.5).tolist()
+        == [0] * 3
+    )
+    others = scale_people(frame[:2], free=["job"])
+    assert np.isinf(measure_nearest_region(rules.branches, others, np.array([0, 0]), 0.5)).all()
 
 
 def test_a_tree_of_a_matrix_and_of_one_label():
     matrix = np.array([[0.0], [0.4], [0.6], [1.0]])
     tree = tree_rules(DecisionTreeClassifier().fit(matrix, [0, 0, 1, 1]))
-    found = nearest_region(tree.branches, place(matrix), np.array([0, 0, 1, 1]), 0.9)
+    found = measure_nearest_region(tree.branches, scale_people(matrix), np.array([0, 0, 1, 1]), 0.9)
     assert found == pytest.approx([0.5, 0.1, 0.1, 0.5])
     constant = tree_rules(DecisionTreeClassifier().fit(matrix, [1, 1, 1, 1]))
-    assert np.isinf(nearest_region(constant.branches, place(matrix), np.ones(4, int), 0.9)).all()
+    assert np.isinf(
+        measure_nearest_region(constant.branches, scale_people(matrix), np.ones(4, int), 0.9)
+    ).all()
 
 
 def test_a_tree_of_other_features_is_not_walked():
     frame = pd.DataFrame({"job": pd.Categorical(["u", "v"]), "age": [1.0, 2.0]})
     rules = job_tree(frame, [0, 1])
-    assert nearest_region(rules.branches, place(frame[["age"]]), np.array([0, 1]), 0.5) is None
+    assert (
+        measure_nearest_region(rules.branches, scale_people(frame[["age"]]), np.array([0, 1]), 0.5)
+        is None
+    )
     matrix = tree_rules(DecisionTreeClassifier().fit(np.eye(2), [0, 1]))
-    assert nearest_region(matrix.branches, place(frame), np.array([0, 1]), 0.5) is None
-    assert nearest_region(matrix.branches, place(np.eye(3)), np.array([0, 1, 1]), 0.5) is None
+    assert (
+        measure_nearest_region(matrix.branches, scale_people(frame), np.array([0, 1]), 0.5) is None
+    )
+    assert (
+        measure_nearest_region(matrix.branches, scale_people(np.eye(3)), np.array([0, 1, 1]), 0.5)
+        is None
+    )
 
 
 def test_thresholds_beyond_all_numbers():
@@ -193,5 +210,7 @@ def test_thresholds_beyond_all_numbers():
         rules = tree_rules(tree, encoded_names(frame), "one-hot")
         assert rules.predict(frame).tolist() == labels
         for free in ((), ("a",)):
-            found = nearest_region(rules.branches, place(frame, free=free), np.array(labels), 0.9)
+            found = measure_nearest_region(
+                rules.branches, scale_people(frame, free=free), np.array(labels), 0.9
+            )
             assert np.isinf(found).all()

@@ -12,8 +12,13 @@ import fpbench.correction.exact.lattice
 from fpbench import Problem
 from fpbench.claims import RateConstraint, ShareBounds
 from fpbench.correction import CountedProblem
-from fpbench.correction.exact.convex_costs import even, merged, tangents
-from fpbench.correction.exact.cost_programs import Program, Programs
+from fpbench.correction.exact.cost_programs import (
+    CountProgram,
+    LinkedPrograms,
+    insert_ends,
+    spread_evenly,
+    tangent_pieces,
+)
 
 FOREVER = np.inf
 
@@ -31,7 +36,7 @@ def test_tangents_lie_below_the_cost_and_meet_it_at_the_ends(kind):
         costs = np.concatenate([[0.0], np.cumsum(weights)])
         inside = rng.integers(0, count + 1, rng.integers(0, 5))
         ends = np.unique(np.concatenate([[0, count], inside]))
-        lengths, slopes = tangents(ends, costs, weights)
+        lengths, slopes = tangent_pieces(ends, costs, weights)
         assert (lengths > 0).all()
         assert lengths.sum() == pytest.approx(count)
         assert (np.diff(slopes) >= 0).all()
@@ -45,16 +50,16 @@ def test_tangents_lie_below_the_cost_and_meet_it_at_the_ends(kind):
 
 def test_ends_next_to_each_other_are_the_cost_itself():
     weights = np.array([1.0, 2.0, 2.0, 7.0])
-    lengths, slopes = tangents(np.arange(5), np.array([0.0, 1, 3, 5, 12]), weights)
+    lengths, slopes = tangent_pieces(np.arange(5), np.array([0.0, 1, 3, 5, 12]), weights)
     np.testing.assert_allclose(lengths, 1.0)
     np.testing.assert_allclose(slopes, weights)
 
 
 def test_even_and_merged_ends():
-    assert even(0, 100, 4).tolist() == [0, 25, 50, 75, 100]
-    assert even(3, 5, 32).tolist() == [3, 4, 5]
-    assert even(0, 0, 4).tolist() == [0]
-    assert merged(np.array([2, 9]), np.array([-1, 5, 3, 9, 12])).tolist() == [2, 3, 5, 9]
+    assert spread_evenly(0, 100, 4).tolist() == [0, 25, 50, 75, 100]
+    assert spread_evenly(3, 5, 32).tolist() == [3, 4, 5]
+    assert spread_evenly(0, 0, 4).tolist() == [0]
+    assert insert_ends(np.array([2, 9]), np.array([-1, 5, 3, 9, 12])).tolist() == [2, 3, 5, 9]
 
 
 def of_rows(rng, n, k, count=1) -> Problem:
@@ -71,7 +76,7 @@ def test_programs_find_the_least_cost_of_rows():
         k = int(rng.integers(2, 5))
         problem = of_rows(rng, int(rng.integers(1, {2: 8, 3: 7, 4: 6}[k])), k, 2)
         tally = CountedProblem(problem)
-        found = Programs(tally, FOREVER).solve(tally.conditions)
+        found = LinkedPrograms(tally, FOREVER).solve(tally.conditions)
         least = oracles.brute_force(problem)
         assert found.proven
         if found.counts is None:
@@ -93,10 +98,10 @@ def test_lattice_and_integer_program_agree(tolerance, monkeypatch):
         problem = draw(rng, n, k, ["rate"], forms=["to-overall"], weights="random")
         claim = RateConstraint(problem.constraints[0].metric, tolerance)
         tally = CountedProblem(replace(problem, constraints=(claim,)))
-        by_lattice = Programs(tally, FOREVER).solve(tally.conditions)
+        by_lattice = LinkedPrograms(tally, FOREVER).solve(tally.conditions)
         with monkeypatch.context() as patch:
-            patch.setattr(Program, "_by_lattice", lambda *_: None)
-            by_integers = Programs(tally, FOREVER).solve(tally.conditions)
+            patch.setattr(CountProgram, "_by_lattice", lambda *_: None)
+            by_integers = LinkedPrograms(tally, FOREVER).solve(tally.conditions)
         assert (by_lattice.counts is None) == (by_integers.counts is None)
         if by_lattice.counts is not None:
             assert by_lattice.proven and by_integers.proven
@@ -108,22 +113,22 @@ def test_lattice_and_integer_program_agree(tolerance, monkeypatch):
 def test_a_lattice_search_that_is_given_up_is_followed_by_an_integer_program(monkeypatch):
     rng = np.random.default_rng(3)
     asked = []
-    integers = Program._by_integers
+    integers = CountProgram._by_integers
 
     def counted(self, *arguments):
         asked.append(self)
         return integers(self, *arguments)
 
-    monkeypatch.setattr(Program, "_by_integers", counted)
+    monkeypatch.setattr(CountProgram, "_by_integers", counted)
     given_up = 0
     for _ in range(8):
         problem = draw(rng, 40, 3, ["rate"], forms=["to-overall"], weights="random")
         tally = CountedProblem(problem)
-        wanted = Programs(tally, FOREVER).solve(tally.conditions)
+        wanted = LinkedPrograms(tally, FOREVER).solve(tally.conditions)
         assert not asked
         with monkeypatch.context() as patch:
             patch.setattr(fpbench.correction.exact.lattice, "MOST", 0)
-            found = Programs(tally, FOREVER).solve(tally.conditions)
+            found = LinkedPrograms(tally, FOREVER).solve(tally.conditions)
         assert found.proven
         assert (found.counts is None) == (wanted.counts is None)
         assert found.bound == pytest.approx(wanted.bound, rel=2e-9)
@@ -148,7 +153,7 @@ def test_rows_that_link_parts_are_solved_together(metric, share, k):
         problem = draw(rng, 7 if k == 3 else 9, k, [], weights="random")
         problem = replace(problem, constraints=(RateConstraint(metric, 0.2), share))
         tally = CountedProblem(problem)
-        found = Programs(tally, FOREVER).solve(tally.conditions)
+        found = LinkedPrograms(tally, FOREVER).solve(tally.conditions)
         least = oracles.brute_force(problem)
         if found.counts is None:
             assert least is None
@@ -166,37 +171,40 @@ def test_parts_that_nothing_links_are_solved_apart(monkeypatch):
         RateConstraint("predictive-equality", 0.1), RateConstraint("equal-opportunity", 0.1),
     ))  # fmt: skip
     solved = []
-    original = Program.solve
+    original = CountProgram.solve
 
     def watched(self, conditions):
         solved.append(len(self._sizes))
         return original(self, conditions)
 
-    monkeypatch.setattr(Program, "solve", watched)
+    monkeypatch.setattr(CountProgram, "solve", watched)
     tally = CountedProblem(problem)
-    programs = Programs(tally, FOREVER)
+    programs = LinkedPrograms(tally, FOREVER)
     both = programs.solve(tally.conditions)
     assert solved == [2, 2]
     programs.solve(tally.conditions)
     assert solved == [2, 2], "what was solved before is remembered"
-    one = [Programs(tally, FOREVER).solve(c.conditions(tally.classes)) for c in problem.constraints]
+    one = [
+        LinkedPrograms(tally, FOREVER).solve(c.conditions(tally.classes))
+        for c in problem.constraints
+    ]
     assert both.bound == pytest.approx(sum(part.bound for part in one))
 
 
 def test_without_time_nothing_is_proven_and_the_bound_is_true(monkeypatch):
-    monkeypatch.setattr(Program, "_by_lattice", lambda *_: None)
+    monkeypatch.setattr(CountProgram, "_by_lattice", lambda *_: None)
     rng = np.random.default_rng(6)
     for seconds in (-1.0, 1e-6, 0.01):
         problem = draw(rng, 400, 4, ["rate"], forms=["to-overall"], weights="random")
         problem = replace(problem, constraints=(RateConstraint(tolerance=0.01),))
         tally = CountedProblem(problem)
-        best = Programs(tally, FOREVER).solve(tally.conditions)
-        found = Programs(tally, soon(seconds)).solve(tally.conditions)
+        best = LinkedPrograms(tally, FOREVER).solve(tally.conditions)
+        found = LinkedPrograms(tally, soon(seconds)).solve(tally.conditions)
         assert found.bound <= best.bound * (1 + 2e-9)
         if seconds < 0:
             assert not found.proven
             assert found.counts is None
-        relaxed, bound = Programs(tally, soon(seconds)).relax(tally.conditions)
+        relaxed, bound = LinkedPrograms(tally, soon(seconds)).relax(tally.conditions)
         assert bound <= best.bound * (1 + 2e-9)
         np.testing.assert_allclose(relaxed.sum(axis=1), tally.classes.sizes)
 
@@ -208,7 +216,7 @@ def test_the_linear_program_is_a_bound():
         k = int(rng.integers(2, 4))
         problem = of_rows(rng, int(rng.integers(2, 8)), k)
         tally = CountedProblem(problem)
-        _, bound = Programs(tally, FOREVER).relax(tally.conditions)
+        _, bound = LinkedPrograms(tally, FOREVER).relax(tally.conditions)
         least = oracles.brute_force(problem)
         assert least is None or tally.base + bound <= least * (1 + 2e-9)
         impossible += bound == np.inf
@@ -223,13 +231,13 @@ def test_everyone_predicted_alike_is_no_trouble():
             RateConstraint("equalized-odds"), ShareBounds(0, 0.5, 0.5)
         ))  # fmt: skip
         tally = CountedProblem(problem)
-        found = Programs(tally, FOREVER).solve(tally.conditions)
+        found = LinkedPrograms(tally, FOREVER).solve(tally.conditions)
         assert tally.cost(found.counts) == oracles.brute_force(problem) == 1.0
 
 
 def stop_early(monkeypatch):
     """Integer programs are stopped by their time limit: with counts, and half of the bound."""
-    model = Program._model
+    model = CountProgram._model
 
     def stopped(self, conditions, whole, time_limit):
         answer = model(self, conditions, whole, time_limit)
@@ -237,8 +245,8 @@ def stop_early(monkeypatch):
             return answer
         return answer._replace(bound=answer.bound / 2, proven=False)
 
-    monkeypatch.setattr(Program, "_model", stopped)
-    monkeypatch.setattr(Program, "_by_lattice", lambda *_: None)
+    monkeypatch.setattr(CountProgram, "_model", stopped)
+    monkeypatch.setattr(CountProgram, "_by_lattice", lambda *_: None)
 
 
 def test_an_integer_program_that_is_stopped_is_not_proven(monkeypatch):
@@ -247,13 +255,13 @@ def test_an_integer_program_that_is_stopped_is_not_proven(monkeypatch):
     wanted = []
     for _ in range(12):
         tally = CountedProblem(draw(rng, 40, 3, ["rate"], forms=["to-overall"], weights="random"))
-        best = Programs(tally, FOREVER).solve(tally.conditions)
+        best = LinkedPrograms(tally, FOREVER).solve(tally.conditions)
         if best.counts is not None and best.bound > 0:
             wanted.append((tally, best))
     assert len(wanted) >= 5
     stop_early(monkeypatch)
     for tally, best in wanted:
-        found = Programs(tally, FOREVER).solve(tally.conditions)
+        found = LinkedPrograms(tally, FOREVER).solve(tally.conditions)
         assert found.counts is not None
         assert not found.proven
         assert found.bound <= best.bound * (1 + 2e-9)

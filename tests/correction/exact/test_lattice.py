@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import fpbench.correction.exact.lattice
-from fpbench.correction.exact.lattice import UNFINISHED, search
-from fpbench.correction.exact.lattice_points import Axis, Group, HalfPlane
+from fpbench.correction.exact.lattice import UNFINISHED, Axis, Group, HalfPlane, search_lattice
 
 
 def convex(rng, count, kind):
@@ -74,7 +73,7 @@ def cheapest_sums(listed):
 
 
 def check(groups, listed, sizes, prices, unit, least):
-    found = search(groups, sizes, prices, unit)
+    found = search_lattice(groups, sizes, prices, unit)
     if least is None:
         assert found is None
         return
@@ -146,7 +145,7 @@ def test_one_cost_in_all_is_decided_without_listing_every_point(monkeypatch):
     planes = [HalfPlane(1, -2, 0), HalfPlane(-3, 1, 0)]
     for prices in ((0.0, 0.0), (-1.0, 0.0), (0.0, 0.0)):
         groups = [Group(axes, planes) for _ in range(3)]
-        found = search(groups, (80, 160), prices, 1.0)
+        found = search_lattice(groups, (80, 160), prices, 1.0)
         assert tuple(np.sum(found, axis=0)) == (80, 160)
         assert all(p.a * a + p.b * b <= p.most for a, b in found for p in planes)
         # 49 in every group would cost nothing, but there are 80 in all.
@@ -162,7 +161,7 @@ def test_a_search_that_would_take_too_long_is_given_up(monkeypatch):
         listed = [points(axes, []) for axes in shapes]
         sums = cheapest_sums(listed)
         sizes = list(sums)[int(rng.integers(len(sums)))]
-        found = search([Group(axes, []) for axes in shapes], sizes, (0.0, 0.0), 100.0)
+        found = search_lattice([Group(axes, []) for axes in shapes], sizes, (0.0, 0.0), 100.0)
         answers.append(found is UNFINISHED)
         if found is not UNFINISHED:  # then it is right
             cost = sum(own[point] for point, own in zip(found, listed, strict=True))
@@ -173,11 +172,11 @@ def test_a_search_that_would_take_too_long_is_given_up(monkeypatch):
 def test_groups_without_a_point_have_no_solution():
     free = Axis(0, np.zeros(5)), Axis(0, np.zeros(5))
     nowhere = Group(free, [HalfPlane(1, 1, -1)])
-    assert search([Group(free, []), nowhere], (3, 3), (0.0, 0.0), 1.0) is None
+    assert search_lattice([Group(free, []), nowhere], (3, 3), (0.0, 0.0), 1.0) is None
     assert nowhere.price((0.0, 0.0)) == np.inf
     # 2 a - 2 b = 1 has no whole solution, though it has others.
     odd = Group(free, [HalfPlane(2, -2, 1), HalfPlane(-2, 2, -1)])
-    assert search([Group(free, []), odd], (3, 3), (0.0, 0.0), 1.0) is None
+    assert search_lattice([Group(free, []), odd], (3, 3), (0.0, 0.0), 1.0) is None
 
 
 def test_a_group_lists_the_points_of_small_excess():

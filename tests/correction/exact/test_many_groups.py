@@ -12,9 +12,9 @@ import fpbench.correction.exact.lattice
 from fpbench import Problem, SolverStatus
 from fpbench.claims import FORMS, METRICS, KnownUnfairness, RateConstraint, ShareBounds
 from fpbench.correction import CountedProblem, solve_exact
-from fpbench.correction.exact.cost_programs import Optimum, Program, Programs
+from fpbench.correction.exact.cost_programs import CountProgram, LinkedPrograms, Optimum
 from fpbench.correction.exact.many_groups import solve_many_groups
-from fpbench.correction.exact.two_group_regions import regions
+from fpbench.correction.exact.two_group_regions import separate_regions
 
 MOST = {2: 9, 3: 7, 4: 6}
 """Most people of problems that brute force solves soon, by number of groups."""
@@ -71,7 +71,7 @@ def test_weights_of_any_size_equal_all_vectors(weights):
 
 
 def test_the_integer_program_finds_what_the_lattice_finds(monkeypatch):
-    monkeypatch.setattr(Program, "_by_lattice", lambda *_: None)
+    monkeypatch.setattr(CountProgram, "_by_lattice", lambda *_: None)
     rng = np.random.default_rng(5)
     for at in range(60):
         k = 2 + at % 3
@@ -129,7 +129,7 @@ def test_two_groups_are_only_the_fewest(metric, form):
     for n, tolerance in ((300, 0.0), (1000, 0.03), (3000, 0.003)):
         problem = large(rng, n, 2, (RateConstraint(metric, tolerance, form),))
         tally = CountedProblem(problem)
-        assert regions(tally.conditions, tally.classes) is not None
+        assert separate_regions(tally.conditions, tally.classes) is not None
         by_scan, by_programs = solve_exact(problem), solve(problem)
         assert by_scan.status is by_programs.status
         if by_scan.values is not None:
@@ -252,8 +252,8 @@ def test_nothing_to_do_changes_nothing():
 
 def test_what_an_integer_program_was_stopped_at_is_feasible(monkeypatch):
     """Counts that HiGHS had when its time was over: they keep the claim, and are not the optimum."""
-    monkeypatch.setattr(Program, "_by_lattice", lambda *_: None)
-    model = Program._model
+    monkeypatch.setattr(CountProgram, "_by_lattice", lambda *_: None)
+    model = CountProgram._model
 
     def stopped(self, conditions, whole, time_limit):
         answer = model(self, conditions, whole, time_limit)
@@ -261,7 +261,7 @@ def test_what_an_integer_program_was_stopped_at_is_feasible(monkeypatch):
             return answer
         return answer._replace(bound=answer.bound / 2, proven=False)
 
-    monkeypatch.setattr(Program, "_model", stopped)
+    monkeypatch.setattr(CountProgram, "_model", stopped)
     rng = np.random.default_rng(9)
     seen = Counter()
     for at in range(40):
@@ -282,20 +282,20 @@ def test_what_an_integer_program_was_stopped_at_is_feasible(monkeypatch):
 
 def test_what_was_found_on_the_way_is_shown_if_time_runs_out(monkeypatch):
     """Both ways out of a violated claim together keep it: feasible, whatever comes afterwards."""
-    whole = Programs.solve
+    whole = LinkedPrograms.solve
     solved = []
 
     def two_solved(self, conditions):
         solved.append(conditions)
         return whole(self, conditions) if len(solved) <= 2 else Optimum(None, 0.0, False)
 
-    monkeypatch.setattr(Programs, "solve", two_solved)
+    monkeypatch.setattr(LinkedPrograms, "solve", two_solved)
     rng = np.random.default_rng(10)
     feasible = 0
     for _ in range(6):
         problem = large(rng, 100, 3, HARD["between"])
         with monkeypatch.context() as patch:
-            patch.setattr(Programs, "solve", whole)
+            patch.setattr(LinkedPrograms, "solve", whole)
             best = solve(problem)
         solved.clear()
         found = solve(problem)

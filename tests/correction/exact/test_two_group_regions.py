@@ -24,7 +24,7 @@ from fpbench.claims import (
     Together,
 )
 from fpbench.claims.counts import Classes
-from fpbench.correction.exact.two_group_regions import Region, regions
+from fpbench.correction.exact.two_group_regions import Region, separate_regions
 
 TOLERANCES = (
     0.0, 1e-17, 0.01, 0.1, 0.2, 0.25, 1 / 3, 0.1 + 0.2, 0.5, 0.12345678901234567, 0.95, 1.0,
@@ -39,7 +39,9 @@ def classes_of(p: int, n: int) -> Classes:
 def claimed(p: int, n: int, form, tolerance) -> Region:
     """The sizes that a claim leaves, empty groups included."""
     classes = classes_of(p, n)
-    (way,) = regions(RateConstraint(tolerance=tolerance, form=form).conditions(classes), classes)
+    (way,) = separate_regions(
+        RateConstraint(tolerance=tolerance, form=form).conditions(classes), classes
+    )
     ((label, region),) = way.parts
     assert label is None
     assert region.least == (1, 1)  # a claim is about two groups that have members
@@ -170,7 +172,7 @@ def test_the_ways_of_a_constraint_are_its_counts(sizes, metric, kind, bounds, gr
     labels = {(None,): (None, None), (0,): (0, 0), (1,): (1, 1), (0, 1): (0, 0, 1, 1)}
     of_label = labels[constraint.labels]
     classes = Classes(of_label, (0, 1) * (len(of_label) // 2), tuple(sizes[: len(of_label)]), 2)
-    ways = regions(constraint.conditions(classes), classes)
+    ways = separate_regions(constraint.conditions(classes), classes)
     allowed = set()
     for way in ways:
         assert [label for label, _ in way.parts] == list(constraint.labels)
@@ -207,16 +209,16 @@ def test_the_ways_of_a_constraint_are_its_counts(sizes, metric, kind, bounds, gr
 def test_what_links_slices_is_no_region():
     classes = Classes((0, 0, 1, 1), (0, 1, 0, 1), (3, 4, 5, 6), 2)
     odds = RateConstraint("equalized-odds", 0.1).conditions(classes)
-    assert [way.union for way in regions(odds, classes)] == [True]
-    assert regions([*odds, *ShareBounds(1, 0.5).conditions(classes)], classes) is None
+    assert [way.union for way in separate_regions(odds, classes)] == [True]
+    assert separate_regions([*odds, *ShareBounds(1, 0.5).conditions(classes)], classes) is None
     # Far from each other, rather than from the overall rate, is not an interval of sizes.
     apart = KnownUnfairness("statistical-parity", 0.1, 0.5, "between-groups").conditions(classes)
-    assert regions(apart, classes) is None
+    assert separate_regions(apart, classes) is None
 
 
 def test_an_unfairness_that_is_known_from_below_is_one_of_several_ways():
     classes = classes_of(4, 10)
     near = KnownUnfairness("statistical-parity", 0, 0.2).conditions(classes)
-    assert len(regions(near, classes)) == 1
+    assert len(separate_regions(near, classes)) == 1
     far = KnownUnfairness("statistical-parity", 0.1, 0.2).conditions(classes)
-    assert len(regions(far, classes)) == 4  # one of two groups, above or below
+    assert len(separate_regions(far, classes)) == 4  # one of two groups, above or below

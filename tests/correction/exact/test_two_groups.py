@@ -23,7 +23,7 @@ from fpbench.claims import (
 )
 from fpbench.correction import CountedProblem, solve_exact
 from fpbench.correction.exact.many_groups import solve_many_groups
-from fpbench.correction.exact.two_group_regions import regions
+from fpbench.correction.exact.two_group_regions import separate_regions
 
 TOLERANCES = (0.0, 0.0, 0.01, 0.05, 0.1, 0.2, 0.25, 1 / 3, 0.5, 0.9, 1.0)
 AWKWARD = (1 / 3, 1e-17, 0.1 + 0.2, 0.12345678901234567, 0.049999999999999996, 1 - 2**-53, 5e-324)
@@ -162,7 +162,7 @@ def test_the_truth_satisfies_what_is_true_and_the_answer_costs_no_more(n, rounds
         check(problem, found.objective)
         # The solver for any number of groups shares nothing with this one but the counting.
         counted = CountedProblem(problem)
-        separate += regions(counted.conditions, counted.classes) is not None
+        separate += separate_regions(counted.conditions, counted.classes) is not None
         other = solve_many_groups(counted, np.inf)
         assert other.status is SolverStatus.OPTIMAL
         assert other.objective == pytest.approx(found.objective, rel=1e-9)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fpbench.models import MLPTraining, fit_logistic_apart, fit_networks_apart
-from fpbench.models.batched.row_blocks import in_blocks
+from fpbench.models.batched.row_blocks import pad_groups
 
 ROWS = 6_000
 NETWORKS = MLPTraining((5, 3), penalty=0.01, epochs=1, batch=9, rate=0.05)
@@ -90,7 +90,7 @@ def test_how_far_a_group_is_filled_up_is_told_by_its_own_size():
         lengths = set()
         for other in range(1, 200, 7):
             groups = [np.arange(size), np.arange(other)]
-            for chosen, rows, _ in in_blocks(groups, 3, 1 << 20):
+            for chosen, rows, _ in pad_groups(groups, 3, 1 << 20):
                 assert rows.shape[1] % 2 == 0
                 if 0 in chosen:
                     lengths.add(rows.shape[1])

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fpbench.models.batched.row_blocks import in_blocks
+from fpbench.models.batched.row_blocks import pad_groups
 
 
 @given(st.lists(st.integers(0, 12), min_size=1, max_size=9), st.integers(1, 200))
@@ -12,7 +12,7 @@ def test_blocks_hold_every_row_of_every_group_once(sizes, most):
     rows = np.random.default_rng(0).permutation(sum(sizes))
     groups = np.split(rows, np.cumsum(sizes)[:-1])
     seen = {}
-    for chosen, numbers, present in in_blocks(groups, 3, most):
+    for chosen, numbers, present in pad_groups(groups, 3, most):
         assert numbers.shape == present.shape == (len(chosen), numbers.shape[1])
         assert len(chosen) == 1 or numbers.size * 3 <= most
         for group, row, there in zip(chosen, numbers, present, strict=True):

@@ -12,7 +12,7 @@ from fpbench import InputError, component
 from fpbench.data import Domain
 from fpbench.models import SplitCandidates, TreeRecipe, encode, grow_trees, impurity, tree_rules
 from fpbench.models.private_tree import fitted as private_trees
-from fpbench.models.private_tree.split_candidates import Choice, Number
+from fpbench.models.private_tree.split_candidates import CategoryFeature, NumberFeature
 from fpbench.models.private_tree.split_scores import CRITERIA
 
 INF = math.inf
@@ -24,7 +24,7 @@ def candidates(numbers=2, sizes=(3,), **recipe):
     given = SplitCandidates.of_bounds(np.zeros(numbers), np.full(numbers, 10.0), recipe)
     features, column = list(given.features), numbers
     for size in sizes:
-        features.append(Choice(column, size))
+        features.append(CategoryFeature(column, size))
         column += size
     return SplitCandidates(tuple(features), recipe, column)
 
@@ -47,7 +47,7 @@ def share_right(given, matrix):
     tau = given.recipe.tau if given.recipe.similarity == "ball" else 0.0
     shares = []
     for feature in given.features:
-        if isinstance(feature, Number):
+        if isinstance(feature, NumberFeature):
             z = np.clip(matrix[:, feature.column].astype(float), 0, 10) / 10
             for t in feature.thresholds / 10:
                 if tau == 0:
@@ -221,7 +221,7 @@ def test_people_of_one_cell_get_one_label(seed, tau, thresholds, low, width):
         epsilon=[0.1, 5.0, INF][seed % 3],
     )
     numbers = SplitCandidates.of_bounds(np.full(2, low), np.full(2, low + width), recipe)
-    given = SplitCandidates((*numbers.features, Choice(2, 3)), recipe, 5)
+    given = SplitCandidates((*numbers.features, CategoryFeature(2, 3)), recipe, 5)
     rng = np.random.default_rng(seed)
     z = rng.uniform(-0.1, 1.1, (150, 2))
     borders = rng.integers(0, math.ceil(1 / tau) + 1, (150, 2)) * tau
@@ -278,7 +278,7 @@ def test_a_ball_is_one_person(tau, thresholds, seed):
         np.testing.assert_allclose(mass.sum(axis=1), 1, rtol=1e-12)
         dense = np.zeros((20, size))
         np.add.at(dense, (np.arange(20)[:, None], spread.bins), mass)
-        if isinstance(feature, Choice):
+        if isinstance(feature, CategoryFeature):
             np.testing.assert_allclose(dense[:, :-1], right[:, start:])
         else:
             left = np.cumsum(dense, axis=1)[:, :-1]
@@ -384,7 +384,7 @@ def test_candidates_of_a_domain(make_frame):
     assert given.n_columns == encode(domain.fit(frame)).shape[1] == 4
     assert given.features[0].thresholds.tolist() == [1.0, 2.0, 3.0]
     assert given.features[1].thresholds.tolist() == [-0.5, 0.0, 0.5]
-    assert given.features[2] == Choice(2, 2)
+    assert given.features[2] == CategoryFeature(2, 2)
     assert len(given) == 8
     # A word that is not declared is no category; numbers beyond the bounds are on the bounds.
     bins = given.bins(encode(domain.fit(frame)))

@@ -12,7 +12,7 @@ from fpbench.models import TreeRecipe, impurity
 from fpbench.models.private_tree.split_scores import (
     CRITERIA,
     SELECTIONS,
-    choose,
+    choose_splits,
     impurity_sensitivity,
 )
 
@@ -88,7 +88,7 @@ def test_sensitivities_of_many():
 def test_the_exponential_mechanism_chooses_as_it_should():
     rng, scores = np.random.default_rng(0), np.array([0.0, 1.0, 3.0, 0.5])
     possible = np.array([True, True, True, False])
-    chosen = choose(
+    chosen = choose_splits(
         np.tile(scores, (200_000, 1)), np.tile(possible, (200_000, 1)), "exponential", 2.0, rng
     )
     weights = np.exp(-scores / 2.0) * possible
@@ -101,7 +101,7 @@ def test_noisy_max_chooses_as_it_should():
     """Of two: Laplace noises differ by more than d with probability (1/2 + d/4) exp(-d)."""
     rng, d = np.random.default_rng(0), 1.5
     scores = np.tile([0.0, 2.0 * d], (200_000, 1))
-    chosen = choose(scores, np.ones_like(scores, dtype=bool), "noisy-max", 2.0, rng)
+    chosen = choose_splits(scores, np.ones_like(scores, dtype=bool), "noisy-max", 2.0, rng)
     assert chosen.mean() == pytest.approx((0.5 + d / 4) * math.exp(-d), abs=0.004)
 
 
@@ -110,8 +110,8 @@ def test_without_noise_the_first_of_the_best(selection):
     scores = np.array([[2.0, 1.0, 1.0], [0.0, 3.0, 1.0], [1.0, 1.0, 1.0]])
     possible = np.array([[True, True, True], [False, True, True], [False, False, False]])
     rng = np.random.default_rng(0)
-    assert choose(scores, possible, selection, 0.0, rng).tolist() == [1, 2, -1]
-    assert choose(scores, possible, selection, 1.0, rng)[2] == -1
+    assert choose_splits(scores, possible, selection, 0.0, rng).tolist() == [1, 2, -1]
+    assert choose_splits(scores, possible, selection, 1.0, rng)[2] == -1
 
 
 @pytest.mark.parametrize(

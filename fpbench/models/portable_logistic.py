@@ -1,4 +1,4 @@
-"""scikit-learn's logistic regression, so that its numbers are the same on every processor.
+"""scikit-learn's logistic regression, with the same results on every processor.
 
 scikit-learn stops an iteration where the gradient is small enough (1e-4), in single precision if
 the features are: where exactly it stops, and so the third digit of a probability, depends on the
@@ -18,15 +18,15 @@ from fpbench.base.arrays import drop_last_bits
 
 
 class LogisticRegression(linear_model.LogisticRegression):  # type: ignore[misc]
-    """scikit-learn's, in double precision; its answers are without their last bits.
+    """scikit-learn's logistic regression in double precision, with rounded probabilities.
 
-    So people who are alike have one probability, wherever they stand in a matrix.
+    People with equal features get equal probabilities, whichever their rows in a matrix.
     """
 
     def fit(
         self, X: NDArray[Any], y: NDArray[Any], sample_weight: NDArray[Any] | None = None
     ) -> LogisticRegression:
-        """Train it."""
+        """Fit the model to X (n, d) with classes y (n,)."""
         return super().fit(_double(X), y, sample_weight)  # type: ignore[no-any-return]
 
     def predict_proba(self, X: NDArray[Any]) -> NDArray[np.float64]:
@@ -34,7 +34,7 @@ class LogisticRegression(linear_model.LogisticRegression):  # type: ignore[misc]
         return drop_last_bits(super().predict_proba(_double(X)))
 
     def predict(self, X: NDArray[Any]) -> NDArray[Any]:
-        """The most probable class of each; of equally probable ones the first."""
+        """The most probable class (n,) of each person; of equally probable ones the first."""
         most = np.argmax(self.predict_proba(X), axis=1)
         return np.asarray(np.asarray(self.classes_)[most])
 

@@ -1,4 +1,4 @@
-"""Data sets that are one table of columns: what is sensitive, what is dropped, what is refused."""
+"""Data sets that are one table: sensitive columns, dropped columns, declared domains."""
 
 from __future__ import annotations
 
@@ -13,10 +13,18 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from fpbench.base.errors import DataError, InputError
 from fpbench.components.attack_kinds import Dataset
-from fpbench.data.attributes import Attribute, column_of, groups_of, measured_cuts
-from fpbench.data.columns import Dropped, Sensitive, check_column, check_drop
+from fpbench.data.attributes import (
+    Attribute,
+    Dropped,
+    Sensitive,
+    check_column,
+    check_drop,
+    get_column_name,
+    make_groups,
+    measured_cuts,
+)
 from fpbench.data.data_files import DataHome
-from fpbench.data.domain import Declared, Domain, declared
+from fpbench.data.domain import Declared, Domain, check_declared
 from fpbench.data.sample import Codes
 from fpbench.data.table import Table
 
@@ -77,8 +85,8 @@ class Labelled:
 class TabularDataset(Dataset):
     """A data set that is one table, any column of which may be the sensitive attribute.
 
-    A subclass gives `read`, and `sensitive` a default with `sensitive_field`. All that its users
-    may say of attributes and features is then the same as for every other tabular data set.
+    A subclass defines `read`, and a default for `sensitive` with `sensitive_field`; its users have
+    the same parameters as for every other tabular data set.
     """
 
     columns: ClassVar[tuple[str, ...]] = ()
@@ -94,27 +102,29 @@ class TabularDataset(Dataset):
 
     @field_validator("domain")
     @classmethod
-    def _of_columns(cls, given: dict[str, Any]) -> dict[str, Any]:
-        return declared(given, cls.columns)
+    def _check_domain(cls, lists: dict[str, Any]) -> dict[str, Any]:
+        return check_declared(lists, cls.columns)
 
     @field_validator("sensitive")
     @classmethod
-    def _known(cls, given: tuple[str | Attribute, ...]) -> tuple[str | Attribute, ...]:
-        for item in given if cls.columns else ():
-            check_column(column_of(item), cls.columns)
-        return given
+    def _check_sensitive(
+        cls, sensitive: tuple[str | Attribute, ...]
+    ) -> tuple[str | Attribute, ...]:
+        for item in sensitive if cls.columns else ():
+            check_column(get_column_name(item), cls.columns)
+        return sensitive
 
     @field_validator("drop")
     @classmethod
-    def _can_go(cls, given: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
-        for name in given if cls.columns else ():
+    def _check_drop(cls, names: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        for name in names if cls.columns else ():
             check_column(name, cls.columns)
-        check_drop(given, info.data.get("sensitive", ()))
-        return given
+        check_drop(names, info.data.get("sensitive", ()))
+        return names
 
     @property
     def n_groups(self) -> int | None:
-        """Number of groups, where the rules or what is known of the columns say it."""
+        """Number of groups, if rules or `n_values` determine it."""
         product = 1
         for item in self.sensitive:
             count = self.n_values.get(item) if isinstance(item, str) else len(item.groups)
@@ -163,7 +173,7 @@ def tabulate(
     domain: Domain | None = None,
     name: str = "table",
 ) -> Table:
-    """A table of people whose groups are made from some of the columns.
+    """A table whose groups are made from some of its columns.
 
     Parameters
     ----------
@@ -188,20 +198,20 @@ def tabulate(
     import pandas as pd
 
     sensitive, drop, where = tuple(sensitive), tuple(drop), f"data set {name!r}"
-    apart = [column_of(item) for item in sensitive]
+    sensitive_columns = [get_column_name(item) for item in sensitive]
     present = list(people.columns.columns)
     try:
-        for column in (*apart, *drop):
+        for column in (*sensitive_columns, *drop):
             check_column(column, present)
         check_drop(drop, sensitive)
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
-    features = people.columns.drop(columns=[*apart, *drop])
+    features = people.columns.drop(columns=[*sensitive_columns, *drop])
     if not features.shape[1]:
         raise DataError(f"{where}: nothing is left to be a feature")
-    groups = pd.DataFrame(groups_of(sensitive, people.columns, where))
-    known = (domain or Domain()).only(map(str, features.columns))
+    groups = pd.DataFrame(make_groups(sensitive, people.columns, where))
+    declared = (domain or Domain()).only(map(str, features.columns))
     return Table(
-        name, features, people.labels, groups, people.positive, people.test, known,
+        name, features, people.labels, groups, people.positive, people.test, declared,
         measured_cuts(sensitive),
     )  # fmt: skip

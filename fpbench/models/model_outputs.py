@@ -1,4 +1,4 @@
-"""What anybody's model predicts, and its rules, if it has some."""
+"""Predictions and rules of any fitted model, ours or not."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from fpbench.data.sample import Codes
 from fpbench.models.rules import Rules, tree_rules
 
 
-def predicted(model: Any, X: Any, rng: np.random.Generator) -> tuple[Codes, Rules | None]:
+def predict_any(model: Any, X: Any, rng: np.random.Generator) -> tuple[Codes, Rules | None]:
     """Predictions (n,) in {0, 1} of a model, and its rules.
 
     Parameters
     ----------
     model
-        Anything with `predict`, and `rules` if it has some; a fitted decision tree of
-        scikit-learn's kind; or its predictions (n,).
+        Any object with `predict`, and optionally `rules`; a fitted decision tree like
+        scikit-learn's; or predictions (n,).
     X
         n rows of features, as the model takes them.
     rng
@@ -29,20 +29,20 @@ def predicted(model: Any, X: Any, rng: np.random.Generator) -> tuple[Codes, Rule
     Raises
     ------
     InputError
-        If it predicts anything but 0 and 1, or not once for each row.
+        If the model predicts anything but 0 and 1, or not once for each row.
     """
     if not hasattr(model, "predict"):
-        predictions = zero_one("model (predictions, as it has no predict)", model)
+        predictions = check_binary("model (predictions, as it has no predict)", model)
     else:
-        more = {"rng": rng} if "rng" in signature(model.predict).parameters else {}
-        predictions = zero_one("predictions of the model", model.predict(X, **more))
+        options = {"rng": rng} if "rng" in signature(model.predict).parameters else {}
+        predictions = check_binary("predictions of the model", model.predict(X, **options))
     if len(predictions) != len(X):
         raise InputError(f"X: has {len(X)} rows, and there are {len(predictions)} predictions")
-    return predictions, rules_of(model)
+    return predictions, get_rules(model)
 
 
-def rules_of(model: Any) -> Rules | None:
-    """The rules of a model: its own, or those of a tree of scikit-learn's kind; None without.
+def get_rules(model: Any) -> Rules | None:
+    """The rules of a model: its own, or those of a tree like scikit-learn's; None if it has none.
 
     Raises
     ------
@@ -54,20 +54,20 @@ def rules_of(model: Any) -> Rules | None:
 
 
 def is_bare_tree(model: Any) -> bool:
-    """Whether it is a fitted decision tree of scikit-learn's kind, without rules of its own."""
+    """Whether a model is a fitted decision tree like scikit-learn's, without `rules`."""
     tree = hasattr(model, "tree_") and hasattr(model, "classes_")
     return tree and getattr(model, "rules", None) is None
 
 
-def zero_one(name: str, given: Any) -> Codes:
-    """Values (n,) that must be 0 or 1, in bytes.
+def check_binary(name: str, raw_values: Any) -> Codes:
+    """Values (n,) as bytes, all of them 0 or 1.
 
     Raises
     ------
     InputError
-        If they are not.
+        If there are other values.
     """
-    values: NDArray[Any] = np.asarray(given)
+    values: NDArray[Any] = np.asarray(raw_values)
     if values.ndim != 1:
         raise InputError(f"{name}: must have one dimension, not {values.ndim}")
     if not len(values):
@@ -76,8 +76,8 @@ def zero_one(name: str, given: Any) -> Codes:
         raise InputError(f"{name}: must be 0 or 1, not {values[0]!r} at 0")
     if values.dtype.kind == "b":
         return values.view(np.int8)
-    fine = values.dtype.kind != "f" and values.min() >= 0 and values.max() <= 1
-    wrong = np.empty(0) if fine else np.flatnonzero((values != 0) & (values != 1))
+    binary = values.dtype.kind != "f" and values.min() >= 0 and values.max() <= 1
+    wrong = np.empty(0) if binary else np.flatnonzero((values != 0) & (values != 1))
     if len(wrong):
         raise InputError(f"{name}: must be 0 or 1, not {values[wrong[0]]!s} at {wrong[0]}")
     return values.astype(np.int8, copy=False)
