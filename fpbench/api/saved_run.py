@@ -62,6 +62,7 @@ class Snapshot:
     ) -> list[Leaderboard]:
         """The rankings of a view; see `Run.leaderboards`."""
         results = self.select(where)
+        view = views.check_view(view)
         by = rank_by or ("leak" if view == "defences" else self.rank_by)
         boards = views.view(results, view, by, self.title, together=together)
         if boards and (missing := _missing(results)):

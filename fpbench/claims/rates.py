@@ -35,7 +35,10 @@ _ALIASES = {
 
 def _resolve_alias(name: Any) -> Any:
     """The name of a metric, given that or an alias; other values unchanged."""
-    return _ALIASES.get(name.replace("_", "-"), name) if isinstance(name, str) else name
+    if not isinstance(name, str):
+        return name
+    hyphened = name.replace("_", "-")
+    return _ALIASES.get(hyphened, hyphened if hyphened in METRICS else name)
 
 
 Metric: TypeAlias = Annotated[_MetricName, BeforeValidator(_resolve_alias)]

@@ -92,7 +92,7 @@ def leaderboard(
     from fpbench.results.views import check_view
 
     asked, lines = Form.JSON if as_json else form, _lines(top, every)
-    check_view(view)
+    view = check_view(view)
     made = Run(run).read(keys=False)
     if view == "pareto":
         if by or group or sort or columns or together:

@@ -53,16 +53,18 @@ VIEWS = {
 """Views by name, and what they rank."""
 
 
-def check_view(name: str) -> None:
-    """Refuse a view that there is not.
+def check_view(name: str) -> str:
+    """The view of a name, in British or American spelling.
 
     Raises
     ------
     InputError
-        Names the nearest.
+        If there is none; names the nearest.
     """
+    name = "defences" if name == "defenses" else name
     if name not in VIEWS:
         raise InputError(f"unknown view {name!r}; {nearest(name, VIEWS)}")
+    return name
 
 
 def view(
@@ -89,7 +91,7 @@ def view(
     InputError
         If the view or the measure is unknown.
     """
-    check_view(name)
+    name = check_view(name)
     if name == "combinations":
         return rank(results, rank_by, title, together=together)
     if name == "defences":

@@ -69,7 +69,7 @@ ALLOWED = {
     ("privacy/ledger_files.py", "_create"): "os.open",
     # Files of fpbench, of plugins that are installed, and of the system.
     ("execution/isolation/one_use_server.py", "_limit"): "open",
-    ("components/catalog.py", "_of_path"): "project.read_text",
+    ("components/catalog.py", "_read_plugins"): "project.read_text",
     ("base/trust.py", "_InstalledFiles.of"): "dist.read_text",
     ("base/trust.py", "_editable_source"): "dist.read_text",
     ("base/trust.py", "_linked_folders"): "link.read_text",
@@ -82,7 +82,7 @@ ALLOWED = {
     ("report/page.py", "_plotly"): "file.read_text",
     ("api/reproduce.py", "known"): "path.read_text",
     ("testing/scaffold.py", "component"): "template.read_text",
-    ("components/spec.py", "_parsed"): "Path(file).read_text",
+    ("components/spec.py", "_parse_code"): "Path(file).read_text",
     ("base/public_names.py", "public_names"): "stub.read_text",
     # No files.
     ("execution/wire/answers.py", ""): "read_table",

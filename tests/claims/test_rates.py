@@ -9,8 +9,8 @@ from fairlearn.metrics import MetricFrame, false_positive_rate, selection_rate, 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fpbench import InputError
-from fpbench.claims import RateConstraint
+from fpbench import InputError, discover
+from fpbench.claims import KnownUnfairness, RateBounds, RateConstraint
 from fpbench.claims.rates import FORMS, METRICS, group_counts, unfairness
 
 TOLERANCES = (
@@ -137,6 +137,27 @@ def test_an_unknown_name_suggests_the_nearest():
     with pytest.raises(InputError) as error:
         RateConstraint(form="between")
     assert str(error.value) == "unknown form 'between'; did you mean 'between-groups'?"
+
+
+@pytest.mark.parametrize(
+    ("alias", "metric"),
+    [
+        ("demographic-parity", "statistical-parity"),
+        ("demographic_parity", "statistical-parity"),
+        ("independence", "statistical-parity"),
+        ("separation", "equalized-odds"),
+        ("equalised-odds", "equalized-odds"),
+        ("equalized_odds", "equalized-odds"),
+        ("true-positive-rate-parity", "equal-opportunity"),
+        ("false-positive-rate-parity", "predictive-equality"),
+    ],
+)
+def test_metrics_have_the_other_names_of_the_field(alias, metric):
+    assert RateConstraint(alias, 0.1) == RateConstraint(metric, 0.1)
+    assert KnownUnfairness(alias, 0, 0.1) == KnownUnfairness(metric, 0, 0.1)
+    assert RateBounds(0, metric=alias) == RateBounds(0, metric=metric)
+    published = discover().component("disclosure", "published")
+    assert published(metric=alias) == published(metric=metric)
 
 
 def test_labels_are_needed_by_slices():

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import fpbench
 from fpbench import discover
-from fpbench.components.spec import _code_hash, build_component, specify
+from fpbench.components.spec import _hash_code, build_component, specify
 
 NEEDED = {
     "counter": {"mechanism": {"use": "hiss"}},
@@ -82,12 +82,12 @@ def test_the_code_hash_follows_base_classes_and_private_modules_of_the_kind(monk
     monkeypatch.setattr(
         specs, "_code", lambda name, module: read.append(name) or code(name, module)
     )
-    _code_hash.__wrapped__(discover().component("adversary", "a2"))
+    _hash_code.__wrapped__(discover().component("adversary", "a2"))
     assert {
         "fpbench.builtin.adversaries.ferry", "fpbench.models.classifiers", "fpbench.models.encoding"
     } <= {*read}  # fmt: skip
     read.clear()
-    _code_hash.__wrapped__(discover().component("learner", "plain"))
+    _hash_code.__wrapped__(discover().component("learner", "plain"))
     assert {
         "fpbench.builtin.learners._fitted",
         "fpbench.models.classifiers",
@@ -114,14 +114,14 @@ def test_a_change_in_any_room_changes_the_keys_of_what_uses_it(monkeypatch, kind
     from fpbench.components import spec as specs
 
     cls, code = discover().component(kind, name), specs._code
-    before = _code_hash.__wrapped__(cls)
+    before = _hash_code.__wrapped__(cls)
 
     def changed(read, loaded):
         text, imported = code(read, loaded)
         return text + "changed" * (read == module), imported
 
     monkeypatch.setattr(specs, "_code", changed)
-    assert _code_hash.__wrapped__(cls) != before
+    assert _hash_code.__wrapped__(cls) != before
 
 
 CODE = """

@@ -10,7 +10,7 @@ from fpbench.results import other_sheets as board_data
 from fpbench.results.defences import STRONGEST
 from fpbench.results.pareto import pareto
 from fpbench.results.rows.beside_others import add_comparisons
-from fpbench.results.views import VIEWS, view
+from fpbench.results.views import VIEWS, check_view, view
 from fpbench.store.results import Results
 
 SEEDS = 12
@@ -253,7 +253,7 @@ def test_views_without_rows_of_their_kind_are_empty():
 @pytest.mark.parametrize(
     ("name", "by", "words"),
     [
-        ("defenses", None, "unknown view 'defenses'; did you mean 'defences'?"),
+        ("defense", None, "unknown view 'defense'; did you mean 'defences'?"),
         ("defences", "leek", "unknown measure to rank defences by: 'leek'; did you mean 'leak'?"),
         ("attacks", "gian", "unknown measure to rank by: 'gian'; did you mean 'gain'?"),
         ("pareto", None, "has no ranking"),
@@ -263,6 +263,11 @@ def test_bad_views(name, by, words):
     with pytest.raises(InputError) as told:
         views(run(), name, by)
     assert words in str(told.value)
+
+
+def test_defenses_is_another_spelling_of_defences():
+    assert check_view("defenses") == check_view("defences") == "defences"
+    assert views(run(), "defenses", None) == views(run(), "defences", None)
 
 
 def front(rows):
