@@ -1,7 +1,8 @@
 """Write the reference pages of the documentation from the code: `python .ci/reference.py`.
 
 `docs/commands.md` is made from the command line, `docs/components.md` from the models of the
-built-in components, `docs/matrix-reference.md` from those of the matrix. `tests/test_docs.py` fails
+built-in components, `docs/matrix-reference.md` from those of the matrix, `docs/measures.md` from
+what measures say of themselves. `tests/test_docs.py` fails
 when a page is not what this script makes.
 """
 
@@ -23,7 +24,9 @@ from fpbench.claims.facts import Fact
 from fpbench.cli.main import app
 from fpbench.cli.screen.catalog import _demands, _parameter
 from fpbench.components.bases import BASES
+from fpbench.components.measures import Measure
 from fpbench.components.names import ATTACK, AUDIT, KINDS
+from fpbench.components.own_measures import OWN
 from fpbench.matrix.expectations import CHECKS, Expectation
 from fpbench.matrix.limits import Limits
 from fpbench.matrix.matrix import Ranking, Shares, _File
@@ -177,6 +180,32 @@ def _component(cls: Any) -> Iterator[str]:
     yield from keys(cls)
 
 
+def measures_page() -> str:
+    """The glossary of measures."""
+    lines = [MADE, "", "# Reference: measures", ""]
+    lines += ["What stands in rows, and above the columns of leaderboards and reports.",
+              "Where a measure is typed (`--by`, `--columns`, `--sort`, `--where`, `rank_by`), its",
+              "name and its heading do; case and spaces do not matter.", ""]  # fmt: skip
+    lines += ["## Measures of fpbench", "", *_measures(OWN), "## Measures of components", ""]
+    lines += ["Components add measures under names of their own; "
+              "[writing plugins](writing-plugins.md#notes-and-measures) says how. `*` stands for "
+              "any letters, such as the name of a group.", ""]  # fmt: skip
+    catalog = discover()
+    for kind in KINDS.values():
+        for entry in catalog.of_kind(kind.name):
+            declared = catalog.component(kind.name, entry.name).measures
+            if entry.source.distribution == "fpbench" and declared:
+                lines += [f"### {kind.name} `{entry.name}`", "", *_measures(declared)]
+    return _text(lines)
+
+
+def _measures(measures: Iterable[Measure]) -> Iterator[str]:
+    better = {"greater": "more", "less": "less", "neither": ""}
+    rows = [(f"`{one.name}`", one.heading, one.unit, better[one.better], one.meaning)
+            for one in measures]  # fmt: skip
+    yield from table(("name", "heading", "unit", "better", ""), rows)
+
+
 def commands_page() -> str:
     """The reference of the command line."""
     lines = [MADE, "", "# Reference: commands", "", f"{_plain(app.info.help)}", "",
@@ -278,6 +307,7 @@ PAGES = {
     "matrix-reference.md": matrix_page,
     "components.md": components_page,
     "commands.md": commands_page,
+    "measures.md": measures_page,
 }
 
 

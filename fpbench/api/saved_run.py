@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fpbench.base.errors import StoreError
+from fpbench.base.errors import FpbenchError, StoreError
+from fpbench.components.catalog import discover
+from fpbench.components.measures import Measure
 from fpbench.components.names import Status
 from fpbench.execution.runner import Finished
 from fpbench.results import views
@@ -80,9 +84,27 @@ class Snapshot:
 
 def read_snapshot(store: Store, *, keys: bool = True) -> Snapshot:
     """What an open store holds."""
-    return Snapshot(
-        store.directory, store.title, store.rank_by, add_comparisons(store.results(keys=keys))
-    )
+    results = store.results(keys=keys)
+    if store.glossary is None:
+        declared = _installed_measures(store.matrix or "")
+        results = replace(results, glossary=results.glossary.declaring(declared))
+    return Snapshot(store.directory, store.title, store.rank_by, add_comparisons(results))
+
+
+def _installed_measures(matrix: str) -> Iterator[Measure]:
+    """What the components of a run declare, as far as they are installed.
+
+    Parameters
+    ----------
+    matrix
+        Canonical JSON of the matrix, of a run of an earlier fpbench, which did not record it.
+    """
+    catalog = discover()
+    for kind, name in catalog.entries:
+        if json.dumps(name) in matrix:
+            with suppress(FpbenchError):
+                for measure in catalog.component(kind, name).measures:
+                    yield replace(measure, source=f"{kind} {name}")
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ Asked = Annotated[Form, typer.Option("--format", help="How tables are written.")
 
 def leaderboard(
     run: RunDirectory,
-    by: Annotated[str | None, typer.Option(help="Measure to rank by.")] = None,
+    by: Annotated[str | None, typer.Option(help="Measure to rank by: its name or heading.")] = None,
     view: Annotated[
         str,
         typer.Option(
@@ -73,7 +73,10 @@ def leaderboard(
         typer.Option(help="Show lines in the order of this column; ranks stay.", metavar="COLUMN"),
     ] = None,
     columns: Annotated[
-        str | None, typer.Option(help="Measures to show, with commas between.", metavar="NAMES")
+        str | None,
+        typer.Option(
+            help="Measures to show, by name or heading, with commas between.", metavar="NAMES"
+        ),
     ] = None,
     top: Top = None,
     every: Every = False,
@@ -105,8 +108,8 @@ def leaderboard(
     ]
     if not boards:
         made.leaderboard(by, view=view, where=where or [])  # says why there is none
-    measures = [name.strip() for name in (columns or "").split(",") if name.strip()]
-    _check_columns(boards, measures)
+    typed = [name.strip() for name in (columns or "").split(",") if name.strip()]
+    measures = [_find_column(boards, text) for text in typed]
     if asked is Form.TABLE and output is None:
         from fpbench.cli.screen.results import show_leaderboards
 
@@ -155,21 +158,18 @@ def _boards(
 
 def _ordered(board: "Leaderboard", column: str | None) -> "Leaderboard":
     """The lines in the order of a label or a measure, its best first."""
-    from fpbench.matrix.ordering import least_first
-
     if column is None:
         return board
     if column in board.kinds:
         return _in_order(board, sorted(board.lines, key=lambda x: x.labels[column]))
-    measured = {name for line in board.lines for name in line.measures}
-    if column not in measured:
-        known = [*board.kinds, *measured]
-        raise InputError(f"unknown column {column!r} to sort by; {nearest(column, known)}")
-    sign = 1 if least_first(column) else -1
+    measure = board.glossary.find(column, board.measured, "column to sort by")
+    from fpbench.components.measures import LESS
+
+    sign = 1 if board.glossary[measure].better == LESS else -1
     lines = sorted(
         board.lines,
-        key=lambda x: (False, sign * x.measures[column].mean)
-        if column in x.measures else (True, 0.0),
+        key=lambda x: (False, sign * x.measures[measure].mean)
+        if measure in x.measures else (True, 0.0),
     )  # fmt: skip
     return _in_order(board, lines)
 
@@ -179,11 +179,10 @@ def _in_order(board: "Leaderboard", lines: "Sequence[Line]") -> "Leaderboard":
     return replace(board, lines=tuple(replace(line, p_above=None) for line in lines))
 
 
-def _check_columns(boards: "Sequence[Leaderboard]", measures: Sequence[str]) -> None:
-    measured = {name for board in boards for line in board.lines for name in line.measures}
-    for name in measures:
-        if name not in measured:
-            raise InputError(f"unknown measure {name!r} to show; {nearest(name, measured)}")
+def _find_column(boards: "Sequence[Leaderboard]", text: str) -> str:
+    """The measure to show that a name or a heading stands for."""
+    measured = {name for board in boards for name in board.measured}
+    return boards[0].glossary.find(text, measured, "measure to show")
 
 
 def _text(

@@ -8,7 +8,8 @@ it is handed, and heavy libraries are imported inside the method that needs them
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -92,6 +93,14 @@ class Component(BaseModel, ABC):
         """Whether it is portable, and so are all components that it holds."""
         held = (value for value in self.__dict__.values() if isinstance(value, Component))
         return self.portable and all(component.portable_throughout() for component in held)
+
+    def declared_measures(self) -> Iterator[Measure]:
+        """The measures that it declares, and then those of the components that it holds."""
+        for measure in self.measures:
+            yield replace(measure, source=f"{self.kind} {self.name}")
+        for value in self.__dict__.values():
+            if isinstance(value, Component):
+                yield from value.declared_measures()
 
     @property
     def protects(self) -> frozenset[str]:

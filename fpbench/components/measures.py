@@ -22,7 +22,7 @@ GREATER: Better = "greater"
 LESS: Better = "less"
 NEITHER: Better = "neither"
 
-_NAME = re.compile(r"[a-z][a-z0-9_*]*")
+_NAME = re.compile(r"[*_]*[a-z][a-z0-9_*]*")
 _LONGEST = 500
 """Letters of a text in a measure."""
 
@@ -40,8 +40,8 @@ class Measure:
     better
         Which values are better, `greater` or `less`; `neither` if that cannot be said.
     unit
-        Of its values: `share`, `s`, `people`, `bits`, ...; empty without one. What is in `s` is
-        a time: comparisons of runs leave it out, as it is never the same twice.
+        Of its values: `share`, `s`, `people`, `bits`, ...; empty without one. The name of
+        what is in `s` ends in `_seconds`: comparisons of runs leave it out.
     meaning
         What it says, in one sentence.
     column
@@ -86,16 +86,13 @@ class Measure:
             raise PluginError(
                 f"measure {self.name!r}: its name must be snake_case: small letters, digits and _"
             )
+        if self.unit == "s" and not self.name.endswith("seconds"):
+            raise PluginError(f"measure {self.name!r}: is in s, so its name must end in _seconds")
         for value, words in ((self.better, get_args(Better)), (self.column, get_args(Column))):
             if value not in words:
                 raise PluginError(
                     f"measure {self.name!r}: unknown {value!r}; {nearest(value, words)}"
                 )
-
-    @property
-    def is_time(self) -> bool:
-        """Whether it says how long something took."""
-        return self.unit == "s"
 
     def as_data(self) -> dict[str, str]:
         """The same as plain data, for JSON."""
@@ -120,6 +117,7 @@ class Glossary:
         for measure in declared:
             if measure.name not in self._own:
                 self._declared.setdefault(measure.name, measure)
+        self._known = {**self._own, **self._declared}
 
     @property
     def own(self) -> tuple[Measure, ...]:
@@ -136,13 +134,11 @@ class Glossary:
         return Glossary(self.own, (*self.declared, *measures))
 
     def __getitem__(self, name: str) -> Measure:
-        measure = self._own.get(name) or self._declared.get(name)
-        if measure is not None:
-            return measure
-        for pattern in self._declared.values():
-            if "*" in pattern.name and fnmatchcase(name, pattern.name):
-                return replace(pattern, name=name, heading="")
-        return _undeclared(name)
+        if name not in self._known:
+            patterns = (one for one in self._declared.values() if "*" in one.name)
+            pattern = next((one for one in patterns if fnmatchcase(name, one.name)), None)
+            self._known[name] = replace(pattern or _undeclared(name), name=name, heading="")
+        return self._known[name]
 
     def heading(self, name: str) -> str:
         """What stands above the column of a measure."""

@@ -10,10 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from string import ascii_lowercase
-from typing import Annotated, Required, TypeAlias, TypedDict, TypeVar, get_type_hints
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Annotated, Required, TypeAlias, TypedDict, TypeVar, get_type_hints
 
 from fpbench.base.errors import PluginError
 from fpbench.components.measures import (
@@ -25,6 +22,10 @@ from fpbench.components.measures import (
     fold_name,
 )
 from fpbench.components.names import FIXED
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 _T = TypeVar("_T")
 _SAID = "as a component says it"
@@ -328,7 +329,7 @@ def why_not_declarable(measures: object) -> str | None:
             measure.check()
         except PluginError as error:
             return str(error)
-        for text in (measure.name, measure.heading):
+        for text in () if "*" in measure.name else (measure.name, measure.heading):
             if (own := _MEANS.get(fold_name(text))) is not None:
                 return f"{measure.name!r}: {text!r} is a measure of fpbench itself, {own!r}"
         if measure.name in names:

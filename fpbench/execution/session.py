@@ -104,7 +104,10 @@ class Session:
                 f"{store.directory}: was made by another matrix{title} than {matrix.origin}; "
                 "choose another directory with --out, or move this one aside with --fresh"
             )
-        about = {"matrix": matrix.canonical(), "title": matrix.title, "rank_by": matrix.rank_by}
+        about = {
+            "matrix": matrix.canonical(), "title": matrix.title, "rank_by": matrix.rank_by,
+            "measures": json.dumps([one.as_data() for one in self.plan.measures.values()]),
+        }  # fmt: skip
         number = store.begin(about, self.environment, self.plan.cells)
         store.write(matrix.file_name, matrix.text)
         store.write("environment.json", json.dumps(self.environment, indent=2) + "\n")

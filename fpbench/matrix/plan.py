@@ -16,8 +16,9 @@ from fpbench.base.errors import FpbenchError, MatrixError
 from fpbench.components.attack_kinds import Adversary, Component, Dataset, Learner
 from fpbench.components.auditor import Auditor
 from fpbench.components.catalog import Catalog
+from fpbench.components.measures import Measure
 from fpbench.components.names import ATTACK, AUDIT
-from fpbench.components.own_measures import MEASURES
+from fpbench.components.own_measures import GLOSSARY, MEASURES
 from fpbench.components.spec import Spec, fingerprint, slot_kinds, specify
 from fpbench.data.data_files import DataHome
 from fpbench.matrix.axes import ComponentChoice, Exclusions
@@ -49,6 +50,8 @@ class Plan:
     """Every unique step by its key, parents before children."""
     data: dict[str, str] = field(default_factory=dict)
     """SHA-256 checksums of the files that datasets read, by name; they are part of the keys."""
+    measures: dict[str, Measure] = field(default_factory=dict)
+    """What its components declare of the measures that they add, by name."""
     lacking: str | None = None
     """Why nothing can be run, if none of the data is here."""
     warnings: list[str] = field(default_factory=list)
@@ -196,6 +199,7 @@ class _Planner:
         missing = [part.missing for part in self._parts["dataset"]]
         if all(missing):
             self._plan.lacking = f"{self._matrix.origin}: nothing to run: {missing[0]}"
+        self._declare_measures()
         self._check_ranking()
         self._note_closed_learners()
         return self._plan
@@ -288,10 +292,24 @@ class _Planner:
                         return self._pairs[pair]
         return None
 
+    def _declare_measures(self) -> None:
+        """Gather what components declare; refuse a measure that two of them declare differently."""
+        declared = self._plan.measures
+        parts = [part for parts in self._parts.values() for part in parts]
+        for part in [*parts, *(audit[0] for audit in self._audits)]:
+            for measure in part.component.declared_measures():
+                other = declared.setdefault(measure.name, measure)
+                if replace(other, source=measure.source) != measure:
+                    raise MatrixError(
+                        f"{self._matrix.origin}: {other.source} and {measure.source} declare the "
+                        f"measure {measure.name!r} differently"
+                    )
+
     def _check_ranking(self) -> None:
-        """Refuse a misspelt measure now: the measures of plugins are known only after a run."""
-        rank_by = self._matrix.rank_by
-        if rank_by not in MEASURES and (near := get_close_matches(rank_by, MEASURES, 1, 0.7)):
+        """Refuse a misspelt measure now: components may add measures that they do not declare."""
+        rank_by, known = self._matrix.rank_by, MEASURES | self._plan.measures.keys()
+        name = GLOSSARY.declaring(self._plan.measures.values()).name_of(rank_by, known)
+        if name not in known and (near := get_close_matches(rank_by, known, 1, 0.7)):
             raise MatrixError(
                 f"{self._matrix.origin}: [leaderboard]: rank_by: unknown measure {rank_by!r}; did "
                 f"you mean {near[0]!r}?"

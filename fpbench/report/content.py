@@ -14,7 +14,7 @@ from fpbench.report.figures import Figure, Series
 from fpbench.report.gathered import Gathered
 from fpbench.report.ideas import figures
 from fpbench.report.written import Chosen, with_defaults
-from fpbench.results.leaderboard import Leaderboard, Line
+from fpbench.results.leaderboard import Leaderboard, Line, columns, is_of_audits
 from fpbench.results.pareto import Front
 
 
@@ -37,6 +37,7 @@ def content(run: Gathered, catalog: Catalog) -> dict[str, Any]:
         "matrix": run.matrix,
         "combinations": [list(one.labels) for one in run.combinations],
         "cells": _cells(run),
+        "glossary": _glossary(run),
         "boards": [_board(board, run) for board in run.boards],
         "components": {
             kind: {label: _chosen(one) for label, one in mine.items()}
@@ -69,12 +70,32 @@ def _cells(run: Gathered) -> dict[str, Any]:
     }
 
 
+def _glossary(run: Gathered) -> dict[str, dict[str, str]]:
+    """What the measures that the page shows are called and mean, and which way is better."""
+    names = [*run.results.names, *(name for board in run.boards for name in board.measured)]
+    names += [name for front in run.fronts for name in front.objectives]
+    glossary = run.results.glossary
+    return {
+        name: {"heading": glossary[name].heading, "better": glossary[name].better,
+               "meaning": glossary[name].meaning}
+        for name in dict.fromkeys(names)
+    }  # fmt: skip
+
+
+def _shown(board: Leaderboard) -> list[str]:
+    """The columns of a leaderboard; a page has room for the model's beside an attack's."""
+    names = columns(board)
+    if board.view == "defences" or is_of_audits(board):
+        return names
+    model = ("test_accuracy", "test_unfairness")
+    return [*(name for name in model if name in board.measured and name not in names), *names]
+
+
 def _board(board: Leaderboard, run: Gathered) -> dict[str, Any]:
     """The only place that knows how a leaderboard is made."""
     lines = board.lines
-    names = dict.fromkeys(name for line in lines for name in line.measures)
     measures = {}
-    for name in names:
+    for name in board.measured:
         found = [line.measures.get(name) for line in lines]
         measures[name] = {
             end: embedding.column(embedding.rounded([getattr(one, end, None) for one in found]))
@@ -86,7 +107,7 @@ def _board(board: Leaderboard, run: Gathered) -> dict[str, Any]:
         "apart": list(board.apart),
         "notes": list(board.notes),
         "rank_by": board.rank_by,
-        "least_first": board.least_first,
+        "shown": _shown(board),
         "kinds": list(board.kinds),
         "audits": not any(kind in board.kinds for kind in ("adversary", "corrector"))
         and board.view != "defences",

@@ -11,10 +11,10 @@ from fpbench.api.saved_run import Run, Snapshot, read_snapshot
 from fpbench.base.errors import StoreError
 from fpbench.base.files import read_matrix
 from fpbench.components.names import KINDS
-from fpbench.matrix.ordering import ranked_by
 from fpbench.report.written import Components, Reading, chosen, read_labels
 from fpbench.results.leaderboard import Leaderboard
 from fpbench.results.pareto import Front
+from fpbench.results.ranking import choose_measure
 from fpbench.results.rows.groups import RowGroup
 from fpbench.results.rows.lines import Tallies
 from fpbench.results.statistics.intervals import Interval
@@ -150,7 +150,11 @@ def _boards(snapshot: Snapshot, asked: str | None) -> list[Leaderboard]:
     results, by, note = snapshot.results, snapshot.rank_by, ""
     tally = Tallies(results)
     measured = [name for name in results.names if tally.means(name) is not None]
-    if asked is None and measured and ranked_by(by, set(measured)) not in measured:
+    if (
+        asked is None
+        and measured
+        and choose_measure(results.glossary, by, measured) not in measured
+    ):
         # What the matrix did not say is no mistake of it: a run of other measures is shown too.
         other = next((name for name in measured if name not in _OF_MODELS), measured[0])
         note, by = f"nothing here has {by}: ranked by {other}", other

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench.base.errors import InputError, nearest
+from fpbench.components.measures import Measure
 from fpbench.components.names import ATTACK, AUDIT
-from fpbench.matrix.ordering import ranked_by
+from fpbench.results.ranking import choose_measure, name_measure
 from fpbench.results.rows.comparability import aspects
 from fpbench.results.rows.lines import Tallies
 from fpbench.results.statistics.intervals import Interval, interval
@@ -63,7 +64,7 @@ class Move:
 class Contrast:
     """The attacks or the audits of two runs."""
 
-    measure: str
+    measure: Measure
     kinds: tuple[str, ...]
     swaps: Mapping[str, tuple[str, str]]
     """By kind the label of the first run that one of the second stands for."""
@@ -136,13 +137,14 @@ def compare(
         if ours and theirs:
             names = first.names(ours) | second.names(theirs)
             measured |= names
-            by = ranked_by(measure, names)
+            wanted = name_measure(new.glossary, measure, names)
+            by = choose_measure(new.glossary, wanted, names)
             if by in names:
                 found.append(
                     _contrast(old, new, first, second, ours, theirs, kinds, by, pairs or {})
                 )
     if measured and not found:
-        raise InputError(f"unknown measure to compare: {measure!r}; {nearest(measure, measured)}")
+        new.glossary.find(measure, measured, "measure to compare")
     if not any(each.moves for each in found):
         raise InputError("the runs have no combination in common; name labels that stand for each "
                          "other with --pair OLD=NEW")  # fmt: skip
@@ -199,7 +201,7 @@ def _contrast(
     ]
     moves.sort(key=_telling)
     used = tuple(kind for kind in kinds if any(move.labels[kind] for move in moves))
-    return Contrast(by, used, swaps, tuple(moves), len(before) - len(shared),
+    return Contrast(new.glossary[by], used, swaps, tuple(moves), len(before) - len(shared),
                     len(after) - len(shared), tuple(notes))  # fmt: skip
 
 

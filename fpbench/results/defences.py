@@ -9,7 +9,6 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench.base.errors import InputError, nearest
 from fpbench.components.names import Status
 from fpbench.components.own_measures import (
     GUARANTEE,
@@ -83,7 +82,7 @@ def defences(results: Results, rank_by: str = "leak", title: str = "") -> list[L
     rows, found, left = defended(results)
     if not rows:
         return []
-    parts = Results.of(rows)
+    parts = Results.of(rows, results.glossary)
     boards = []
     for scope, part in split_by_dataset(parts):
         keep = ("learner",) if scope.startswith("overall") else ("dataset", "learner")
@@ -94,14 +93,12 @@ def defences(results: Results, rank_by: str = "leak", title: str = "") -> list[L
             for name, texts in left.items() for text in texts
             if scope in ("", f"data set {name}") or keep == ("learner",)
         ]  # fmt: skip
+        if names := tally.names(range(len(tally))):
+            rank_by = results.glossary.find(rank_by, names, "measure to rank defences by")
         made = board(
             tally, range(len(tally)), keep, rank_by, title, scope=scope, notes=tuple(notes),
             view="defences",
         )  # fmt: skip
-        if rank_by not in (names := tally.names(range(len(tally)))) and names:
-            raise InputError(
-                f"unknown measure to rank defences by: {rank_by!r}; {nearest(rank_by, names)}"
-            )
         boards.append(_labelled(made, found))
     return boards
 

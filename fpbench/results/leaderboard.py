@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from fpbench.base.text import format_number
-from fpbench.matrix.ordering import least_first
+from fpbench.components.measures import LESS, Glossary
+from fpbench.components.own_measures import GLOSSARY
 from fpbench.results.sheet import Column, Sheet, html
 
 if TYPE_CHECKING:
@@ -16,75 +18,30 @@ if TYPE_CHECKING:
 
     from fpbench.results.statistics.intervals import Interval
 
-_SHOWN = {"initial_accuracy": "guess", "corrected_accuracy": "corrected", "gain": "gain"}
-"""Measures with a column of their own on an attack leaderboard, and its heading."""
-_TELLING = {
-    "claim_holds": "claim true",
-    "metric_right": "metric right",
-    "proven": "proven",
-    "relaxed_tolerance": "relaxed to",
-    "gain_over_best": "over best",
-    "claim_bits": "bits",
-    "reconsidered_accuracy": "recalibrated",
-    "correct_seconds": "solve s",
-}
-"""Measures that have one where they tell something: where not every line has the same."""
-
-
-AUDITED = {
-    "epsilon": "epsilon",
-    "true_ratio": "truth",
-    "estimated_ratio": "estimate",
-    "error": "error",
-    "random_guess_error": "guessing",
-    "coverage": "coverage",
-    "invalid_ratio": "invalid",
-    "uar": "UAR",
-    "uar_minus_error": "UAR - error",
-    "pair_consistency": "pairs",
-    "certified_consistency": "certified",
-    "isolated": "isolated",
-    "independence_gap": "independence",
-    "separation_gap": "separation",
-    "sufficiency_gap": "sufficiency",
-    "model_epsilon": "model eps",
-    "flip_probability": "flips",
-    "sensitivity": "sensitivity",
-    "baseline_loss_test": "clean",
-    "loss_test": "loss",
-    "expected_accuracy_test": "accuracy",
-    "risk_gap_test": "test gap",
-    "risk_gap_train": "train gap",
-}
-"""Measures of audits, and their headings: of private ones, of gaps, of excessive risk."""
-_GAPS = ("independence_gap", "separation_gap", "sufficiency_gap")
-_ONLY_BESIDE = ("random_guess_error", "uar", "uar_minus_error")
-"""Those that are shown beside a paper only."""
-LESS_TELLING = (
-    "independence_gap", "isolated", "invalid_ratio", "epsilon", "coverage", "true_ratio",
-    "baseline_loss_test", "flip_probability", "loss_test", "expected_accuracy_test",
-    "model_epsilon", "risk_gap_test",
+ATTACK_COLUMNS = ("initial_accuracy", "corrected_accuracy", "gain")
+"""Measures of fpbench that a leaderboard of attacks shows, beside those that components declare."""
+TELLING_COLUMNS = (
+    "claim_holds", "proven", "gain_over_best", "reconsidered_accuracy", "correct_seconds"
 )  # fmt: skip
-"""Those that a narrow terminal does without, in this order."""
-
-_AUDIT_COLUMNS = 7
-"""Measures that an audit shows of which we know none."""
-_DEFENDED = {
-    "test_accuracy": "accuracy",
-    "test_unfairness": "unfairness",
-    "epsilon": "epsilon",
-    "gain_over_best": "over best",
-    "strongest_accuracy": "reached",
-    "mean_leak": "mean leak",
-    "leak": "leak",
-}
-"""Measures of defences, and their headings."""
+"""Those that it shows where they tell something: where not every line has the same."""
+AUDIT_COLUMNS = (
+    "epsilon", "true_ratio", "estimated_ratio", "error", "coverage", "model_epsilon"
+)  # fmt: skip
+"""Those of a leaderboard of audits."""
+DEFENCE_COLUMNS = (
+    "test_accuracy", "test_unfairness", "epsilon", "gain_over_best", "strongest_accuracy",
+    "mean_leak", "leak",
+)  # fmt: skip
+"""Those of a leaderboard of defences."""
 _SPARE = (
-    "correct_seconds", "claim_bits", "reconsidered_accuracy", "relaxed_tolerance", "metric_right",
-    "claim_holds", "proven", "initial_accuracy", "corrected_accuracy", *LESS_TELLING,
+    "correct_seconds", "reconsidered_accuracy", "claim_holds", "proven", "initial_accuracy",
+    "corrected_accuracy", "epsilon", "coverage", "true_ratio", "model_epsilon",
     "strongest_accuracy", "test_unfairness", "test_accuracy", "mean_leak",
 )  # fmt: skip
-"""What any leaderboard does without on a narrow terminal, in this order."""
+"""What a leaderboard does without on a narrow terminal, in this order, once it does without all
+that components declare, the last declared first."""
+_UNDECLARED = 7
+"""Measures that an audit shows if nothing is known of any of them."""
 _ROUNDING = 1e-9
 """By how much the means of what is the same may differ."""
 _INTERVAL = "95 %"
@@ -129,11 +86,18 @@ class Leaderboard:
     notes: tuple[str, ...] = ()
     """What to know of its ranks."""
     view: str = "combinations"
+    glossary: Glossary = field(default=GLOSSARY, repr=False)
+    """What measures are called and mean."""
 
     @property
     def least_first(self) -> bool:
         """Whether less is better."""
-        return least_first(self.rank_by)
+        return self.glossary[self.rank_by].better == LESS
+
+    @cached_property
+    def measured(self) -> tuple[str, ...]:
+        """Names of the measures that some line has."""
+        return tuple(dict.fromkeys(name for line in self.lines for name in line.measures))
 
     def frame(self) -> DataFrame:
         """One row a line: rank, labels, and mean, sd, low and high of every measure."""
@@ -180,34 +144,34 @@ def sheet(board: Leaderboard, measures: Sequence[str] = (), most: int | None = N
         for i, line in enumerate(part.lines)
     ]
     # What is ranked by stays, with its interval as long as there is room.
-    last = headings(names[-1]) if names else ""
-    spare = dict.fromkeys([_P_VALUE, *map(headings, _SPARE), "sd", *body])
-    others = [name for name in spare if name not in (last, _INTERVAL, "seeds")]
+    glossary = board.glossary
+    declared = reversed([measure.name for measure in glossary.columns(names)])
+    spare = dict.fromkeys([_P_VALUE, *declared, *_SPARE, "sd", *body])
+    others = [name for name in spare if name not in (*names[-1:], _INTERVAL, "seeds")]
     return Sheet(
         title=board.title,
         about=_about(board, kinds, counts[0] if alike else ""),
-        columns=(Column("#"), *(Column(kind, number=False) for kind in kinds), *map(Column, body)),
+        columns=(
+            Column("#"),
+            *(Column(kind, number=False) for kind in kinds),
+            *(Column(glossary.heading(name)) for name in body),
+        ),
         rows=tuple(rows),
         notes=(*board.notes, *_notes(board)),
         unshown=len(board.lines) - len(rows),
         warnings=tuple(_warnings(board)),
         failures=tuple(dict.fromkeys(why for line in board.lines for why in line.reasons)),
-        spare=(*others, _INTERVAL),
-        telling=frozenset({_INTERVAL, _TELLING["gain_over_best"]}),
+        spare=(*map(glossary.heading, others), _INTERVAL),
+        telling=frozenset({_INTERVAL, glossary.heading("gain_over_best")}),
     )
 
 
-def headings(name: str) -> str:
-    """What stands above a measure."""
-    return {**_SHOWN, **_TELLING, **AUDITED, **_DEFENDED}.get(name, name)
-
-
 def _body(board: Leaderboard, names: Sequence[str], counts: Sequence[str]) -> dict[str, list[str]]:
-    """The columns right of the labels, by heading; all of them as if there were room."""
+    """The columns right of the labels, by measure; all of them as if there were room."""
     body = {}
     for name in names:
         found = [line.measures.get(name) for line in board.lines]
-        body[headings(name)] = [format_number(value.mean) if value else "-" for value in found]
+        body[name] = [format_number(value.mean) if value else "-" for value in found]
     if names:
         last = [line.measures.get(names[-1]) for line in board.lines]
         body["sd"] = [format_number(value.deviation) if value else "-" for value in last]
@@ -277,24 +241,31 @@ def _warnings(board: Leaderboard) -> Iterable[str]:
 
 def columns(board: Leaderboard) -> list[str]:
     """Measures to show, the one that is ranked by last: it is the one with an interval."""
-    measured = dict.fromkeys(name for line in board.lines for name in line.measures)
+    measured = board.measured
+    declared = [measure.name for measure in board.glossary.columns(measured)
+                if measure.column == "always" or _varies(board, measure.name)]  # fmt: skip
+    wanted: Sequence[str]
     if board.view == "defences":
-        wanted = list(_DEFENDED)
-    elif "auditor" in board.kinds or board.view == "mechanisms":
-        wanted = [name for name in AUDITED if name not in _ONLY_BESIDE and name in measured]
-        if "error" in wanted:  # beside private audits, one gap of the open ones must do
-            wanted = [name for name in wanted if name not in _GAPS[1:]]
+        wanted = DEFENCE_COLUMNS
+    elif is_of_audits(board):
+        known = [name for name in AUDIT_COLUMNS if name in measured]
+        wanted = [*known, *declared]
         if not {*wanted} - {"model_epsilon"}:  # which says nothing of what the auditor measures
-            wanted = list(measured)[:_AUDIT_COLUMNS]
+            wanted = measured[:_UNDECLARED]
     else:
-        wanted = [*(name for name in _TELLING if _tells(board, name)), *_SHOWN]
+        telling = [name for name in TELLING_COLUMNS if _tells(board, name)]
+        wanted = [*declared, *telling, *ATTACK_COLUMNS]
     last = board.rank_by if board.rank_by in measured else next(reversed(measured), "")
     return [name for name in wanted if name in measured and name != last] + [last] * bool(last)
 
 
+def is_of_audits(board: Leaderboard) -> bool:
+    """Whether its lines are audits, or means of audits."""
+    return "auditor" in board.kinds or board.view == "mechanisms"
+
+
 def _tells(board: Leaderboard, name: str) -> bool:
     """Whether a measure tells lines apart; a proof or a true claim is no news."""
-    found = [line.measures[name].mean for line in board.lines if name in line.measures]
     if name == "correct_seconds":  # of several solvers
         lines = [line for line in board.lines if "proven" in line.measures]
         return len({line.labels.get("corrector") for line in lines}) > 1
@@ -306,8 +277,14 @@ def _tells(board: Leaderboard, name: str) -> bool:
         ]
         return any(abs(over - gain) > _ROUNDING for over, gain in pairs)
     if name in ("proven", "claim_holds"):
-        return any(share < 1 for share in found)
-    return len(set(found)) + (0 < len(found) < len(board.lines)) > 1
+        return any(line.measures[name].mean < 1 for line in board.lines if name in line.measures)
+    return _varies(board, name)
+
+
+def _varies(board: Leaderboard, name: str) -> bool:
+    """Whether not every line has the same value of a measure."""
+    means = [line.measures[name].mean if name in line.measures else None for line in board.lines]
+    return len(set(means)) > 1
 
 
 def varying(board: Leaderboard) -> list[str]:

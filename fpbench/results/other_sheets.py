@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fpbench.base.text import format_number
-from fpbench.components.own_measures import GUARANTEE, NO_GUARANTEE
-from fpbench.results.leaderboard import headings, p_value
+from fpbench.components.own_measures import GLOSSARY, GUARANTEE, NO_GUARANTEE
+from fpbench.results.leaderboard import p_value
 from fpbench.results.sheet import Column, Sheet
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def grid_sheet(board: Leaderboard) -> Sheet | None:
             for one in down]  # fmt: skip
     return Sheet(
         title="",
-        about=f"{headings(board.rank_by)} by {' and '.join(board.kinds)}",
+        about=f"{board.glossary.heading(board.rank_by)} by {' and '.join(board.kinds)}",
         columns=(Column(board.kinds[0], number=False), *map(Column, across)),
         rows=tuple(rows),
     )
@@ -80,7 +80,7 @@ def _met(line: Line | None, measure: str) -> str:
 
 def front_sheet(front: Front, most: int | None = None) -> Sheet:
     """A Pareto front as a table: the learners on it, then those that are beaten."""
-    names = [headings(name) for name in front.objectives]
+    names = [GLOSSARY.heading(name) for name in front.objectives]
     rows = []
     for point in front.points[:most]:
         found = [point.values.get(name) for name in front.objectives]
@@ -92,7 +92,9 @@ def front_sheet(front: Front, most: int | None = None) -> Sheet:
         beaten = f"beaten by {point.beaten_by[0]}" if point.beaten_by else ""
         beaten += f" and {others} more" if others > 0 else ""
         if point.lacks:
-            beaten = f"not compared: no {', '.join(map(headings, point.lacks))} at every seed"
+            beaten = (
+                f"not compared: no {', '.join(map(GLOSSARY.heading, point.lacks))} at every seed"
+            )
         sure = "-" if point.share is None else f"{point.share:.0%}"
         rows.append((
             "front" if point.on_front else "", point.labels["learner"], *values, sure,
@@ -143,7 +145,7 @@ def contrast_sheet(found: Contrast, most: int | None = None) -> Sheet:
     words = [Column(kind, number=False) for kind in varying]
     numbers = [Column(name) for name in ("old", "new", "difference", "95 %", "p")]
     return Sheet(
-        title=f"{headings(found.measure)}: the second run against the first",
+        title=f"{found.measure.heading}: the second run against the first",
         about=" · ".join([*swapped, *shared]),
         columns=(*words, *numbers, Column("moved", number=False)),
         rows=tuple(rows),
@@ -159,7 +161,7 @@ _TESTED = 'p tests signed ranks, not means; "more" and "less" need both to agree
 def contrast_data(found: Contrast) -> dict[str, Any]:
     """A comparison as plain data, for JSON."""
     return {
-        "measure": found.measure,
+        "measure": found.measure.name,
         "kinds": list(found.kinds),
         "swaps": {kind: list(labels) for kind, labels in found.swaps.items()},
         "only_old": found.only_old,

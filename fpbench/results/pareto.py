@@ -10,18 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench.components.own_measures import GUARANTEE, UNPROMISED
+from fpbench.components.measures import GREATER
+from fpbench.components.own_measures import GLOSSARY, GUARANTEE, UNPROMISED
 from fpbench.results.defences import STRONGEST, defended
 from fpbench.results.statistics.intervals import Interval, interval
 from fpbench.store.results import Results
 
-OBJECTIVES = {
-    "test_accuracy": "accuracy",
-    "test_unfairness": "unfairness",
-    "leak": "leak",
-    "epsilon": "epsilon",
-}
-"""Measures of a learner, and what they are called; of all but accuracy less is better."""
+OBJECTIVES = ("test_accuracy", "test_unfairness", "leak", "epsilon")
+"""Measures of a learner that the front is of."""
 
 _RESAMPLES = 1_000
 _Floats = NDArray[np.float64]
@@ -120,7 +116,7 @@ def _front(title: str, dataset: str, learners: Sequence[_Learner], notes: list[s
         for learner in learners
     ], np.float64)  # fmt: skip
     used = [i for i, name in enumerate(OBJECTIVES) if not np.isnan(values[:, :, i]).all()]
-    objectives = tuple(list(OBJECTIVES)[i] for i in used)
+    objectives = tuple(OBJECTIVES[i] for i in used)
     if not used:
         return Front(title, dataset, (), (), (*notes, "no accuracy, unfairness or leak"))
     costs = _costs(values[:, :, used], objectives)
@@ -162,7 +158,7 @@ def _costs(values: _Floats, objectives: Sequence[str]) -> _Floats:
     """(learners, seeds, objectives) of which less is better; without a guarantee: infinite."""
     costs = values.copy()
     for i, name in enumerate(objectives):
-        if name == "test_accuracy":
+        if GLOSSARY[name].better == GREATER:
             costs[:, :, i] *= -1
         if name == "epsilon":
             costs[:, :, i] = np.where(np.isnan(costs[:, :, i]), np.inf, costs[:, :, i])

@@ -6,15 +6,15 @@ lines that are not comparable are ranked apart.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench.base.errors import InputError, nearest
+from fpbench.components.measures import LESS, NEITHER, Glossary
 from fpbench.components.names import ATTACK, AUDIT
-from fpbench.matrix.ordering import least_first, ranked_by
+from fpbench.components.own_measures import MEASURES
 from fpbench.results.leaderboard import Leaderboard, Line
 from fpbench.results.rows.comparability import aspects, classes
 from fpbench.results.rows.lines import Tallies
@@ -37,9 +37,10 @@ def rank(
     results
         Rows of a run.
     rank_by
-        The measure to rank by: greatest first, but for errors and gaps. Where it is one of attacks,
-        audits are ranked by `error`, `independence_gap` or `risk_gap_train`; those without any of
-        them are ranked by nothing and stay in the order of the matrix.
+        The measure to rank by, or its heading; the best stand first, or the greatest if nothing
+        says which are better. Where it is one of attacks, audits are ranked by `error`, or else by
+        the first measure that their auditor declares; those without one are ranked by nothing and
+        stay in the order of the matrix.
     title
         Title of the matrix.
     together
@@ -58,21 +59,38 @@ def rank(
     tally = Tallies(results)
     said = aspects(results, tally)
     boards, measured = [], set()
+    rank_by = name_measure(results.glossary, rank_by, results.names)
     for kinds, wanted in ((ATTACK, False), (AUDIT, True)):
         mine = [i for i in range(len(tally)) if bool(tally.labels(i)["auditor"]) is wanted]
         if mine:
             used = tuple(kind for kind in kinds if any(tally.labels(i)[kind] for i in mine))
             names = tally.names(mine)
-            chosen_by = ranked_by(rank_by, names)
+            chosen_by = choose_measure(results.glossary, rank_by, names)
             for apart, notes, lines in parted(tally, said, mine, chosen_by, together=together):
                 made = _Maker(title, chosen_by, used, apart, notes)
                 boards += _of_class(results, tally, lines, made)
             measured |= names
-    check_measured(rank_by, measured, boards)
+    check_measured(results.glossary, rank_by, measured, boards)
     return boards
 
 
-def check_measured(rank_by: str, measured: set[str], boards: Sequence[Leaderboard]) -> None:
+def name_measure(glossary: Glossary, text: str, names: Collection[str]) -> str:
+    """The measure that a name or a heading stands for; the text itself if it is neither."""
+    return glossary.name_of(text, {*names, *(measure.name for measure in glossary.own)})
+
+
+def choose_measure(glossary: Glossary, wanted: str, measured: Collection[str]) -> str:
+    """The measure that lines are ranked by: audits have none of those that only attacks have."""
+    if wanted in measured or wanted not in MEASURES:
+        return wanted
+    of_auditors = [one.name for one in glossary.declared
+                   if one.source.startswith("auditor ") and one.better != NEITHER]  # fmt: skip
+    return next((name for name in ("error", *of_auditors) if name in measured), wanted)
+
+
+def check_measured(
+    glossary: Glossary, rank_by: str, measured: set[str], boards: Sequence[Leaderboard]
+) -> None:
     """Refuse a measure that no line has.
 
     Raises
@@ -81,7 +99,7 @@ def check_measured(rank_by: str, measured: set[str], boards: Sequence[Leaderboar
         If there is none; names the nearest.
     """
     if measured and all(board.rank_by not in measured for board in boards):
-        raise InputError(f"unknown measure to rank by: {rank_by!r}; {nearest(rank_by, measured)}")
+        glossary.find(rank_by, measured, "measure to rank by")
 
 
 def parted(
@@ -199,7 +217,8 @@ def board(
     places = np.array(numbers, np.intp)
     means = tally.means(rank_by)
     found = np.full(len(places), np.nan) if means is None else means[places]
-    order = np.argsort(found if least_first(rank_by) else -found, kind="stable")  # NaN comes last
+    measure = tally.glossary[rank_by]
+    order = np.argsort(found if measure.better == LESS else -found, kind="stable")  # NaN comes last
     places, ranked = places[order], 0 if unranked else int((~np.isnan(found)).sum())
     ranks: NDArray[np.int64] = np.zeros(0, np.int64)
     p_values: list[float | None] = [None]
@@ -210,13 +229,16 @@ def board(
         p_values += [None if np.isnan(p) else float(p) for p in adjusted]
         if not said and np.bincount(ranks).max() > 2:
             said = [_OF_A_RANK]
+        if measure.better == NEITHER:
+            said = [*said, f"{measure.heading} is neither good nor bad: the greatest come first"]
         notes = (*notes, *said)
     lines = [
         _line(tally, int(place), kinds, int(ranks[i]) if i < ranked else None,
               p_values[i] if i < ranked else None)
         for i, place in enumerate(places.tolist())
     ]  # fmt: skip
-    return Leaderboard(title, rank_by, kinds, tuple(lines), scope, apart, notes, view)
+    return Leaderboard(title, rank_by, kinds, tuple(lines), scope, apart, notes, view,
+                       tally.glossary)  # fmt: skip
 
 
 _OF_A_RANK = "neighbours of one rank are not told apart; its first and last may be"

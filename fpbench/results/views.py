@@ -12,10 +12,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from fpbench.base.errors import InputError, nearest
-from fpbench.matrix.ordering import ranked_by
 from fpbench.results.defences import defences
 from fpbench.results.leaderboard import Leaderboard
-from fpbench.results.ranking import board, check_measured, left_out, parted, rank
+from fpbench.results.ranking import (
+    board,
+    check_measured,
+    choose_measure,
+    left_out,
+    name_measure,
+    parted,
+    rank,
+)
 from fpbench.results.rows.comparability import aspects
 from fpbench.results.rows.lines import Tallies
 from fpbench.results.rows.pooling import pooled
@@ -111,7 +118,8 @@ def _pooled_view(
     if not lines:
         return []
     names = tally.names(lines)
-    by = ranked_by(rank_by, names)
+    rank_by = name_measure(results.glossary, rank_by, names)
+    by = choose_measure(results.glossary, rank_by, names)
     boards = []
     for apart, notes, mine in parted(tally, aspects(results, tally), lines, by, together=together):
         part = take_rows(results, np.isin(tally.line, mine))
@@ -122,7 +130,7 @@ def _pooled_view(
             boards.append(_board(rows, name, wanted.keep, by, title, overall[0], apart, more))
         for scope, rows in own or [overall]:
             boards.append(_board(rows, name, wanted.keep, by, title, scope, apart, notes))
-    check_measured(rank_by, names, boards)
+    check_measured(results.glossary, rank_by, names, boards)
     return [made for made in boards if made.lines]
 
 

@@ -17,7 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench.base.errors import InputError
+from fpbench.components.measures import Glossary
 from fpbench.components.names import FIXED, KINDS, Status
+from fpbench.components.own_measures import GLOSSARY
 from fpbench.store import packing
 from fpbench.store.packing import Bits, Kind, Kinds
 
@@ -73,12 +75,14 @@ class Results:
     blocks: Sequence[Block] = ()
     words: Sequence[str] = field(default=(), repr=False)
     """The texts that measures are numbers of."""
+    glossary: Glossary = field(default=GLOSSARY, repr=False)
+    """What measures are called and mean."""
 
     def __len__(self) -> int:
         return len(self.seeds)
 
     @classmethod
-    def of(cls, rows: Iterable[Mapping[str, Any]]) -> Results:
+    def of(cls, rows: Iterable[Mapping[str, Any]], glossary: Glossary = GLOSSARY) -> Results:
         """The same from dictionaries, one a row; what a row lacks is empty."""
         rows = list(rows)
         combinations: dict[Labels, int] = {}
@@ -105,6 +109,7 @@ class Results:
                 for names, (positions, blobs) in layouts.items()
             ],
             words=list(words),
+            glossary=glossary,
         )
 
     @cached_property

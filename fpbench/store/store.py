@@ -11,12 +11,15 @@ import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
 from fpbench.base.errors import RunLostError, StoreError
 from fpbench.base.files import identify, write_file
+from fpbench.components.measures import Glossary, measures_from
 from fpbench.components.names import Status
+from fpbench.components.own_measures import GLOSSARY
 from fpbench.components.records import Measures
 from fpbench.matrix.plan import Cell
 from fpbench.store.connections import (
@@ -218,6 +221,17 @@ class Store:
         """The measure that its leaderboard ranks by."""
         return self.about().get("rank_by", "gain")
 
+    @property
+    def glossary(self) -> Glossary | None:
+        """What its measures are called and mean; None if an earlier fpbench made it."""
+        declared = self.about().get("measures")
+        if declared is None:
+            return None
+        try:
+            return GLOSSARY.declaring(measures_from(json.loads(declared)))
+        except (ValueError, RecursionError) as error:
+            raise StoreError(f"{self.directory / STORE}: cannot be read: {error}") from error
+
     def about(self) -> dict[str, str]:
         """What `begin` was told of the matrix."""
         rows = self._read("SELECT name, value FROM about")
@@ -336,7 +350,8 @@ class Store:
         is served sooner.
         """
         with self._reading():
-            return read_results(self._open, keys=keys)
+            results = read_results(self._open, keys=keys)
+        return replace(results, glossary=self.glossary or GLOSSARY)
 
     def rows(self) -> list[dict[str, Any]]:
         """The same as dictionaries; see `Results.rows`."""

@@ -64,7 +64,7 @@ def test_components_add_measures_but_change_none():
     assert known["leak_bits"] is LEAK
     assert known["gain"].better == "greater"
     assert known["never_heard_of"] == Measure("never_heard_of", column="asked")
-    assert known["fit_seconds"].is_time
+    assert known["fit_seconds"].unit == "s"
     assert known["fit_seconds"].better == "less"
 
 
@@ -91,6 +91,7 @@ def test_measures_go_through_json_and_back():
     ((LEAK, LEAK), r"'leak_bits' is declared twice"),
     ((Measure("leak_bits", better="lesser"),), r"measure 'leak_bits': unknown 'lesser'; did you mean 'less'"),
     ((Measure("leak_bits", column="never"),), r"'never'"),
+    ((Measure("fit_time", unit="s"),), r"'fit_time': is in s, so its name must end in _seconds"),
     ((Measure("Leak bits"),), r"must be snake_case"),
     ((Measure("leak", "a\nb"),), r"heading: must be a text of one line"),
     ((Measure("leak_bits", unit=3),), r"unit: must be a text of one line, not 3"),

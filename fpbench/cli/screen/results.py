@@ -121,7 +121,7 @@ def show_curves(board: Leaderboard) -> None:
     if not found or console.MODE.plain:
         return
     out, table = console.terminal(), empty_table()
-    for heading in (board_columns.headings(board.rank_by), "from", "to", "along"):
+    for heading in (board.glossary.heading(board.rank_by), "from", "to", "along"):
         table.add_column(heading, no_wrap=heading != "along", overflow="fold")
     for curve in found[:_MOST_CURVES]:
         least, greatest = (f"{value:g}" for value in (curve.values[0], curve.values[-1]))

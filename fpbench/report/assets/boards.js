@@ -1,20 +1,5 @@
 // Leaderboards.
 
-const HEADINGS = {
-  initial_accuracy: 'guess', corrected_accuracy: 'corrected', gain_over_best: 'over best',
-  claim_holds: 'claim true', test_accuracy: 'model accuracy', test_unfairness: 'model unfairness',
-  true_ratio: 'truth', estimated_ratio: 'estimate', invalid_ratio: 'invalid',
-  risk_gap_test: 'test gap', risk_gap_train: 'train gap', expected_accuracy_test: 'accuracy',
-};
-const SHOWN = {
-  attacks: ['test_accuracy', 'test_unfairness', 'initial_accuracy', 'corrected_accuracy', 'gain_over_best', 'gain'],
-  defences: ['test_accuracy', 'test_unfairness', 'epsilon', 'mean_leak', 'strongest_accuracy', 'gain_over_best', 'leak'],
-  audits: ['epsilon', 'true_ratio', 'estimated_ratio', 'error', 'coverage', 'invalid_ratio', 'independence_gap',
-    'separation_gap', 'pair_consistency', 'certified_consistency', 'model_epsilon', 'expected_accuracy_test',
-    'risk_gap_test', 'risk_gap_train'],
-};
-const MOST_MEASURES = 7;
-
 const VIEWS = {
   combinations: ['Every combination', 'Every combination of components.'],
   attacks: ['Attacks', 'Disclosures, adversaries and correctors, by their means over what they attack.'],
@@ -24,17 +9,18 @@ const VIEWS = {
 };
 const OPEN = ['combinations', 'defences'];
 
-const titled = (name) => HEADINGS[name] ?? worded(name);
+// What measures are called and mean: the table that the page carries.
+let glossary = {};
+const titled = (name) => glossary[name]?.heading ?? worded(name);
+const meant = (name) => [name, glossary[name]?.meaning].filter(Boolean).join(': ');
+const direction = (better) => ({ greater: 'more is better', less: 'less is better' }[better] ?? 'neither more nor less is better');
 
 class Board {
   constructor(run, said, number) {
     Object.assign(this, { run, said, number });
     this.measures = Object.fromEntries(Object.entries(said.measures).map(([name, ends]) =>
       [name, Object.fromEntries(Object.entries(ends).map(([end, coded]) => [end, column(coded)]))]));
-    const wanted = said.view === 'defences' ? SHOWN.defences : SHOWN[said.audits ? 'audits' : 'attacks'];
-    const known = wanted.filter((name) => name in this.measures);
-    const first = known.length ? known : Object.keys(this.measures).filter((name) => name !== 'seconds').slice(0, MOST_MEASURES);
-    this.shown = [...first.filter((name) => name !== said.rank_by), said.rank_by].filter((name) => name in this.measures);
+    this.shown = said.shown;
     this.varying = said.kinds.map((_, k) => k).filter((k) => new Set(said.labels.map((labels) => labels[k])).size > 1);
     this.rows = said.labels.map((_, i) => i);
     this.name = [said.scope || (said.audits ? 'audits' : ''), ...said.apart].filter(Boolean).join(' · ');
@@ -66,7 +52,7 @@ class Board {
     for (const [text, lines] of counted(said.warnings)) notice(`${text} (${many(lines, 'line')})`);
     if (said.done.some((done) => done === 1)) notice('One seed gives no interval: run more seeds.');
     this.table = new Table({
-      caption: `${what}: means over seeds${ranked ? `, ranked by ${titled(said.rank_by)} (${said.least_first ? 'less' : 'more'} is better), lines that no test tells apart share a rank` : ''}`,
+      caption: `${what}: means over seeds${ranked ? `, ranked by ${titled(said.rank_by)} (${direction(glossary[said.rank_by]?.better)}), lines that no test tells apart share a rank` : ''}`,
       columns: this.columns(), rows: this.rows, key: `board-${this.number}`,
       open: (row, measure) => showLine(this.run, said.of[row], measure ?? said.rank_by, said.labels[row].filter(Boolean).join(' · ')),
     });
@@ -87,7 +73,7 @@ class Board {
     for (const name of [...this.shown].sort((a, b) => (b === said.rank_by) - (a === said.rank_by))) {
       const { mean, low, high } = this.measures[name];
       found.push({
-        title: titled(name), measure: name, number: true, hint: name, value: (i) => mean[i],
+        title: titled(name), measure: name, number: true, hint: meant(name), value: (i) => mean[i],
         tip: (i) => (low[i] === null || low[i] === undefined ? null : `95 %: ${short(low[i])} to ${short(high[i])}`),
       });
       if (name === said.rank_by) found.push(this.interval());

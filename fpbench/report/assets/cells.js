@@ -1,12 +1,11 @@
 // Every cell of the run, whatever became of it.
 
-const CELL_MEASURES = ['gain', 'corrected_accuracy', 'initial_accuracy', 'error', 'epsilon', 'estimated_ratio',
-  'true_ratio', 'risk_gap_test', 'pair_consistency', 'independence_gap', 'test_accuracy', 'test_unfairness'];
-
 const cellTable = (run) => {
   const used = run.kinds.filter((kind) => run.combinations.some((labels) => labels[run.at[kind]]));
   const varying = used.filter((kind) => new Set(run.combinations.map((labels) => labels[run.at[kind]])).size > 1);
-  const measures = CELL_MEASURES.filter((name) => run.names.includes(name)).slice(0, 6);
+  // What leaderboards show, the measures that they rank by first.
+  const shown = [...run.boards.map((said) => said.rank_by), ...run.boards.flatMap((said) => said.shown.toReversed())];
+  const measures = [...new Set(shown)].filter((name) => run.names.includes(name) && name !== 'seconds').slice(0, 6);
   const columns = [
     { title: 'seed', number: true, first: true, value: (row) => run.value('seed', row), text: (row) => String(run.value('seed', row)) },
     ...varying.map((kind) => ({
@@ -15,7 +14,7 @@ const cellTable = (run) => {
     })),
     { title: 'status', choose: true, value: (row) => run.value('status', row) || 'not run',
       text: (row) => run.value('status', row) || 'not run', tone: (row) => run.value('status', row) },
-    ...measures.map((name) => ({ title: titled(name), hint: name, measure: name, number: true, value: (row) => run.value(name, row) })),
+    ...measures.map((name) => ({ title: titled(name), hint: meant(name), measure: name, number: true, value: (row) => run.value(name, row) })),
     { title: 'seconds', number: true, value: (row) => run.value('seconds', row) },
   ];
   const reasons = run.column('reason');

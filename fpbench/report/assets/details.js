@@ -82,7 +82,7 @@ const showCombination = (run, combination, measure = null) => {
       low === null ? '–' : `${short(low)} to ${short(high)}`, String(spread.count)] });
   }
   const said = measure ? run.spread(measure, combination) : null;
-  const shown = said ? el('p', { class: 'shown' }, `${worded(measure)}: `, el('strong', {}, short(said.mean)),
+  const shown = said ? el('p', { class: 'shown' }, `${titled(measure)}: `, el('strong', {}, short(said.mean)),
     ` mean over ${many(said.count, 'seed')}`) : null;
   const seeds = rows.map((row) => ({ cells: [
     el('button', { class: 'link', type: 'button', onclick: () => showCell(run, row, measure, combination) }, `seed ${run.value('seed', row)}`),
@@ -125,7 +125,7 @@ const showCell = (run, row, measure = null, from = null) => {
   atAddress(`#cell=${row}`);
   sheet(`Seed ${run.value('seed', row)} of ${run.labels(combination).map(([, label]) => label).join(' · ')}`,
     reason ? el('p', { class: status === 'failed' ? 'notice bad' : 'notice' }, `${status}: ${reason}`) : null,
-    measure && run.value(measure, row) !== null ? el('p', { class: 'shown' }, `${worded(measure)}: `, el('strong', {}, exact(run.value(measure, row)))) : null,
+    measure && run.value(measure, row) !== null ? el('p', { class: 'shown' }, `${titled(measure)}: `, el('strong', {}, exact(run.value(measure, row)))) : null,
     el('dl', {}, ...facts.flatMap(([name, value]) => [el('dt', {}, name), el('dd', {}, value)])),
     el('p', {}, el('button', { class: 'link', type: 'button', onclick: () => showCombination(run, combination, measure) },
       from === null ? 'All seeds of this combination' : 'Back to all seeds')),

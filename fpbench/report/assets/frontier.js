@@ -1,20 +1,13 @@
 // What is traded for what: models by accuracy, unfairness, leak and epsilon, and those that no other
 // model of the same data beats.
 
-const AIMS = {
-  test_accuracy: { name: 'accuracy', title: 'accuracy (test part)', best: 1 },
-  test_unfairness: { name: 'unfairness', title: 'unfairness (test part)', best: -1 },
-  leak: { name: 'leak', title: 'leak (strongest attack)', best: -1 },
-  epsilon: { name: 'epsilon', title: 'epsilon', best: -1 },
-};
-
 const known = (point, aim) => plain(point.values[aim]?.[0] ?? null);
 
 // A model without a guarantee has an infinite epsilon; of what was not measured nothing is known.
 const worth = (point, aim) => {
   const value = known(point, aim);
   if (value === null || Number.isNaN(value)) return aim === 'epsilon' ? -Infinity : null;
-  return AIMS[aim].best * value;
+  return glossary[aim].better === 'greater' ? value : -value;
 };
 
 const promises = (point) => !['', 'none', 'not recorded'].includes(point.guarantee);
@@ -48,7 +41,7 @@ const byTurns = (places) => {
 
 const explorer = (run) => {
   const points = run.fronts.flatMap((said) => said.points.map((point) => ({ ...point, dataset: said.dataset })));
-  const aims = Object.keys(AIMS).filter((aim) => points.some((point) => known(point, aim) !== null));
+  const aims = [...new Set(run.fronts.flatMap((one) => one.objectives))].filter((aim) => points.some((point) => known(point, aim) !== null));
   const box = el('div');
   if (aims.length < 2 || points.length < 2) {
     box.append(el('p', { class: 'hint' }, 'There is nothing to trade off: it takes two attacked models, and two of accuracy, unfairness, leak and epsilon.'));
@@ -57,7 +50,7 @@ const explorer = (run) => {
   const chosen = { x: aims.includes('leak') ? 'leak' : aims[1], y: aims[0], counted: new Set(aims) };
   const pick = (axis, title) => {
     const select = el('select', { id: `aim-${axis}`, onchange: () => { chosen[axis] = select.value; update(); } },
-      ...aims.map((aim) => el('option', { value: aim, selected: aim === chosen[axis] }, AIMS[aim].title)));
+      ...aims.map((aim) => el('option', { value: aim, selected: aim === chosen[axis] }, titled(aim))));
     return el('label', {}, title, select);
   };
   const counts = el('fieldset', {}, el('legend', {}, 'What counts'), ...aims.map((aim) => {
@@ -66,7 +59,7 @@ const explorer = (run) => {
       if (!chosen.counted.size) { chosen.counted.add(aim); input.checked = true; }
       update();
     } });
-    return el('label', {}, input, AIMS[aim].name);
+    return el('label', {}, input, titled(aim));
   }));
   const names = [...new Set(points.map((point) => point.dataset))];
   let best = new Set();
@@ -83,11 +76,11 @@ const explorer = (run) => {
         textposition: byTurns(mine.map((point) => known(point, chosen.x))),
         textfont: { color: ink('dim'), size: 11 }, cliponaxis: false,
         name: `${safe(name)}${on ? ': not beaten' : ': beaten'}`,
-        hovertemplate: mine.map((point) => [`${safe(point.learner)}`, ...aims.map((aim) => `${AIMS[aim].name}: ${short(known(point, aim))}`),
+        hovertemplate: mine.map((point) => [`${safe(point.learner)}`, ...aims.map((aim) => `${titled(aim)}: ${short(known(point, aim))}`),
           ...(point.strongest ? [`strongest attack: ${safe(point.strongest)}`] : [])].join('<br>') + '<extra></extra>'),
         marker: { color: on ? colour : faint(colour), symbol: marker, size: on ? 13 : 9, line: { width: on ? 2 : 1.5, color: on ? ink('ink') : colour } } };
     }));
-    const axis = (aim) => ({ title: `${AIMS[aim].title}, ${AIMS[aim].best > 0 ? 'more' : 'less'} is better`, log: aim === 'epsilon',
+    const axis = (aim) => ({ title: `${titled(aim)}, ${direction(glossary[aim].better)}`, log: aim === 'epsilon',
       range: roomy(data.flatMap((trace) => trace[aim === chosen.x ? 'x' : 'y']), aim === 'epsilon') });
     return [data.filter((trace) => trace.x.length), layout(axis(chosen.x), axis(chosen.y), {
       showlegend: names.length > 1, legend: { orientation: 'h', yanchor: 'top', y: -0.2, x: 0 } })];
@@ -101,7 +94,7 @@ const explorer = (run) => {
       { title: 'learner', value: (i) => points[i].learner, text: (i) => points[i].learner },
       ...(names.length > 1 ? [{ title: 'dataset', choose: true, value: (i) => points[i].dataset, text: (i) => points[i].dataset }] : []),
       { title: 'frontier', choose: true, value: state, text: state, tone: (i) => (best.has(points[i]) ? 'done' : '') },
-      ...aims.map((aim) => ({ title: AIMS[aim].name, measure: aim, number: true, value: (i) => known(points[i], aim),
+      ...aims.map((aim) => ({ title: titled(aim), measure: aim, number: true, value: (i) => known(points[i], aim),
         tip: (i) => { const [, low, high] = points[i].values[aim] ?? []; return low === undefined || low === null ? null : `95 %: ${short(low)} to ${short(high)}`; } })),
       ...(points.some((point) => point.guarantee && point.guarantee !== 'none') ? [{ title: 'guarantee', value: (i) => points[i].guarantee, text: (i) => points[i].guarantee || 'none' }] : []),
       ...(several ? [{ title: 'how sure', number: true, hint: 'share of resamples of the seeds in which nothing beats it, of all that counts together', value: (i) => points[i].share,
@@ -113,7 +106,7 @@ const explorer = (run) => {
   const update = () => {
     const counted = [...chosen.counted];
     best = new Set(front(points, counted));
-    said.textContent = `${best.size} of ${many(points.length, 'model')} are beaten by no other of the same data in ${counted.map((aim) => AIMS[aim].name).join(', ')}.`;
+    said.textContent = `${best.size} of ${many(points.length, 'model')} are beaten by no other of the same data in ${counted.map((aim) => titled(aim)).join(', ')}.`;
     table.arrange();
     table.refresh();
     if (plots.get(node).drawn) draw(node);

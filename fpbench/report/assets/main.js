@@ -56,6 +56,7 @@ const start = async () => {
     return;
   }
   const run = new Run(JSON.parse(await packed('data')));
+  glossary = run.glossary;
   const name = run.path.replace(/[^\w.-]+/g, '_') || 'run';
   one('.tools').append(themeButton(),
     el('button', { type: 'button', id: 'save-csv', onclick: () => save(`${name}.csv`, asCsv(run), 'text/csv') }, 'Download CSV'),

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench.base.arrays import unique_inverse
+from fpbench.components.measures import Glossary
 from fpbench.components.names import KINDS
 from fpbench.results.statistics.intervals import Interval, bounds
 from fpbench.store.results import Results
@@ -49,6 +50,11 @@ class Tallies:
 
     def __len__(self) -> int:
         return len(self._combinations)
+
+    @property
+    def glossary(self) -> Glossary:
+        """What measures are called and mean."""
+        return self._results.glossary
 
     def labels(self, number: int) -> Mapping[str, str]:
         """The label of each kind that a line combines."""

@@ -124,6 +124,7 @@ def pooled(results: Results, keep: Sequence[str]) -> Pooled:
         reasons=_reasons(results, rows, groups, whole),
         mean=mean,
         known=tuple(results.names),
+        glossary=results.glossary,
     )
     finished = [
         results.combinations[i] for i in unique_inverse(results.combination[rows])[0].tolist()

@@ -29,7 +29,7 @@ _COMPARED: dict[str, Callable[[Any, Any], Any]] = {
     "<": np.less,
     ">": np.greater,
 }
-_FILTER = re.compile(r"\s*([^<>=!\s]+)\s*(<=|>=|!=|==|<|>|=)(.*)", re.DOTALL)
+_FILTER = re.compile(r"\s*([^<>=!]*[^<>=!\s])\s*(<=|>=|!=|==|<|>|=)(.*)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -93,10 +93,12 @@ def select_rows(results: Results, filters: Iterable[Filter]) -> Results:
 
 def _check_filter(results: Results, each: Filter) -> Filter:
     """A filter whose value is a number where its column has numbers."""
-    column, (value,) = each.column, each.values
     known = [*KINDS, "seed", "status", "seconds", *results.names]
+    column, (value,) = results.glossary.name_of(each.column, known), each.values
     if column not in known:
-        raise InputError(f"unknown column {column!r} to filter by; {nearest(column, known)}")
+        hint = results.glossary.nearest(column, known)
+        raise InputError(f"unknown column {column!r} to filter by; {hint}")
+    each = replace(each, column=column)
     if column in _WORDS:
         if each.comparison not in ("=", "!="):
             raise InputError(f"{each}: {column} is a word, compare it with = or !=")
