@@ -42,6 +42,13 @@ def complete_kind(incomplete: str) -> list[str]:
     return [kind for kind in KINDS if kind.startswith(incomplete)]
 
 
+def complete_measure(incomplete: str) -> list[str]:
+    """Names of fpbench's measures that begin so."""
+    from fpbench.components.own_measures import OWN
+
+    return [measure.name for measure in OWN if measure.name.startswith(incomplete)]
+
+
 def complete_view(incomplete: str) -> list[str]:
     """Views of a leaderboard that begin so."""
     return [view for view in VIEWS if view.startswith(incomplete)]

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fpbench.base.errors import InputError, nearest
-from fpbench.cli.completion import complete_kind, complete_shell, complete_view, write_script
+from fpbench.cli.completion import (
+    complete_kind,
+    complete_measure,
+    complete_shell,
+    complete_view,
+    write_script,
+)
 from fpbench.cli.groups import Output
 from fpbench.cli.screen import console
 from fpbench.components.names import KINDS
@@ -50,7 +56,12 @@ Asked = Annotated[Form, typer.Option("--format", help="How tables are written.")
 
 def leaderboard(
     run: RunDirectory,
-    by: Annotated[str | None, typer.Option(help="Measure to rank by: its name or heading.")] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            help="Measure to rank by: its name or heading.", autocompletion=complete_measure
+        ),
+    ] = None,
     view: Annotated[
         str,
         typer.Option(
@@ -70,12 +81,18 @@ def leaderboard(
     ] = None,
     sort: Annotated[
         str | None,
-        typer.Option(help="Show lines in the order of this column; ranks stay.", metavar="COLUMN"),
+        typer.Option(
+            help="Show lines in the order of this column; ranks stay.",
+            metavar="COLUMN",
+            autocompletion=complete_measure,
+        ),
     ] = None,
     columns: Annotated[
         str | None,
         typer.Option(
-            help="Measures to show, by name or heading, with commas between.", metavar="NAMES"
+            help="Measures to show, by name or heading, with commas between.",
+            metavar="NAMES",
+            autocompletion=complete_measure,
         ),
     ] = None,
     top: Top = None,
@@ -237,7 +254,10 @@ def _fronts(
 def compare(
     old: Annotated[Path, typer.Argument(help="Run directory.", metavar="RUN")],
     new: Annotated[Path, typer.Argument(help="The run to compare it with.", metavar="RUN")],
-    by: Annotated[str | None, typer.Option(help="Measure to compare; may be any.")] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(help="Measure to compare; may be any.", autocompletion=complete_measure),
+    ] = None,
     pair: Annotated[
         list[str] | None,
         typer.Option(

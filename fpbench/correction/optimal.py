@@ -14,6 +14,7 @@ from fpbench.claims.conditions import simplest_between
 from fpbench.claims.constraints import LinearConstraint
 from fpbench.claims.rates import RateConstraint
 from fpbench.components.attack_kinds import Corrector
+from fpbench.components.measures import Measure
 from fpbench.components.records import Correction, Guess, Problem, SolverStatus, Weighing
 from fpbench.correction.calibration import calibrated
 from fpbench.correction.exact.solve import solve_exact
@@ -37,6 +38,15 @@ class OptimalCorrector(Corrector):
       correction the most probable groups under the claim. A guess that is less probable than the
       other of two groups is changed first; a row counts these, in `reconsidered`.
     """
+
+    measures = (
+        Measure("relaxed_tolerance", "relaxed to", "less", "",
+                "the smallest tolerance that some groups satisfy, where none satisfy the "
+                "claim", "varying"),
+        Measure("exponent", "", "neither", "", "power to which confidences were raised", "asked"),
+        Measure("reconsidered", "", "neither", "people",
+                "guesses that calibration changed before the correction", "asked"),
+    )  # fmt: skip
 
     weights: Literal["sharpened", "identity", "calibrated"] = Field(
         "sharpened",

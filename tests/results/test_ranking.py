@@ -8,11 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fpbench import Measure
 from fpbench.base.errors import InputError
 from fpbench.cli.screen import results as boards
 from fpbench.components.names import KINDS
+from fpbench.components.own_measures import GLOSSARY
 from fpbench.results import leaderboard as board_columns
 from fpbench.results import other_sheets as board_data
+from fpbench.results.leaderboard import columns, sheet
 from fpbench.results.ranking import rank as rank_results
 from fpbench.results.statistics.intervals import bounds, interval
 from fpbench.store.results import Results
@@ -230,6 +233,29 @@ def test_attacks_and_audits_are_ranked_apart():
     assert audits.lines[0].rank is None
 
 
+GAPS = GLOSSARY.declaring(
+    Measure(name, better="less", source="auditor gaps")
+    for name in ("independence_gap", "risk_gap_train")
+)
+
+
+def test_a_measure_that_a_component_declares_is_ranked_its_way_and_has_a_column():
+    leak = Measure("leak_bits", "bits leaked", "less", source="learner l")
+    rows = [row(name, seed, gain=0.1, leak_bits=bits, odd=bits)
+            for name, bits in (("loud", 2.0), ("quiet", 1.0)) for seed in range(8)]  # fmt: skip
+    results = Results.of(rows, GLOSSARY.declaring([leak]))
+    (board,) = rank_results(results, "Bits Leaked")
+    assert (board.rank_by, board.least_first) == ("leak_bits", True)
+    assert [line.labels["learner"] for line in board.lines] == ["quiet", "loud"]
+    (board,) = rank_results(results, "gain")
+    assert "leak_bits" in columns(board)
+    assert "bits leaked" in [column.heading for column in sheet(board).columns]
+    (board,) = rank_results(results, "odd")  # of which nobody says anything
+    assert [line.labels["learner"] for line in board.lines] == ["loud", "quiet"]
+    assert "odd is neither good nor bad: the greatest come first" in board.notes
+    assert "odd" not in columns(rank_results(results, "gain")[0])
+
+
 def test_audits_are_ranked_by_their_error_where_the_measure_is_one_of_attacks():
     rows = [
         row("a", 0, gain=0.1),
@@ -248,10 +274,11 @@ def test_audits_are_ranked_by_their_error_where_the_measure_is_one_of_attacks():
     for rank_by, first in (("error", "near"), ("coverage", "far")):  # of an error less is better
         (board,) = rank(rows[1:], rank_by)
         assert (board.rank_by, board.lines[0].labels["auditor"]) == (rank_by, first)
-    (board,) = rank([rows[-1], row("a", 0, auditor="fair", independence_gap=0.2)], "gain")
+    gaps = Results.of([rows[-1], row("a", 0, auditor="fair", independence_gap=0.2)], GAPS)
+    (board,) = rank_results(gaps, "gain")
     assert (board.rank_by, board.lines[0].labels["auditor"]) == ("independence_gap", "fair")
     risks = [row(name, 0, auditor="risk", risk_gap_train=gap) for name, gap in (("a", 2), ("b", 1))]
-    (board,) = rank(risks, "gain")
+    (board,) = rank_results(Results.of(risks, GAPS), "gain")
     assert (board.rank_by, board.lines[0].labels["learner"]) == ("risk_gap_train", "b")
     with pytest.raises(InputError, match="rank by: 'errror'; did you mean 'error'"):
         rank(rows[1:], "errror")

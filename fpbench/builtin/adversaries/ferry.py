@@ -10,7 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, JsonValue, PrivateAttr, ValidationInfo, field_validator
 
-from fpbench import Adversary, Component, Guess, InputError, Learner, Measures, Sample, View
+from fpbench import (
+    Adversary,
+    Component,
+    Guess,
+    InputError,
+    Learner,
+    Measure,
+    Measures,
+    Sample,
+    View,
+)
 from fpbench.builtin.adversaries._attack_model import SPACES, Range, Space, search, train
 from fpbench.builtin.adversaries._holding_out import HoldingOut, split_rows
 from fpbench.models import FAMILIES, FAMILY_CHOICE, Encoding, Recipe, encode, random_state
@@ -36,6 +46,15 @@ class LearnedAdversary(HoldingOut):
     on the whole attack set of seed 0, some of whose people seed 0 holds out, and other seeds hold
     out or attack.
     """
+
+    measures = (
+        Measure("attack_validation_accuracy", "", "greater", "share",
+                "people of the validation part whose group the tuned classifier guesses", "asked"),
+        Measure("attack_validation_untuned", "", "greater", "share",
+                "the same with the parameters of the first trial", "asked"),
+        Measure("attack_parameters", "", "neither", "", "the parameters that were chosen", "asked"),
+        Measure("attack_trials", "", "neither", "", "trials of the search", "asked"),
+    )  # fmt: skip
 
     family: str = Field("random-forest", description=f"classifier that is trained: {FAMILY_CHOICE}")
     class_weight: Literal["balanced", "none"] = Field(

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench import Sample
+from fpbench import Measure, Sample
 
 _RATES = (
     "selection_rate",
@@ -24,6 +24,16 @@ NOTIONS = {
     "sufficiency": ("positive_predictive_value", "false_omission_rate"),
 }
 """The rates that must be equal in all groups, by notion of fairness."""
+GAPS = (
+    Measure("independence_gap", "independence", "less", "",
+            "greatest difference of the groups' selection rates"),
+    Measure("separation_gap", "separation", "less", "",
+            "greatest difference of the groups' true or false positive rates"),
+    Measure("sufficiency_gap", "sufficiency", "less", "",
+            "greatest difference of the groups' shares of right labels among those "
+            "predicted alike"),
+)  # fmt: skip
+"""The greatest differences between groups, as auditors declare them."""
 _COMPARISONS = {"<=": " to ", ">=": " from ", "<": " below ", ">": " above "}
 """Words for the signs in names of groups: "age < 60" and "age >= 60" must stay different."""
 

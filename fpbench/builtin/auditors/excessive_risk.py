@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from pydantic import Field, model_validator
 
-from fpbench import Auditor, Measures, Subject, excessive_risk
+from fpbench import Auditor, Measure, Measures, Subject, excessive_risk
 from fpbench.auditing import RiskMethod, RiskReport
 from fpbench.builtin.auditors._groups import group_suffixes
 
@@ -52,6 +52,57 @@ class ExcessiveRisk(Auditor):
         "Ensembles. arXiv:2109.08630, 2021"
     )
     sees = frozenset({"features", "labels", "sensitive", "model"})
+    measures = (
+        Measure("risk_gap_train", "train gap", "less", "",
+                "greatest difference of the groups' excessive risks, of the people trained on"),
+        Measure("risk_gap_test", "test gap", "less", "", "the same of the test people"),
+        Measure("sensitivity", "", "less", "",
+                "expected distance of the student's parameters from those without noise"),
+        Measure("expected_accuracy_test", "expected accuracy", "greater", "share",
+                "expected accuracy of the private model on the test people"),
+        Measure("loss_test", "loss", "less", "",
+                "expected loss of the private model on the test people"),
+        Measure("flip_probability", "flips", "less", "share",
+                "probability that noise turns a vote, on average"),
+        Measure("baseline_loss_test", "clean", "less", "",
+                "loss of the model without privacy on the test people"),
+        Measure("sensitivity_squared", "", "less", "",
+                "the expected square of that distance", "asked"),
+        Measure("expected_accuracy_*", "", "greater", "share",
+                "expected accuracy of the private model", "asked"),
+        Measure("baseline_accuracy_*", "", "greater", "share",
+                "accuracy of the model without privacy", "asked"),
+        Measure("baseline_loss_*", "", "less", "", "loss of the model without privacy", "asked"),
+        Measure("loss_*", "", "less", "", "expected loss of the private model", "asked"),
+        Measure("risk_gap_error_*", "", "less", "", "standard error of a gap", "asked"),
+        Measure("risk_error_*", "", "less", "", "standard error of a risk", "asked"),
+        Measure("risk_bound_holds_*", "", "greater", "yes or no",
+                "whether the risk of everybody is below its bound", "asked"),
+        Measure("risk_bound_*", "", "neither", "", "bound of the excessive risk", "asked"),
+        Measure("risk_method", "", "neither", "", "how risks were computed", "asked"),
+        Measure("risk_repetitions", "", "neither", "", "noises that were drawn", "asked"),
+        Measure("risk_*", "", "less", "",
+                "excessive risk: expected loss of the private model less that of the one "
+                "without privacy", "asked"),
+        Measure("rank_*", "", "neither", "",
+                "rank correlation of two properties of people", "asked"),
+        Measure("closeness_*", "", "neither", "",
+                "how close people are to the decision boundary", "asked"),
+        Measure("input_norm_*", "", "neither", "", "mean length of the inputs", "asked"),
+        Measure("gradient_norm_*", "", "neither", "",
+                "mean length of the gradients of the loss", "asked"),
+        Measure("flip_*", "", "neither", "share",
+                "votes that noise turned, where it was drawn", "asked"),
+        Measure("sensitivity_*", "", "neither", "", "standard error of the sensitivity", "asked"),
+        Measure("bound_*", "", "neither", "", "a bound of Tran et al.", "asked"),
+        Measure("holds_*", "", "greater", "yes or no", "whether such a bound holds", "asked"),
+        Measure("audit_private", "", "greater", "yes or no",
+                "whether what the audit says is private itself", "asked"),
+        Measure("people_*", "", "neither", "people",
+                "people of a part, or of a group in it", "asked"),
+        Measure("antithetic", "", "neither", "yes or no",
+                "whether noise was drawn in pairs", "asked"),
+    )  # fmt: skip
 
     repetitions: int = Field(
         100, ge=1, le=100_000, description="private models that the expectation is taken over"

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from fpbench import Auditor, Measures, Subject
-from fpbench.builtin.auditors._groups import counts_by_group, group_suffixes, measure_counts
+from fpbench import Auditor, Measure, Measures, Subject
+from fpbench.builtin.auditors._groups import GAPS, counts_by_group, group_suffixes, measure_counts
 
 
 class GroupFairness(Auditor):
@@ -50,6 +50,22 @@ class GroupFairness(Auditor):
     summary = "independence, separation and sufficiency: gaps, ratios, group rates, with intervals"
     reference = "Barocas, Hardt & Narayanan, Fairness and Machine Learning, MIT Press 2023, ch. 3"
     sees = frozenset({"labels", "sensitive", "predictions"})
+    measures = (
+        *GAPS,
+        Measure("*_gap_interval_*", "", "neither", "",
+                "an end of the bootstrap interval of a gap", "asked"),
+        Measure("*_ratio_interval_*", "", "neither", "",
+                "an end of the bootstrap interval of a ratio", "asked"),
+        Measure("*_interval_*", "", "neither", "share",
+                "an end of the bootstrap interval of a rate", "asked"),
+        Measure("*_gap", "", "less", "", "greatest difference of a rate between groups", "asked"),
+        Measure("*_ratio", "", "greater", "ratio",
+                "least rate of a group over the greatest", "asked"),
+        Measure("people_*", "", "neither", "people", "people of a group", "asked"),
+        Measure("*_rate_*", "", "neither", "share", "a rate in one group", "asked"),
+        Measure("*_predictive_value_*", "", "neither", "share",
+                "people of a group predicted alike who have that label", "asked"),
+    )  # fmt: skip
 
     part: Literal["test", "train"] = Field("test", description="the people that are measured")
     resamples: int = Field(

@@ -7,9 +7,10 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BeforeValidator, Field
 
-from fpbench import Auditor, Measures, Subject, individual_fairness
+from fpbench import Auditor, Measure, Measures, Subject, individual_fairness
 from fpbench.auditing import SimilarityReport
 from fpbench.builtin.auditors._groups import (
+    GAPS,
     NOTIONS,
     counts_by_group,
     group_suffixes,
@@ -65,6 +66,29 @@ class IndividualFairness(Auditor):
         "Interpretation. CIKM 2021"
     )
     sees = frozenset({"features", "labels", "sensitive", "predictions", "model"})
+    measures = (
+        GAPS[0],
+        Measure("pair_consistency", "pairs", "greater", "share",
+                "people all of whose similar people have their label"),
+        Measure("certified_consistency", "certified", "greater", "share",
+                "people for whom every similar input must have their label"),
+        Measure("isolated", "isolated", "neither", "share",
+                "people to whom nobody else is similar"),
+        *GAPS[1:],
+        Measure("pair_consistency_of_others", "", "greater", "share",
+                "the same of those who have similar people", "asked"),
+        Measure("accuracy_of_certified", "", "greater", "share",
+                "certified people whose label the model predicts", "asked"),
+        Measure("*_consistency*_free", "", "greater", "share",
+                "the same with the free features left out of similarity", "asked"),
+        Measure("isolated_free", "", "neither", "share",
+                "the same with the free features left out of similarity", "asked"),
+        Measure("accuracy_of_certified_free", "", "greater", "share",
+                "the same with the free features left out of similarity", "asked"),
+        Measure("certified_note", "", "neither", "", "why nobody is certified", "asked"),
+        Measure("scaled_by_range", "", "neither", "",
+                "numbers without bounds, scaled by those of the training people", "asked"),
+    )  # fmt: skip
 
     tau: float = Field(
         0.05, ge=0, lt=1, description="how far the numbers of similar people are apart at most"

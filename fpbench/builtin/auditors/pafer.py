@@ -15,6 +15,7 @@ from fpbench import (
     Component,
     InputError,
     Learner,
+    Measure,
     Measures,
     Mechanism,
     Neighbours,
@@ -76,6 +77,17 @@ class Pafer(Auditor):
         "arXiv:2312.08413, 2023"
     )
     sees = frozenset({"features", "labels", "predictions", "model", "curator"})
+    measures = (
+        Measure("invalid_ratio", "invalid", "less", "share",
+                "noisy answers that no true count could be"),
+        Measure("n_queries", "queries", "less", "",
+                "histograms that the curator was asked for", "asked"),
+        Measure("n_queries_most", "most queries", "neither", "",
+                "histograms that a tree of its depth may need", "asked"),
+        Measure("n_rules", "rules", "neither", "", "rules that predict 1", "asked"),
+        Measure("n_rules_unpruned", "", "neither", "",
+                "the same before rules that change nothing were left out", "asked"),
+    )  # fmt: skip
 
     epsilon: float = Field(
         ge=LEAST_EPSILON, allow_inf_nan=False, description="privacy of the whole audit"

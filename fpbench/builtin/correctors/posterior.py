@@ -14,6 +14,7 @@ from fpbench import (
     Dataset,
     Guess,
     InputError,
+    Measure,
     Problem,
     SolverStatus,
     Weighing,
@@ -40,6 +41,16 @@ class Posterior(Corrector):
     expresses: ClassVar[frozenset[str]] = frozenset(
         {"to-overall", "between-groups", "ratio", "share", "positive-rate", "known"}
     )
+    measures = (
+        Measure("claim_bits", "bits", "neither", "bits",
+                "what the claim told the adversary: -log2 of its probability", "varying"),
+        Measure("expected_accuracy", "", "greater", "share",
+                "groups that the adversary expects to name right after the claim", "asked"),
+        Measure("prior_expected_accuracy", "", "greater", "share",
+                "the same before the claim", "asked"),
+        Measure("reconsidered", "", "neither", "people",
+                "guesses that calibration changed before the correction", "asked"),
+    )  # fmt: skip
 
     def incompatible(self, other: Component) -> str | None:
         """It needs a claim that it can express, and two groups."""

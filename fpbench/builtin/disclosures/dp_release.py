@@ -16,6 +16,7 @@ from fpbench import (
     Context,
     Disclosure,
     InputError,
+    Measure,
     Measures,
     PluginError,
     Release,
@@ -66,6 +67,14 @@ class DPRelease(Disclosure):
         "van der Steen, Vink, Kaya. Privacy Constrained Fairness Estimation for Decision Trees. "
         "arXiv:2312.08413, 2023"
     )
+    measures = (
+        Measure("claim_estimate", "", "neither", "ratio",
+                "the ratio that the private audit estimated", "asked"),
+        Measure("claim_low", "", "neither", "ratio", "lower end of its interval", "asked"),
+        Measure("claim_high", "", "neither", "ratio", "upper end of its interval", "asked"),
+        Measure("claim_interval_holds", "", "greater", "yes or no",
+                "whether the true ratio is in it", "asked"),
+    )  # fmt: skip
 
     auditor: Auditor = Field(
         description='who audits: { use = "pafer", epsilon = 0.1, mechanism = { use = "laplace" } }'

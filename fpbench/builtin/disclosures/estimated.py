@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from fpbench import Claim, Component, Context, Disclosure, InputError, Learner
+from fpbench import Claim, Component, Context, Disclosure, InputError, Learner, Measure
 from fpbench.builtin.disclosures._rounding import round_up
 from fpbench.claims import METRICS, Form, Metric, RateConstraint
 
@@ -34,6 +34,10 @@ class Estimated(Disclosure):
         "Ferry et al., Exploiting Fairness to Enhance Sensitive Attributes Reconstruction, "
         "SaTML 2023"
     )
+    measures = (
+        Measure("metric_right", "", "greater", "yes or no",
+                "whether the estimated metric is what the learner was trained for", "varying"),
+    )  # fmt: skip
 
     metric: Metric | Literal["asked"] | None = Field(
         None,

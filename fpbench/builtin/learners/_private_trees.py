@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from fpbench import LEAST_EPSILON, Codes, Guarantee, Learner, Measures, Mechanism, Sample
+from fpbench import LEAST_EPSILON, Codes, Guarantee, Learner, Measure, Measures, Mechanism, Sample
 from fpbench.builtin.learners._fitted import as_labels
 from fpbench.data import Domain
 from fpbench.models import (
@@ -119,6 +119,21 @@ def as_matrix(domain: Domain, features: DataFrame) -> NDArray[np.float32]:
 
 class TreeLearner(Learner):
     """Parameters of private trees, and how they are trained."""
+
+    measures = (
+        Measure("tree_epsilon", "", "less", "", "epsilon of the tree", "asked"),
+        Measure("tree_delta", "", "less", "", "delta of the tree", "asked"),
+        Measure("tree_neighbours", "", "neither", "",
+                "which data sets its guarantee compares", "asked"),
+        Measure("tree_candidates", "", "neither", "", "splits that it was chosen among", "asked"),
+        Measure("tree_leaves", "", "less", "", "its leaves", "asked"),
+        Measure("tree_rules", "", "less", "", "rules that predict 1", "asked"),
+        Measure("tree_rules_unpruned", "", "neither", "",
+                "the same before rules that change nothing were left out", "asked"),
+        Measure("tree_height", "", "less", "", "its height", "asked"),
+        Measure("tree_warning", "", "neither", "",
+                "set if the tree predicts one label for everybody", "asked"),
+    )  # fmt: skip
 
     needs = frozenset({"features", "labels"})
     gives_scores = True

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field
 
-from fpbench import Classifier, Codes, DataError, Learner, Measures, Sample
+from fpbench import Classifier, Codes, DataError, Learner, Measure, Measures, Sample
 from fpbench.builtin.learners._fitted import Fitted
 from fpbench.models import Encoding, encode, encoded_names, random_state, tree_rules
 
@@ -47,6 +47,16 @@ class DecisionTree(Learner):
     )
     needs = frozenset({"features", "labels"})
     gives_scores = True
+    measures = (
+        Measure("depth", "", "less", "", "depth of the tree", "asked"),
+        Measure("leaves", "", "less", "", "its leaves", "asked"),
+        Measure("rules", "", "less", "", "rules that predict 1", "asked"),
+        Measure("rules_unpruned", "", "neither", "",
+                "the same before rules that change nothing were left out", "asked"),
+        Measure("max_features", "", "neither", "", "features that a split chooses among", "asked"),
+        Measure("cv_balanced_accuracy", "", "greater", "share",
+                "balanced accuracy of the best of the grid, by cross-validation", "asked"),
+    )  # fmt: skip
 
     depths: Annotated[tuple[_Depth, ...], BeforeValidator(_as_tuple)] = Field(
         (2, 3, 4), min_length=1, description="greatest depths to try"

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from fpbench import Classifier, Codes, FpbenchError, Measures, Sample
+from fpbench import Classifier, Codes, FpbenchError, Measure, Measures, Sample
 from fpbench.builtin.learners._fitted import (
     as_labels,
     both_labels,
@@ -53,6 +53,11 @@ class ExponentiatedGradient(SklearnLearner):
     name = "exponentiated-gradient"
     summary = "fair by reduction: a random mixture of classifiers within a tolerance (fairlearn)"
     reference = "Agarwal et al., A Reductions Approach to Fair Classification, ICML 2018"
+    measures = (
+        Measure("fit_tolerance", "", "less", "",
+                "tolerance at which fairlearn's linear program had a solution", "asked"),
+        Measure("fit_retries", "", "less", "", "tolerances that were tried before", "asked"),
+    )  # fmt: skip
 
     base_needs: ClassVar[frozenset[str]] = frozenset({"sample_weight"})
     scores_of_base = False

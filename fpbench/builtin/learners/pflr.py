@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import Field, model_validator
 
-from fpbench import LEAST_EPSILON, Codes, Guarantee, Learner, Measures, Sample
+from fpbench import LEAST_EPSILON, Codes, Guarantee, Learner, Measure, Measures, Sample
 from fpbench.builtin.learners._fitted import as_labels, both_labels
 from fpbench.builtin.learners._pflr_objective import (
     BoundedFeatures,
@@ -134,6 +134,18 @@ class Pflr(Learner):
         "Functional Mechanism: Regression Analysis under Differential Privacy. PVLDB 2012"
     )
     gives_scores = True
+    measures = (
+        Measure("pflr_epsilon", "", "less", "", "epsilon of the weights", "asked"),
+        Measure("pflr_neighbours", "", "neither", "",
+                "which data sets the guarantee compares", "asked"),
+        Measure("pflr_epsilon_claimed", "", "less", "",
+                "epsilon that the paper claims for as much noise", "asked"),
+        Measure("pflr_sensitivity", "", "less", "", "sensitivity of the coefficients", "asked"),
+        Measure("pflr_scale", "", "less", "", "scale of their noise", "asked"),
+        Measure("pflr_columns", "", "neither", "", "columns of the encoded features", "asked"),
+        Measure("pflr_eigenvalues_repaired", "", "less", "",
+                "eigenvalues that noise made too small, and that were repaired", "asked"),
+    )  # fmt: skip
 
     epsilon: float = Field(
         1.0,
