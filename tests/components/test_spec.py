@@ -78,9 +78,9 @@ def test_the_code_hash_follows_base_classes_and_private_modules_of_the_kind(monk
     from fpbench.components import spec as specs
 
     read = []
-    code = specs._code
+    code = specs._hash_module
     monkeypatch.setattr(
-        specs, "_code", lambda name, module: read.append(name) or code(name, module)
+        specs, "_hash_module", lambda name, module: read.append(name) or code(name, module)
     )
     _hash_code.__wrapped__(discover().component("adversary", "a2"))
     assert {
@@ -113,14 +113,14 @@ def test_a_change_in_any_room_changes_the_keys_of_what_uses_it(monkeypatch, kind
     """Through names that rooms load lazily, which hide where they are defined."""
     from fpbench.components import spec as specs
 
-    cls, code = discover().component(kind, name), specs._code
+    cls, code = discover().component(kind, name), specs._hash_module
     before = _hash_code.__wrapped__(cls)
 
     def changed(read, loaded):
         text, imported = code(read, loaded)
         return text + "changed" * (read == module), imported
 
-    monkeypatch.setattr(specs, "_code", changed)
+    monkeypatch.setattr(specs, "_hash_module", changed)
     assert _hash_code.__wrapped__(cls) != before
 
 
@@ -143,7 +143,7 @@ def use():
 
 
 def test_the_code_of_a_strangers_package_is_followed_however_it_imports(tmp_path, monkeypatch):
-    from fpbench.components.spec import _code
+    from fpbench.components.spec import _hash_module
 
     package = tmp_path / "strange"
     (package / "deep").mkdir(parents=True)
@@ -154,7 +154,7 @@ def test_the_code_of_a_strangers_package_is_followed_however_it_imports(tmp_path
     import strange  # its modules are not imported: keys do not depend on what is
 
     assert strange.__path__
-    found = set(_code("strange.component", None)[1])
+    found = set(_hash_module("strange.component", None)[1])
     assert found == {
         "fpbench.components.records", "fpbench.claims.rates", "fpbench.correction.exact.solve",
         "fpbench.auditing.excessive_risk.report", "fpbench.auditing.excessive_risk.measure",

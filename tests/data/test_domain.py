@@ -18,7 +18,7 @@ FRAME = pd.DataFrame(
 def test_lists_of_two_numbers_are_bounds_and_lists_of_texts_categories():
     domain = Domain.of({"age": [17, 90], "job": ["a", "b"]})
     assert domain.bounds == {"age": (17.0, 90.0)} and domain.categories == {"job": ("a", "b")}
-    assert Domain.of(domain.said()) == domain
+    assert Domain.of(domain.to_lists()) == domain
     assert domain and not Domain() and "age" in domain and "pay" not in domain
 
 

@@ -370,5 +370,12 @@ def rules_within(rules: Rules, domain: Domain) -> Rules:
 
     Columns of a data frame have their own categories in their own order; the rules test columns
     that the declared categories make.
+
+    Parameters
+    ----------
+    rules
+        Of a tree over encoded columns.
+    domain
+        Public bounds and categories.
     """
     return replace(rules, find=_RulesWithin(domain, rules))

@@ -24,12 +24,12 @@ DOMAIN = {"age": [0, 100], "job": ["clerk", "farmer", "none"], "hours": [0, 80]}
 class Declared(PrivateTreeClassifier):
     """Declares the labels of the checks' data sets, which are of many kinds, for each of them."""
 
-    def _codes(self, y, n):
+    def _encode_labels(self, y, n):
         given, labels = self.classes, np.unique(np.asarray(y).ravel())
         try:
             if len(labels) == 2:
                 self.classes = tuple(labels.tolist())
-            return super()._codes(y, n)
+            return super()._encode_labels(y, n)
         finally:
             self.classes = given
 
