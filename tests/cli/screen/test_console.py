@@ -5,6 +5,7 @@
 
 import io
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,9 @@ import pytest
 
 from fpbench.cli.screen import console
 from fpbench.cli.screen import results as boards
+from fpbench.components.catalog import discover
 from fpbench.components.names import KINDS
+from fpbench.components.own_measures import GLOSSARY
 from fpbench.results import leaderboard as board_columns
 from fpbench.results import other_sheets as board_data
 from fpbench.results import pareto
@@ -22,6 +25,10 @@ from fpbench.results.rows.beside_others import add_comparisons
 from fpbench.results.views import view
 from fpbench.store.results import Results
 
+DECLARED = GLOSSARY.declaring(
+    replace(measure, source="auditor pafer")
+    for measure in discover().component("auditor", "pafer").measures
+)
 SNAPSHOTS = Path(__file__).parents[2] / "data" / "boards"
 
 
@@ -100,11 +107,11 @@ def show_combinations():
 
 
 def show_audits():
-    boards.show_leaderboards(rank(Results.of(audits()), "gain", "Audits"), most=4)
+    boards.show_leaderboards(rank(Results.of(audits(), DECLARED), "gain", "Audits"), most=4)
 
 
 def show_views():
-    results = add_comparisons(Results.of([*big_run(), *audits()]))
+    results = add_comparisons(Results.of([*big_run(), *audits()], DECLARED))
     for name in ("attacks", "correctors", "defences", "mechanisms"):
         by = "leak" if name == "defences" else "gain"
         boards.show_leaderboards(view(results, name, by, name))
