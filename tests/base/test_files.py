@@ -35,13 +35,13 @@ ALLOWED = {
     ("store/connections.py", "connect_writer"): "sqlite3.connect",
     ("store/connections.py", "_open"): "sqlite3.connect",
     ("store/connections.py", "_copy"): "copy.truncate target.open",
-    ("store/connections.py", "copied"): "sqlite3.connect",
+    ("store/connections.py", "copy_privately"): "sqlite3.connect",
     ("store/schema.py", "_expected"): "sqlite3.connect",
     # Renames a run directory as a whole, without a look into it.
     ("store/locks.py", "move_aside"): "directory.rename",
     ("store/merging.py", "merge"): "part.rename",
     # Written where the user said.
-    ("store/export.py", "write"): "frame.to_json shown.to_csv",
+    ("store/export.py", "export_rows"): "frame.to_json shown.to_csv",
     ("store/export.py", "_parquet"): "frame.to_parquet",
     ("cli/leaderboard.py", "_write"): "output.write_text",
     ("report/drawing.py", "draw"): "output.write_bytes",
