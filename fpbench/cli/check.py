@@ -1,4 +1,4 @@
-"""The `check` and `new` commands, for authors of plugins."""
+"""The `check` and `new` commands for authors of plugins."""
 
 from pathlib import Path
 from typing import Annotated
@@ -62,13 +62,13 @@ def new(
     """Write a small, complete package with a component, that passes its own tests."""
     from fpbench.testing.scaffold import write_package
 
-    made = write_package(kind, name, directory)
-    typer.echo(f"package: {made}")
+    folder = write_package(kind, name, directory)
+    typer.echo(f"package: {folder}")
     console.listing(
         [
-            (f"pip install -e {made}", "# make it known to fpbench"),
-            (f"fpbench check {made}", "# the laws of its kind"),
-            (f"pytest {made}", "# its own tests"),
-            (f"fpbench run {made / 'example.toml'}", "# a matrix that uses it"),
+            (f"pip install -e {folder}", "# make it known to fpbench"),
+            (f"fpbench check {folder}", "# the laws of its kind"),
+            (f"pytest {folder}", "# its own tests"),
+            (f"fpbench run {folder / 'example.toml'}", "# a matrix that uses it"),
         ]
     )

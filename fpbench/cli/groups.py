@@ -1,4 +1,4 @@
-"""What every group of commands on the command line starts from."""
+"""Shared parts of command groups: options, and typer classes that start fast."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,14 +9,14 @@ from typer.core import TyperCommand, TyperGroup
 from fpbench.base.trust import forbid_third_party
 
 
-def _forbid(asked: bool) -> bool:
-    if asked:
+def _forbid(forbidden: bool) -> bool:
+    if forbidden:
         forbid_third_party()
-    return asked
+    return forbidden
 
 
 STANDARD = Path("-")
-"""What an option for an output file says of standard output."""
+"""The value of an output option that means standard output."""
 
 
 def _file(output: Path | None) -> Path | None:
@@ -29,7 +29,7 @@ Output = Annotated[
         "--output", "-o", callback=_file, help="File; standard output if not given, or if -."
     ),
 ]
-"""An option of every command that writes text to standard output unless told otherwise."""
+"""The option of every command that writes text to standard output by default."""
 
 NoThirdParty = Annotated[
     bool,
@@ -39,13 +39,13 @@ NoThirdParty = Annotated[
         help="Load built-in components only: no code of other distributions.",
     ),
 ]
-"""An option of every command that loads plugins; seen to before the command is called."""
+"""The option of every command that loads plugins; it takes effect before the command runs."""
 
 
-class _Light:
-    """A command whose `--help` has a value when it is not given.
+class _FastStart:
+    """A command whose `--help` has a default value.
 
-    typer (0.29) loads pydantic to convert a missing one, which costs more than all the rest.
+    typer (0.29) loads pydantic to convert a missing value, which takes longer than all the rest.
     """
 
     def get_help_option(self, ctx: Any) -> Any:
@@ -67,16 +67,16 @@ def _keep_text(_: Any, value: Any) -> Any:
     return value
 
 
-class Command(_Light, TyperCommand):
-    """A command that starts light."""
+class Command(_FastStart, TyperCommand):
+    """A command that starts fast."""
 
 
-class _Group(_Light, TyperGroup):
+class _Group(_FastStart, TyperGroup):
     pass
 
 
 def group(name: str, text: str) -> typer.Typer:
-    """A group of commands that starts light: plain help, no completion options to convert."""
+    """A group of commands that starts fast: plain help, no completion options."""
     return typer.Typer(
         name=name,
         help=text,

@@ -30,7 +30,7 @@ from fpbench.matrix.axes import MAX_CELLS
 
 if TYPE_CHECKING:
     from fpbench.api.saved_run import Run
-    from fpbench.cli.signals import Stop
+    from fpbench.cli.signals import StopRequest
 
 
 app = group("fpbench", "Measure what fair machine-learning models give away about people.")
@@ -159,12 +159,12 @@ def run(
 
 
 @contextmanager
-def _resumable(command: str, name: str, options: Mapping[str, object]) -> Iterator["Stop"]:
+def _resumable(command: str, name: str, options: Mapping[str, object]) -> Iterator["StopRequest"]:
     """A flag that Ctrl-C sets; an interrupted command exits with the command that resumes it."""
-    from fpbench.cli.signals import orderly
+    from fpbench.cli.signals import handle_signals
 
     try:
-        with orderly(console.stopping) as stop:
+        with handle_signals(console.stopping) as stop:
             yield stop
     except KeyboardInterrupt:
         words = [w for k, v in options.items() if v for w in ([k] if v is True else [k, str(v)])]

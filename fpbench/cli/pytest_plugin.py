@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the flag, and what is to be tested."""
+    """Add the options."""
     group = parser.getgroup("fpbench", "plugins of fpbench")
     group.addoption(
         "--fpbench", action="store_true", help="test that plugins keep the laws of fpbench"
@@ -27,16 +27,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-def _asked(config: pytest.Config) -> bool:
+def _enabled(config: pytest.Config) -> bool:
     return bool(config.getoption("fpbench") or config.getoption("fpbench_target"))
 
 
 _LINE = "fpbench"
-"""The property of a report that says what became of a law."""
+"""The report property that holds the line of a law."""
 
 
 class LawBrokenError(Exception):
-    """A broken law; its text is all there is to show."""
+    """A broken law; only its message is shown."""
 
 
 class LawItem(pytest.Item):
@@ -47,7 +47,7 @@ class LawItem(pytest.Item):
         self.check = check
 
     def runtest(self) -> None:
-        """Test it."""
+        """Test the law."""
         verdict = self.check()
         self.user_properties.append((_LINE, verdict.line(str(self.check))))
         if verdict.outcome == "skipped":
@@ -62,24 +62,24 @@ class LawItem(pytest.Item):
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Any, int | None, str]:
-        """Where it is from, and what it says."""
+        """The path and the name of the test."""
         return self.path, None, str(self.check)
 
 
 class Laws(pytest.Collector):
-    """The laws of everything that is tested."""
+    """The laws of all tested components."""
 
     def collect(self) -> Iterator[pytest.Item]:
-        """All of them; a usage error if there is nothing to test."""
+        """One item for each law; a usage error if there is nothing to test."""
         from fpbench.base.errors import FpbenchError
         from fpbench.testing import checks
 
         target = self.config.getoption("fpbench_target") or self.config.rootpath
         try:
-            found = checks(target)
+            laws = checks(target)
         except FpbenchError as error:
             raise pytest.UsageError(f"--fpbench: {error}") from None
-        for check in found:
+        for check in laws:
             yield LawItem.from_parent(self, name=str(check), check=check)
 
 
@@ -88,14 +88,14 @@ def pytest_collection_modifyitems(
     session: pytest.Session, config: pytest.Config, items: list[pytest.Item]
 ) -> None:
     """Add the laws to the tests, before any are deselected."""
-    if _asked(config):
+    if _enabled(config):
         laws = Laws.from_parent(session, name="fpbench", nodeid="fpbench")
         items += laws.collect()
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """One readable line a law."""
-    if not _asked(config):
+    """Print one line for each law."""
+    if not _enabled(config):
         return
     lines = [
         value

@@ -1,4 +1,4 @@
-"""Ctrl-C once: finish what runs. Twice, or SIGTERM: stop now."""
+"""Signals: the first Ctrl-C finishes running steps; a second one, or SIGTERM, stops at once."""
 
 from __future__ import annotations
 
@@ -8,56 +8,56 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from fpbench.execution.isolation.families import no_survivors
+from fpbench.execution.isolation.families import end_descendants
 
 
-class Stop:
-    """Whether the user has asked for an end; called, it says so."""
+class StopRequest:
+    """Whether the user has requested a stop; calling it tells."""
 
     def __init__(self) -> None:
-        self.asked = False
+        self.requested = False
 
     def __call__(self) -> bool:
-        """Whether it was asked for."""
-        return self.asked
+        """Whether a stop was requested."""
+        return self.requested
 
 
 @contextmanager
-def orderly(on_asked: Callable[[], None]) -> Iterator[Stop]:
-    """While this is open, the first Ctrl-C only asks for an end; processes end with it.
+def handle_signals(on_stop: Callable[[], None]) -> Iterator[StopRequest]:
+    """A stop request, set by the first Ctrl-C while this is open; child processes end with it.
 
     Parameters
     ----------
-    on_asked
-        Called when it does, from a signal handler: it must not use buffered output.
+    on_stop
+        Called at the first Ctrl-C, from a signal handler: it must not use buffered output.
 
     Raises
     ------
     KeyboardInterrupt
-        At the second Ctrl-C, and at SIGTERM. What comes after is ignored, so that nothing
-        interrupts the clearing up.
+        At the second Ctrl-C, and at SIGTERM. Later signals are ignored, so that nothing
+        interrupts the cleanup.
     """
-    stop = Stop()
+    stop = StopRequest()
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
 
     def handle(number: int, _: FrameType | None) -> None:
-        if number == signal.SIGINT and not stop.asked:
-            stop.asked = True
-            on_asked()
+        if number == signal.SIGINT and not stop.requested:
+            stop.requested = True
+            on_stop()
             return
-        stop.asked = True
-        for known in before:
-            signal.signal(known, signal.SIG_IGN)
+        stop.requested = True
+        for kind in before:
+            signal.signal(kind, signal.SIG_IGN)
         raise KeyboardInterrupt
 
     kinds = (signal.SIGINT, signal.SIGTERM)
-    # Who starts a command in the background may have it ignore Ctrl-C.
-    heeded = [kind for kind in kinds if signal.getsignal(kind) is not signal.SIG_IGN]
-    before = {kind: signal.signal(kind, handle) for kind in heeded}
+    # A command in the background may be started with Ctrl-C ignored.
+    handled = [kind for kind in kinds if signal.getsignal(kind) is not signal.SIG_IGN]
+    before = {kind: signal.signal(kind, handle) for kind in handled}
     try:
-        with no_survivors():
+        with end_descendants():
             yield stop
     finally:
         for kind, handler in before.items():

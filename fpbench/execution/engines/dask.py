@@ -29,7 +29,7 @@ from fpbench.execution.engines.local import Engine, InlineEngine
 from fpbench.execution.engines.placing import Durations, Places
 from fpbench.execution.engines.warming import warm
 from fpbench.execution.isolation.one_use import POSSIBLE, runs_alone
-from fpbench.execution.wire.answers import ROW, opened
+from fpbench.execution.wire.answers import ROW, read_result
 from fpbench.execution.work.execute import LostError, SpoiledError
 from fpbench.matrix.limits import Limits
 from fpbench.matrix.step import Failure, Result, Step
@@ -301,6 +301,6 @@ class DaskEngine(Engine):
         return [
             Result(_Kept(remote, number, places), said)
             if isinstance(said, float)
-            else opened(ROW, said)
+            else read_result(ROW, said)
             for number, (said, order) in enumerate(zip(note, orders, strict=True))
         ]

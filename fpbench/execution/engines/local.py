@@ -25,12 +25,12 @@ from fpbench.execution.isolation.families import MARK
 from fpbench.execution.isolation.one_use import (
     POSSIBLE,
     ForkServer,
-    apart,
     execute_alone,
     runs_alone,
+    split_by_process,
 )
 from fpbench.execution.isolation.processes import ONE_THREAD, start_worker
-from fpbench.execution.wire.answers import ROW, opened
+from fpbench.execution.wire.answers import ROW, read_result
 from fpbench.execution.work.execute import SpoiledError, execute, watch
 from fpbench.execution.work.process_watch import Changes, Watch
 from fpbench.matrix.limits import NO_LIMITS, Limits
@@ -199,7 +199,7 @@ class LokyEngine(Engine):
     ) -> None:
         super().__init__(home, limits)
         self._jobs = jobs
-        alone, others = apart(steps, limits)
+        alone, others = split_by_process(steps, limits)
         self._modules, self._server = modules_of(others), ForkServer(modules_of(alone))
         self._spoiled = False
         """Whether a worker has been changed by a step."""
@@ -255,7 +255,7 @@ class LokyEngine(Engine):
                 if isinstance(said, Lacking):
                     self._send(answer, order, lacking | said.keys)
                 elif isinstance(said, bytes):
-                    answer.set_result(opened(ROW, said))
+                    answer.set_result(read_result(ROW, said))
                 else:
                     answer.set_result(said)
             except SpoiledError as error:

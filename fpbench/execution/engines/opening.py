@@ -13,7 +13,7 @@ from fpbench.data.data_files import DataHome
 from fpbench.execution.engines.fitness import Needs
 from fpbench.execution.engines.local import ENGINES, Engine, InlineEngine, LokyEngine
 from fpbench.execution.engines.warming import modules_of
-from fpbench.execution.isolation.one_use import POSSIBLE, apart
+from fpbench.execution.isolation.one_use import POSSIBLE, split_by_process
 from fpbench.execution.isolation.processes import ONE_THREAD
 from fpbench.matrix.limits import NO_LIMITS, Limits
 from fpbench.matrix.step import Step
@@ -124,7 +124,7 @@ def _dask(
         if error.name not in ("dask", "distributed"):
             raise
         raise InputError("engine 'dask' is not installed: pip install 'fpbench[dask]'") from None
-    alone, others = apart(steps, limits)
+    alone, others = split_by_process(steps, limits)
     cluster = (
         join(asked.scheduler, asked.connect_timeout)
         if asked.scheduler

@@ -1,8 +1,8 @@
-"""What keeps an adversary's process from data that it was not handed.
+"""Confinement of an adversary's process to the data that it was given.
 
 Its environment names neither data nor secrets, fpbench loads no data set in it, and it runs as
-another user if the operator says so. Only the last is a wall: any code of the same user can open
-the same files.
+another user if the operator says so. Only the last is a real barrier: code of the same user can
+open the same files.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pwd import struct_passwd
 
 USER = "FPBENCH_ISOLATED_USER"
-"""Names the user that adversaries run as."""
+"""Environment variable that names the user of adversaries' processes."""
 _DATA = ("FPBENCH_DATA", "XDG_DATA_HOME")
 _SECRET = re.compile(
     r"(?:^|_)(?:TOKENS?|KEYS?|AUTH|COOKIES?)(?:_|$)|_PWD$|_PASS$"
@@ -27,26 +27,26 @@ _SECRET = re.compile(
     re.IGNORECASE,
 )
 _IN_ADDRESS = re.compile(r"://[^/\s]*:[^/\s]*@")
-"""A password in an address."""
+"""Matches a password in an address."""
 
 
 def is_private(name: str, value: str) -> bool:
-    """Whether a variable of the environment says where data are, or holds a secret."""
+    """Whether an environment variable locates data or holds a secret."""
     return bool(name in _DATA or _SECRET.search(name) or _IN_ADDRESS.search(value))
 
 
 def public_environment() -> dict[str, str]:
-    """The environment without what is private."""
+    """The environment without private variables."""
     return {name: value for name, value in os.environ.items() if not is_private(name, value)}
 
 
 def secrets() -> dict[str, str]:
-    """What of the environment is private: for steps of components that may need it."""
+    """The private variables of the environment, for steps whose components may need them."""
     return {name: value for name, value in os.environ.items() if is_private(name, value)}
 
 
 def isolated_user() -> struct_passwd | None:
-    """The user that adversaries run as; None if nobody says that it is another.
+    """The user of adversaries' processes; None if it is the current user.
 
     Raises
     ------
@@ -70,7 +70,7 @@ def isolated_user() -> struct_passwd | None:
 
 
 def confine(parent: int) -> None:
-    """Make this process that of an adversary, for good.
+    """Confine this process to an adversary's rights, irrevocably.
 
     Parameters
     ----------

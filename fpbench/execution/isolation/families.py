@@ -1,6 +1,6 @@
-"""Families of processes: who descends from whom, what memory they hold, how they are ended.
+"""Families of processes: their descendants, their memory, and how they are ended.
 
-Linux only: elsewhere nobody descends from anybody here, and holds nothing.
+Linux only: elsewhere these functions find no descendants and no memory.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ import sys
 from collections.abc import Collection, Iterable, Iterator
 
 MARK = "FPBENCH_FAMILY"
-"""Names the run that a process belongs to, in the environment that it was started with.
+"""Environment variable that names the run a process belongs to.
 
-Programs that a step starts have it, too, whoever adopts them.
+Programs that a step starts inherit it, even if another process adopts them.
 """
 _PR_SET_CHILD_SUBREAPER = 36
 _SECTOR = 512
 """Bytes of a block, as `stat` counts them."""
 _MOST_ROUNDS = 100
-"""So often processes are looked for, and ended, before it is believed that there is no end."""
+"""Greatest number of attempts to end all processes, which may start new ones meanwhile."""
 
 
 def adopt_orphans() -> None:
@@ -32,7 +32,7 @@ def adopt_orphans() -> None:
 
 
 def children(pid: int) -> list[int]:
-    """Processes whose parent is this one."""
+    """Process ids of the children of a process."""
     numbers: list[int] = []
     with contextlib.suppress(OSError):
         for task in os.listdir(f"/proc/{pid}/task"):
@@ -42,7 +42,7 @@ def children(pid: int) -> list[int]:
 
 
 def descendants(pid: int) -> list[int]:
-    """Children of a process, and theirs."""
+    """Process ids of all descendants of a process."""
     everyone: list[int] = []
     waiting = [pid]
     while waiting:
@@ -52,32 +52,34 @@ def descendants(pid: int) -> list[int]:
 
 
 @contextlib.contextmanager
-def no_survivors() -> Iterator[None]:
-    """End what this process has started meanwhile, and all that descends from it."""
+def end_descendants() -> Iterator[None]:
+    """End the processes that this one starts meanwhile, and all their descendants."""
     before = children(os.getpid())
     adopt_orphans()
     try:
         yield
     finally:
-        # What cleans up after Python ends by itself, after this process.
-        trackers = [pid for pid in children(os.getpid()) if b"resource_tracker" in _words(pid)]
+        # Python's resource trackers end by themselves after this process.
+        trackers = [
+            pid for pid in children(os.getpid()) if b"resource_tracker" in _command_line(pid)
+        ]
         end_children({*before, *trackers})
 
 
-def _words(pid: int) -> bytes:
-    """The command of a process."""
+def _command_line(pid: int) -> bytes:
+    """The command line of a process."""
     with contextlib.suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as file:
         return file.read()
     return b""
 
 
 def end_children(spared: Collection[int] = ()) -> None:
-    """Kill and bury children of this process; so, if it adopts orphans, all that descend from them.
+    """Kill and reap children of this process; if it adopts orphans, all their descendants too.
 
     Parameters
     ----------
     spared
-        Children that go on.
+        Children that are left alone.
     """
     for _ in range(_MOST_ROUNDS):
         doomed = [pid for pid in children(os.getpid()) if pid not in spared]
@@ -90,7 +92,7 @@ def end_children(spared: Collection[int] = ()) -> None:
 
 
 def end_marked(mark: str) -> None:
-    """Kill all processes that were started with a mark, but this one."""
+    """Kill all other processes that were started with a mark."""
     for _ in range(_MOST_ROUNDS):
         doomed = list(_marked(f"{MARK}={mark}".encode()))
         if not doomed:
@@ -102,37 +104,39 @@ def end_marked(mark: str) -> None:
 
 def _marked(mark: bytes) -> Iterator[int]:
     for name in os.listdir("/proc") if sys.platform == "linux" else ():
-        with contextlib.suppress(OSError):  # others' processes, and those that have just ended
+        with contextlib.suppress(
+            OSError
+        ):  # processes of other users, and those that have just ended
             if name.isdigit() and int(name) != os.getpid():
-                with open(f"/proc/{name}/environ", "rb") as file:  # empty of those that are dead
+                with open(f"/proc/{name}/environ", "rb") as file:  # empty if it is dead
                     if mark in file.read().split(b"\0"):
                         yield int(name)
 
 
 def exceeds(pids: Iterable[int], size: int) -> bool:
-    """Whether processes hold more than so many bytes of memory together.
+    """Whether processes together hold more than `size` bytes of memory.
 
-    Counted is what they have written: their own memory, what they share and what is swapped out,
-    and files in memory that they have open. What several of them share counts once.
+    It counts memory that they have written (private, shared and swapped out) and open files in
+    memory. Memory that several of them share counts once.
     """
     pids = list(pids)
     files = _open_files_in_memory(pids)
     least = sum(_sizes(pid, "status", ("RssAnon", "RssShmem", "VmSwap")) for pid in pids)
-    if least + files <= size:  # shared memory counts several times in this, and it is still little
+    if least + files <= size:  # even though shared memory counts several times here
         return False
     own = sum(_sizes(pid, "smaps_rollup", ("Pss_Anon", "SwapPss")) for pid in pids)
     shared = sum(_sizes(pid, "smaps_rollup", ("Pss_Shmem",)) for pid in pids)
-    # A file that is mapped is in both.
+    # A mapped file is in both.
     return own + max(shared, files) > size
 
 
 def own_memory() -> int:
-    """Bytes that this process has written and holds."""
+    """Bytes of private memory that this process has written."""
     return _sizes(os.getpid(), "status", ("RssAnon",))
 
 
 def _sizes(pid: int, file: str, names: tuple[str, ...]) -> int:
-    """The sum of sizes that the operating system tells of a process; 0 of one that is gone."""
+    """The sum of these sizes in a file of /proc, in bytes; 0 if the process is gone."""
     total = 0
     with contextlib.suppress(OSError), open(f"/proc/{pid}/{file}") as lines:
         for line in lines:
@@ -143,21 +147,21 @@ def _sizes(pid: int, file: str, names: tuple[str, ...]) -> int:
 
 
 def _open_files_in_memory(pids: Iterable[int]) -> int:
-    """Bytes of files that processes have open and that are on no disk."""
+    """Bytes of the open files of processes that exist in memory only."""
     devices, sizes = _devices_in_memory(), {}
     for pid in pids:
         with contextlib.suppress(OSError):
             for end in os.listdir(f"/proc/{pid}/fd"):
                 with contextlib.suppress(OSError):
                     path = f"/proc/{pid}/fd/{end}"
-                    about = os.stat(path)
-                    if about.st_dev in devices or os.readlink(path).startswith("/memfd:"):
-                        sizes[about.st_dev, about.st_ino] = about.st_blocks * _SECTOR
+                    status = os.stat(path)
+                    if status.st_dev in devices or os.readlink(path).startswith("/memfd:"):
+                        sizes[status.st_dev, status.st_ino] = status.st_blocks * _SECTOR
     return sum(sizes.values())
 
 
 def _devices_in_memory() -> set[int]:
-    """Devices of file systems that are kept in memory."""
+    """Devices of file systems in memory."""
     devices = set()
     with contextlib.suppress(OSError), open("/proc/self/mountinfo") as lines:
         for line in lines:

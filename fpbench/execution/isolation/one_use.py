@@ -1,7 +1,7 @@
-"""Steps in one-use processes: started clean, watched, told apart by how they end.
+"""Steps in one-use processes, which start clean and have limits on time and memory.
 
-Such a process is forked from a server that has never seen data, and is handed what its step
-needs. What an adversary is handed is made before, by whoever asks: no truth gets there.
+Such a process is forked from a server that has never seen data, and receives its step's inputs. An
+adversary's inputs are prepared by the caller, so the truth never reaches its process.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from fpbench.execution.isolation.processes import (
     receive,
     send,
 )
-from fpbench.execution.wire.answers import most, opened
+from fpbench.execution.wire.answers import greatest_size, read_result
 from fpbench.execution.work.actions import HANDED
 from fpbench.execution.work.execute import (
     LostError,
@@ -54,13 +54,13 @@ from fpbench.execution.isolation.one_use_server import main
 main(int(sys.argv[2]), int(sys.argv[3]), sys.argv[4], sys.argv[5:])
 """
 _LONGEST_ADDRESS = 100
-"""Bytes: what fits into the address of a socket everywhere."""
+"""Bytes that fit into the address of a socket on every system."""
 _NO_RESERVES = {"ARROW_DEFAULT_MEMORY_POOL": "system"}
-"""Arrow's own pool begins with a gibibyte, which would count as used."""
+"""Arrow's own pool reserves a gibibyte, which would count as used."""
 _PATIENCE = 30.0
-"""Seconds in which a server says that it is well: it may be importing something."""
+"""Seconds in which a server must answer a health check: it may be importing something."""
 _LAST_WORDS = 5.0
-"""Seconds in which a process that was killed is reported dead."""
+"""Seconds in which the server must end after its channel is closed."""
 
 
 class ForkServer:
@@ -69,24 +69,24 @@ class ForkServer:
     Parameters
     ----------
     modules
-        What it imports at the start: what steps will need.
+        Modules that it imports at the start, because steps need them.
     """
 
     def __init__(self, modules: tuple[str, ...] = ()) -> None:
         self._modules = modules
         self.mark = uuid.uuid4().hex
-        """What workers are started with, whose descendants are to end when this closes."""
+        """The value of `MARK` in the environment of workers; their descendants end with this."""
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
         self._address = ""
 
     def address(self, *, sure: bool = False) -> str:
-        """Where it listens; it is started if it does not run.
+        """The address of the server, which is started if it does not run.
 
         Parameters
         ----------
         sure
-            Whether it is asked if it is well: a step was lost, and the server may be the reason.
+            Whether to check its health first: after a lost step, the server may be the cause.
         """
         ended = self._process is None or self._process.poll() is not None
         if ended or (sure and not self._answers()):
@@ -95,7 +95,7 @@ class ForkServer:
         return self._address
 
     def _answers(self) -> bool:
-        """Whether it says so when asked, in time."""
+        """Whether it passes a health check in time."""
         with socket.socket(socket.AF_UNIX) as channel:
             channel.settimeout(_PATIENCE)
             try:
@@ -106,12 +106,12 @@ class ForkServer:
                 return False
 
     def close(self) -> None:
-        """End it, all that it forked, and what workers that have its mark have left behind."""
+        """End the server, all that it forked, and all descendants of workers with its mark."""
         self._stop()
         end_marked(self.mark)
 
     def _stop(self) -> None:
-        """End it, and all that it forked."""
+        """End the server, and all that it forked."""
         if self._process is None or self._control is None:
             return
         self._control.close()
@@ -124,7 +124,7 @@ class ForkServer:
         shutil.rmtree(os.path.dirname(self._address), ignore_errors=True)  # if it was killed
 
     def _start(self) -> None:
-        isolated_user()  # or each guess would fail for it
+        isolated_user()  # raises here, instead of in every guess
         folder = tempfile.mkdtemp(prefix="fpbench-")
         if len(os.fsencode(folder)) > _LONGEST_ADDRESS - 2:
             os.rmdir(folder)
@@ -148,16 +148,16 @@ class ForkServer:
 def runs_alone(step: Step, limits: Limits, *, isolated: bool) -> bool:
     """Whether a step needs a process of its own.
 
-    What our own code does, without a component, neither hangs nor crashes; and what adversaries
-    do is kept apart from the truth where the engine can.
+    Steps without a component run our own code, which neither hangs nor crashes. Adversaries are
+    isolated from the truth where the engine can.
     """
     return (isolated and POSSIBLE and step.action in HANDED) or (
         bool(limits) and step.spec is not None
     )
 
 
-def apart(steps: Iterable[Step], limits: Limits) -> tuple[list[Step], list[Step]]:
-    """Steps that engines with workers run in processes of their own, and the others."""
+def split_by_process(steps: Iterable[Step], limits: Limits) -> tuple[list[Step], list[Step]]:
+    """Steps that need a process of their own in engines with workers, and the others."""
     alone: list[Step] = []
     others: list[Step] = []
     for step in steps:
@@ -171,18 +171,18 @@ def execute_alone(step: Step, parents: tuple[Any, ...], limits: Limits, address:
     Parameters
     ----------
     step
-        What to do.
+        The step.
     parents
         Results of its parents, in order.
     limits
-        What it may take.
+        Its limits on time and memory.
     address
-        Where the server listens.
+        The address of the server.
 
     Returns
     -------
     Result
-        What it gave; a `Failure` if it raised, took more than it may, or died.
+        Its result; a `Failure` if it raised, exceeded a limit, or died.
 
     Raises
     ------
@@ -190,10 +190,10 @@ def execute_alone(step: Step, parents: tuple[Any, ...], limits: Limits, address:
         If the server died.
     """
     try:
-        given = handed(step, component_of(step), parents)
+        inputs = handed(step, component_of(step), parents)
         started = time.monotonic()
-        # It is read where the truth is: no object of a component may run here.
-        result = opened(step.action, _ask(step, given, limits, address), given)
+        # Read as data: no object of a component may run in this process.
+        result = read_result(step.action, _request(step, inputs, limits, address), inputs)
         seconds = min(result.seconds, time.monotonic() - started)
     except LostError:
         raise
@@ -202,18 +202,18 @@ def execute_alone(step: Step, parents: tuple[Any, ...], limits: Limits, address:
     value = result.value
     if isinstance(value, Failure):
         return result._replace(seconds=seconds)
-    if isinstance(value, Corrected):  # a part of the step cannot have taken longer than the step
+    if isinstance(value, Corrected):  # a part of a step cannot take longer than the step
         value = value._replace(seconds=min(value.seconds, seconds))
-    return attempt(step, lambda: measured(step, value, given))._replace(seconds=seconds)
+    return attempt(step, lambda: measured(step, value, inputs))._replace(seconds=seconds)
 
 
-def _ask(step: Step, given: tuple[Any, ...], limits: Limits, address: str) -> bytearray:
-    """Have a process do it: the bytes of the result."""
+def _request(step: Step, inputs: tuple[Any, ...], limits: Limits, address: str) -> bytearray:
+    """The bytes of the result of a step that a one-use process does."""
     import cloudpickle
 
     private = {} if step.action in HANDED else secrets()
-    contents = [cloudpickle.dumps((step, limits, private)), cloudpickle.dumps(given)]
-    longest = most(step.action, given, limits)
+    contents = [cloudpickle.dumps((step, limits, private)), cloudpickle.dumps(inputs)]
+    longest = greatest_size(step.action, inputs, limits)
     status, theirs = socket.socketpair()
     with status, socket.socket(socket.AF_UNIX) as channel:
         with theirs:
@@ -222,53 +222,56 @@ def _ask(step: Step, given: tuple[Any, ...], limits: Limits, address: str) -> by
                 size = SIZE.pack(limits.memory_limit or 0)
                 socket.send_fds(channel, [size], [theirs.fileno()])
             except OSError as error:
-                raise LostError(f"no process could be had: {error}") from error
-        _number(status)  # the process is there; before, modules may have had to be imported
+                raise LostError(f"no process could be started: {error}") from error
+        _receive_number(
+            status
+        )  # the process has started; the server may have imported modules first
         deadline = None if limits.timeout is None else time.monotonic() + limits.timeout
         try:
             for content in contents:
-                channel.settimeout(None if deadline is None else _left(deadline))
+                channel.settimeout(None if deadline is None else _seconds_left(deadline))
                 send(channel, content)
-            return receive(_Ear(channel, status, deadline), longest)
+            return receive(WatchedChannel(channel, status, deadline), longest)
         except TimeoutError:
-            status.shutdown(socket.SHUT_WR)  # the server kills it, and says so
-            _number(status)
+            status.shutdown(socket.SHUT_WR)  # the server kills the process, and confirms it
+            _receive_number(status)
             raise StoppedError(limits.on_time) from None
         except (OSError, EOFError):
-            raise StoppedError(_how_it_ended(_number(status), limits)) from None
+            raise StoppedError(_describe_exit(_receive_number(status), limits)) from None
 
 
-class _Ear:
-    """Hears a process until it is done, its time is up, or it is dead.
+class WatchedChannel:
+    """Reads a child's answer; TimeoutError at the deadline, EOFError when the child dies.
 
-    That it is dead need not close its connection: what it has started may hold it.
+    Its death need not close the channel, which its own children may hold open.
     """
 
     def __init__(
         self, channel: socket.socket, status: socket.socket, deadline: float | None
     ) -> None:
         self._channel, self._deadline = channel, deadline
-        self._ears = selectors.DefaultSelector()
-        for ear in (channel, status):
-            self._ears.register(ear, selectors.EVENT_READ)
+        self._selector = selectors.DefaultSelector()
+        for end in (channel, status):
+            self._selector.register(end, selectors.EVENT_READ)
 
     def recv(self, size: int) -> bytes:
-        left = None if self._deadline is None else _left(self._deadline)
-        heard = [key.fileobj for key, _ in self._ears.select(left)]
-        if self._channel in heard:
+        """At most `size` bytes of the answer."""
+        left = None if self._deadline is None else _seconds_left(self._deadline)
+        ready = [key.fileobj for key, _ in self._selector.select(left)]
+        if self._channel in ready:
             return self._channel.recv(size)
-        if heard:
+        if ready:
             raise EOFError
         raise TimeoutError
 
 
-def _left(deadline: float) -> float:
-    """Seconds that are left: never none at all, which would mean something else."""
+def _seconds_left(deadline: float) -> float:
+    """Seconds until the deadline, but above 0, which would mean another mode of the socket."""
     return max(deadline - time.monotonic(), 1e-3)
 
 
-def _number(status: socket.socket) -> int:
-    """What the server says: a process id, then how the process ended."""
+def _receive_number(status: socket.socket) -> int:
+    """A number from the server: first the process id, then the exit status."""
     content = b""
     while len(content) < NUMBER.size:
         piece = status.recv(NUMBER.size - len(content))
@@ -279,8 +282,8 @@ def _number(status: socket.socket) -> int:
     return number
 
 
-def _how_it_ended(status: int, limits: Limits) -> str:
-    """What an exit status says."""
+def _describe_exit(status: int, limits: Limits) -> str:
+    """How the process ended, in words."""
     if status == MEMORY:
         return limits.on_memory
     code = os.waitstatus_to_exitcode(status)
@@ -290,7 +293,7 @@ def _how_it_ended(status: int, limits: Limits) -> str:
         name = signal.Signals(-code).name
     except ValueError:  # a signal without a name
         name = "a signal"
-    said = f"its process was killed by {name} (signal {-code})"
+    message = f"its process was killed by {name} (signal {-code})"
     if limits.memory_limit is not None and name in ("SIGABRT", "SIGSEGV", "SIGBUS"):
-        said += "; libraries may end so when there is no memory: " + limits.on_memory
-    return said
+        message += "; libraries may end so when there is no memory: " + limits.on_memory
+    return message

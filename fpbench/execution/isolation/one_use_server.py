@@ -1,8 +1,8 @@
-"""The process from which one-use processes are forked, and what these do.
+"""The server that forks one-use processes, and the work of these processes.
 
-It is started clean, imports what steps need, and never sees data: it passes each connection on
-to a child, which receives the step and what it is handed, answers, and ends. So nothing in a
-child's memory is of any other step. A child is killed as soon as whoever asked for it is gone.
+The server starts clean, imports what steps need, and never sees data: it passes each connection to
+a child, which receives the step and its inputs, answers, and ends. So a child's memory holds
+nothing of other steps. A child is killed as soon as its client is gone.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from fpbench.execution.isolation.processes import (
     receive,
     send,
 )
-from fpbench.execution.wire.answers import packed
+from fpbench.execution.wire.answers import write_result
 from fpbench.execution.wire.sealing import seal, unseal
 from fpbench.execution.work.actions import ACTIONS, HANDED
 from fpbench.execution.work.execute import StoppedError, attempt, component_of, failed, watch
@@ -52,11 +52,11 @@ from fpbench.matrix.limits import Limits
 from fpbench.matrix.step import Result, Step
 
 _PATIENCE = 10.0
-"""Seconds in which a client that has connected must say what it wants."""
+"""Seconds in which a connected client must send its request."""
 _PIPE = 60_000
-"""Bytes that a pipe holds everywhere without anybody reading."""
-_LOOK_AGAIN = 0.05
-"""Seconds after which the memory of steps is looked at again."""
+"""Bytes that a pipe holds on every system before it is read."""
+_MEMORY_INTERVAL = 0.05
+"""Seconds between checks of the memory of steps."""
 _SAFE_TO_FORK = ("fairlearn", "fpbench", "joblib", "numpy", "optuna", "pandas", "scipy", "sklearn")
 """Packages whose import starts no threads: imported once here instead of in every child."""
 _NOT_PRELOADED = frozenset({"__main__", "conftest", "tests", "testing", "pytest_plugin", "setup"})
@@ -66,24 +66,24 @@ _NOT_PRELOADED = frozenset({"__main__", "conftest", "tests", "testing", "pytest_
 class _Child(NamedTuple):
     """A one-use process."""
 
-    asker: socket.socket
-    """Who waits for it; it is closed when nobody does any more."""
-    told: int
-    """A pipe in which it names the modules that it had to import."""
-    most: int | None
-    """Bytes that it may hold, with all that descend from it; None if there is no limit."""
+    client: socket.socket
+    """Where its exit status is sent; the client closes it to cancel the step."""
+    imports: int
+    """A pipe with the names of the modules that it had to import."""
+    memory_limit: int | None
+    """Greatest memory in bytes, descendants included; None without a limit."""
 
 
 class _Server:
-    """Accepts, forks, reaps. One thread, so that a fork copies no lock that somebody holds."""
+    """Accepts requests, forks and reaps. One thread, so that a fork copies no held lock."""
 
     def __init__(self, listener: socket.socket, control: socket.socket) -> None:
         self._watch = watch()
         self._listener, self._control = listener, control
         self._children: dict[int, _Child] = {}
         self._too_large: set[int] = set()
-        self._looked = 0.0
-        self._ears = selectors.DefaultSelector()
+        self._memory_checked = 0.0
+        self._selector = selectors.DefaultSelector()
         self._woken, waker = os.pipe()
         self._waker = waker
         for end in (self._woken, waker):
@@ -91,28 +91,28 @@ class _Server:
         adopt_orphans()
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
-        for ear in (listener, control, self._woken):
-            self._ears.register(ear, selectors.EVENT_READ)
+        for source in (listener, control, self._woken):
+            self._selector.register(source, selectors.EVENT_READ)
 
     def serve(self) -> None:
-        """Serve until whoever started this is gone."""
+        """Serve until the process that started this one is gone."""
         while True:
-            limited = any(child.most is not None for child in self._children.values())
-            for key, _ in self._ears.select(_LOOK_AGAIN if limited else None):
+            limited = any(child.memory_limit is not None for child in self._children.values())
+            for key, _ in self._selector.select(_MEMORY_INTERVAL if limited else None):
                 if key.fileobj is self._control:
                     return
                 if key.fileobj is self._listener:
                     self._accept()
                 elif key.fileobj == self._woken:
                     self._reap()
-                elif key.data in self._children:  # nobody waits for this child any more
-                    self._ears.unregister(key.fileobj)
+                elif key.data in self._children:  # its client is gone
+                    self._selector.unregister(key.fileobj)
                     _kill(key.data)
-            if limited and time.monotonic() - self._looked >= _LOOK_AGAIN:
+            if limited and time.monotonic() - self._memory_checked >= _MEMORY_INTERVAL:
                 self._watch_memory()
 
     def end(self) -> None:
-        """Kill what still runs."""
+        """Kill all children."""
         for pid in self._children:
             _kill(pid)
         for pid in self._children:
@@ -121,16 +121,18 @@ class _Server:
         end_children()
 
     def _watch_memory(self) -> None:
-        """Kill the steps that hold more than they may, all their processes together.
+        """Kill the steps whose processes together exceed their memory limit.
 
-        The limit that the operating system keeps is one of each process, and counts no memory
-        that processes can share.
+        The limit of the operating system is for single processes, and does not count memory that
+        processes share.
         """
         for pid, child in self._children.items():
-            if child.most is not None and exceeds([pid, *descendants(pid)], child.most):
+            if child.memory_limit is not None and exceeds(
+                [pid, *descendants(pid)], child.memory_limit
+            ):
                 self._too_large.add(pid)
                 _kill(pid)
-        self._looked = time.monotonic()
+        self._memory_checked = time.monotonic()
 
     def _accept(self) -> None:
         channel, _ = self._listener.accept()
@@ -139,45 +141,45 @@ class _Server:
             limit, ends, _, _ = socket.recv_fds(channel, SIZE.size, 1)
             if not ends:
                 channel.sendall(WELL)
-        except OSError:  # it died between two words
+        except OSError:  # the client died meanwhile
             ends = []
         if not ends:
             channel.close()
             return
-        asker = socket.socket(fileno=ends[0])
-        told, tell = os.pipe()
+        client = socket.socket(fileno=ends[0])
+        imports, report = os.pipe()
         size = SIZE.unpack(limit)[0]
-        child = _Child(asker, told, size + own_memory() if size else None)
+        child = _Child(client, imports, size + own_memory() if size else None)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # of threads that only wait
+            warnings.simplefilter("ignore", DeprecationWarning)  # about threads, which only wait
             pid = os.fork()
         if pid == 0:
-            self._become_child(channel, [child, *self._children.values()], tell)
+            self._become_child(channel, [child, *self._children.values()], report)
         channel.close()
-        os.close(tell)
+        os.close(report)
         self._children[pid] = child
-        self._ears.register(asker, selectors.EVENT_READ, pid)
+        self._selector.register(client, selectors.EVENT_READ, pid)
         with contextlib.suppress(OSError):
-            asker.sendall(NUMBER.pack(pid))
+            client.sendall(NUMBER.pack(pid))
 
-    def _become_child(self, channel: socket.socket, others: list[_Child], tell: int) -> NoReturn:
+    def _become_child(self, channel: socket.socket, others: list[_Child], report: int) -> NoReturn:
         server = os.getppid()
         try:
             os.setsid()
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             die_with_parent(server)
-            adopt_orphans()  # so that what it leaves behind is known to be its own
-            self._ears.close()
-            # What connects others to their steps is not for this one.
-            for held in (self._listener, self._control, *(child.asker for child in others)):
-                held.close()
-            for end in (self._woken, self._waker, *(child.told for child in others)):
+            adopt_orphans()  # so that the server finds all that it leaves behind
+            self._selector.close()
+            # Close descriptors inherited from the server and its other children.
+            for inherited in (self._listener, self._control, *(c.client for c in others)):
+                inherited.close()
+            for end in (self._woken, self._waker, *(child.imports for child in others)):
                 os.close(end)
             channel.settimeout(None)
             before = set(sys.modules)
             _answer(channel, server, self._watch)
-            os.write(tell, _new_modules(before))
+            os.write(report, _new_modules(before))
             for stream in (sys.stdout, sys.stderr):
                 with contextlib.suppress(OSError, ValueError):
                     stream.flush()
@@ -187,25 +189,25 @@ class _Server:
     def _reap(self) -> None:
         with contextlib.suppress(BlockingIOError):
             os.read(self._woken, 4096)
-        for pid, (asker, told, _) in list(self._children.items()):
+        for pid, (client, imports, _) in list(self._children.items()):
             ended, status = os.waitpid(pid, os.WNOHANG)
             if not ended:
                 continue
             del self._children[pid]
             with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(pid, signal.SIGKILL)  # what it started and left behind
-            end_children(self._children)  # and what of that has detached itself
+                os.killpg(pid, signal.SIGKILL)  # processes that it left behind
+            end_children(self._children)  # and those that changed their group
             with contextlib.suppress(KeyError):
-                self._ears.unregister(asker)
+                self._selector.unregister(client)
             with contextlib.suppress(OSError):
-                asker.sendall(NUMBER.pack(MEMORY if pid in self._too_large else status))
+                client.sendall(NUMBER.pack(MEMORY if pid in self._too_large else status))
             self._too_large.discard(pid)
-            asker.close()
-            os.set_blocking(told, False)
+            client.close()
+            os.set_blocking(imports, False)
             with contextlib.suppress(BlockingIOError):
-                _preload(os.read(told, _PIPE).decode(errors="replace").split())
+                _preload(os.read(imports, _PIPE).decode(errors="replace").split())
                 self._watch.replaced()
-            os.close(told)
+            os.close(imports)
 
 
 def _kill(pid: int) -> None:
@@ -216,21 +218,21 @@ def _kill(pid: int) -> None:
 
 
 def _new_modules(before: set[str]) -> bytes:
-    """Names of the modules that were imported since, as many as fit: the first import the rest."""
+    """Names of the modules imported since, as many as fit; the first ones import the rest."""
     new = [name for name in sys.modules if name not in before]
     safe = [name for name in new if name.partition(".")[0] in _SAFE_TO_FORK]
     return "\n".join(safe).encode()[:_PIPE].rpartition(b"\n")[0]
 
 
 def _preload(names: list[str]) -> None:
-    """Import what a child had to import, for those to come.
+    """Import the modules that a child had to import, for later children.
 
-    A hostile child may name anything: only modules of known packages are imported that may be
-    imported anywhere, not the commands and tests among them.
+    A hostile child may name anything: only harmless modules of known packages are imported, no
+    commands and no tests.
     """
     for name in names:
         if name not in sys.modules and _may_be_preloaded(name):
-            # Whoever needs it will say what is wrong. Some modules end the process.
+            # The child that needs it reports the error. Some modules exit.
             with contextlib.suppress(Exception, SystemExit):
                 importlib.import_module(name)
     gc.freeze()
@@ -246,23 +248,23 @@ def _may_be_preloaded(name: str) -> bool:
 
 
 def _answer(channel: socket.socket, server: int, watched: Watch) -> None:
-    """Do one step in this process, which is for nothing else."""
+    """Do one step in this process, and send its result."""
     step, limits, secrets = pickle.loads(receive(channel))
-    lift = _limit(limits)
+    lift = _limit_memory(limits)
 
     def work() -> Any:
-        if step.action in HANDED:  # before it is handed anything
+        if step.action in HANDED:  # before it receives its inputs
             confine(server)
         os.environ.update(secrets)
         return _work(step, channel, limits, lift, watched)
 
     try:
-        content = packed(step.action, attempt(step, work))
-    except BaseException as error:  # such as the wish to be interrupted
+        content = write_result(step.action, attempt(step, work))
+    except BaseException as error:  # KeyboardInterrupt, for instance
         lift()
         if isinstance(error, MemoryError) and limits.memory_limit is not None:
             error = StoppedError(limits.on_memory)
-        content = packed(step.action, Result(failed(step, error), 0.0))
+        content = write_result(step.action, Result(failed(step, error), 0.0))
     send(channel, content)
 
 
@@ -270,9 +272,9 @@ def _work(
     step: Step, channel: socket.socket, limits: Limits, lift: Callable[[], None], watched: Watch
 ) -> Any:
     try:
-        given = tuple(map(unseal, pickle.loads(receive(channel))))
-        value = ACTIONS[step.action](component_of(step), given, step)
-        # What else it changes ends with this process.
+        inputs = tuple(map(unseal, pickle.loads(receive(channel))))
+        value = ACTIONS[step.action](component_of(step), inputs, step)
+        # All other changes end with this process.
         if replaced := watched.replaced():
             raise PluginError(f"changed {Changes(replaced).words} in its process")
         return seal(step.action, value)
@@ -283,20 +285,20 @@ def _work(
         raise StoppedError(limits.on_memory) from error
 
 
-def _limit(limits: Limits) -> Callable[[], None]:
-    """Limit the memory of this process beyond what it has; returns what lifts the limit.
+def _limit_memory(limits: Limits) -> Callable[[], None]:
+    """A function that lifts the limit which is set here on additional memory of this process.
 
-    What counts is memory that can be written, and not what is only reserved: libraries reserve
-    much of what they never use.
+    The limit counts writable memory, not reserved memory: libraries reserve much that they never
+    use.
     """
     if limits.memory_limit is None:
         return lambda: None
     with open("/proc/self/statm") as file:
         has = int(file.read().split()[5]) * resource.getpagesize()
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    known = [limit for limit in (soft, hard) if limit != resource.RLIM_INFINITY]
-    most = min([has + limits.memory_limit, *known])
-    resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
+    finite = [limit for limit in (soft, hard) if limit != resource.RLIM_INFINITY]
+    greatest = min([has + limits.memory_limit, *finite])
+    resource.setrlimit(resource.RLIMIT_DATA, (greatest, hard))
     return lambda: resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
 
@@ -315,7 +317,7 @@ def main(listener: int, control: int, address: str, modules: list[str]) -> None:
         server.serve()
     finally:
         server.end()
-        if os.getppid() != parent:  # it was killed, and cannot end what its workers have left
+        if os.getppid() != parent:  # the parent was killed, and cannot end its workers' descendants
             end_marked(os.environ[MARK])
         with contextlib.suppress(OSError):
             os.unlink(address)

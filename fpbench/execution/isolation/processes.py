@@ -1,4 +1,4 @@
-"""What processes of fpbench have in common: one thread each, no orphans, messages of any size."""
+"""Shared by all processes of fpbench: one thread each, no orphans, messages of any size."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Protocol
 
 from fpbench.base.errors import PluginError
 
-# One thread a worker: workers do not compete for cores, and sums do not depend on how many
-# threads share them, so that every engine gives the same results bit for bit.
+# One thread a worker: workers do not compete for cores, and sums do not depend on the number of
+# threads, so every engine gives the same results bit for bit.
 ONE_THREAD = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
@@ -24,13 +24,13 @@ ONE_THREAD = {
 }
 
 NUMBER = struct.Struct("!i")
-"""How process ids and exit statuses are told."""
+"""Format of process ids and exit statuses."""
 MEMORY = -1
-"""What is told instead of an exit status, of a process that held more memory than it may."""
+"""Exit status of a process that exceeded its memory limit."""
 SIZE = struct.Struct("!Q")
-"""How sizes are told: of messages, and of memory that a process may have."""
+"""Format of sizes: of messages, and of memory limits."""
 WELL = b"."
-"""What a server answers to who asks for nothing."""
+"""Answer of a healthy server to an empty request."""
 _PIECE = 1 << 20
 _PR_SET_PDEATHSIG = 1
 
@@ -41,19 +41,19 @@ def die_with_parent(parent: int) -> None:
     Parameters
     ----------
     parent
-        Its process id, as the parent itself knows it.
+        Process id of the parent, as the parent itself sees it.
     """
     if sys.platform == "linux":
         import ctypes
 
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    else:  # no such service: look every second
-        threading.Thread(target=_watch, args=(parent,), daemon=True).start()
+    else:  # no such service: check every second
+        threading.Thread(target=_poll_parent, args=(parent,), daemon=True).start()
     if os.getppid() != parent:  # it died before it could be watched
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _watch(parent: int) -> None:
+def _poll_parent(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(1)
     os.kill(os.getpid(), signal.SIGKILL)
@@ -71,37 +71,37 @@ def send(channel: socket.socket, content: bytes) -> None:
     channel.sendall(content)
 
 
-class Heard(Protocol):
-    """Whatever bytes can be received from, as from a socket."""
+class ByteSource(Protocol):
+    """Anything that bytes can be received from, such as a socket."""
 
     def recv(self, size: int, /) -> bytes:
-        """At most so many bytes; none if the other side has gone."""
+        """At most `size` bytes; none if the other side is closed."""
 
 
-def receive(channel: Heard, most: int | None = None) -> bytearray:
-    """Receive a message.
+def receive(channel: ByteSource, most: int | None = None) -> bytearray:
+    """The next message.
 
     Parameters
     ----------
     channel
-        Where it comes from.
+        The source of the message.
     most
-        Bytes that it may have; nothing is read of one that announces more.
+        Greatest size in bytes; a message that announces more is not read.
 
     Raises
     ------
     EOFError
-        If the other side has gone.
+        If the other side is closed.
     PluginError
-        If it is longer than it may be.
+        If it is too long.
     """
-    (size,) = SIZE.unpack(_exactly(channel, SIZE.size))
+    (size,) = SIZE.unpack(_receive_exactly(channel, SIZE.size))
     if most is not None and size > most:
         raise PluginError(f"its answer is longer than the {most:,} bytes that it may have")
-    return _exactly(channel, size)
+    return _receive_exactly(channel, size)
 
 
-def _exactly(channel: Heard, size: int) -> bytearray:
+def _receive_exactly(channel: ByteSource, size: int) -> bytearray:
     content = bytearray()
     while len(content) < size:
         piece = channel.recv(min(_PIECE, size - len(content)))

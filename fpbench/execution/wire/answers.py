@@ -1,7 +1,7 @@
-"""What steps answer, as bytes and back: each answer by what its action may give, and by no more.
+"""Results of steps as bytes and back: each action has a codec for what it may give, and no more.
 
-Written by the process that did a step, and read where the truth is. Sizes are those of who was
-asked: a guess of n people has n numbers.
+The process that did a step writes them, and the process that holds the truth reads them. Sizes
+follow from the step's inputs: a guess of n people has n numbers.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ from fpbench.matrix.step import Corrected, Failure, Result, Sealed, SealedClaim,
 from fpbench.store.packing import why_not_storable
 
 _MOST_BYTES = 2**32
-"""Of an answer without a size of its own, such as a model, if there is no limit on memory."""
+"""Greatest size of an answer of unknown size, such as a model, without a limit on memory."""
 
 ROW = "score"
-"""The action whose answer is a row; an audit's becomes one where the truth is."""
+"""The action whose answer is a row."""
 
 _MOST_AUDITS = 2**20
-"""Audits alike of which a release may tell."""
+"""Greatest number of repeated audits in a release."""
 
 Written = tuple[dict[str, Any], Arrays]
 
@@ -57,10 +57,10 @@ class _Codec(NamedTuple):
     write: Callable[[Any], Written]
     read: Callable[[Message, tuple[Any, ...]], Any]
     sizes: Callable[[tuple[Any, ...]], list[int]] | None
-    """How many numbers its arrays have at most, given what was handed; None: nobody knows."""
+    """Greatest lengths of its arrays, from the step's inputs; None: unknown."""
 
 
-def packed(action: str, result: Result) -> bytes:
+def write_result(action: str, result: Result) -> bytes:
     """The result of a step as bytes.
 
     Raises
@@ -78,22 +78,22 @@ def packed(action: str, result: Result) -> bytes:
     return pack({"kind": action, **header, **fields}, arrays)
 
 
-def opened(action: str, content: bytearray | bytes, given: tuple[Any, ...] = ()) -> Result:
-    """The result of a step, from the bytes that came.
+def read_result(action: str, content: bytearray | bytes, inputs: tuple[Any, ...] = ()) -> Result:
+    """The result of a step, read from untrusted bytes.
 
     Parameters
     ----------
     action
         Of the step.
     content
-        What came.
-    given
-        What its component was handed: sizes follow from it.
+        The bytes.
+    inputs
+        The inputs of its component, from which sizes follow.
 
     Raises
     ------
     PluginError
-        If it is not one, or not such as the action may give.
+        If the bytes are not a result that the action may give.
     """
     try:
         message = unpack(content)
@@ -101,22 +101,22 @@ def opened(action: str, content: bytearray | bytes, given: tuple[Any, ...] = ())
         if kind == "failure":
             value: Any = _read_failure(message)
         elif kind == action:
-            value = CODECS[action].read(message, given)
+            value = CODECS[action].read(message, inputs)
         else:
             raise Unreadable("its answer is that of another action")
         message.end()
     except PluginError:
         raise
-    except Exception as error:  # a record of ours that refuses what came, and would repeat it
+    except Exception as error:  # a record refused the content, and its message would repeat that
         raise Unreadable(f"its answer is not one: {type(error).__name__}") from None
     return Result(value, seconds)
 
 
-def most(action: str, given: tuple[Any, ...], limits: Limits) -> int:
-    """Bytes of the longest answer that is received."""
+def greatest_size(action: str, inputs: tuple[Any, ...], limits: Limits) -> int:
+    """Bytes of the longest answer that is accepted."""
     sizes = CODECS[action].sizes
     if sizes is not None:
-        return most_bytes(sizes(given))
+        return most_bytes(sizes(inputs))
     return most_bytes([(limits.memory_limit or _MOST_BYTES) // 8])
 
 
@@ -128,7 +128,7 @@ def _read_failure(message: Message) -> Failure:
 
 
 def _write_row(measures: Measures) -> Written:
-    """Measures that are a row's."""
+    """The measures of a row."""
     if why := why_not_storable(measures):
         raise PluginError(why)
     return {"measures": write_measures(measures)}, []
@@ -138,7 +138,7 @@ def _write_sealed(sealed: Sealed) -> Written:
     return {}, [np.frombuffer(sealed.content, np.uint8)]
 
 
-def _read_sealed(message: Message, given: tuple[Any, ...]) -> Sealed:
+def _read_sealed(message: Message, inputs: tuple[Any, ...]) -> Sealed:
     return Sealed(message.array("what is sealed", "u", None).tobytes())
 
 
@@ -156,7 +156,7 @@ def _write_claim(claim: Claim | None) -> Written:
     return header, [np.frombuffer(sealed, np.uint8)]
 
 
-def _read_claim(message: Message, given: tuple[Any, ...]) -> Claim | None:
+def _read_claim(message: Message, inputs: tuple[Any, ...]) -> Claim | None:
     source = message.field("source", str, type(None))
     if source is None:
         return None
@@ -178,8 +178,8 @@ def _write_predictions(predictions: Predictions) -> Written:
     return header, arrays
 
 
-def _read_predictions(message: Message, given: tuple[Any, ...]) -> Predictions:
-    split = given[1]
+def _read_predictions(message: Message, inputs: tuple[Any, ...]) -> Predictions:
+    split = inputs[1]
     train, test, attack = (
         message.array("predictions", "i", len(p)) for p in (split.train, split.test, split.attack)
     )
@@ -189,8 +189,8 @@ def _read_predictions(message: Message, given: tuple[Any, ...]) -> Predictions:
     return Predictions(train, test, attack, asked, notes, read_guarantee(message))
 
 
-def _read_scores(message: Message, given: tuple[Any, ...]) -> Scores:
-    parts = [message.array("scores", "biuf", len(p)) for p in (given[1].train, given[1].attack)]
+def _read_scores(message: Message, inputs: tuple[Any, ...]) -> Scores:
+    parts = [message.array("scores", "biuf", len(p)) for p in (inputs[1].train, inputs[1].attack)]
     if not all(((part >= 0) & (part <= 1)).all() for part in parts):
         raise Unreadable("scores must be values in [0, 1]")
     return Scores(*parts)
@@ -205,9 +205,9 @@ def _write_guess(guess: Guess) -> Written:
     ]  # fmt: skip
 
 
-def _read_guess(message: Message, given: tuple[Any, ...]) -> Guess:
-    """A guess of the right length; what its numbers may be is checked wherever one comes from."""
-    n = len(given[0].target)
+def _read_guess(message: Message, inputs: tuple[Any, ...]) -> Guess:
+    """A guess of the right length; its numbers are checked elsewhere, as those of any guess."""
+    n = len(inputs[0].target)
     values, confidence = (
         message.array("the guess", "biu", n), message.array("the confidence", "biuf", n),
     )  # fmt: skip
@@ -249,8 +249,8 @@ def _read_cost(message: Message, name: str) -> float | None:
     return value
 
 
-def _read_correction(message: Message, given: tuple[Any, ...]) -> Corrected:
-    train = given[0].train
+def _read_correction(message: Message, inputs: tuple[Any, ...]) -> Corrected:
+    train = inputs[0].train
     n, k = len(train), len(train.groups)
     shapes: dict[str, tuple[str, tuple[int, ...]]] = {
         "values": ("biu", (n,)),
@@ -303,8 +303,8 @@ def _read_word(message: Message, name: str, words: tuple[str, ...]) -> Any:
     return word
 
 
-def _read_audit(message: Message, given: tuple[Any, ...]) -> Measures | Release:
-    """What an auditor says, or a release; its rules are for people, and are left behind."""
+def _read_audit(message: Message, inputs: tuple[Any, ...]) -> Measures | Release:
+    """Measures or a release, whose table of rules is not transferred."""
     measures = read_measures(message)
     if not message.field("release", bool):
         return measures
@@ -327,24 +327,24 @@ CODECS: dict[str, _Codec] = {
     "predict": _Codec(
         _write_predictions,
         _read_predictions,
-        lambda given: [len(p) for p in (given[1].train, given[1].test, given[1].attack)],
+        lambda inputs: [len(p) for p in (inputs[1].train, inputs[1].test, inputs[1].attack)],
     ),
     "disclose": _Codec(_write_claim, _read_claim, None),
     "reveal": _Codec(
         lambda scores: ({}, [scores.train, scores.attack]),
         _read_scores,
-        lambda given: [len(given[1].train), len(given[1].attack)],
+        lambda inputs: [len(inputs[1].train), len(inputs[1].attack)],
     ),
     "tune": _Codec(_write_sealed, _read_sealed, None),
     "guess": _Codec(
         _write_guess,
         _read_guess,
-        lambda given: [len(given[0].target)] * 2 + [len(given[0].attack)] * 3,
+        lambda inputs: [len(inputs[0].target)] * 2 + [len(inputs[0].attack)] * 3,
     ),
     "correct": _Codec(
         _write_correction,
         _read_correction,
-        lambda given: [len(given[0].train)] * 3 + [2 * len(given[0].train.groups) ** 2],
+        lambda inputs: [len(inputs[0].train)] * 3 + [2 * len(inputs[0].train.groups) ** 2],
     ),
     ROW: _Codec(_write_row, lambda message, _: read_measures(message), lambda _: []),
     "audit": _Codec(_write_audit, _read_audit, lambda _: [_MOST_AUDITS] * 3),

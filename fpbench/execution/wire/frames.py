@@ -1,4 +1,4 @@
-"""Tables and samples as headers and arrays: numbers as they are, categories as texts and codes."""
+"""Tables and samples as headers and arrays: numbers unchanged, categories as texts and codes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Arrays = list[NDArray[Any]]
 _TEXTS = ("object", "str", "string")
-"""What pandas calls a column of texts, over the years."""
+"""Names of the dtype of texts in different versions of pandas."""
 _MOST_TEXTS = 2**24
 _MOST_CROSSED = 100
 _MOST_CATEGORIES = 10_000
@@ -29,7 +29,7 @@ _PARTS = ("train", "test", "attack")
 
 
 def write_table(table: Table) -> tuple[dict[str, Any], Arrays]:
-    """A table."""
+    """The header and the arrays of a table."""
     arrays: Arrays = []
     header = {
         "name": str(table.name),
@@ -47,10 +47,10 @@ def write_table(table: Table) -> tuple[dict[str, Any], Arrays]:
 
 
 def read_table(message: Message) -> Table:
-    """A table, which is checked as any other."""
+    """The table in a message, checked like any other."""
     features = _read_frame(message, "features", None)
     sensitive = _read_frame(message, "sensitive", len(features))
-    if len(sensitive.columns) > _MOST_CROSSED:  # what is crossed is multiplied
+    if len(sensitive.columns) > _MOST_CROSSED:  # crossing multiplies their groups
         raise Unreadable(f"its table has more than {_MOST_CROSSED} sensitive columns")
     for dtype in sensitive.dtypes:
         if len(getattr(dtype, "categories", ())) > _MOST_CATEGORIES:
@@ -66,7 +66,7 @@ def read_table(message: Message) -> Table:
 
 
 def write_split(split: Split) -> tuple[dict[str, Any], Arrays]:
-    """The parts of a table."""
+    """The header and the arrays of a split."""
     header: dict[str, Any] = {}
     arrays: Arrays = []
     for part in _PARTS:
@@ -75,7 +75,7 @@ def write_split(split: Split) -> tuple[dict[str, Any], Arrays]:
 
 
 def read_split(message: Message) -> Split:
-    """The parts of a table."""
+    """The split in a message."""
     return Split(*(_read_sample(message, part) for part in _PARTS))
 
 
@@ -105,7 +105,7 @@ def _read_sample(message: Message, part: str) -> Sample:
 
 
 def _write_frame(frame: DataFrame, arrays: Arrays) -> dict[str, Any]:
-    """What its columns are; what they hold goes to the arrays."""
+    """The header of a frame; the content of its columns is appended to the arrays."""
     names = list(frame.columns)
     if not all(type(name) is str for name in names):
         raise PluginError("the columns of its tables must be named by strings")
@@ -115,7 +115,7 @@ def _write_frame(frame: DataFrame, arrays: Arrays) -> dict[str, Any]:
 
 
 def _write_column(column: Series, arrays: Arrays) -> str:
-    """A word for what the column is: empty for numbers, else what its categories are."""
+    """The kind of a column: empty for numbers, else the kind of its categories."""
     import pandas as pd
 
     if isinstance(column.dtype, np.dtype):
@@ -137,8 +137,8 @@ def _write_column(column: Series, arrays: Arrays) -> str:
 def _read_frame(message: Message, name: str, rows: int | None) -> DataFrame:
     import pandas as pd
 
-    said = message.field(name, dict)
-    n, kind, columns = said.get("rows"), said.get("names"), said.get("columns")
+    layout = message.field(name, dict)
+    n, kind, columns = layout.get("rows"), layout.get("names"), layout.get("columns")
     if type(n) is not int or n < 0 or kind not in _TEXTS or not isinstance(columns, list):
         raise Unreadable(f"the field {name!r} of its answer is no table")
     if rows not in (None, n):
@@ -171,7 +171,7 @@ def _read_column(message: Message, kind: Any, n: int) -> Any:
 
 
 def _write_domain(domain: Domain, arrays: Arrays) -> list[Any]:
-    """Bounds as they are, whole numbers or not; names and categories go to the arrays."""
+    """The bounds of a domain; its names and categories are appended to the arrays."""
     arrays += _write_texts(domain.bounds)
     arrays += _write_texts(domain.categories)
     for words in domain.categories.values():
@@ -205,7 +205,7 @@ def _are_bounds(ends: Any) -> bool:
 
 
 def _write_texts(texts: Iterable[str]) -> Arrays:
-    """Texts as their lengths and their letters."""
+    """Texts as two arrays: lengths, and UTF-8 bytes."""
     letters = [text.encode("utf-8", "surrogatepass") for text in texts]
     sizes = np.array([len(each) for each in letters], np.int64)
     return [sizes, np.frombuffer(b"".join(letters), np.uint8)]

@@ -21,15 +21,15 @@ from numpy.typing import NDArray
 from fpbench.base.errors import PluginError
 
 MOST_HEADER = 4 * 2**20
-"""Bytes of a header: names, numbers and texts; everything else are arrays."""
+"""Greatest size in bytes of a header of names, numbers and texts; the rest are arrays."""
 _MOST_ITEMS = 50_000
 _DEEPEST = 8
 _MOST_DIGITS = 3_100
-"""Of a whole number; a measure may have 10,000 bits."""
+"""Of an integer; a measure may have 10,000 bits."""
 _MOST_SIDE = 2**48
 _SIZE = struct.Struct("!I")
 _STEP = 16
-"""Each array starts at a multiple of so many bytes."""
+"""Arrays start at multiples of so many bytes."""
 _TYPES = {
     kind + size: np.dtype(kind + size)
     for kind, sizes in (("|b", "1"), ("|i", "1"), ("|u", "1"), ("<i", "248"), ("<u", "248"),
@@ -41,21 +41,20 @@ _BRACKET = re.compile(rb"[\[\]{}]")
 
 
 class Unreadable(PluginError):  # noqa: N818 (it is shown as what it is: a plugin's error)
-    """An answer that is not one; says what is wrong with it, and nothing of what it holds."""
+    """An invalid answer; the message says what is wrong, and repeats nothing of its content."""
 
 
 def pack(header: Mapping[str, Any], arrays: Sequence[NDArray[Any]]) -> bytes:
-    """A header and arrays as bytes.
+    """The bytes of a header and arrays.
 
     Raises
     ------
     PluginError
-        If an array is none of whole numbers, real numbers or truth values, or the header is
-        longer than one may be.
+        If an array holds anything but integers, floats or booleans, or the header is too long.
     """
-    plain = [_little(array) for array in arrays]
-    said = {**header, "arrays": [[array.dtype.str, *array.shape] for array in plain]}
-    text = json.dumps(said, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    plain = [_as_little_endian(array) for array in arrays]
+    described = {**header, "arrays": [[array.dtype.str, *array.shape] for array in plain]}
+    text = json.dumps(described, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
     head = text.encode("utf-8", "surrogatepass")
     if len(head) > MOST_HEADER:
         raise PluginError(f"the texts of its answer take more than {MOST_HEADER:,} bytes")
@@ -65,7 +64,7 @@ def pack(header: Mapping[str, Any], arrays: Sequence[NDArray[Any]]) -> bytes:
     return b"".join(pieces)
 
 
-def _little(array: Any) -> NDArray[Any]:
+def _as_little_endian(array: Any) -> NDArray[Any]:
     if not isinstance(array, np.ndarray):
         raise PluginError(f"what it gives must be plain arrays, not {type(array).__name__}")
     plain = np.ascontiguousarray(array).reshape(array.shape)
@@ -84,12 +83,12 @@ def most_bytes(sizes: Iterable[int]) -> int:
 
 
 def unpack(content: bytearray | bytes) -> Message:
-    """Read a header and arrays, which share the memory of the bytes.
+    """A header and arrays, which share the memory of the bytes.
 
     Raises
     ------
     Unreadable
-        If they are anything else.
+        If the bytes are anything else.
     """
     if len(content) < _SIZE.size:
         raise Unreadable("its answer is cut off")
@@ -102,7 +101,7 @@ def unpack(content: bytearray | bytes) -> Message:
 
 
 def _header(text: bytes) -> dict[str, Any]:
-    if text.count(b'"') > 4 * _MOST_ITEMS:  # texts are left out next, which takes memory for each
+    if text.count(b'"') > 4 * _MOST_ITEMS:  # each costs memory in the next step
         raise Unreadable("the header of its answer has too many texts")
     bare = _TEXT.sub(b"", text)
     if sum(map(bare.count, (b",", b":", b"[", b"{"))) > _MOST_ITEMS:
@@ -117,7 +116,7 @@ def _header(text: bytes) -> dict[str, Any]:
             text.decode("utf-8", "surrogatepass"), object_pairs_hook=_mapping, parse_int=_whole,
             parse_float=_real, parse_constant=_real,
         )  # fmt: skip
-    except (ValueError, RecursionError):  # which say what came
+    except (ValueError, RecursionError):  # whose messages repeat the content
         raise Unreadable("the header of its answer is no JSON of plain values") from None
     if not isinstance(header, dict):
         raise Unreadable("the header of its answer is no mapping")
@@ -145,12 +144,12 @@ def _real(digits: str) -> float:
 
 
 def _arrays(content: bytearray | bytes, start: int, shapes: Any) -> list[NDArray[Any]]:
-    """The arrays, after all that is announced of them was checked."""
+    """The arrays, after their description was checked."""
     if not isinstance(shapes, list):
         raise Unreadable("its answer does not say which arrays it has")
     plan, end = [], start + -start % _STEP
-    for said in shapes:
-        kind, *shape = said if isinstance(said, list) and said else [None]
+    for description in shapes:
+        kind, *shape = description if isinstance(description, list) and description else [None]
         dtype = _TYPES.get(kind) if isinstance(kind, str) else None
         if dtype is None or len(shape) > 3 or not all(map(_is_side, shape)):
             raise Unreadable("its answer has an array that is none of plain numbers")
@@ -158,7 +157,7 @@ def _arrays(content: bytearray | bytes, start: int, shapes: Any) -> list[NDArray
         plan.append((dtype, tuple(shape), count, end))
         end += count * dtype.itemsize
         end += -end % _STEP
-    # The last array is padded like the others, and so is the header of an answer without arrays.
+    # The last array is padded too, and so is a header without arrays.
     if end != len(content):
         raise Unreadable("the arrays of its answer have another size than it announces")
     return [_array(content, *each) for each in plan]
@@ -182,28 +181,28 @@ def _array(
 
 
 class Message:
-    """A header and arrays, from which what is expected is taken; anything else is an error.
+    """A header and arrays that are read by expectation; anything else is an error.
 
     Parameters
     ----------
     header
         Its fields by name.
     arrays
-        In the order in which they are taken.
+        In the order in which they are read.
     """
 
     def __init__(self, header: dict[str, Any], arrays: list[NDArray[Any]]) -> None:
         self._header, self._arrays = header, iter(arrays)
 
     def field(self, name: str, *types: type) -> Any:
-        """A field, of one of these types exactly."""
+        """A field of exactly one of these types."""
         value = self._header.get(name)
         if name not in self._header or type(value) not in types:
             raise Unreadable(f"the field {name!r} of its answer is missing, or of another type")
         return value
 
     def number(self, name: str, *, least: float = -math.inf) -> float:
-        """A field that is a finite number of at least so much."""
+        """A field that is a finite number and at least `least`."""
         value = self.field(name, int, float)
         if isinstance(value, int) and abs(value) > 2**1000:
             raise Unreadable(f"the field {name!r} of its answer is out of range")
@@ -212,18 +211,18 @@ class Message:
         return float(value)
 
     def array(self, what: str, kinds: str, *shape: int | None) -> NDArray[Any]:
-        """The next array, of one of these kinds and of this shape; None stands for any size."""
+        """The next array, of one of these kinds and of this shape; None is any size."""
         array = next(self._arrays, None)
         if array is None or array.ndim != len(shape):
             raise Unreadable(f"{what} must be an array of {len(shape)} dimensions")
-        for side, wanted in zip(array.shape, shape, strict=True):
-            if wanted is not None and side != wanted:
+        for side, expected in zip(array.shape, shape, strict=True):
+            if expected is not None and side != expected:
                 raise Unreadable(f"{what} must be an array of the sizes {list(shape)}")
         if array.dtype.kind not in kinds:
             raise Unreadable(f"{what} must be an array of other numbers")
         return array
 
     def end(self) -> None:
-        """Refuse arrays that nobody has taken."""
+        """Raise Unreadable if an array was not read."""
         if next(self._arrays, None) is not None:
             raise Unreadable("its answer has more arrays than it should")

@@ -1,8 +1,8 @@
-"""What holds objects of a component, and is opened only where components run: models, above all.
+"""Pickled objects of components, which are unpickled only in processes where components run.
 
-With limits, what a step gives is read where the truth is. Models, tuned adversaries, and what a
-disclosure knows besides rates may be objects of any class, which only a pickle can carry. They
-travel as bytes that nobody opens on the way.
+With limits, results of steps are read in the process that holds the truth. Models, tuned
+adversaries, and a disclosure's facts besides rates may be objects of any class, which need pickle.
+They travel as bytes that are not unpickled on the way.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from fpbench.components.records import Claim
 from fpbench.matrix.step import Sealed, SealedClaim
 
 SEALED = frozenset({"train", "tune"})
-"""What gives objects of a component, and nothing that fpbench reads itself."""
+"""Actions whose results are objects of a component, which fpbench itself does not read."""
 
 
 def seal(action: str, value: Any) -> Any:
-    """What a step gave, its objects as bytes; in the process that has made it."""
+    """A step's result with its objects pickled; called in the process that made it."""
     if action in SEALED:
         return Sealed(_pickled(value))
     if isinstance(value, Claim) and value.also:
@@ -30,7 +30,7 @@ def seal(action: str, value: Any) -> Any:
 
 
 def unseal(value: Any) -> Any:
-    """A result as it was before it was sealed; in a process where its component may run."""
+    """A result with its objects unpickled; called only where its component may run."""
     if isinstance(value, Sealed):
         return pickle.loads(value.content)
     if isinstance(value, SealedClaim):

@@ -1,4 +1,4 @@
-"""Values in the header of an answer: measures, and claims about rates."""
+"""Values in the header of an answer: measures, claims about rates, guarantees."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from fpbench.components.records import Measures
 from fpbench.execution.wire.message import Message, Unreadable
 from fpbench.store.packing import pack
 
-_ODD = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
-"""Numbers that JSON has no word for."""
+_NON_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+"""Numbers that JSON cannot write."""
 
 
 def write_measures(measures: Measures) -> dict[str, Any]:
-    """Names and plain values.
+    """Measures as plain values for JSON.
 
     Raises
     ------
     PluginError
-        If there is anything else in them.
+        If a measure is neither a number nor a text.
     """
     if not isinstance(measures, Mapping):
         raise PluginError(f"measures must be a dictionary, not a {type(measures).__name__}")
-    pack(measures, lambda _: 0)  # which refuses what is no number or text
+    pack(measures, lambda _: 0)  # raises if a measure is not plain
     return {str(name): write_scalar(value) for name, value in measures.items()}
 
 
 def write_scalar(value: Any) -> Any:
-    """A plain value; a number that JSON has no word for is a list with its name."""
+    """A plain value; a number that JSON cannot write becomes a list with its name."""
     match value:
         case None:
             return None
@@ -50,40 +50,40 @@ def write_scalar(value: Any) -> Any:
 
 
 def read_measures(message: Message, name: str = "measures") -> Measures:
-    """Measures, out of a field."""
+    """The measures in a field."""
     return {key: read_scalar(value) for key, value in message.field(name, dict).items()}
 
 
 def read_scalar(value: Any) -> Any:
     """The value that `write_scalar` wrote."""
     if isinstance(value, list):
-        if len(value) == 1 and isinstance(value[0], str) and value[0] in _ODD:
-            return _ODD[value[0]]
+        if len(value) == 1 and isinstance(value[0], str) and value[0] in _NON_FINITE:
+            return _NON_FINITE[value[0]]
     elif not isinstance(value, dict):
         return value
     raise Unreadable("a measure must be a text, None, or a number")
 
 
 def write_constraint(constraint: RateConstraint | None) -> list[Any] | None:
-    """A claim about rates as a list; its tolerance is kept exactly."""
+    """A claim about rates as a list, with its exact tolerance."""
     if constraint is None:
         return None
     if not isinstance(constraint, RateConstraint):
         raise PluginError(f"a claim must be a RateConstraint, not {type(constraint).__name__}")
     tolerance = constraint.tolerance
     if isinstance(tolerance, Fraction):
-        said: list[Any] = [tolerance.numerator, tolerance.denominator]
+        numbers: list[Any] = [tolerance.numerator, tolerance.denominator]
     else:
-        said = [write_scalar(tolerance)]
-    return [constraint.metric, constraint.form, *said]
+        numbers = [write_scalar(tolerance)]
+    return [constraint.metric, constraint.form, *numbers]
 
 
 def read_constraint(message: Message, name: str) -> RateConstraint | None:
-    """A claim about rates, out of a field."""
-    said = message.field(name, list, type(None))
-    if said is None:
+    """The claim about rates in a field."""
+    fields = message.field(name, list, type(None))
+    if fields is None:
         return None
-    metric, form, *tolerance = said
+    metric, form, *tolerance = fields
     if not all(type(word) is str for word in (metric, form)):
         raise Unreadable(f"the field {name!r} of its answer is no claim about rates")
     if len(tolerance) == 2 and all(type(number) is int for number in tolerance):
@@ -105,11 +105,11 @@ def write_guarantee(guarantee: Guarantee | None) -> list[Any] | None:
 
 
 def read_guarantee(message: Message, name: str = "guarantee") -> Guarantee | None:
-    """A guarantee, out of a field."""
-    said = message.field(name, list, type(None))
-    if said is None:
+    """The guarantee in a field."""
+    fields = message.field(name, list, type(None))
+    if fields is None:
         return None
-    neighbours, epsilon, delta, rho = said
+    neighbours, epsilon, delta, rho = fields
     if type(neighbours) is not str or not {type(epsilon), type(delta)} <= {int, float}:
         raise Unreadable(f"the field {name!r} of its answer is no guarantee")
     if type(rho) not in (int, float, type(None)):

@@ -14,7 +14,7 @@ from fpbench.components.attack_kinds import Component
 from fpbench.components.catalog import Catalog
 from fpbench.components.hooks import Lazy
 from fpbench.components.spec import build_component
-from fpbench.execution.wire.answers import ROW, packed
+from fpbench.execution.wire.answers import ROW, write_result
 from fpbench.execution.wire.sealing import unseal
 from fpbench.execution.work.actions import ACTIONS, HANDED, MEASURING
 from fpbench.execution.work.process_watch import Watch
@@ -153,9 +153,9 @@ def measured(step: Step, answer: Any, inputs: tuple[Any, ...]) -> Any:
 def told(step: Step, result: Result) -> bytes:
     """A result that the coordinator reads, as bytes; a failure if a row could not hold it."""
     try:
-        return packed(ROW, result)
+        return write_result(ROW, result)
     except PluginError as error:
-        return packed(ROW, result._replace(value=failed(step, error)))
+        return write_result(ROW, result._replace(value=failed(step, error)))
 
 
 def attempt(step: Step, work: Callable[[], Any]) -> Result:

@@ -18,7 +18,7 @@ from fpbench.execution.engines.local_worker import (
     carry_out,
     tickets,
 )
-from fpbench.execution.wire.answers import opened
+from fpbench.execution.wire.answers import read_result
 from fpbench.matrix.limits import NO_LIMITS
 from fpbench.matrix.step import Failure, Result, Step
 
@@ -82,11 +82,11 @@ def test_what_is_small_final_or_failed_is_sent_as_it_is(shelf, monkeypatch):
     assert tickets((small, "home")) == (small, "home")
     step, seen = doing(monkeypatch, {"gain": 1.0})
     told = carry_out(order(step, small, "home", final=True))
-    assert opened("score", told) == Result({"gain": 1.0}, 0.5)
+    assert read_result("score", told) == Result({"gain": 1.0}, 0.5)
     assert seen == [(1, "home")]
     failure = Failure("no", "", False)
     step, _ = doing(monkeypatch, failure)
-    assert opened("score", carry_out(order(step))).value == failure
+    assert read_result("score", carry_out(order(step))).value == failure
     assert "theirs" not in shelf
     assert "mine" not in shelf
 
@@ -96,7 +96,7 @@ def test_what_is_final_is_told_in_plain_words_or_is_a_failure(shelf, monkeypatch
     step, _ = doing(monkeypatch, {"gift": object()})
     told = carry_out(order(step, final=True))
     assert isinstance(told, bytes)
-    reason = opened("score", told).value.reason
+    reason = read_result("score", told).value.reason
     assert reason.startswith("score: measure 'gift' must be a text, None, or a number")
 
 

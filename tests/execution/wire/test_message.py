@@ -31,7 +31,7 @@ from fpbench.data.domain import Domain
 from fpbench.data.sample import Sample, Split
 from fpbench.data.table import Table
 from fpbench.execution.isolation.processes import receive
-from fpbench.execution.wire.answers import CODECS, most, opened, packed
+from fpbench.execution.wire.answers import CODECS, greatest_size, read_result, write_result
 from fpbench.execution.wire.message import MOST_HEADER, pack, unpack
 from fpbench.execution.wire.sealing import seal, unseal
 from fpbench.execution.work.actions import MEASURING
@@ -143,9 +143,9 @@ def test_every_action_has_its_words():
 @pytest.mark.parametrize("action", ANSWERS)
 def test_an_answer_is_what_it_was(action):
     value, given = ANSWERS[action]
-    content = packed(action, Result(value, 0.5))
-    assert len(content) <= most(action, given, NO_LIMITS)
-    result = opened(action, bytearray(content), given)
+    content = write_result(action, Result(value, 0.5))
+    assert len(content) <= greatest_size(action, given, NO_LIMITS)
+    result = read_result(action, bytearray(content), given)
     assert result.seconds == 0.5
     assert same(result.value, value)
 
@@ -153,15 +153,15 @@ def test_an_answer_is_what_it_was(action):
 def test_arrays_of_any_order_come_as_they_are():
     values = np.asfortranarray(np.arange(2 * K * K).reshape(2, K, K))[::-1].astype(">i4")
     correction = Correction(None, None, moves=values)
-    content = packed("correct", Result(Corrected(correction, 0.0, {}, None), 0.0))
-    there = opened("correct", content, ANSWERS["correct"][1]).value.correction
+    content = write_result("correct", Result(Corrected(correction, 0.0, {}, None), 0.0))
+    there = read_result("correct", content, ANSWERS["correct"][1]).value.correction
     assert np.array_equal(there.moves, values)
     assert there.moves.dtype == np.dtype("i4")
 
 
 def test_a_failure_is_a_failure_and_short():
     failure = Failure("why " * 100_000, "\udc80 \x1b", True)
-    there = opened("guess", packed("guess", Result(failure, 0.0)), (VIEW, None)).value
+    there = read_result("guess", write_result("guess", Result(failure, 0.0)), (VIEW, None)).value
     assert there.bad_input is True
     assert len(there.reason) <= 20_000
     assert "letters" in there.reason
@@ -186,7 +186,7 @@ def test_a_failure_is_a_failure_and_short():
 def test_what_is_not_plain_is_refused_where_it_is_made(change):
     fields = {name: getattr(guess(), name) for name in Guess.__dataclass_fields__}
     with pytest.raises(PluginError):
-        packed("guess", Result(Guess(**(fields | change)), 0.0))
+        write_result("guess", Result(Guess(**(fields | change)), 0.0))
 
 
 # What a hostile component may send
@@ -279,7 +279,7 @@ def test_what_is_announced_is_checked_before_it_is_believed(what, opens_nothing)
     tracemalloc.start()
     try:
         with pytest.raises(PluginError) as error:
-            opened("guess", bytearray(HOSTILE[what]), (VIEW, None))
+            read_result("guess", bytearray(HOSTILE[what]), (VIEW, None))
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -291,7 +291,7 @@ def test_what_is_announced_is_checked_before_it_is_believed(what, opens_nothing)
 @pytest.mark.parametrize("action", ANSWERS)
 def test_no_pickle_is_an_answer(number, action, opens_nothing):
     with pytest.raises(PluginError):
-        opened(action, bytearray(PICKLES[number]), ANSWERS[action][1])
+        read_result(action, bytearray(PICKLES[number]), ANSWERS[action][1])
 
 
 class Channel:
@@ -319,9 +319,9 @@ def test_nothing_is_read_of_what_is_longer_than_it_may_be(size):
 def test_an_answer_may_be_as_long_as_what_is_asked():
     """A guess as its people, a model as the memory that its step may take."""
     slack = MOST_HEADER + 1000
-    assert most("guess", (VIEW, None), NO_LIMITS) < 8 * (2 * N + 3 * M) + slack
-    assert most("score", (), NO_LIMITS) < slack
-    assert most("train", (), Limits(memory_limit=2**28)) < 2**28 + slack
+    assert greatest_size("guess", (VIEW, None), NO_LIMITS) < 8 * (2 * N + 3 * M) + slack
+    assert greatest_size("score", (), NO_LIMITS) < slack
+    assert greatest_size("train", (), Limits(memory_limit=2**28)) < 2**28 + slack
 
 
 ODD = [None, True, False, 0, -1, 2**31, 2**63, 2**70, 10**400, 0.5, -0.5, 1e308, "", "x", "guess",
@@ -420,7 +420,7 @@ def check_valid(action, value, given):
 def attempted(action, content, given):
     """The result, or why there is none."""
     try:
-        result = opened(action, content, given)
+        result = read_result(action, content, given)
         if action == "guess" and isinstance(result.value, Guess):
             MEASURING["guess"](result.value, given, None)
     except PluginError as error:
@@ -433,8 +433,8 @@ def test_ten_thousand_mutated_answers_are_read_or_refused(opens_nothing):
     rng = random.Random(18)
     actions = list(ANSWERS)
     weights = [1 if action in ("load", "split") else 4 for action in actions]
-    bases = {action: packed(action, Result(ANSWERS[action][0], 0.5)) for action in actions}
-    failed = packed("guess", Result(Failure("why", "trace", False), 0.5))
+    bases = {action: write_result(action, Result(ANSWERS[action][0], 0.5)) for action in actions}
+    failed = write_result("guess", Result(Failure("why", "trace", False), 0.5))
     refused = read = 0
     tracemalloc.start()
     try:
@@ -478,8 +478,8 @@ class _Own(Constraint):
 
 def test_what_a_disclosure_knows_besides_rates_stays_sealed():
     claim = Claim(ASKED, "me", (ShareBounds(0, 0.1, 0.9), _Own()), {"a": 1})
-    content = packed("disclose", Result(seal("disclose", claim), 0.0))
-    there = opened("disclose", content).value
+    content = write_result("disclose", Result(seal("disclose", claim), 0.0))
+    there = read_result("disclose", content).value
     assert isinstance(there, SealedClaim)
     assert (there.constraint, there.source, there.also, there.notes) == (ASKED, "me", (), {"a": 1})
     open_claim = unseal(there)
@@ -492,10 +492,10 @@ def test_what_a_disclosure_knows_besides_rates_stays_sealed():
 @pytest.mark.parametrize("action", ["train", "tune"])
 def test_models_and_adversaries_stay_sealed(action, monkeypatch):
     model = _Own()
-    content = packed(action, Result(seal(action, model), 0.0))
+    content = write_result(action, Result(seal(action, model), 0.0))
     with monkeypatch.context() as patched:
         patched.setattr(pickle, "loads", None)
-        there = opened(action, content).value
+        there = read_result(action, content).value
     assert type(there) is Sealed
     assert type(unseal(there)) is _Own
 
