@@ -518,6 +518,6 @@ def test_truth_values_are_true_or_false():
 
 def test_the_reader_imports_nothing_that_unpickles():
     """Modules that read answers where the truth is."""
-    for name in ("wire", "wire_values", "wire_frames", "answers"):
-        module = sys.modules[f"fpbench.{name}"]
+    for name in ("message", "values", "frames", "answers"):
+        module = sys.modules[f"fpbench.execution.wire.{name}"]
         assert not {"pickle", "cloudpickle"} & set(vars(module))
