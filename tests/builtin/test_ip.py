@@ -468,7 +468,8 @@ class TestSolvers:
         monkeypatch.setenv("PATH", str(tmp_path))
         script = (
             "import numpy as np\n"
-            "from fpbench import FpbenchError, Problem, RateConstraint\n"
+            "from fpbench import FpbenchError, Problem\n"
+            "from fpbench.claims import RateConstraint\n"
             "from fpbench.builtin.correctors.ip import IP\n"
             "problem = Problem(np.array([0, 1]), 2, np.array([0, 1]), None, (RateConstraint(),))\n"
             f"try:\n    IP(solver={name!r}).correct(problem)\n"

@@ -24,14 +24,14 @@ from fpbench.testing import Outcome, checks
 
 LANGUAGES = {"python", "toml", "sh", "bash", "console", "json", "text"}
 ELSEWHERE = {
-    "docs/curator.md": "test_curator_service.py",
+    "docs/curator.md": "privacy/curator/test_service.py",
     "docs/data.md": "test_packaging.py",
     "docs/pate.md": "builtin/test_pate.py",
     "docs/pflr.md": "builtin/test_pflr.py",
     "docs/private-fair-tree.md": "builtin/test_private_trees.py",
     "docs/report.md": "report/test_report.py",
-    "docs/tutorial.md": "test_tutorial.py",
-    "docs/writing-plugins.md": "test_writing_plugins.py",
+    "docs/tutorial.md": "docs/test_tutorial.py",
+    "docs/writing-plugins.md": "docs/test_writing_plugins.py",
 }
 """Pages whose Python runs in another test, which looks at what comes of it."""
 

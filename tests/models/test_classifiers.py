@@ -174,7 +174,7 @@ def test_logistic_regression_by_import_path_does_not_warn(data):
 def test_nothing_is_imported_to_find_nothing():
     script = (
         "import sys, fpbench\n"
-        "from fpbench import Recipe\n"
+        "from fpbench.models import Recipe\n"
         "import fpbench.models.sklearn_learner\n"
         f"for family in {list(FAMILIES)}:\n"
         "    Recipe(family, {}, True).check({'predict_proba', 'sample_weight'})\n"

@@ -57,6 +57,7 @@ CALLS = {
     "diff": lambda run, honest, out: fpbench.diff(run, honest),
     "merge": lambda run, honest, out: fpbench.merge([run, honest], out),
     "verify": lambda run, honest, out: fpbench.verify(run, 1, seed=0),
+    "plan": lambda run, honest, out: fpbench.plan(honest.parent / "m.toml", out=run),
 }  # fmt: skip
 """How each function that reads run directories is called."""
 
