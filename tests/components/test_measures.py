@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from fpbench import Auditor, InputError, Measure, PluginError
-from fpbench.components.catalog import Entry, Source, _checked
+from fpbench.components.catalog import Entry, Source, _check_class
 from fpbench.components.measures import Glossary, measures_from
 from fpbench.components.own_measures import DERIVED, GLOSSARY, MEASURED, OWN
 
@@ -103,4 +103,4 @@ def test_measures_go_through_json_and_back():
 def test_a_component_that_declares_what_it_may_not_is_refused(measures, why):
     odd = type("Odd", (Teller,), {"measures": measures, "__module__": __name__})
     with pytest.raises(PluginError, match=f"auditor 'odd' of odd-plugin 1: measures: .*{why}"):
-        _checked(odd, Entry("auditor", "odd", Source("odd-plugin", "1"), odd))
+        _check_class(odd, Entry("auditor", "odd", Source("odd-plugin", "1"), odd))
