@@ -205,7 +205,7 @@ def test_more_people_than_said(sample, rng):
         ({"selection": "best"}, "'noisy-max' or 'exponential'"),
         ({"thresholds": 0}, "thresholds"),
         ({"most_people": 1}, "most_people"),
-        ({"mechanism": DiscreteLaplace(noise="secure")}, "would be in vain"),
+        ({"mechanism": DiscreteLaplace(noise="secure")}, "protects nothing"),
         ({"mechanism": Gaussian(calibration="classic", delta=1e-6), "epsilon": 9.0}, "epsilon"),
         ({"tau": 0.1}, "Extra inputs are not permitted"),
     ],

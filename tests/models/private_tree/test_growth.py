@@ -369,7 +369,7 @@ def test_the_noise_of_leaves_has_its_scale():
 
 
 def test_a_mechanism_that_would_be_in_vain_or_cannot_is_refused():
-    with pytest.raises(InputError, match='noise = "secure" would be in vain'):
+    with pytest.raises(InputError, match='noise = "secure" protects nothing'):
         TreeRecipe(mechanism=component("mechanism", "discrete-laplace", noise="secure"))
     classic = component("mechanism", "gaussian", calibration="classic", delta=1e-6)
     TreeRecipe(mechanism=classic, epsilon=1.5)
