@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench.auditing.excessive_risk.draws import People, RiskSums, estimate_error
+from fpbench.base.arrays import drop_last_bits
 from fpbench.components.records import Measures
 
 if TYPE_CHECKING:
@@ -207,6 +208,9 @@ def _summary(evaluation: EvaluationRisks, table: DataFrame, group_risks: _Floats
     fine = evaluation.risk <= evaluation.bound + 1e-9 * (1 + np.abs(evaluation.bound))
     right = (evaluation.chance > 0.5) == (evaluation.people.labels == 1)
     most, least = int(group_risks.argmax()), int(group_risks.argmin())
+    # Without noise, risks are the last bits of a difference of equal losses: these have no rank.
+    scale = float(np.abs(evaluation.base).max()) or 1.0
+    ranked = table.assign(risk=drop_last_bits(evaluation.risk, scale))
     return {
         "on": evaluation.people.name,
         "people": len(table),
@@ -224,7 +228,7 @@ def _summary(evaluation: EvaluationRisks, table: DataFrame, group_risks: _Floats
         "baseline_accuracy": float(right.mean()),
         "risk_bound": float(evaluation.bound.mean()),
         "risk_bound_holds": float(fine.all()) if bounded else np.nan,
-        **{name: rank_correlation(table[a], table[b]) for name, (a, b) in _PAIRS.items()},
+        **{name: rank_correlation(ranked[a], ranked[b]) for name, (a, b) in _PAIRS.items()},
     }
 
 

@@ -12,7 +12,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
 from fpbench import InputError, Sample, excessive_risk
-from fpbench.auditing.excessive_risk.report import rank_correlation
+from fpbench.auditing.excessive_risk.draws import People
+from fpbench.auditing.excessive_risk.report import (
+    EvaluationRisks,
+    make_report,
+    rank_correlation,
+)
 from fpbench.auditing.excessive_risk.votes import _deviation
 from fpbench.models.batched.logistic import fit_logistic, logistic_proba
 from fpbench.privacy.noisy_votes import flip_probabilities, vote_labels
@@ -471,6 +476,18 @@ def test_an_unpenalised_student_has_no_bounds():
     assert risks(model).bounds.empty
     with pytest.raises(InputError, match="with a penalty above 0"):
         risks(model, method="closed-form")
+
+
+def test_the_last_bits_of_equal_losses_have_no_rank():
+    rng = np.random.default_rng(0)
+    base, chance, codes = rng.uniform(0, 3, 50), rng.uniform(size=50), np.arange(50) % 2
+    people = People("train", pd.DataFrame(index=range(50)), codes * 1.0, codes, np.arange(50))
+    rounding = (base + 1e-16 * rng.normal(size=50)) - base
+    assert np.ptp(rounding) > 0
+    for risk, known in ((rounding, False), (rng.normal(size=50) / 1000, True)):
+        exact = EvaluationRisks.exact(people, base, chance, risk, 0.5)
+        (overall,) = make_report([exact], ("a", "b"), [], {}).overall.to_dict("records")
+        assert np.isfinite(overall["rank_closeness_risk"]) == known
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=2, max_size=30))
