@@ -56,10 +56,14 @@ class _FastStart:
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse arguments; for a Tab, values stay text, as to convert one loads pydantic, too."""
-        if ctx.resilient_parsing:
-            for parameter in self.get_params(ctx):  # type: ignore[attr-defined]
-                parameter.process_value = _keep_text
-        parsed: list[str] = super().parse_args(ctx, args)  # type: ignore[misc]
+        parameters = self.get_params(ctx) if ctx.resilient_parsing else []  # type: ignore[attr-defined]
+        for parameter in parameters:
+            parameter.process_value = _keep_text
+        try:
+            parsed: list[str] = super().parse_args(ctx, args)  # type: ignore[misc]
+        finally:
+            for parameter in parameters:
+                del parameter.process_value
         return parsed
 
 

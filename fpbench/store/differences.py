@@ -267,7 +267,7 @@ class _Pair:
                     group.append(self._spread(name, chosen))
             changes += [self._change(name, int(i)) for i in places[~beyond][: most - len(changes)]]
         by_cells = (
-            tuple(sorted(group, key=lambda spread: -spread.cells))
+            tuple(sorted(spreads_of, key=lambda spread: -spread.cells))
             for spreads_of in (spreads, apart)
         )
         first, second = by_cells

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer
 from commands import bad, fine
 
 import fpbench
@@ -147,7 +148,7 @@ def test_sorting_filtering_grouping(command, run):
     ("options", "words"),
     [
         (["--by", "gian"], "did you mean 'gain'?"),
-        (["--view", "defenses"], "did you mean 'defences'?"),
+        (["--view", "defencess"], "did you mean 'defences'?"),
         (["--where", "leaner=x"], "did you mean 'learner'?"),
         (["--where", "learner"], "is no filter"),
         (["--group", "leaner"], "did you mean 'learner'?"),
@@ -252,6 +253,14 @@ COMPLETED = {
     "fpbench completion z": ["zsh"],
     "fpbench run ": [],  # files, of which the shell knows
 }
+
+
+def test_a_tab_leaves_commands_as_they_were():
+    """What else the same process parses has its types."""
+    leaderboard = typer.main.get_command(cli.app).commands["leaderboard"]
+    for completing, kind in ((True, str), (False, Path)):
+        context = leaderboard.make_context("leaderboard", ["runs/x"], resilient_parsing=completing)
+        assert isinstance(context.params["run"], kind)
 
 
 @pytest.mark.parametrize("line", COMPLETED)

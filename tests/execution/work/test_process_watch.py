@@ -213,7 +213,7 @@ def test_steps_wait_until_a_spoiled_worker_of_a_cluster_is_replaced(
     A process that takes longer to start than dask waits for lost workers takes its place, too.
     """
     dask = pytest.importorskip("dask")
-    monkeypatch.setattr("fpbench.execution.runner._MOST_TURNS", 3)
+    monkeypatch.setattr("fpbench.execution.runner._MOST_REJECTIONS", 3)
     with dask.config.set({"distributed.deploy.lost-worker-timeout": "0.1s"}):
         run = fpbench.run(spoiling("limits"), out=tmp_path / "run", engine="dask", jobs=1)
     assert {row["reason"] for row in run.rows()} == {None}
