@@ -293,16 +293,20 @@ class _Planner:
         return None
 
     def _declare_measures(self) -> None:
-        """Gather what components declare; refuse a measure that two of them declare differently."""
+        """Gather what components declare; refuse a measure with two directions or units.
+
+        Two components may say in other words what it means: the words of the first are shown.
+        """
         declared = self._plan.measures
         parts = [part for parts in self._parts.values() for part in parts]
         for part in [*parts, *(audit[0] for audit in self._audits)]:
             for measure in part.component.declared_measures():
                 other = declared.setdefault(measure.name, measure)
-                if replace(other, source=measure.source) != measure:
+                if (other.better, other.unit) != (measure.better, measure.unit):
                     raise MatrixError(
                         f"{self._matrix.origin}: {other.source} and {measure.source} declare the "
-                        f"measure {measure.name!r} differently"
+                        f"measure {measure.name!r} differently: better {other.better!r} and "
+                        f"{measure.better!r}, unit {other.unit!r} and {measure.unit!r}"
                     )
 
     def _check_ranking(self) -> None:

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from fpbench import Auditor, InputError, Measure, PluginError
-from fpbench.components.catalog import Entry, Source, _check_class
+from fpbench.components.catalog import Entry, Source, _check_class, discover
 from fpbench.components.measures import Glossary, measures_from
 from fpbench.components.own_measures import DERIVED, GLOSSARY, MEASURED, OWN
 
@@ -104,3 +104,18 @@ def test_a_component_that_declares_what_it_may_not_is_refused(measures, why):
     odd = type("Odd", (Teller,), {"measures": measures, "__module__": __name__})
     with pytest.raises(PluginError, match=f"auditor 'odd' of odd-plugin 1: measures: .*{why}"):
         _check_class(odd, Entry("auditor", "odd", Source("odd-plugin", "1"), odd))
+
+
+def test_built_in_components_agree_on_measures_that_they_share():
+    """Otherwise a matrix with both would be refused."""
+    declared = {}
+    for kind, name in discover().entries:
+        if discover().entries[kind, name].source.distribution == "fpbench":
+            try:
+                component = discover().component(kind, name)
+            except InputError:  # its extra is not installed
+                continue
+            for measure in component.measures:
+                declared.setdefault(measure.name, set()).add((measure.better, measure.unit))
+    assert len(declared) > 20
+    assert {name: ways for name, ways in declared.items() if len(ways) > 1} == {}
