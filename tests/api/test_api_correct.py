@@ -216,8 +216,8 @@ BAD = {
     ),
     "tolerance word": ({"tolerance": "5%"}, "tolerance must be between 0 and 1, not '5%'"),
     "metric": (
-        {"metric": "equalised-odds"},
-        "unknown metric 'equalised-odds'; did you mean 'equalized-odds'?",
+        {"metric": "equalized-ods"},
+        "unknown metric 'equalized-ods'; did you mean 'equalized-odds'?",
     ),
     "form": ({"form": "ratios"}, "unknown form 'ratios'; did you mean 'ratio'?"),
 }

@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fpbench import InputError
+from fpbench import InputError, component
 from fpbench.api import reproduce
 from fpbench.cli.screen import results as boards
+from fpbench.components.own_measures import GLOSSARY
 from fpbench.results.leaderboard import Leaderboard, Line
 from fpbench.results.statistics.intervals import interval
 
@@ -356,11 +357,17 @@ def test_excessive_risks_have_their_columns_where_they_fit(capsys, monkeypatch):
     names = ("model_epsilon", "flip_probability", "sensitivity", "baseline_loss_test", "loss_test",
              "expected_accuracy_test", "risk_gap_test", "risk_gap_train")  # fmt: skip
     measures = {name: interval(np.array([0.11, 0.12]), name) for name in names}
+    declared = GLOSSARY.declaring(
+        measure
+        for kind, name in (("auditor", "excessive-risk"), ("learner", "pate"))
+        for measure in component(kind, name).declared_measures()
+    )
     labels = {"dataset": "d", "learner": "a learner", "auditor": "excessive-risk"}
     lines = tuple(Line(i, {**labels, "learner": f"{i}"}, measures, 2, 0, ()) for i in (1, 2))
-    for width, absent in ((130, ()), (80, ("clean", "flips")), (60, ("accuracy", "model eps"))):
+    for width, absent in ((130, ()), (80, ("clean", "flips")), (60, ("accuracy", "flips"))):
         monkeypatch.setenv("COLUMNS", str(width))
-        boards.show_leaderboard(Leaderboard("", "risk_gap_train", tuple(labels), lines))
+        board = Leaderboard("", "risk_gap_train", tuple(labels), lines, glossary=declared)
+        boards.show_leaderboard(board)
         shown = capsys.readouterr().out
         assert max(map(len, shown.splitlines())) <= width
         assert not [word for word in absent if word in shown]
