@@ -83,7 +83,7 @@ def test_an_audit_of_ones_own_runs_to_a_leaderboard(place, tmp_path):
     example = place / PACKAGES["auditor"] / "example.toml"
     said = run(place / "venv/bin/fpbench", "run", example, "--out", tmp_path / "run", cwd="/")
     assert "The auditor my-auditor" in said
-    assert "accuracy_gap" in said
+    assert "accuracy gap" in said
 
 
 def test_one_is_checked_in_each_way(place):

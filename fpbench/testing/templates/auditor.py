@@ -3,7 +3,7 @@
 import numpy as np
 from pydantic import Field
 
-from fpbench import Auditor, Measures, Subject, hookimpl
+from fpbench import Auditor, Measure, Measures, Subject, hookimpl
 
 
 class Example(Auditor):
@@ -12,6 +12,7 @@ class Example(Auditor):
     name = "example-name"
     summary = "the gap between the groups' accuracies"
     sees = frozenset({"labels", "sensitive", "predictions"})
+    measures = (Measure("accuracy_gap", better="less", meaning="greatest less least accuracy"),)
 
     least: int = Field(1, ge=1, description="people that a group must have to count")
 
@@ -20,8 +21,8 @@ class Example(Auditor):
         people = subject.test
         right = people.predictions == people.labels
         members = [people.sensitive == group for group in range(len(people.groups))]
-        found = [float(right[who].mean()) for who in members if who.sum() >= self.least]
-        return {"accuracy_gap": max(found) - min(found) if found else None}
+        accuracies = [float(right[who].mean()) for who in members if who.sum() >= self.least]
+        return {"accuracy_gap": max(accuracies) - min(accuracies) if accuracies else None}
 
 
 @hookimpl
