@@ -196,7 +196,7 @@ def test_a_number_is_one_click_from_where_it_comes_from(opened, real):
     assert opened.js("return document.activeElement.id") == "details-title"
     for label in line.labels.values():
         assert label in opened.one("#details-title").text
-    assert f"initial accuracy: {line.measures['initial_accuracy'].mean:.4f}" in dialog.text
+    assert f"guess: {line.measures['initial_accuracy'].mean:.4f}" in dialog.text
     assert "component exponentiated-gradient" in dialog.text
     assert "max_iter" in dialog.text
     assert "decision-tree (default)" in dialog.text
