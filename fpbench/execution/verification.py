@@ -30,7 +30,6 @@ from fpbench.store.packing import is_identical
 from fpbench.store.results import Results
 from fpbench.store.store import Store
 
-_AUDITOR = list(KINDS).index("auditor")
 _PROMISES = frozenset(name for name in ModelMeasures.__annotations__ if name.startswith("model_"))
 
 _CellId = tuple[tuple[str, ...], int]
@@ -188,7 +187,7 @@ def verify(
 def _find_misplaced(results: Results) -> tuple[str, ...]:
     """Names that fpbench gives to other rows only, or that look like one of these."""
     names: dict[str, None] = {}
-    audits = np.array([bool(labels[_AUDITOR]) for labels in results.combinations], np.bool_)
+    audits = np.array(results.labels_of("auditor"), np.str_) != ""
     for block in results.blocks:
         for audit in np.unique(audits[results.combination[block.rows]]).tolist():
             names |= dict.fromkeys(misplaced(block.names, audit))

@@ -7,7 +7,7 @@ than fit into memory.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, NamedTuple, overload
@@ -281,35 +281,3 @@ def check_exclude(
             if name not in names[kind]:
                 hint = nearest(name, names[kind])
                 raise MatrixError(f"{where}: {kind}: no {kind} {name!r} in this matrix; {hint}")
-
-
-class Exclusions:
-    """The `[[exclude]]` rules as bit sets: the i-th bit stands for the i-th rule."""
-
-    def __init__(self, exclude: Sequence[Mapping[str, str]]) -> None:
-        self._named: dict[tuple[str, str], int] = {}
-        """Rules that name a component, by kind and name or label."""
-        self._of_kind: dict[str, int] = dict.fromkeys(KINDS, 0)
-        """Rules that name any component of a kind."""
-        self._all = (1 << len(exclude)) - 1
-        for number, rule in enumerate(exclude):
-            for named in rule.items():
-                self._named[named] = self._named.get(named, 0) | 1 << number
-                self._of_kind[named[0]] |= 1 << number
-
-    def __bool__(self) -> bool:
-        return bool(self._all)
-
-    def within(self, kinds: Iterable[str]) -> int:
-        """The rules that name components of these kinds only."""
-        rules, present = self._all, set(kinds)
-        for kind, naming in self._of_kind.items():
-            if kind not in present:
-                rules &= ~naming
-        return rules
-
-    def matching(self, choice: ComponentChoice) -> int:
-        """The rules that name the choice, or no component of its kind."""
-        kind = choice.kind
-        named = self._named.get((kind, choice.use), 0) | self._named.get((kind, choice.label), 0)
-        return named | (self._all & ~self._of_kind[kind])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -17,11 +17,11 @@ from fpbench.components.attack_kinds import Adversary, Component, Dataset, Learn
 from fpbench.components.auditor import Auditor
 from fpbench.components.catalog import Catalog
 from fpbench.components.measures import Measure
-from fpbench.components.names import ATTACK, AUDIT
+from fpbench.components.names import ATTACK, AUDIT, KINDS
 from fpbench.components.own_measures import GLOSSARY, MEASURES
 from fpbench.components.spec import Spec, fingerprint, slot_kinds, specify
 from fpbench.data.data_files import DataHome
-from fpbench.matrix.axes import ComponentChoice, Exclusions
+from fpbench.matrix.axes import ComponentChoice
 from fpbench.matrix.matrix import Matrix
 from fpbench.matrix.step import ORDER, Step
 
@@ -135,6 +135,8 @@ class _Part:
     """Its kind, and the name of its component."""
     portable: bool
     """Whether the component and all components that it holds are portable."""
+    measures: tuple[Measure, ...]
+    """What it declares of the measures that it adds."""
 
 
 def make_plan(matrix: Matrix, catalog: Catalog, home: DataHome) -> Plan:
@@ -147,6 +149,38 @@ def make_plan(matrix: Matrix, catalog: Catalog, home: DataHome) -> Plan:
     """
     with _no_collection():
         return _Planner(matrix, catalog, home).plan()
+
+
+class Exclusions:
+    """The `[[exclude]]` rules as bit sets: the i-th bit stands for the i-th rule."""
+
+    def __init__(self, exclude: Sequence[Mapping[str, str]]) -> None:
+        self._named: dict[tuple[str, str], int] = {}
+        """Rules that name a component, by kind and name or label."""
+        self._of_kind: dict[str, int] = dict.fromkeys(KINDS, 0)
+        """Rules that name any component of a kind."""
+        self._all = (1 << len(exclude)) - 1
+        for number, rule in enumerate(exclude):
+            for named in rule.items():
+                self._named[named] = self._named.get(named, 0) | 1 << number
+                self._of_kind[named[0]] |= 1 << number
+
+    def __bool__(self) -> bool:
+        return bool(self._all)
+
+    def within(self, kinds: Iterable[str]) -> int:
+        """The rules that name components of these kinds only."""
+        rules, present = self._all, set(kinds)
+        for kind, naming in self._of_kind.items():
+            if kind not in present:
+                rules &= ~naming
+        return rules
+
+    def matching(self, choice: ComponentChoice) -> int:
+        """The rules that name the choice, or no component of its kind."""
+        kind = choice.kind
+        named = self._named.get((kind, choice.use), 0) | self._named.get((kind, choice.label), 0)
+        return named | (self._all & ~self._of_kind[kind])
 
 
 @contextmanager
@@ -216,24 +250,22 @@ class _Planner:
             raise
         except FpbenchError as error:
             raise MatrixError(f"{choice.where}: {error}") from error
-        code = fingerprint(spec, self._catalog)
+        identity, code = spec.identity(), fingerprint(spec, self._catalog)
         missing = type(component).unavailable()
         if isinstance(component, Dataset):
             missing = component.absent(self._home) or missing
-            code += "" if missing else self._add_data(component)
-        named = choice.kind, spec.use
-        portable = component.portable_throughout()
-        return _Part(choice, component, spec, spec.identity(), code, missing, named, portable)
-
-    def _add_data(self, dataset: Dataset) -> str:
-        """Checksums of the data as a part of keys: other data makes other cells."""
-        known = self._plan.data
-        pending = dataset.checksums(self._home).items()
-        checksums = {name: known.get(name) or compute() for name, compute in pending}
-        warnings = dataset.unlike(self._home, checksums)
-        self._plan.warnings += [new for new in warnings if new not in self._plan.warnings]
-        known |= checksums
-        return "".join(f"+{checksum}" for checksum in checksums.values())
+            if not missing:  # other data makes other cells
+                known = self._plan.data
+                pending = component.checksums(self._home).items()
+                checksums = {name: known.get(name) or compute() for name, compute in pending}
+                warnings = component.unlike(self._home, checksums)
+                self._plan.warnings += [w for w in warnings if w not in self._plan.warnings]
+                known |= checksums
+                code += "".join(f"+{checksum}" for checksum in checksums.values())
+        return _Part(
+            choice, component, spec, identity, code, missing, (choice.kind, spec.use),
+            component.portable_throughout(), tuple(component.declared_measures()),
+        )  # fmt: skip
 
     def _fill_slots(self, choice: ComponentChoice) -> Iterator[tuple[_Part, ...]]:
         """An auditor with each combination of the components that it takes from the matrix."""
@@ -300,7 +332,7 @@ class _Planner:
         declared = self._plan.measures
         parts = [part for parts in self._parts.values() for part in parts]
         for part in [*parts, *(audit[0] for audit in self._audits)]:
-            for measure in part.component.declared_measures():
+            for measure in part.measures:
                 other = declared.setdefault(measure.name, measure)
                 if (other.better, other.unit) != (measure.better, measure.unit):
                     raise MatrixError(

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from fpbench.base.errors import MatrixError
 from fpbench.components.names import ATTACK, AUDIT
-from fpbench.matrix.axes import ComponentChoice, Exclusions, expand_axes
+from fpbench.matrix.axes import ComponentChoice, expand_axes
 from fpbench.matrix.matrix import read
+from fpbench.matrix.plan import Exclusions
 
 names = st.sampled_from(["a", "b", "c"])
 rules = st.lists(
