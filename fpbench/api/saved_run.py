@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ from fpbench.results import views
 from fpbench.results.leaderboard import Leaderboard, sheet
 from fpbench.results.pareto import Front, pareto
 from fpbench.results.rows.beside_others import add_comparisons
+from fpbench.results.rows.labels import Components, name_parameters, read_components
 from fpbench.results.rows.selection import read_filter, select_rows
 from fpbench.results.sheet import html
 from fpbench.store.results import Results
@@ -40,6 +42,13 @@ class Snapshot:
     """The measure that the matrix ranks by."""
     results: Results
     """All rows, each beside the strongest adversary of the run."""
+    matrix: str | None = None
+    """The matrix as `Store.matrix` gives it."""
+
+    @cached_property
+    def components(self) -> Components:
+        """The components of the run by kind and label, with the parameters of the matrix."""
+        return read_components(self.matrix)
 
     def select(self, where: Iterable[str]) -> Results:
         """The rows that pass filters."""
@@ -71,7 +80,8 @@ class Snapshot:
         boards = views.view(results, view, by, self.title, together=together)
         if boards and (missing := _missing(results)):
             boards[0] = replace(boards[0], notes=(*boards[0].notes, missing))
-        return boards
+        settings = name_parameters(self.components)
+        return [replace(board, settings=settings) for board in boards]
 
     def labels(self, kind: str, where: Iterable[str] = ()) -> list[str]:
         """The labels of a kind in rows that pass filters, in the order of the plan."""
@@ -88,7 +98,9 @@ def read_snapshot(store: Store, *, keys: bool = True) -> Snapshot:
     if store.glossary is None:
         declared = _installed_measures(store.matrix or "")
         results = replace(results, glossary=results.glossary.declaring(declared))
-    return Snapshot(store.directory, store.title, store.rank_by, add_comparisons(results))
+    return Snapshot(
+        store.directory, store.title, store.rank_by, add_comparisons(results), store.matrix
+    )
 
 
 def _installed_measures(matrix: str) -> Iterator[Measure]:

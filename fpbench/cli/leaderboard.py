@@ -142,13 +142,6 @@ def _lines(top: int | None, every: bool) -> int | None:
     return sys.maxsize if every else top
 
 
-def _show(sheets: "Sequence[Sheet]") -> None:
-    from fpbench.cli.screen import results as boards
-
-    for sheet in sheets:
-        boards.show_sheet(sheet)
-
-
 def _boards(
     made: "Snapshot",
     by: str | None,
@@ -205,12 +198,12 @@ def _find_column(boards: "Sequence[Leaderboard]", text: str) -> str:
 def _text(
     boards: "Sequence[Leaderboard]", form: Form, measures: Sequence[str], top: int | None
 ) -> str:
-    from fpbench.results import leaderboard as board_columns
-    from fpbench.results import other_sheets as board_data
+    from fpbench.results.leaderboard import sheet
+    from fpbench.results.other_sheets import data
 
     if form is Form.JSON:
-        return _json([board_data.data(replace(each, lines=each.lines[:top])) for each in boards])
-    return _written([board_columns.sheet(board, measures, top) for board in boards], form)
+        return _json([data(replace(each, lines=each.lines[:top])) for each in boards])
+    return _written([sheet(board, measures, top) for board in boards], form)
 
 
 def _json(data: object) -> str:
@@ -232,23 +225,29 @@ def _write(text: str, output: Path | None) -> None:
         output.write_text(text + "\n", encoding="utf-8")
 
 
+def _show_or_write(sheets: "Sequence[Sheet]", form: Form, output: Path | None) -> None:
+    from fpbench.cli.screen.sheets import show_sheet
+
+    if form is Form.TABLE and output is None:
+        for sheet in sheets:
+            show_sheet(sheet)
+    else:
+        _write(_written(sheets, form), output)
+
+
 def _fronts(
     made: "Snapshot", where: Sequence[str], form: Form, output: Path | None, most: int | None
 ) -> None:
-    from fpbench.results import other_sheets as board_data
-    from fpbench.results import pareto
+    from fpbench.results.other_sheets import front_sheet
+    from fpbench.results.pareto import as_data
 
     fronts = made.pareto(where)
     if not fronts:
         raise InputError(f"{made.path}: has no attack on a learner, so no leak and no front")
     if form is Form.JSON:
-        _write(_json(pareto.as_data(fronts)), output)
+        _write(_json(as_data(fronts)), output)
         return
-    sheets = [board_data.front_sheet(front, most) for front in fronts]
-    if form is Form.TABLE and output is None:
-        _show(sheets)
-    else:
-        _write(_written(sheets, form), output)
+    _show_or_write([front_sheet(front, most) for front in fronts], form, output)
 
 
 def compare(
@@ -279,25 +278,21 @@ def compare(
     """
     from fpbench.api.saved_run import Run
     from fpbench.cli.screen.results import MOST
-    from fpbench.results import contrast
-    from fpbench.results import other_sheets as board_data
+    from fpbench.results.contrast import compare as compare_runs
+    from fpbench.results.contrast import read_pairs
+    from fpbench.results.other_sheets import contrast_data, contrast_sheet
 
     asked, lines = Form.JSON if as_json else form, _lines(top, every)
     first, second = (Run(path).read(keys=False) for path in (old, new))
-    found = contrast.compare(
+    found = compare_runs(
         first.select(where or []), second.select(where or []), by or second.rank_by,
-        contrast.read_pairs(pair or []),
+        read_pairs(pair or []),
     )  # fmt: skip
     if asked is Form.JSON:
-        _write(_json([board_data.contrast_data(each) for each in found]), output)
+        _write(_json([contrast_data(each) for each in found]), output)
         return
-    on_screen = asked is Form.TABLE and output is None
-    most = MOST if on_screen and lines is None else lines
-    sheets = [board_data.contrast_sheet(each, most) for each in found]
-    if on_screen:
-        _show(sheets)
-    else:
-        _write(_written(sheets, asked), output)
+    most = MOST if asked is Form.TABLE and output is None and lines is None else lines
+    _show_or_write([contrast_sheet(each, most) for each in found], asked, output)
 
 
 def completion(

@@ -175,7 +175,9 @@ def _resumable(command: str, name: str, options: Mapping[str, object]) -> Iterat
 
 def _end(run: "Run", progress: console.RunProgress) -> None:
     """Show skipped cells and the run directory, and exit with the code of a run."""
-    console.show_skipped(progress.skipped)
+    from fpbench.cli.screen.runs import show_skipped
+
+    show_skipped(progress.skipped)
     console.show_text(f"run directory: {run.path}")
     failed = [cell for cell in run.finished if cell.status is Status.FAILED]
     if failed:
@@ -194,8 +196,9 @@ def plan(
 ) -> None:
     """Show what would run: cells, unique steps, skips with reasons, rough time."""
     from fpbench.api import run as api
+    from fpbench.cli.screen.runs import show_plan
 
-    console.show_plan(api.plan(matrix, profile=profile, seeds=seeds, out=out, max_cells=max_cells))
+    show_plan(api.plan(matrix, profile=profile, seeds=seeds, out=out, max_cells=max_cells))
 
 
 @app.command(cls=Command)

@@ -94,7 +94,7 @@ class Verification:
         return tuple(name for name in self._compared if name in COMPUTED)
 
     @property
-    def said(self) -> tuple[str, ...]:
+    def reported(self) -> tuple[str, ...]:
         """Compared measures that components report of themselves; their notes come first."""
         names = [name for name in self._compared if name not in COMPUTED]
         return tuple(sorted(names, key=MEASURED.__contains__))

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from fpbench.base.errors import FpbenchError
 from fpbench.components.catalog import Catalog
 from fpbench.components.names import KINDS
+from fpbench.components.spec import specify
 from fpbench.report import embedding
 from fpbench.report.figures import Figure, Series
 from fpbench.report.gathered import Gathered
 from fpbench.report.ideas import figures
-from fpbench.report.written import Chosen, with_defaults
 from fpbench.results.leaderboard import Leaderboard, Line, columns, is_of_audits
 from fpbench.results.pareto import Front
+from fpbench.results.rows.labels import ConfiguredComponent
 
 
 def content(run: Gathered, catalog: Catalog) -> dict[str, Any]:
@@ -29,7 +31,7 @@ def content(run: Gathered, catalog: Catalog) -> dict[str, Any]:
         What is installed: it knows the parameters that the matrix leaves as they are.
     """
     latest: Mapping[str, Any] = run.sessions[-1].environment if run.sessions else {}
-    components = with_defaults(run.components, catalog, latest.get("packages", {}))
+    versions = latest.get("packages", {})
     return {
         "title": run.title,
         "path": run.path,
@@ -40,8 +42,11 @@ def content(run: Gathered, catalog: Catalog) -> dict[str, Any]:
         "glossary": _glossary(run),
         "boards": [_board(board, run) for board in run.boards],
         "components": {
-            kind: {label: _chosen(one) for label, one in mine.items()}
-            for kind, mine in components.items()
+            kind: {
+                label: _component(_add_defaults(kind, component, catalog, versions))
+                for label, component in by_label.items()
+            }
+            for kind, by_label in run.components.items()
         },
         "sessions": [
             {
@@ -160,10 +165,37 @@ def _front(front: Front, run: Gathered) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _chosen(one: Chosen) -> dict[str, Any]:
+def _add_defaults(
+    kind: str, component: ConfiguredComponent, catalog: Catalog, versions: Mapping[str, str]
+) -> ConfiguredComponent:
+    """The component with the parameters that the matrix leaves as they are.
+
+    Parameters
+    ----------
+    kind, component, catalog
+        The component, and what is installed here.
+    versions
+        Of the distributions that the run was made with: others may have other defaults.
+    """
+    try:
+        source = catalog.entry(kind, component.use).source
+        then = versions.get(source.distribution)
+        if then != source.version:
+            made_with = f"{source.distribution} {then or 'of an unknown version'}"
+            note = f"defaults are not known: made with {made_with}, and {source.version} is here"
+            return replace(component, note=note)
+        where = f"{kind} {component.use!r}"
+        _, spec = specify(catalog, kind, component.use, dict(component.parameters), where)
+    except (FpbenchError, ValueError) as error:
+        return replace(component, note=f"defaults are not known here: {error}")
+    others = {k: v for k, v in spec.parameters.items() if k not in component.parameters}
+    return replace(component, defaults=others)
+
+
+def _component(component: ConfiguredComponent) -> dict[str, Any]:
     return {
-        "use": one.use, "given": _safe(one.given), "defaults": _safe(one.defaults),
-        "note": one.note,
+        "use": component.use, "parameters": _safe(component.parameters),
+        "defaults": _safe(component.defaults), "note": component.note,
     }  # fmt: skip
 
 

@@ -115,9 +115,9 @@ def dimensions(run: Gathered, one: Combination) -> Dimensions:
     """What tells a combination from others, by kind, and by `KIND.PARAMETER` of what is swept."""
     found: Dimensions = {}
     for kind, label in zip(KINDS, one.labels, strict=True):
-        reading = run.readings[kind].get(label)
-        found[kind] = reading.base if reading else label
-        for name, value in reading.swept.items() if reading else ():
+        parts = run.settings[kind].get(label)
+        found[kind] = parts.base if parts else label
+        for name, value in parts.swept.items() if parts else ():
             found[f"{kind}.{name}"] = value if isinstance(value, str) else f"{name}={value}"
     return found
 

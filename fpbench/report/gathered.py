@@ -11,11 +11,11 @@ from fpbench.api.saved_run import Run, Snapshot, read_snapshot
 from fpbench.base.errors import StoreError
 from fpbench.base.files import read_matrix
 from fpbench.components.names import KINDS
-from fpbench.report.written import Components, Reading, chosen, read_labels
 from fpbench.results.leaderboard import Leaderboard
 from fpbench.results.pareto import Front
 from fpbench.results.ranking import choose_measure
 from fpbench.results.rows.groups import RowGroup
+from fpbench.results.rows.labels import Components, LabelsByKind, name_parameters
 from fpbench.results.rows.lines import Tallies
 from fpbench.results.statistics.intervals import Interval
 from fpbench.results.views import VIEWS, view
@@ -104,9 +104,9 @@ class Gathered:
         return {key: frozenset(numbers) for key, numbers in found.items()}
 
     @cached_property
-    def readings(self) -> Mapping[str, Mapping[str, Reading]]:
-        """Labels by kind, taken apart."""
-        return {kind: read_labels(self.components.get(kind, {})) for kind in KINDS}
+    def settings(self) -> LabelsByKind:
+        """The swept parameters that labels name."""
+        return name_parameters(self.components)
 
 
 def gather(run: Run, rank_by: str | None = None) -> Gathered:
@@ -137,7 +137,7 @@ def gather(run: Run, rank_by: str | None = None) -> Gathered:
             results=snapshot.results,
             boards=_boards(snapshot, rank_by),
             fronts=snapshot.pareto(),
-            components=chosen(store.matrix),
+            components=snapshot.components,
             sessions=store.sessions(),
             made_in={record.key: record.session for record in store.records()},
             timings=store.timings(),

@@ -43,8 +43,8 @@ def _parameter(run: Gathered, kind: str, name: str) -> Callable[[Combination], P
     """Where a label says what its parameter is, be it swept or the one of several."""
 
     def at(one: Combination) -> Place | None:
-        reading = run.readings[kind].get(one.label(kind))
-        return number(reading.swept.get(name)) if reading else None
+        parts = run.settings[kind].get(one.label(kind))
+        return number(parts.swept.get(name)) if parts else None
 
     return at
 
@@ -237,8 +237,8 @@ def _swept(run: Gathered) -> list[tuple[str, str]]:
     """Numbers that components are swept over, by kind."""
     found: dict[tuple[str, str], None] = {}
     for kind in KINDS:
-        for reading in run.readings[kind].values():
-            for name, value in reading.swept.items():
+        for parts in run.settings[kind].values():
+            for name, value in parts.swept.items():
                 if number(value) is not None:
                     found[kind, name] = None
     return list(found)

@@ -16,6 +16,7 @@ from fpbench.results.sheet import Column, Sheet, html
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+    from fpbench.results.rows.labels import LabelsByKind
     from fpbench.results.statistics.intervals import Interval
 
 ATTACK_COLUMNS = ("initial_accuracy", "corrected_accuracy", "gain")
@@ -88,6 +89,8 @@ class Leaderboard:
     view: str = "combinations"
     glossary: Glossary = field(default=GLOSSARY, repr=False)
     """What measures are called and mean."""
+    settings: LabelsByKind = field(default_factory=dict, repr=False)
+    """The swept parameters that labels name."""
 
     @property
     def least_first(self) -> bool:

@@ -77,10 +77,10 @@ def test_what_was_compared_is_told(tmp_path):
     assert {"gain", "initial_accuracy", "corrected_accuracy", "claim_holds", "test_accuracy",
             "train_unfairness", "changes", "people"} <= {*found.computed}  # fmt: skip
     # Notes first, then what fpbench takes over from answers.
-    assert found.said[:3] == ("toy_note", "tuned_on", "members")
-    assert {"objective", "solver_status", "proven", "model_epsilon"} <= {*found.said}
-    assert not {*found.computed} & {*found.said}
-    assert "correct_seconds" not in (*found.computed, *found.said)
+    assert found.reported[:3] == ("toy_note", "tuned_on", "members")
+    assert {"objective", "solver_status", "proven", "model_epsilon"} <= {*found.reported}
+    assert not {*found.computed} & {*found.reported}
+    assert "correct_seconds" not in (*found.computed, *found.reported)
 
 
 @pytest.mark.parametrize(
@@ -280,8 +280,8 @@ def test_the_command(command, tmp_path):
     lines = done.stdout.splitlines()
     assert lines[0] == "differs"
     assert lines[1].split() == ["cell", "measure", "in", "the", "run", "again"]
-    assert "initial_accuracy" in lines[2]
-    assert "0.123" in lines[2]
-    assert len(lines) == 2 + 12 + 2
+    assert "initial_accuracy" in lines[3]
+    assert "0.123" in lines[3]
+    assert len(lines) == 3 + 12 + 2
     assert lines[-1].startswith("6 of 18 cells run again are the same")
     assert command("verify", "nowhere").returncode == 2

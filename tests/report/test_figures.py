@@ -15,7 +15,7 @@ from fpbench.report.drawing import draw
 from fpbench.report.figures import MOST_SERIES
 from fpbench.report.gathered import gather
 from fpbench.report.ideas import figure, figures
-from fpbench.report.written import chosen, read_labels
+from fpbench.results.rows.labels import name_parameters, read_components
 
 
 def named(run):
@@ -138,7 +138,7 @@ def test_labels_are_taken_apart_as_sweeps_made_them():
         ["plain", "my sigma=3", {"sigma": 3}],
         ["plain", "other", {"sigma": 4}],
     ]}  # fmt: skip
-    found = read_labels(chosen(json.dumps([{}, axes, []]))["learner"])
+    found = name_parameters(read_components(json.dumps([{}, axes, []])))["learner"]
     assert found["p sigma=2.0 soft"].base == "p"
     assert dict(found["p sigma=2.0 soft"].swept) == {"sigma": 2.0, "labels": "soft"}
     assert (found["my sigma=3"].base, dict(found["my sigma=3"].swept)) == ("my sigma=3", {})
@@ -146,7 +146,7 @@ def test_labels_are_taken_apart_as_sweeps_made_them():
 
 @pytest.mark.parametrize("matrix", [None, "", "{", "[]", "[1, 2]", '[1, {"learner": [1]}]', "null"])
 def test_a_matrix_that_cannot_be_read_tells_nothing(matrix):
-    assert not any(chosen(matrix).values())
+    assert not any(read_components(matrix).values())
 
 
 def test_pdf_holds_vectors_and_whole_fonts(real, tmp_path):

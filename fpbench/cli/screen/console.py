@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
 
-    from fpbench.api.run import RunPlan
     from fpbench.execution.runner import Finished
     from fpbench.matrix.plan import Plan
 
@@ -140,51 +139,6 @@ def _shielded(console: type[Console]) -> type[Console]:
                 yield said if said.control else said._replace(text=text)
 
     return Shielded
-
-
-def show_plan(plan: RunPlan) -> None:
-    """What would run: cells, unique steps beside what each cell alone would cost, skips."""
-    from rich.table import Table
-
-    warn(plan.warnings)
-    console = terminal()
-    done = len(plan.done)
-    console.print(
-        f"[bold]{plan.runnable}[/] cells to run, {sum(plan.skipped.values())} skipped"
-        + (f", {done} of them done already" if done else "")
-    )
-    table = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
-    for name in ("step", "unique", "if each cell ran alone"):
-        table.add_column(name, justify="left" if name == "step" else "right")
-    for step, count in plan.steps.items():
-        table.add_row(" ".join(step), f"{count:,}", f"{plan.steps_alone[step]:,}")
-    totals = (sum(counts.values()) for counts in (plan.steps, plan.steps_alone))
-    table.add_row("all", *(f"{total:,}" for total in totals), style="bold")
-    console.print(table)
-    show_skipped(plan.skipped)
-    for remark in plan.remarks:
-        console.print(f"note: {remark}", markup=False, soft_wrap=True)
-    if plan.seconds is not None:
-        console.print(
-            f"about {duration(plan.seconds)} of work left, from the times of earlier steps"
-        )
-    elif plan.runnable > done:
-        console.print("rough time: not known before some of it has run")
-
-
-def show_skipped(skipped: Mapping[str, int]) -> None:
-    """Reasons why cells are skipped, and how many are."""
-    for reason, count in skipped.items():
-        text = f"skipped {count}: {reason}"
-        terminal().print(text, style=COLOURS[Status.SKIPPED], markup=False, soft_wrap=True)
-
-
-def duration(seconds: float) -> str:
-    """A length of time as people say it."""
-    if seconds < 60:
-        return f"{seconds:.0f} s"
-    minutes = seconds / 60
-    return f"{minutes:.0f} min" if minutes < 90 else f"{minutes / 60:.1f} h"
 
 
 class RunProgress(AbstractContextManager["RunProgress"]):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -16,8 +15,6 @@ LEVELS = "▁▂▃▄▅▆▇█"
 LEAST_POINTS = 3
 """Values of a parameter from which on a curve says more than the table."""
 
-_SETTING = re.compile(r"(?<!\S)([A-Za-z]\w*(?:\.\w+)*)=([-+]?[\d.]+(?:[eE][-+]?\d+)?)(?!\S)")
-
 
 @dataclass(frozen=True)
 class Curve:
@@ -25,7 +22,7 @@ class Curve:
 
     parameter: str
     labels: tuple[str, ...]
-    """What is the same, without the parameter: labels in which lines of the leaderboard differ."""
+    """Labels in which lines of the leaderboard differ, without the parameter."""
     values: tuple[float, ...]
     """Of the parameter, ascending."""
     means: tuple[float, ...]
@@ -34,27 +31,27 @@ class Curve:
     @property
     def line(self) -> str:
         """The means as blocks of eight heights."""
-        return sparkline(self.means)
+        return draw_sparkline(self.means)
 
 
-def curves(board: Leaderboard) -> list[Curve]:
+def list_curves(board: Leaderboard) -> list[Curve]:
     """The sweeps among the lines of a leaderboard along which something moves, best lines first."""
-    # What is said of a line beside its components, as its strongest attack, parts no sweep.
+    # Columns beside the components, such as the strongest attack, do not divide a sweep.
     kinds = [kind for kind in board.kinds if kind in KINDS]
     differing = [k for k in kinds if len({line.labels[k] for line in board.lines}) > 1]
-    found: dict[tuple[str, tuple[str, ...]], dict[float, float]] = {}
+    curves: dict[tuple[str, tuple[str, ...]], dict[float, float]] = {}
     for line in board.lines:
         value = line.measures.get(board.rank_by)
         if value is None:
             continue
         labels = [line.labels[kind] for kind in differing]
-        for place, label in enumerate(labels):
-            for setting in _SETTING.finditer(label):
-                rest = " ".join((label[: setting.start()] + label[setting.end() :]).split())
-                others = (*labels[:place], rest, *labels[place + 1 :])
-                points = found.setdefault((setting[1], others), {})
-                points[float(setting[2])] = value.mean
-    swept = {key: sorted(points.items()) for key, points in found.items()}
+        for place, kind in enumerate(differing):
+            parts = board.settings.get(kind, {}).get(labels[place])
+            for name, number in parts.swept.items() if parts else ():
+                if parts and isinstance(number, int | float) and not isinstance(number, bool):
+                    others = (*labels[:place], parts.without(name), *labels[place + 1 :])
+                    curves.setdefault((name, others), {})[float(number)] = value.mean
+    swept = {key: sorted(points.items()) for key, points in curves.items()}
     return [
         Curve(parameter, labels, tuple(x for x, _ in points), tuple(y for _, y in points))
         for (parameter, labels), points in swept.items()
@@ -62,7 +59,7 @@ def curves(board: Leaderboard) -> list[Curve]:
     ]
 
 
-def sparkline(means: Sequence[float]) -> str:
+def draw_sparkline(means: Sequence[float]) -> str:
     """Numbers as blocks of eight heights, the least the lowest; alike ones are in the middle."""
     least, greatest = min(means), max(means)
     if greatest == least:

@@ -44,7 +44,7 @@ const simple = (caption, heads, rows) => el('div', { class: 'scroll', tabindex: 
 const parts = (run, combination) => el('div', { class: 'parts' }, ...run.labels(combination).map(([kind, label]) => {
   const said = run.components[kind]?.[label];
   const lines = [];
-  for (const [name, value] of Object.entries(said?.given ?? {})) {
+  for (const [name, value] of Object.entries(said?.parameters ?? {})) {
     lines.push(el('dt', {}, name), el('dd', {}, shownValue(value)));
   }
   for (const [name, value] of Object.entries(said?.defaults ?? {})) {

@@ -23,7 +23,7 @@ class Standing(StrEnum):
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedStatement:
     """A statement beside all verdicts on it, one for each data set and setting."""
 
     expectation: Expectation
@@ -40,7 +40,7 @@ class Judged:
     """Of statements that hold under conditions: data sets and settings by outcome."""
 
 
-def judged(verdicts: Iterable[Verdict]) -> list[Judged]:
+def judge_statements(verdicts: Iterable[Verdict]) -> list[JudgedStatement]:
     """Statements with their standing, in the order of their verdicts.
 
     Parameters
@@ -49,12 +49,12 @@ def judged(verdicts: Iterable[Verdict]) -> list[Judged]:
         As `evaluate` gives them: those of one statement beside each other.
     """
     return [
-        _judged(expectation, list(mine))
-        for expectation, mine in groupby(verdicts, key=lambda verdict: verdict.expectation)
+        _judge(expectation, list(group))
+        for expectation, group in groupby(verdicts, key=lambda verdict: verdict.expectation)
     ]
 
 
-def _judged(expectation: Expectation, verdicts: list[Verdict]) -> Judged:
+def _judge(expectation: Expectation, verdicts: list[Verdict]) -> JudgedStatement:
     run = [verdict for verdict in verdicts if verdict.outcome is not Outcome.NOT_RUN]
     counted = Counter(verdict.outcome for verdict in run)
     counts = {outcome: counted[outcome] for outcome in Outcome if counted[outcome]}
@@ -66,7 +66,7 @@ def _judged(expectation: Expectation, verdicts: list[Verdict]) -> Judged:
     where = {outcome: tuple(places[outcome]) for outcome in Outcome if outcome in places}
     means = [verdict.ours.mean for verdict in run if verdict.ours is not None]
     least, greatest = (min(means), max(means)) if means else (None, None)
-    return Judged(expectation, standing, counts, least, greatest, where)
+    return JudgedStatement(expectation, standing, counts, least, greatest, where)
 
 
 def _standing(counts: dict[Outcome, int]) -> Standing:

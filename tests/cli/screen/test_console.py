@@ -13,6 +13,8 @@ import pytest
 
 from fpbench.cli.screen import console
 from fpbench.cli.screen import results as boards
+from fpbench.cli.screen.runs import duration
+from fpbench.cli.screen.sheets import show_sheet
 from fpbench.components.catalog import discover
 from fpbench.components.names import KINDS
 from fpbench.components.own_measures import GLOSSARY
@@ -22,6 +24,7 @@ from fpbench.results import pareto
 from fpbench.results.contrast import compare
 from fpbench.results.ranking import rank
 from fpbench.results.rows.beside_others import add_comparisons
+from fpbench.results.rows.labels import ConfiguredComponent, name_parameters
 from fpbench.results.views import view
 from fpbench.store.results import Results
 
@@ -29,6 +32,13 @@ DECLARED = GLOSSARY.declaring(
     replace(measure, source="auditor pafer")
     for measure in discover().component("auditor", "pafer").measures
 )
+SETTINGS = name_parameters({
+    "learner": {f"exponentiated-gradient tolerance={t}":
+                ConfiguredComponent("exponentiated-gradient", {"tolerance": t})
+                for t in (0.0, 0.02, 0.05, 0.1)},
+    "auditor": {f"pafer epsilon={e}": ConfiguredComponent("pafer", {"epsilon": e})
+                for e in (0.5, 1.0, 2.0)},
+})  # fmt: skip
 SNAPSHOTS = Path(__file__).parents[2] / "data" / "boards"
 
 
@@ -100,27 +110,29 @@ def audits():
     ]  # fmt: skip
 
 
+def show(made, most=None):
+    boards.show_leaderboards([replace(board, settings=SETTINGS) for board in made], most=most)
+
+
 def show_combinations():
-    boards.show_leaderboards(
-        rank(add_comparisons(Results.of(big_run())), "gain", "Attacks, <b>bold</b>")
-    )
+    show(rank(add_comparisons(Results.of(big_run())), "gain", "Attacks, <b>bold</b>"))
 
 
 def show_audits():
-    boards.show_leaderboards(rank(Results.of(audits(), DECLARED), "gain", "Audits"), most=4)
+    show(rank(Results.of(audits(), DECLARED), "gain", "Audits"), most=4)
 
 
 def show_views():
     results = add_comparisons(Results.of([*big_run(), *audits()], DECLARED))
     for name in ("attacks", "correctors", "defences", "mechanisms"):
         by = "leak" if name == "defences" else "gain"
-        boards.show_leaderboards(view(results, name, by, name))
+        show(view(results, name, by, name))
 
 
 def show_front():
     results = add_comparisons(Results.of(big_run()))
     for front in pareto.pareto(results, "Front"):
-        boards.show_sheet(board_data.front_sheet(front))
+        show_sheet(board_data.front_sheet(front))
 
 
 def show_comparison():
@@ -130,7 +142,7 @@ def show_comparison():
         for r in old
     ]
     for found in compare(Results.of(old), Results.of(new), "gain"):
-        boards.show_sheet(board_data.contrast_sheet(found))
+        show_sheet(board_data.contrast_sheet(found))
 
 
 SHOWS = {
@@ -252,7 +264,7 @@ def test_columns_may_be_chosen():
 
 def test_durations_are_said_as_people_say_them():
     said = {5: "5 s", 59: "59 s", 90: "2 min", 3000: "50 min", 7200: "2.0 h"}
-    assert {seconds: console.duration(seconds) for seconds in said} == said
+    assert {seconds: duration(seconds) for seconds in said} == said
 
 
 def test_columns_of_a_listing_are_aligned(capsys):

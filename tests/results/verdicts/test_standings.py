@@ -3,10 +3,11 @@
 import pytest
 
 from fpbench.cli.screen import results as boards
-from fpbench.cli.screen import verdicts as verdict_boards
+from fpbench.cli.screen.sheets import show_sheet
 from fpbench.matrix.expectations import parse_expectations
 from fpbench.results.rows.groups import RowGroup
-from fpbench.results.verdicts.standings import Standing, judged
+from fpbench.results.verdicts.standings import Standing, judge_statements
+from fpbench.results.verdicts.verdict_sheets import list_verdict_sheets, standings_sheet
 from fpbench.results.verdicts.verdicts import evaluate
 from fpbench.store.results import Results
 
@@ -45,7 +46,7 @@ YES, NO, PERHAPS = [1.0] * 5, [-2.0] * 5, [-1.0, 1.0] * 3
     ],
 )
 def test_the_standing_of_a_statement(found, standing, matched):
-    (one,) = judged(verdicts(stated(), rows("x", **found)))
+    (one,) = judge_statements(verdicts(stated(), rows("x", **found)))
     assert one.standing is standing
     assert one.counts.get("matched", 0) == matched
     assert sum(one.counts.values()) == len(found)
@@ -55,35 +56,47 @@ def test_the_standing_of_a_statement(found, standing, matched):
 
 def test_what_was_not_run_does_not_count():
     skipped = [{"dataset": "c", "seed": 0, "status": "skipped", "learner": "l", "reason": "gone"}]
-    (one,) = judged(verdicts(stated(), rows("x", a=YES) + skipped))
+    (one,) = judge_statements(verdicts(stated(), rows("x", a=YES) + skipped))
     assert (one.standing, one.counts) == (Standing.HOLDS, {"matched": 1})
-    (one,) = judged(verdicts(stated(), skipped))
+    (one,) = judge_statements(verdicts(stated(), skipped))
     assert (one.standing, one.counts, one.least) == (Standing.NOT_RUN, {}, None)
 
 
 def test_conditions_are_named():
     found = rows("x", a=YES, b=NO, c=YES)
-    (one,) = judged(verdicts(stated(per=["learner"]), found))
+    (one,) = judge_statements(verdicts(stated(per=["learner"]), found))
     assert one.where == {"matched": ("a, l", "c, l"), "deviates": ("b, l",)}
-    (one,) = judged(verdicts(stated(per=["learner"]), found[:5]))
+    (one,) = judge_statements(verdicts(stated(per=["learner"]), found[:5]))
     assert one.where == {}
 
 
 def test_the_table_has_a_line_for_each_statement(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "90")
     said = stated() + stated(says="never run", where={"dataset": "z"})
-    verdict_boards.show_standings(verdicts(said, rows("x", a=YES, b=NO)))
+    show_sheet(standings_sheet(verdicts(said, rows("x", a=YES, b=NO))))
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "Statement by statement"
-    assert " ".join(lines[-3].split()) == (
+    assert " ".join(lines[-2].split()) == (
         "[it] is positive (not b) holds under conditions 1 of 2 -2.0000 to 1.0000"
     )
-    assert " ".join(lines[-2].split()) == "never run not run - -"
+    assert " ".join(lines[-1].split()) == "never run not run - -"
     assert boards.format_number(0.25) == ".2500"
 
 
 def test_only_few_exceptions_are_named(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "90")
     many = {f"d{i}": NO for i in range(5)}
-    verdict_boards.show_standings(verdicts(stated(), rows("x", a=YES, **many)))
+    show_sheet(standings_sheet(verdicts(stated(), rows("x", a=YES, **many))))
     assert "not d0" not in capsys.readouterr().out
+
+
+def test_verdicts_on_a_statement_are_one_table_that_says_once_what_they_share():
+    found = rows("x", a=YES, b=[1.0, -1.0] * 3)
+    (sheet,) = list_verdict_sheets(verdicts(stated(per=["learner"], tolerance=0.5), found))
+    assert sheet.title == "[it] is positive (here)"
+    assert sheet.about == "mean x; stated: >= 0, tolerance 0.5 · learner l"
+    assert [column.heading for column in sheet.columns][:3] == ["", "dataset", "ours"]
+    assert [row[:3] for row in sheet.rows] == [
+        ("matched", "a", "1.0000"),
+        ("undecided", "b", ".0000"),
+    ]

@@ -1,0 +1,84 @@
+"""The one place where tables are laid out on a screen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from fpbench.cli.screen import console
+from fpbench.components.names import Status
+
+if TYPE_CHECKING:
+    from fpbench.results.sheet import Sheet
+
+_REMARK_COLOURS = {"failed": console.COLOURS[Status.FAILED], "warning": "yellow"}
+
+
+def show_sheet(sheet: Sheet, colours: Mapping[str, str] = MappingProxyType({})) -> None:
+    """Print a table with its title and remarks; words are folded where there is too little room.
+
+    Parameters
+    ----------
+    sheet
+        The table.
+    colours
+        Styles of cells by their text.
+    """
+    from rich import box
+    from rich.markup import escape
+    from rich.table import Table
+
+    out, plain = console.terminal(), console.MODE.plain
+    sheet, widths = sheet.fit(out.width)
+    if sheet.title:
+        out.print(escape(sheet.title), style="bold")
+    if sheet.about:
+        about = sheet.about.replace(" · ", "; ") if plain else sheet.about
+        out.print(escape(about), style="dim")
+    if sheet.columns:
+        if plain:
+            table = Table(header_style="", box=None, padding=(0, 1, 0, 0), pad_edge=False)
+        else:
+            table = Table(header_style="bold", box=box.SIMPLE_HEAD, show_edge=False, padding=0)
+        for column, width in zip(sheet.columns, widths, strict=True):
+            table.add_column(
+                escape(column.heading),
+                justify="right" if column.number else "left",
+                overflow="fold",
+                no_wrap=column.number and not column.wraps,
+                width=width,
+            )
+        for row in sheet.rows:
+            table.add_row(*(_colour(value, colours) for value in row))
+        out.print(table)
+    for note in sheet.all_notes:
+        out.print(note, style="dim", markup=False, soft_wrap=True)
+    for word, texts in (("warning", sheet.warnings), ("failed", sheet.failures)):
+        for text in texts:
+            show_line(f"{word}: {text}", _REMARK_COLOURS[word])
+
+
+def show_sheets(sheets: Iterable[Sheet], colours: Mapping[str, str] = MappingProxyType({})) -> None:
+    """Print tables with an empty line between them."""
+    for number, sheet in enumerate(sheets):
+        if number:
+            console.terminal().print()
+        show_sheet(sheet, colours)
+
+
+def show_line(text: str, colour: str | None = None) -> None:
+    """Print a line, which may be longer than the terminal is wide."""
+    console.terminal().print(text, style=colour, markup=False, soft_wrap=True)
+
+
+def _colour(value: str, colours: Mapping[str, str]) -> str:
+    """Markup of a cell; failures stand out wherever they are counted."""
+    from rich.markup import escape
+
+    if value in colours:
+        return f"[{colours[value]}]{escape(value)}[/]"
+    counted, bracket, failures = escape(value).partition(" (")
+    if bracket and failures.endswith(" failed)"):
+        return f"{counted} [red]({failures}[/]"
+    return escape(value)

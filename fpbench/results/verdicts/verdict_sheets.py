@@ -1,0 +1,85 @@
+"""Tables of verdicts: one by one, and by statement."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+
+from fpbench.base.text import format_number
+from fpbench.matrix.expectations import Expectation
+from fpbench.results.sheet import Column, Sheet
+from fpbench.results.verdicts.standings import JudgedStatement, judge_statements
+from fpbench.results.verdicts.verdicts import Outcome, Verdict
+
+_MOST_EXCEPTIONS = 4
+"""Statements with more exceptions do not name them; the table of their verdicts does."""
+
+
+def list_verdict_sheets(verdicts: Sequence[Verdict]) -> list[Sheet]:
+    """A table for each statement: what was stated, and whether our numbers agree."""
+    return [
+        _lay_out_verdicts(expectation, list(group))
+        for expectation, group in groupby(verdicts, key=lambda verdict: verdict.expectation)
+    ]
+
+
+def _lay_out_verdicts(expectation: Expectation, verdicts: Sequence[Verdict]) -> Sheet:
+    names = list(dict.fromkeys(name for verdict in verdicts for name in verdict.per))
+    places = {name: [str(verdict.per.get(name, "")) for verdict in verdicts] for name in names}
+    varying = [name for name in names if len(set(places[name])) > 1]
+    shared = [f"{name} {places[name][0]}" for name in names if name not in varying]
+    tolerance = f", tolerance {expectation.tolerance:g}" if expectation.tolerance else ""
+    stated = expectation.stated
+    stated = stated if isinstance(stated, str) else format_number(stated)
+    columns = [
+        Column("", number=False),
+        *(Column(name, number=False) for name in varying),
+        *map(Column, ("ours", "95 %", "seeds")),
+        Column("note", number=False),
+    ]
+    rows = [
+        (verdict.outcome.value, *(places[name][i] for name in varying), *_ours(verdict),
+         verdict.note)
+        for i, verdict in enumerate(verdicts)
+    ]  # fmt: skip
+    used = [i for i in range(len(columns)) if any(row[i] for row in rows)]
+    return Sheet(
+        title=f"{expectation.says} ({expectation.source})",
+        about=" · ".join([f"{expectation.quantity}; stated: {stated}{tolerance}", *shared]),
+        columns=tuple(columns[i] for i in used),
+        rows=tuple(tuple(row[i] for i in used) for row in rows),
+    )
+
+
+def _ours(verdict: Verdict) -> tuple[str, str, str]:
+    """Our number, its interval and its number of seeds."""
+    ours = verdict.ours
+    if ours is None:
+        return "", "", ""
+    spread = "" if ours.low is None else f"{format_number(ours.low)} to {format_number(ours.high)}"
+    return format_number(ours.mean), spread, str(ours.count)
+
+
+def standings_sheet(verdicts: Sequence[Verdict]) -> Sheet:
+    """Each statement in a line: whether it holds, how often, and the range of our numbers."""
+    rows = []
+    for judged in judge_statements(verdicts):
+        run = sum(judged.counts.values())
+        matched = f"{judged.counts.get(Outcome.MATCHED, 0)} of {run}" if run else "-"
+        statement = judged.expectation.says + _name_exceptions(judged)
+        rows.append((statement, judged.standing.value, matched, _range(judged)))
+    words, numbers = ("statement", ""), ("matched", "ours")
+    columns = (*(Column(name, number=False) for name in words), *map(Column, numbers))
+    return Sheet("Statement by statement", "", columns, tuple(rows))
+
+
+def _name_exceptions(judged: JudgedStatement) -> str:
+    """Where a statement does not hold that holds elsewhere, if these places are few."""
+    places = [place for outcome, names in judged.where.items() if outcome is not Outcome.MATCHED
+              for place in names]  # fmt: skip
+    return f" (not {'; '.join(places)})" if 0 < len(places) <= _MOST_EXCEPTIONS else ""
+
+
+def _range(judged: JudgedStatement) -> str:
+    least, greatest = format_number(judged.least), format_number(judged.greatest)
+    return least if judged.least == judged.greatest else f"{least} to {greatest}"
