@@ -1,6 +1,10 @@
 # Public names, and the module each is in: see the docstring of `__init__.py`.
 from .calibration import calibrated as calibrated
+from .count_leak import compute_count_leak as compute_count_leak
 from .exact.counting import CountedProblem as CountedProblem
 from .exact.solve import solve_exact as solve_exact
+from .leak_limits import limit_leak as limit_leak
+from .leak_limits import limit_leak_by_error as limit_leak_by_error
+from .leak_limits import limit_realised_gain as limit_realised_gain
 from .optimal import OptimalCorrector as OptimalCorrector
 from .posterior import compute_posterior as compute_posterior

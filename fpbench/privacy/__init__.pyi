@@ -19,3 +19,4 @@ from .noisy_votes import VoteLabels as VoteLabels
 from .noisy_votes import count_votes as count_votes
 from .noisy_votes import flip_probabilities as flip_probabilities
 from .noisy_votes import vote_labels as vote_labels
+from .private_leak import limit_private_leak as limit_private_leak

@@ -1,0 +1,47 @@
+"""Beliefs about people's groups: a probability of every group for every person."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fpbench.base.errors import InputError
+
+_SUM = 1e-6
+"""How far the sum of a person's probabilities may be from 1."""
+
+
+def check_beliefs(beliefs: ArrayLike) -> NDArray[np.float64]:
+    """Beliefs (n, K) as floats, K at least 2.
+
+    Parameters
+    ----------
+    beliefs
+        (n, K) probability of each group, of each person.
+
+    Raises
+    ------
+    InputError
+        If they have another shape, are no probabilities, or a person's do not sum to 1.
+    """
+    try:
+        chances = np.asarray(beliefs, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("beliefs must be (n, K) numbers") from None
+    if chances.ndim != 2 or chances.shape[0] < 1 or chances.shape[1] < 2:
+        raise InputError(f"beliefs must be (n, K) with K at least 2, not {chances.shape}")
+    bad = ~np.isfinite(chances) | (chances < 0)
+    if bad.any():
+        row, group = np.argwhere(bad)[0]
+        raise InputError(
+            f"beliefs must be probabilities; that of person {row} in group {group} is "
+            f"{chances[row, group]:g}"
+        )
+    miss = np.abs(chances.sum(axis=1) - 1)
+    if miss.max() > _SUM:
+        row = int(miss.argmax())
+        raise InputError(
+            f"a person's beliefs must sum to 1; those of person {row} sum to "
+            f"{chances[row].sum():.6g}"
+        )
+    return chances

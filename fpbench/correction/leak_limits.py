@@ -1,0 +1,296 @@
+r"""What a disclosure about groups can add, at most, to anybody's expected accuracy.
+
+The *leak* of a disclosure is the expected rise of the accuracy of the best guess. Whatever a
+disclosure is, it tells I nats about n people's groups, at most the logarithm of the number of
+values that it could have. If the groups are independent given all that is seen before it, the
+information about each person adds up to I at most, and so the leak is at most (h is the binary
+entropy in nats, m_i the greatest belief about person i, e the expected error without the
+disclosure)
+
+    limit_leak(beliefs, I)  <=  limit_leak_by_error(e, I, n)  <=  sqrt(e I / n)
+
+The first is right for beliefs that are exact; the second for any e that somebody's guess without
+the disclosure has reached. Proofs, and what may not be concluded, are in `docs/limits.md`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fpbench.base.errors import InputError
+from fpbench.components.beliefs import check_beliefs
+
+_Floats = NDArray[np.floating[Any]]
+
+_SAMPLE = 50_000
+"""About as many people decide the price of a nat."""
+_LOG_PRICES = (-6.5, 30.0)
+"""Logarithms of the smallest and the greatest price of a nat, in people, that are tried."""
+
+
+def limit_leak(
+    beliefs: ArrayLike, nats: float, *, household_sizes: ArrayLike | None = None
+) -> float:
+    """The greatest leak of a disclosure, for those whose beliefs are exact.
+
+    Calibrated beliefs that lump different people together are not exact, and their limit can be
+    exceeded: print it as "if these beliefs are exact", and `limit_leak_by_error` without an if.
+
+    Parameters
+    ----------
+    beliefs
+        (n, K) probability of each group, of each person, before the disclosure.
+    nats
+        Greatest information of the disclosure about the groups, in nats: bits times ln 2; at most
+        the entropy of what is disclosed. Not -ln of the probability of what *was* disclosed: that
+        goes into `limit_realised_gain`.
+    household_sizes
+        (n,) people whose groups depend on each other's, with the person; 1 for everybody if left
+        out. Households are independent of each other.
+
+    Returns
+    -------
+    float
+        A share of the n people.
+
+    Raises
+    ------
+    InputError
+        If beliefs are no probabilities, sizes are below 1, or nats are negative or no number.
+
+    Notes
+    -----
+    Two groups: mean (q - m_i)+ where the q in [1/2, 1] solves sum_i (h(m_i) - h(q))+ = I, the
+    reverse water-filling of rate-distortion theory (Cover & Thomas, Elements of Information
+    Theory, 10.3). K groups: the concave envelope of max p + mu H(p) in closed form (Erokhin,
+    1958), mu the price of a nat; every mu gives a valid limit, and the best is found by bisection.
+    """
+    chances, sizes = (
+        check_beliefs(beliefs),
+        _check_sizes(household_sizes, len(np.asarray(beliefs))),
+    )
+    nats = _check_nats(nats)
+    if chances.shape[1] == 2 and (sizes == 1).all():
+        return _fill_water(chances.max(axis=1), nats)
+    ordered = -np.sort(-chances, axis=1)
+    surprise = -_x_log_x(ordered)
+    entropy = surprise.sum(axis=1)
+    if nats >= (entropy / sizes).sum():
+        return float(1 - ordered[:, 0].mean())
+    # Any price gives a valid limit, and near the best one limits hardly differ: a sample that is
+    # spread evenly over the beliefs finds it.
+    rows = np.argsort(ordered[:, 0], kind="stable")[:: max(len(ordered) // _SAMPLE, 1)]
+    price = _find_price(ordered[rows], surprise[rows], sizes[rows], nats * len(rows) / len(ordered))
+    gain, information = _spend(ordered, surprise, price / sizes)
+    limit = (gain.sum() + price * (nats - (information / sizes).sum())) / len(gain)
+    return float(min(max(limit, 0.0), 1 - ordered[:, 0].mean()))
+
+
+def limit_leak_by_error(error: float, nats: float, people: int, groups: int = 2) -> float:
+    """The greatest leak of a disclosure, given what a guess without it reaches.
+
+    It rises with the error, so the error of any guess that does not use the disclosure may stand
+    for that of the best one.
+
+    Parameters
+    ----------
+    error
+        Expected share of people whom such a guess puts wrong, in [0, 1].
+    nats
+        Greatest information of the disclosure about the groups, in nats; see `limit_leak`.
+    people
+        n, at least 1.
+    groups
+        K, at least 2.
+
+    Returns
+    -------
+    float
+        A share of the people, at most the error.
+
+    Raises
+    ------
+    InputError
+        If a number is out of range.
+
+    Notes
+    -----
+    Two groups: 2 e (q - 1/2) with h(q) = ln 2 - I / (2 n e): the worst case is 2 n e people of whom
+    nothing is known and others who are certain. More groups: sqrt(e I / n), which is proven for
+    any number of them.
+    """
+    nats = _check_nats(nats)
+    if not 0 <= error <= 1:
+        raise InputError(f"an error must be a share in [0, 1], not {error!r}")
+    if people < 1 or groups < 2:
+        raise InputError(f"at least 1 person and 2 groups, not {people!r} and {groups!r}")
+    if error == 0:
+        return 0.0
+    if groups > 2:
+        return float(min(error, math.sqrt(error * nats / people)))
+    # Two groups leave no guess worse than one half.
+    error = min(error, 0.5)
+    each = nats / (2 * people * error)
+    if each >= math.log(2):
+        return float(error)
+    return float(2 * error * (_upper_root(math.log(2) - each, 0.5) - 0.5))
+
+
+def limit_realised_gain(
+    beliefs: ArrayLike,
+    nats: float,
+    *,
+    delta: float = 1.0,
+    household_sizes: ArrayLike | None = None,
+) -> float:
+    """The greatest gain over the best guess, given what *was* disclosed.
+
+    With probability 1 - delta over the groups and the disclosure, no guess from the disclosure is
+    right about more people than the best guess without it by more than this share. With delta = 1
+    it limits the *expected* gain given the disclosure.
+
+    Parameters
+    ----------
+    beliefs
+        (n, K) exact probability of each group before the disclosure.
+    nats
+        -ln of the probability that exactly this was disclosed (`claim_bits` times ln 2); the
+        logarithm of the number of possible values does, too.
+    delta
+        Probability with which the limit may be exceeded, in (0, 1].
+    household_sizes
+        (n,) people whose groups depend on each other's; see `limit_leak`.
+
+    Returns
+    -------
+    float
+        A share of the n people, at most 1.
+
+    Raises
+    ------
+    InputError
+        As `limit_leak`, or if delta is not in (0, 1].
+
+    Notes
+    -----
+    min over t > 0 of (L + ln 1/delta + sum_i (ln((1 - m_i) e^t + m_i e^-t))+) / (t n), L the nats:
+    Chernoff's bound for the people whose guess changed, and a union over disclosures. Dependent
+    people enter by Hoelder's inequality. Any t gives a valid limit.
+    """
+    from scipy.optimize import minimize_scalar
+
+    chances, sizes = (
+        check_beliefs(beliefs),
+        _check_sizes(household_sizes, len(np.asarray(beliefs))),
+    )
+    nats = _check_nats(nats)
+    if not 0 < delta <= 1:
+        raise InputError(f"delta must be above 0 and at most 1, not {delta!r}")
+    unsure = chances.max(axis=1) < 1
+    if not unsure.any():
+        return 0.0
+    most, sizes, people = chances.max(axis=1)[unsure], sizes[unsure], len(chances)
+
+    def limit(log_t: float) -> float:
+        t = sizes * math.exp(log_t)
+        moments = np.logaddexp(np.log1p(-most) + t, np.log(most) - t)
+        total = nats - math.log(delta) + (np.maximum(moments, 0) / sizes).sum()
+        return float(total / (math.exp(log_t) * people))
+
+    grid = np.linspace(-7, 4, 23)
+    best = int(np.argmin([limit(log_t) for log_t in grid]))
+    around = (grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)])
+    refined = minimize_scalar(limit, bounds=around, method="bounded")
+    return min(float(refined.fun), limit(float(grid[best])), 1.0)
+
+
+def _fill_water(most: _Floats, nats: float) -> float:
+    """Two groups: the mean of (q - m)+ at the level q that spends all nats."""
+    from scipy.special import entr
+
+    level = np.sort(most)
+    entropies = entr(level) + entr(1 - level)
+    total = np.cumsum(entropies)
+    if nats >= total[-1]:
+        return float(1 - level.mean())
+    spent = total - np.arange(1, len(level) + 1) * entropies
+    raised = int(np.searchsorted(spent, nats, side="right"))
+    entropy = (total[raised - 1] - nats) / raised
+    lowest = float(level[raised - 1])
+    q = _upper_root(entropy, lowest) if entropy < entropies[raised - 1] else lowest
+    return float(max(raised * q - level[:raised].sum(), 0.0) / len(level))
+
+
+def _upper_root(entropy: float, least: float) -> float:
+    """The q in [least, 1] whose binary entropy is this one, rounded up."""
+    from scipy.optimize import brentq
+    from scipy.special import entr
+
+    def miss(q: float) -> float:
+        return float(entr(q) + entr(1 - q)) - entropy
+
+    if miss(least) <= 0:
+        return least
+    return float(min(brentq(miss, least, 1.0, xtol=1e-15, rtol=1e-15) + 1e-15, 1.0))
+
+
+def _find_price(ordered: _Floats, surprise: _Floats, sizes: _Floats, nats: float) -> float:
+    """The price of a nat, in people, at which all nats are spent."""
+    from scipy.optimize import brentq
+
+    def miss(log_price: float) -> float:
+        information = _spend(ordered, surprise, math.exp(log_price) / sizes)[1]
+        return float((information / sizes).sum()) - nats
+
+    low, high = _LOG_PRICES
+    if miss(low) <= 0 or miss(high) >= 0:
+        return math.exp(low if miss(low) <= 0 else high)
+    return math.exp(brentq(miss, low, high, xtol=1e-9))
+
+
+def _spend(ordered: _Floats, surprise: _Floats, price: _Floats) -> tuple[_Floats, _Floats]:
+    """Gain and information (n,) of each person at the price of a nat in people, (n,).
+
+    `ordered` are beliefs (n, K), greatest first, and `surprise` is -p ln p of each.
+    """
+    groups = ordered.shape[1]
+    shares = np.cumsum(ordered, axis=1)
+    reward = 1 / price
+    log_size = np.logaddexp(reward[:, None], np.log(np.arange(groups), where=np.arange(groups) > 0,
+                            out=np.full(groups, -np.inf)))  # fmt: skip
+    with np.errstate(divide="ignore"):
+        log_floor = np.log(shares) - log_size
+    following = np.concatenate([ordered[:, 1:], np.zeros((len(ordered), 1))], axis=1)
+    # The guesses worth telling apart: as many of the likeliest groups as exceed the floor.
+    last = np.argmax(following <= np.exp(log_floor) + 1e-300, axis=1)[:, None]
+    log_floor = np.take_along_axis(log_floor, last, 1)[:, 0]
+    taken = np.take_along_axis(np.cumsum(surprise, axis=1), last, 1)[:, 0]
+    log_right = log_floor + reward
+    right, floor = np.exp(log_right), np.exp(log_floor)
+    information = taken + right * log_right + last[:, 0] * floor * np.where(floor > 0, log_floor, 0)
+    return np.maximum(right - ordered[:, 0], 0), np.maximum(information, 0)
+
+
+def _x_log_x(values: _Floats) -> _Floats:
+    from scipy.special import xlogy
+
+    return np.asarray(xlogy(values, values))
+
+
+def _check_sizes(sizes: ArrayLike | None, people: int) -> _Floats:
+    if sizes is None:
+        return np.ones(people)
+    checked = np.asarray(sizes, dtype=np.float64)
+    if checked.shape != (people,) or not (checked >= 1).all():
+        raise InputError(f"household sizes must be ({people},) numbers of at least 1")
+    return checked
+
+
+def _check_nats(nats: float) -> float:
+    if not 0 <= nats < math.inf:
+        raise InputError(f"nats must be at least 0 and finite, not {nats!r}")
+    return float(nats)

@@ -1,0 +1,107 @@
+"""What a differentially private release about groups can add, at most, to anybody's accuracy.
+
+Whoever the adversary is, and whatever it knows of others: privacy of a person's group bounds how
+well anybody can tell it. The bound holds person by person and needs no independence of what is
+*known*; but unknown others whose groups depend on the person's multiply epsilon by their number.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fpbench.components.beliefs import check_beliefs
+from fpbench.components.guarantee import Guarantee
+from fpbench.privacy.accounting import rho_to_delta
+
+_Floats = NDArray[np.floating[Any]]
+
+_POINTS = 2_000
+"""Points of the privacy profile of zero-concentrated privacy that are looked up."""
+
+
+def limit_private_leak(beliefs: ArrayLike, guarantee: Guarantee) -> float:
+    """The greatest leak of a release with a guarantee for every person's group.
+
+    Parameters
+    ----------
+    beliefs
+        (n, K) exact probability of each group, of each person, before the release.
+    guarantee
+        Of the release; under `add-remove` a change of group is a removal and an addition.
+
+    Returns
+    -------
+    float
+        Expected rise of the share of the n people who are guessed right.
+
+    Raises
+    ------
+    InputError
+        If beliefs are no probabilities.
+
+    Notes
+    -----
+    (epsilon, delta), any K: best accuracy delta + (1 - delta) max_r P_r e^eps / (e^eps + r - 1),
+    P_r the sum of the r greatest beliefs; reached by randomised response on the r likeliest groups.
+    Zero-concentrated, m >= 1/2: (1 - m) delta(logit m), by the profile delta(.) of every such
+    release; other people by the former at the best epsilon. The least of what is known is taken.
+    """
+    ordered = -np.sort(-check_beliefs(beliefs), axis=1)
+    epsilon, delta, rho = _protect_group(guarantee)
+    top = ordered[:, 0]
+    limit = _limit_accuracy(ordered, epsilon, delta)
+    if rho is not None:
+        limit = np.minimum(limit, _limit_concentrated(ordered, rho))
+    return float(np.maximum(limit - top, 0).mean())
+
+
+def _limit_concentrated(ordered: _Floats, rho: float) -> _Floats:
+    """(n,) best accuracy about each person under every release with this rho."""
+    top = ordered[:, 0]
+    with np.errstate(divide="ignore"):
+        logits = np.log(top) - np.log1p(-top)
+    # The profile falls, so that looking it up a little to the left is safe.
+    epsilons = np.linspace(
+        0, float(np.minimum(logits[np.isfinite(logits)].max(initial=0), 60)), _POINTS
+    )
+    variation = _limit_variation(rho)
+    deltas = np.array([min(rho_to_delta(rho, float(at)), variation) for at in epsilons])
+    limit = np.ones(len(ordered))
+    sure = top >= 0.5
+    place = np.searchsorted(epsilons, logits[sure], side="right") - 1
+    limit[sure] = top[sure] + (1 - top[sure]) * deltas[place]
+    if not sure.all():  # no profile helps there, but every epsilon with its delta is a limit
+        for epsilon in np.geomspace(1e-3, 30, 100):
+            delta = min(rho_to_delta(rho, float(epsilon)), variation)
+            others = _limit_accuracy(ordered[~sure], float(epsilon), delta)
+            limit[~sure] = np.minimum(limit[~sure], others)
+    return limit
+
+
+def _limit_accuracy(ordered: _Floats, epsilon: float, delta: float) -> _Floats:
+    """(n,) best accuracy about each person, whose beliefs (n, K) are greatest first."""
+    more = np.arange(ordered.shape[1]) * math.exp(-epsilon)
+    best = (np.cumsum(ordered, axis=1) / (1 + more)).max(axis=1)
+    return np.asarray(np.minimum(delta + (1 - delta) * best, 1.0))
+
+
+def _protect_group(guarantee: Guarantee) -> tuple[float, float, float | None]:
+    """Epsilon, delta and rho for changing one person's group."""
+    epsilon, delta, rho = guarantee.epsilon, guarantee.delta, guarantee.rho
+    if guarantee.neighbours != "add-remove":
+        return epsilon, delta, rho
+    twice = min(delta * (1 + math.exp(min(epsilon, 700.0))), 1.0)
+    return 2 * epsilon, twice, None if rho is None else 4 * rho
+
+
+def _limit_variation(rho: float) -> float:
+    """The greatest total variation of two neighbours: the t with 2 t artanh(t) = rho."""
+    from scipy.optimize import brentq
+
+    if rho > 30:
+        return 1.0
+    return float(brentq(lambda t: 2 * t * math.atanh(t) - rho, 0.0, 1 - 1e-16))

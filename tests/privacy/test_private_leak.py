@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+from scipy.special import expit
+from scipy.stats import norm
+
+from fpbench import Guarantee, InputError
+from fpbench.privacy import gaussian_epsilon, limit_private_leak
+
+pytestmark = pytest.mark.numeric
+
+
+def best_of_all_channels(belief, epsilon, delta=0.0):
+    """The greatest accuracy about one person of any guess under (epsilon, delta), by a program.
+
+    A guess is a channel from K groups to K names. Every event that names any of a set of groups
+    must be about as likely whichever group is true.
+    """
+    groups = len(belief)
+    rows, sides = [], []
+    for truth in range(groups):
+        for other in range(groups):
+            if truth == other:
+                continue
+            for event in range(1, 2**groups - 1):
+                row = np.zeros((groups, groups))
+                named = [(event >> name) & 1 == 1 for name in range(groups)]
+                row[truth, named] = 1
+                row[other, named] = -math.exp(epsilon)
+                rows.append(row.ravel())
+                sides.append(delta)
+    sums = np.kron(np.eye(groups), np.ones(groups))
+    solved = linprog(-np.diag(belief).ravel(), rows, sides, sums, np.ones(groups), bounds=(0, 1))
+    assert solved.success
+    return -solved.fun
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.integers(0, 2**32 - 1),
+    st.integers(2, 4),
+    st.floats(0.01, 4),
+    st.sampled_from([0.0, 0.001, 0.1]),
+)
+def test_it_is_the_best_of_all_channels(seed, groups, epsilon, delta):
+    belief = np.random.default_rng(seed).dirichlet(np.full(groups, 0.8))
+    best = best_of_all_channels(belief, epsilon, delta)
+    limit = limit_private_leak(belief[None], Guarantee(epsilon, delta))
+    assert limit == pytest.approx(best - belief.max(), abs=1e-7)
+
+
+def test_two_groups_in_closed_form():
+    for top, epsilon in ((0.5, 0.1), (0.6, 1.0), (0.9, 1.0)):
+        limit = limit_private_leak([[top, 1 - top]], Guarantee(epsilon))
+        assert limit == pytest.approx(max(expit(epsilon) - top, 0))
+
+
+# Best channel found under all Renyi constraints, and the limit of the notes: NOTES-limits 3.3.
+@pytest.mark.parametrize(
+    ("rho", "top", "found", "limit"),
+    [
+        (0.05, 0.6, 0.0140, 0.0157),
+        (0.5, 0.5, 0.2388, 0.2396),
+        (0.5, 0.7, 0.075, 0.087),
+        (0.5, 0.9, 0.0036, 0.0037),
+        (0.005, 0.5, 0.02499, 0.02499),
+    ],
+)
+def test_zero_concentrated_privacy(rho, top, found, limit):
+    given_rho = limit_private_leak([[top, 1 - top]], Guarantee(1e6, rho=rho))
+    assert found - 1e-5 <= given_rho <= limit + 5e-4
+
+
+@pytest.mark.parametrize("top", [0.5, 0.6, 0.8, 0.95])
+@pytest.mark.parametrize("multiplier", [0.5, 2.0, 20.0])
+def test_gaussian_noise_leaks_less_than_its_guarantees_allow(top, multiplier):
+    mu, logit = 1 / multiplier, math.log(top / (1 - top))
+    leak = top * norm.cdf(mu / 2 + logit / mu) + (1 - top) * norm.cdf(mu / 2 - logit / mu) - top
+    rho = mu * mu / 2
+    epsilon = max(gaussian_epsilon(multiplier, 1e-5), 1e-9)
+    assert leak <= limit_private_leak([[top, 1 - top]], Guarantee(epsilon, 1e-5)) + 1e-12
+    assert leak <= limit_private_leak([[top, 1 - top]], Guarantee(1e6, rho=rho)) + 1e-12
+    both = limit_private_leak([[top, 1 - top]], Guarantee(epsilon, 1e-5, rho=rho))
+    assert leak <= both + 1e-12
+
+
+def test_a_change_of_group_is_a_removal_and_an_addition():
+    beliefs = [[0.55, 0.45], [0.8, 0.2]]
+
+    def limit(epsilon, delta, neighbours, rho=None):
+        return limit_private_leak(beliefs, Guarantee(epsilon, delta, neighbours, rho))
+
+    assert limit(0.5, 0.0, "add-remove") == limit(1.0, 0.0, "attribute")
+    twice = 0.01 * (1 + math.exp(0.5))
+    assert limit(0.5, 0.01, "add-remove") == pytest.approx(limit(1.0, twice, "attribute"))
+    assert limit(1e6, 0.0, "add-remove", 0.05) == limit(1e6, 0.0, "attribute", 0.2)
+    assert limit(0.5, 0.0, "replace-one") == limit(0.5, 0.0, "attribute")
+
+
+def test_groups_none_of_which_is_likely():
+    even = np.full((3, 5), 0.2)
+    assert limit_private_leak(even, Guarantee(1.0)) + 0.2 == pytest.approx(0.405, abs=5e-4)
+    # Merging groups two by two can only make telling easier.
+    limit = limit_private_leak(even, Guarantee(1e6, rho=0.05))
+    assert 0 < limit <= limit_private_leak([[0.5, 0.5]], Guarantee(1e6, rho=0.05)) + 0.1
+
+
+def test_certain_people_and_the_mean_over_people():
+    certain = [[1.0, 0.0], [0.5, 0.5]]
+    assert limit_private_leak(certain, Guarantee(1.0)) == pytest.approx((expit(1.0) - 0.5) / 2)
+    assert limit_private_leak(certain, Guarantee(1.0, rho=0.1)) > 0
+    with pytest.raises(InputError, match="must sum to 1"):
+        limit_private_leak([[0.5, 0.6]], Guarantee(1.0))
