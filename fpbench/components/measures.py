@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass, fields, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 from fpbench.base.errors import InputError, PluginError, nearest
 
@@ -67,6 +67,29 @@ class Measure:
     def __post_init__(self) -> None:
         if not self.heading:
             object.__setattr__(self, "heading", str(self.name).replace("_", " "))
+
+    @classmethod
+    def table(cls, column: Column, text: str) -> tuple[Measure, ...]:
+        """Measures of a text, one a line: `name, heading | better unit | meaning`.
+
+        Parameters
+        ----------
+        column
+            When a leaderboard has a column of them.
+        text
+            Headings and units may be left out. A line without `|` continues the line above.
+
+        Examples
+        --------
+        >>> Measure.table("asked", "leak_bits | less bits | what an answer tells")[0].unit
+        'bits'
+        """
+        measures = []
+        for line in re.sub(r"\n(?!.*\|)\s*", " ", text.strip()).splitlines():
+            names, kind, meaning = (part.strip() for part in line.split("|"))
+            (name, _, heading), (better, _, unit) = names.partition(", "), kind.partition(" ")
+            measures.append(cls(name, heading, cast(Better, better), unit, meaning, column))
+        return tuple(measures)
 
     def check(self) -> None:
         """See that it is as described.

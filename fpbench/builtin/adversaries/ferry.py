@@ -47,14 +47,13 @@ class LearnedAdversary(HoldingOut):
     out or attack.
     """
 
-    measures = (
-        Measure("attack_validation_accuracy", "", "greater", "share",
-                "people of the validation part whose group the tuned classifier guesses", "asked"),
-        Measure("attack_validation_untuned", "", "greater", "share",
-                "the same with the parameters of the first trial", "asked"),
-        Measure("attack_parameters", "", "neither", "", "the parameters that were chosen", "asked"),
-        Measure("attack_trials", "", "neither", "", "trials of the search", "asked"),
-    )  # fmt: skip
+    measures = Measure.table("asked", """
+        attack_validation_accuracy | greater share | people of the validation part whose group the
+            tuned classifier guesses
+        attack_validation_untuned | greater share | the same with the parameters of the first trial
+        attack_parameters | neither | the parameters that were chosen
+        attack_trials | neither | trials of the search
+    """)  # fmt: skip
 
     family: str = Field("random-forest", description=f"classifier that is trained: {FAMILY_CHOICE}")
     class_weight: Literal["balanced", "none"] = Field(

@@ -53,55 +53,43 @@ class ExcessiveRisk(Auditor):
     )
     sees = frozenset({"features", "labels", "sensitive", "model"})
     measures = (
-        Measure("risk_gap_train", "train gap", "less", "",
-                "greatest difference of the groups' excessive risks, of the people trained on"),
-        Measure("risk_gap_test", "test gap", "less", "", "the same of the test people"),
-        Measure("sensitivity", "", "less", "",
-                "expected distance of the student's parameters from those without noise"),
-        Measure("expected_accuracy_test", "expected accuracy", "greater", "share",
-                "expected accuracy of the private model on the test people"),
-        Measure("loss_test", "loss", "less", "",
-                "expected loss of the private model on the test people"),
-        Measure("flip_probability", "flips", "less", "share",
-                "probability that noise turns a vote, on average"),
-        Measure("baseline_loss_test", "clean", "less", "",
-                "loss of the model without privacy on the test people"),
-        Measure("sensitivity_squared", "", "less", "",
-                "the expected square of that distance", "asked"),
-        Measure("expected_accuracy_*", "", "greater", "share",
-                "expected accuracy of the private model", "asked"),
-        Measure("baseline_accuracy_*", "", "greater", "share",
-                "accuracy of the model without privacy", "asked"),
-        Measure("baseline_loss_*", "", "less", "", "loss of the model without privacy", "asked"),
-        Measure("loss_*", "", "less", "", "expected loss of the private model", "asked"),
-        Measure("risk_gap_error_*", "", "less", "", "standard error of a gap", "asked"),
-        Measure("risk_error_*", "", "less", "", "standard error of a risk", "asked"),
-        Measure("risk_bound_holds_*", "", "greater", "yes or no",
-                "whether the risk of everybody is below its bound", "asked"),
-        Measure("risk_bound_*", "", "neither", "", "bound of the excessive risk", "asked"),
-        Measure("risk_method", "", "neither", "", "how risks were computed", "asked"),
-        Measure("risk_repetitions", "", "neither", "", "noises that were drawn", "asked"),
-        Measure("risk_*", "", "less", "",
-                "excessive risk: expected loss of the private model less that of the one "
-                "without privacy", "asked"),
-        Measure("rank_*", "", "neither", "",
-                "rank correlation of two properties of people", "asked"),
-        Measure("closeness_*", "", "neither", "",
-                "how close people are to the decision boundary", "asked"),
-        Measure("input_norm_*", "", "neither", "", "mean length of the inputs", "asked"),
-        Measure("gradient_norm_*", "", "neither", "",
-                "mean length of the gradients of the loss", "asked"),
-        Measure("flip_*", "", "neither", "share",
-                "votes that noise turned, where it was drawn", "asked"),
-        Measure("sensitivity_*", "", "neither", "", "standard error of the sensitivity", "asked"),
-        Measure("bound_*", "", "neither", "", "a bound of Tran et al.", "asked"),
-        Measure("holds_*", "", "greater", "yes or no", "whether such a bound holds", "asked"),
-        Measure("audit_private", "", "greater", "yes or no",
-                "whether what the audit says is private itself", "asked"),
-        Measure("people_*", "", "neither", "people",
-                "people of a part, or of a group in it", "asked"),
-        Measure("antithetic", "", "neither", "yes or no",
-                "whether noise was drawn in pairs", "asked"),
+        *Measure.table("always", """
+        risk_gap_train, train gap | less | greatest difference of the groups' excessive risks, of
+            the people trained on
+        risk_gap_test, test gap | less | the same of the test people
+        sensitivity | less | expected distance of the student's parameters from those without noise
+        expected_accuracy_test, expected accuracy | greater share | expected accuracy of the private
+            model on the test people
+        loss_test, loss | less | expected loss of the private model on the test people
+        flip_probability, flips | less share | probability that noise turns a vote, on average
+        baseline_loss_test, clean | less | loss of the model without privacy on the test people
+        """),
+        *Measure.table("asked", """
+        sensitivity_squared | less | the expected square of that distance
+        expected_accuracy_* | greater share | expected accuracy of the private model
+        baseline_accuracy_* | greater share | accuracy of the model without privacy
+        baseline_loss_* | less | loss of the model without privacy
+        loss_* | less | expected loss of the private model
+        risk_gap_error_* | less | standard error of a gap
+        risk_error_* | less | standard error of a risk
+        risk_bound_holds_* | greater yes or no | whether the risk of everybody is below its bound
+        risk_bound_* | neither | bound of the excessive risk
+        risk_method | neither | how risks were computed
+        risk_repetitions | neither | noises that were drawn
+        risk_* | less | excessive risk: expected loss of the private model less that of the one
+            without privacy
+        rank_* | neither | rank correlation of two properties of people
+        closeness_* | neither | how close people are to the decision boundary
+        input_norm_* | neither | mean length of the inputs
+        gradient_norm_* | neither | mean length of the gradients of the loss
+        flip_* | neither share | votes that noise turned, where it was drawn
+        sensitivity_* | neither | standard error of the sensitivity
+        bound_* | neither | a bound of Tran et al.
+        holds_* | greater yes or no | whether such a bound holds
+        audit_private | greater yes or no | whether what the audit says is private itself
+        people_* | neither people | people of a part, or of a group in it
+        antithetic | neither yes or no | whether noise was drawn in pairs
+        """),
     )  # fmt: skip
 
     repetitions: int = Field(

@@ -52,19 +52,16 @@ class GroupFairness(Auditor):
     sees = frozenset({"labels", "sensitive", "predictions"})
     measures = (
         *GAPS,
-        Measure("*_gap_interval_*", "", "neither", "",
-                "an end of the bootstrap interval of a gap", "asked"),
-        Measure("*_ratio_interval_*", "", "neither", "",
-                "an end of the bootstrap interval of a ratio", "asked"),
-        Measure("*_interval_*", "", "neither", "share",
-                "an end of the bootstrap interval of a rate", "asked"),
-        Measure("*_gap", "", "less", "", "greatest difference of a rate between groups", "asked"),
-        Measure("*_ratio", "", "greater", "ratio",
-                "least rate of a group over the greatest", "asked"),
-        Measure("people_*", "", "neither", "people", "people of a group", "asked"),
-        Measure("*_rate_*", "", "neither", "share", "a rate in one group", "asked"),
-        Measure("*_predictive_value_*", "", "neither", "share",
-                "people of a group predicted alike who have that label", "asked"),
+        *Measure.table("asked", """
+        *_gap_interval_* | neither | an end of the bootstrap interval of a gap
+        *_ratio_interval_* | neither | an end of the bootstrap interval of a ratio
+        *_interval_* | neither share | an end of the bootstrap interval of a rate
+        *_gap | less | greatest difference of a rate between groups
+        *_ratio | greater ratio | least rate of a group over the greatest
+        people_* | neither people | people of a group
+        *_rate_* | neither share | a rate in one group
+        *_predictive_value_* | neither share | people of a group predicted alike who have that label
+        """),
     )  # fmt: skip
 
     part: Literal["test", "train"] = Field("test", description="the people that are measured")

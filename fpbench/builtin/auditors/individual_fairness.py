@@ -68,26 +68,24 @@ class IndividualFairness(Auditor):
     sees = frozenset({"features", "labels", "sensitive", "predictions", "model"})
     measures = (
         GAPS[0],
-        Measure("pair_consistency", "pairs", "greater", "share",
-                "people all of whose similar people have their label"),
-        Measure("certified_consistency", "certified", "greater", "share",
-                "people for whom every similar input must have their label"),
-        Measure("isolated", "isolated", "neither", "share",
-                "people to whom nobody else is similar"),
+        *Measure.table("always", """
+        pair_consistency, pairs | greater share | people all of whose similar people have their
+            label
+        certified_consistency, certified | greater share | people for whom every similar input must
+            have their label
+        isolated | neither share | people to whom nobody else is similar
+        """),
         *GAPS[1:],
-        Measure("pair_consistency_of_others", "", "greater", "share",
-                "the same of those who have similar people", "asked"),
-        Measure("accuracy_of_certified", "", "greater", "share",
-                "certified people whose label the model predicts", "asked"),
-        Measure("*_consistency*_free", "", "greater", "share",
-                "the same with the free features left out of similarity", "asked"),
-        Measure("isolated_free", "", "neither", "share",
-                "the same with the free features left out of similarity", "asked"),
-        Measure("accuracy_of_certified_free", "", "greater", "share",
-                "the same with the free features left out of similarity", "asked"),
-        Measure("certified_note", "", "neither", "", "why nobody is certified", "asked"),
-        Measure("scaled_by_range", "", "neither", "",
-                "numbers without bounds, scaled by those of the training people", "asked"),
+        *Measure.table("asked", """
+        pair_consistency_of_others | greater share | the same of those who have similar people
+        accuracy_of_certified | greater share | certified people whose label the model predicts
+        *_consistency*_free | greater share | the same with the free features left out of similarity
+        isolated_free | neither share | the same with the free features left out of similarity
+        accuracy_of_certified_free | greater share | the same with the free features left out of
+            similarity
+        certified_note | neither | why nobody is certified
+        scaled_by_range | neither | numbers without bounds, scaled by those of the training people
+        """),
     )  # fmt: skip
 
     tau: float = Field(

@@ -78,15 +78,15 @@ class Pafer(Auditor):
     )
     sees = frozenset({"features", "labels", "predictions", "model", "curator"})
     measures = (
-        Measure("invalid_ratio", "invalid", "less", "share",
-                "noisy answers that no true count could be"),
-        Measure("n_queries", "queries", "less", "",
-                "histograms that the curator was asked for", "asked"),
-        Measure("n_queries_most", "most queries", "neither", "",
-                "histograms that a tree of its depth may need", "asked"),
-        Measure("n_rules", "rules", "neither", "", "rules that predict 1", "asked"),
-        Measure("n_rules_unpruned", "", "neither", "",
-                "the same before rules that change nothing were left out", "asked"),
+        *Measure.table("always", """
+        invalid_ratio, invalid | less share | noisy answers that no true count could be
+        """),
+        *Measure.table("asked", """
+        n_queries, queries | less | histograms that the curator was asked for
+        n_queries_most, most queries | neither | histograms that a tree of its depth may need
+        n_rules, rules | neither | rules that predict 1
+        n_rules_unpruned | neither | the same before rules that change nothing were left out
+        """),
     )  # fmt: skip
 
     epsilon: float = Field(

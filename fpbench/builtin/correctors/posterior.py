@@ -42,14 +42,16 @@ class Posterior(Corrector):
         {"to-overall", "between-groups", "ratio", "share", "positive-rate", "known"}
     )
     measures = (
-        Measure("claim_bits", "bits", "neither", "bits",
-                "what the claim told the adversary: -log2 of its probability", "varying"),
-        Measure("expected_accuracy", "", "greater", "share",
-                "groups that the adversary expects to name right after the claim", "asked"),
-        Measure("prior_expected_accuracy", "", "greater", "share",
-                "the same before the claim", "asked"),
-        Measure("reconsidered", "", "neither", "people",
-                "guesses that calibration changed before the correction", "asked"),
+        *Measure.table("varying", """
+        claim_bits, bits | neither bits | what the claim told the adversary: -log2 of its
+            probability
+        """),
+        *Measure.table("asked", """
+        expected_accuracy | greater share | groups that the adversary expects to name right after
+            the claim
+        prior_expected_accuracy | greater share | the same before the claim
+        reconsidered | neither people | guesses that calibration changed before the correction
+        """),
     )  # fmt: skip
 
     def incompatible(self, other: Component) -> str | None:

@@ -67,14 +67,12 @@ class DPRelease(Disclosure):
         "van der Steen, Vink, Kaya. Privacy Constrained Fairness Estimation for Decision Trees. "
         "arXiv:2312.08413, 2023"
     )
-    measures = (
-        Measure("claim_estimate", "", "neither", "ratio",
-                "the ratio that the private audit estimated", "asked"),
-        Measure("claim_low", "", "neither", "ratio", "lower end of its interval", "asked"),
-        Measure("claim_high", "", "neither", "ratio", "upper end of its interval", "asked"),
-        Measure("claim_interval_holds", "", "greater", "yes or no",
-                "whether the true ratio is in it", "asked"),
-    )  # fmt: skip
+    measures = Measure.table("asked", """
+        claim_estimate | neither ratio | the ratio that the private audit estimated
+        claim_low | neither ratio | lower end of its interval
+        claim_high | neither ratio | upper end of its interval
+        claim_interval_holds | greater yes or no | whether the true ratio is in it
+    """)  # fmt: skip
 
     auditor: Auditor = Field(
         description='who audits: { use = "pafer", epsilon = 0.1, mechanism = { use = "laplace" } }'

@@ -34,10 +34,10 @@ class Estimated(Disclosure):
         "Ferry et al., Exploiting Fairness to Enhance Sensitive Attributes Reconstruction, "
         "SaTML 2023"
     )
-    measures = (
-        Measure("metric_right", "", "greater", "yes or no",
-                "whether the estimated metric is what the learner was trained for", "varying"),
-    )  # fmt: skip
+    measures = Measure.table("varying", """
+        metric_right | greater yes or no | whether the estimated metric is what the learner was
+            trained for
+    """)  # fmt: skip
 
     metric: Metric | Literal["asked"] | None = Field(
         None,

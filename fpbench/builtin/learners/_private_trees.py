@@ -120,20 +120,17 @@ def as_matrix(domain: Domain, features: DataFrame) -> NDArray[np.float32]:
 class TreeLearner(Learner):
     """Parameters of private trees, and how they are trained."""
 
-    measures = (
-        Measure("tree_epsilon", "", "less", "", "epsilon of the tree", "asked"),
-        Measure("tree_delta", "", "less", "", "delta of the tree", "asked"),
-        Measure("tree_neighbours", "", "neither", "",
-                "which data sets its guarantee compares", "asked"),
-        Measure("tree_candidates", "", "neither", "", "splits that it was chosen among", "asked"),
-        Measure("tree_leaves", "", "less", "", "its leaves", "asked"),
-        Measure("tree_rules", "", "less", "", "rules that predict 1", "asked"),
-        Measure("tree_rules_unpruned", "", "neither", "",
-                "the same before rules that change nothing were left out", "asked"),
-        Measure("tree_height", "", "less", "", "its height", "asked"),
-        Measure("tree_warning", "", "neither", "",
-                "set if the tree predicts one label for everybody", "asked"),
-    )  # fmt: skip
+    measures = Measure.table("asked", """
+        tree_epsilon | less | epsilon of the tree
+        tree_delta | less | delta of the tree
+        tree_neighbours | neither | which data sets its guarantee compares
+        tree_candidates | neither | splits that it was chosen among
+        tree_leaves | less | its leaves
+        tree_rules | less | rules that predict 1
+        tree_rules_unpruned | neither | the same before rules that change nothing were left out
+        tree_height | less | its height
+        tree_warning | neither | set if the tree predicts one label for everybody
+    """)  # fmt: skip
 
     needs = frozenset({"features", "labels"})
     gives_scores = True

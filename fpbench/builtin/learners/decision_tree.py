@@ -47,16 +47,15 @@ class DecisionTree(Learner):
     )
     needs = frozenset({"features", "labels"})
     gives_scores = True
-    measures = (
-        Measure("depth", "", "less", "", "depth of the tree", "asked"),
-        Measure("leaves", "", "less", "", "its leaves", "asked"),
-        Measure("rules", "", "less", "", "rules that predict 1", "asked"),
-        Measure("rules_unpruned", "", "neither", "",
-                "the same before rules that change nothing were left out", "asked"),
-        Measure("max_features", "", "neither", "", "features that a split chooses among", "asked"),
-        Measure("cv_balanced_accuracy", "", "greater", "share",
-                "balanced accuracy of the best of the grid, by cross-validation", "asked"),
-    )  # fmt: skip
+    measures = Measure.table("asked", """
+        depth | less | depth of the tree
+        leaves | less | its leaves
+        rules | less | rules that predict 1
+        rules_unpruned | neither | the same before rules that change nothing were left out
+        max_features | neither | features that a split chooses among
+        cv_balanced_accuracy | greater share | balanced accuracy of the best of the grid, by
+            cross-validation
+    """)  # fmt: skip
 
     depths: Annotated[tuple[_Depth, ...], BeforeValidator(_as_tuple)] = Field(
         (2, 3, 4), min_length=1, description="greatest depths to try"

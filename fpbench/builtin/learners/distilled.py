@@ -77,16 +77,14 @@ class Distilled(Learner):
         "Networks. NeurIPS 1995"
     )
     gives_scores = True
-    measures = (
-        Measure("fidelity", "", "greater", "share",
-                "training people of whom the tree says what its teacher says", "asked"),
-        Measure("distilled_on", "", "neither", "",
-                "whose features the tree saw: public or training people", "asked"),
-        Measure("distilled_people", "", "neither", "people", "how many these are", "asked"),
-        Measure("distilled_depth", "", "less", "", "depth of the tree", "asked"),
-        Measure("distilled_leaves", "", "less", "", "its leaves", "asked"),
-        Measure("distilled_rules", "", "less", "", "rules that predict 1", "asked"),
-    )  # fmt: skip
+    measures = Measure.table("asked", """
+        fidelity | greater share | training people of whom the tree says what its teacher says
+        distilled_on | neither | whose features the tree saw: public or training people
+        distilled_people | neither people | how many these are
+        distilled_depth | less | depth of the tree
+        distilled_leaves | less | its leaves
+        distilled_rules | less | rules that predict 1
+    """)  # fmt: skip
 
     teacher: Learner = Field(description="learner whose model is imitated")
     people: Literal["auto", "public", "training"] = Field(

@@ -53,11 +53,10 @@ class ExponentiatedGradient(SklearnLearner):
     name = "exponentiated-gradient"
     summary = "fair by reduction: a random mixture of classifiers within a tolerance (fairlearn)"
     reference = "Agarwal et al., A Reductions Approach to Fair Classification, ICML 2018"
-    measures = (
-        Measure("fit_tolerance", "", "less", "",
-                "tolerance at which fairlearn's linear program had a solution", "asked"),
-        Measure("fit_retries", "", "less", "", "tolerances that were tried before", "asked"),
-    )  # fmt: skip
+    measures = Measure.table("asked", """
+        fit_tolerance | less | tolerance at which fairlearn's linear program had a solution
+        fit_retries | less | tolerances that were tried before
+    """)  # fmt: skip
 
     base_needs: ClassVar[frozenset[str]] = frozenset({"sample_weight"})
     scores_of_base = False

@@ -88,34 +88,25 @@ class Pate(Learner):
     )
     needs = frozenset({"features", "labels"})
     gives_scores = True
-    measures = (
-        Measure("pate_epsilon", "", "less", "", "epsilon of the votes", "asked"),
-        Measure("pate_epsilon_paper", "", "less", "", "epsilon by the paper's formula", "asked"),
-        Measure("pate_delta", "", "less", "", "delta of the votes", "asked"),
-        Measure("pate_neighbours", "", "neither", "",
-                "which data sets the guarantee compares", "asked"),
-        Measure("pate_sigma", "", "neither", "",
-                "standard deviation of the noise of a vote", "asked"),
-        Measure("pate_teachers", "", "neither", "", "teachers", "asked"),
-        Measure("pate_penalty", "", "neither", "", "penalty of the student", "asked"),
-        Measure("pate_labels", "", "neither", "",
-                "what the student learns from: hard or soft labels", "asked"),
-        Measure("pate_queries", "", "less", "",
-                "public people whose labels are asked for", "asked"),
-        Measure("pate_answered", "", "greater", "",
-                "public people whose votes were answered", "asked"),
-        Measure("pate_teachers_empty", "", "less", "", "teachers without training people", "asked"),
-        Measure("pate_flip_probability", "", "less", "share",
-                "probability that noise turns a vote, on average", "asked"),
-        Measure("pate_votes_for_1", "", "neither", "share",
-                "votes without noise for label 1", "asked"),
-        Measure("pate_vote_accuracy", "", "greater", "share",
-                "public people whom the student labels as votes without noise do", "asked"),
-        Measure("pate_baseline_vote_accuracy", "", "greater", "share",
-                "the same of the student without noise", "asked"),
-        Measure("pate_warning", "", "neither", "",
-                "set if all votes without noise are for one label", "asked"),
-    )  # fmt: skip
+    measures = Measure.table("asked", """
+        pate_epsilon | less | epsilon of the votes
+        pate_epsilon_paper | less | epsilon by the paper's formula
+        pate_delta | less | delta of the votes
+        pate_neighbours | neither | which data sets the guarantee compares
+        pate_sigma | neither | standard deviation of the noise of a vote
+        pate_teachers | neither | teachers
+        pate_penalty | neither | penalty of the student
+        pate_labels | neither | what the student learns from: hard or soft labels
+        pate_queries | less | public people whose labels are asked for
+        pate_answered | greater | public people whose votes were answered
+        pate_teachers_empty | less | teachers without training people
+        pate_flip_probability | less share | probability that noise turns a vote, on average
+        pate_votes_for_1 | neither share | votes without noise for label 1
+        pate_vote_accuracy | greater share | public people whom the student labels as votes without
+            noise do
+        pate_baseline_vote_accuracy | greater share | the same of the student without noise
+        pate_warning | neither | set if all votes without noise are for one label
+    """)  # fmt: skip
 
     teachers: int = Field(150, ge=1, le=100_000, description="number k of teachers")
     public: int = Field(

@@ -134,18 +134,16 @@ class Pflr(Learner):
         "Functional Mechanism: Regression Analysis under Differential Privacy. PVLDB 2012"
     )
     gives_scores = True
-    measures = (
-        Measure("pflr_epsilon", "", "less", "", "epsilon of the weights", "asked"),
-        Measure("pflr_neighbours", "", "neither", "",
-                "which data sets the guarantee compares", "asked"),
-        Measure("pflr_epsilon_claimed", "", "less", "",
-                "epsilon that the paper claims for as much noise", "asked"),
-        Measure("pflr_sensitivity", "", "less", "", "sensitivity of the coefficients", "asked"),
-        Measure("pflr_scale", "", "less", "", "scale of their noise", "asked"),
-        Measure("pflr_columns", "", "neither", "", "columns of the encoded features", "asked"),
-        Measure("pflr_eigenvalues_repaired", "", "less", "",
-                "eigenvalues that noise made too small, and that were repaired", "asked"),
-    )  # fmt: skip
+    measures = Measure.table("asked", """
+        pflr_epsilon | less | epsilon of the weights
+        pflr_neighbours | neither | which data sets the guarantee compares
+        pflr_epsilon_claimed | less | epsilon that the paper claims for as much noise
+        pflr_sensitivity | less | sensitivity of the coefficients
+        pflr_scale | less | scale of their noise
+        pflr_columns | neither | columns of the encoded features
+        pflr_eigenvalues_repaired | less | eigenvalues that noise made too small, and that were
+            repaired
+    """)  # fmt: skip
 
     epsilon: float = Field(
         1.0,
