@@ -54,8 +54,8 @@ ALLOWED = {
     ("data/data_files.py", "_member"): "zipfile.ZipFile",
     ("data/data_files.py", "sha256"): "path.open",
     ("builtin/datasets/_acs.py", "Survey._download"): "shutil.move",
-    ("builtin/datasets/_reader.py", "_header"): "path.open",
-    ("builtin/datasets/_reader.py", "_rows"): "path.open",
+    ("builtin/datasets/_reader.py", "_read_header"): "path.open",
+    ("builtin/datasets/_reader.py", "_read_rows"): "path.open",
     ("builtin/datasets/credit_card.py", "CreditCard.fetch"): "path.write_bytes",
     ("builtin/datasets/csv.py", "CSV.write_example"): "frame.to_csv",
     ("builtin/datasets/parquet.py", "Parquet.frame"): "pd.read_parquet",
@@ -86,7 +86,6 @@ ALLOWED = {
     ("base/public_names.py", "public_names"): "stub.read_text",
     # No files.
     ("execution/wire/answers.py", ""): "read_table",
-    ("builtin/datasets/german.py", "German.read"): "read(paths(self, home), _LAYOUT).rename",
     ("store/export.py", "_spelt_out"): "shown.rename",
     ("privacy/curator/remote.py", "RemoteCurator._send"): "self._opener.open",
 }

@@ -80,7 +80,7 @@ def by_hand(path: Path, cls: type) -> tuple[list[list[str]], list[int]]:
                 if not (age < 65 and income <= 30_000):
                     continue
                 labels.append(int(row["PUBCOV"] == "1"))
-            rows.append([str(int(row[name] or -1)) for name in cls.asked])
+            rows.append([str(int(row[name] or -1)) for name in cls.task_columns])
     return rows, labels
 
 

@@ -65,7 +65,7 @@ class _OfState:
     state: str
 
     @property
-    def says(self) -> str:
+    def expected(self) -> str:
         return f"{STATES[self.state]}, the number of {self.state}"
 
     def parse(self, text: str) -> int:
@@ -85,7 +85,7 @@ class _OfYears:
     last: int
 
     @property
-    def says(self) -> str:
+    def expected(self) -> str:
         years = f"{self.first} to {self.last}" if self.first < self.last else f"{self.last}"
         return f"a serial number of {years}"
 
@@ -103,23 +103,23 @@ class _OfYears:
         return np.array(values, np.int16)
 
 
-def _codes(first: int, last: int) -> tuple[str, ...]:
+def _list_codes(first: int, last: int) -> tuple[str, ...]:
     return tuple(map(str, (_MISSING, *range(first, last + 1))))
 
 
 class Survey(TabularDataset):
     """People of one state in the American Community Survey's public use microdata."""
 
-    asked: ClassVar[tuple[str, ...]]
+    task_columns: ClassVar[tuple[str, ...]]
     """Features, in the order of folktables; RELP is RELSHIPP from 2019 on."""
-    also: ClassVar[tuple[str, ...]]
+    other_columns: ClassVar[tuple[str, ...]]
     """Further columns, for the label and the filter."""
     n_values: ClassVar[Mapping[str, int]] = {"SEX": 2, "RAC1P": 9}
     declared = Domain(
         {"AGEP": (0, 99), "SCHL": (-1, 24), "WKHP": (0, 99), "PINCP": (-20_000, 30_000)},
         {
             "SEX": tuple(_SEX.values()), "RAC1P": tuple(_RACE.values()),
-            **{name: _codes(first, last) for name, (first, last) in _RANGES.items()},
+            **{name: _list_codes(first, last) for name, (first, last) in _RANGES.items()},
         },
     )  # fmt: skip
     """Of OCCP, POBP and ST nothing is declared: they have hundreds of codes, or one."""
@@ -141,17 +141,17 @@ class Survey(TabularDataset):
         """Why it cannot be loaded here, with the command that mends it."""
         if not home.missing(self.files):
             return None
-        extra = "" if find_spec("folktables") else f", after {_EXTRA}"
-        return f"data of {self.name!r} not found ({self.files[0].name}): {self._command()}{extra}"
+        how, extra = self._fetch_command(), "" if find_spec("folktables") else f", after {_EXTRA}"
+        return f"data of {self.name!r} not found ({self.files[0].name}): {how}{extra}"
 
-    def _command(self) -> str:
+    def _fetch_command(self) -> str:
         fields = type(self).model_fields
-        said = [
+        options = [
             f" --set {name}={getattr(self, name)}"
             for name in ("state", "year", "horizon")
             if getattr(self, name) != fields[name].default
         ]
-        return f"fpbench data fetch {self.name}{''.join(said)}"
+        return f"fpbench data fetch {self.name}{''.join(options)}"
 
     def fetch(self, home: DataHome) -> list[Path]:
         """Have folktables download the file to a temporary place, check it, and keep it.
@@ -159,7 +159,8 @@ class Survey(TabularDataset):
         Raises
         ------
         DataError
-            If folktables is not installed, the file cannot be downloaded, or is not what was asked.
+            If folktables is not installed, the file cannot be downloaded, or it is not the one of
+            this state and year.
         """
         (file,) = self.files
         return [home.keep(file, self._download, check=self._read)]
@@ -171,16 +172,16 @@ class Survey(TabularDataset):
             raise DataError(
                 f"folktables, which downloads it, is not installed: {_EXTRA}"
             ) from error
-        said = StringIO()
+        output = StringIO()
         with TemporaryDirectory(dir=path.parent) as place:
-            with redirect_stdout(said):
+            with redirect_stdout(output):
                 arguments = (place, self.state, str(self.year), self.horizon, "person")
-                made = Path(initialize_and_download(*arguments, download=True))
-            # It prints what went wrong, and goes on; what is there then may be half a file.
-            wrong = said.getvalue().partition("Exception:")[2].strip()
-            if wrong or not made.is_file():
-                raise DataError(wrong or "folktables downloaded nothing")
-            shutil.move(made, path)
+                downloaded = Path(initialize_and_download(*arguments, download=True))
+            # folktables prints what went wrong and goes on; the file may then be half of one.
+            problem = output.getvalue().partition("Exception:")[2].strip()
+            if problem or not downloaded.is_file():
+                raise DataError(problem or "folktables downloaded nothing")
+            shutil.move(downloaded, path)
 
     def read(self, home: DataHome) -> Labelled:
         """Read the columns that are needed, and filter the rows.
@@ -194,11 +195,11 @@ class Survey(TabularDataset):
             raise DataError(why)
         path = home.find(self.files[0])
         frame = self._read(path)
-        frame = frame[self.kept(frame)].reset_index(drop=True)
+        frame = frame[self.select_people(frame)].reset_index(drop=True)
         if not len(frame):
             raise DataError(f"{path}: nobody is left by the filter of {self.name!r}")
-        labels, positive = self.label(frame)
-        columns = frame[list(self._features())].copy()
+        labels, positive = self.label_people(frame)
+        columns = frame[list(self._list_features())].copy()
         for name in columns:
             if name in NUMBERS:
                 columns[name] = columns[name].fillna(_MISSING).astype(np.int32)
@@ -207,16 +208,16 @@ class Survey(TabularDataset):
         return Labelled(columns, labels.to_numpy().astype(np.int8), positive)
 
     @abstractmethod
-    def kept(self, frame: DataFrame) -> Series:
+    def select_people(self, frame: DataFrame) -> Series:
         """Who is not filtered out, (n,)."""
 
     @abstractmethod
-    def label(self, frame: DataFrame) -> tuple[Series, str]:
+    def label_people(self, frame: DataFrame) -> tuple[Series, str]:
         """Label of everyone, and what label 1 stands for."""
 
-    def _features(self) -> tuple[str, ...]:
-        said = {"RELP": "RELSHIPP"} if self.year >= 2019 else {}
-        return tuple(said.get(name, name) for name in self.asked)
+    def _list_features(self) -> tuple[str, ...]:
+        renamed = {"RELP": "RELSHIPP"} if self.year >= 2019 else {}
+        return tuple(renamed.get(name, name) for name in self.task_columns)
 
     def _read(self, path: Path) -> DataFrame:
         first = self.year - 4 if self.horizon == "5-Year" else self.year
@@ -224,8 +225,8 @@ class Survey(TabularDataset):
             "SERIALNO": _OfYears(first, self.year),
             "ST": _OfState(self.state),
         }
-        for name in (*self._features(), *self.also):
-            kinds.setdefault(name, _kind(name))
+        for name in (*self._list_features(), *self.other_columns):
+            kinds.setdefault(name, _choose_kind(name))
         layout = Layout(
             what="the first line",
             columns=kinds,
@@ -236,7 +237,7 @@ class Survey(TabularDataset):
         return frame
 
 
-def _kind(name: str) -> Kind:
+def _choose_kind(name: str) -> Kind:
     if name in NUMBERS or name == "PWGTP":
         return Whole(optional=True, loose=True)
     return {"SEX": Codes(_SEX), "RAC1P": Codes(_RACE)}.get(name) or Code()

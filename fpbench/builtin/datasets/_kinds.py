@@ -21,8 +21,8 @@ class Kind(Protocol):
     """What a column of a file holds."""
 
     @property
-    def says(self) -> str:
-        """What a bad value is not."""
+    def expected(self) -> str:
+        """What a value should be, for messages."""
 
     def parse(self, text: str) -> Any:
         """The value of a field.
@@ -45,7 +45,7 @@ class Whole:
     """Whether an empty field is a missing value: the column is then of floats."""
     loose: bool = False
     """Whether they may be written as spreadsheets do: 1.00E+05, 20000.0."""
-    says = "a whole number"
+    expected = "a whole number"
 
     def parse(self, text: str) -> float:
         """One of up to nine digits."""
@@ -67,7 +67,7 @@ class Whole:
 class Number:
     """Numbers."""
 
-    says = "a number"
+    expected = "a number"
 
     def parse(self, text: str) -> float:
         """A finite one."""
@@ -84,7 +84,7 @@ class Number:
 class Words:
     """Any words: a categorical whose categories are those of the whole table, sorted."""
 
-    says = "a word"
+    expected = "a word"
 
     def parse(self, text: str) -> str:
         """One that is not empty."""
@@ -94,7 +94,7 @@ class Words:
 
     def column(self, values: list[Any]) -> Any:
         """A categorical."""
-        return categorical(values, sorted(set(values)))
+        return make_categorical(values, sorted(set(values)))
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class Codes:
     names: Mapping[str, str]
 
     @property
-    def says(self) -> str:
+    def expected(self) -> str:
         """The codes."""
         return " or ".join(map(repr, self.names))
 
@@ -116,8 +116,10 @@ class Codes:
 
     def column(self, values: list[Any]) -> Any:
         """A categorical without categories that nobody has."""
-        held = set(values)
-        return categorical(values, [n for n in dict.fromkeys(self.names.values()) if n in held])
+        present = set(values)
+        return make_categorical(
+            values, [n for n in dict.fromkeys(self.names.values()) if n in present]
+        )
 
 
 @dataclass(frozen=True)
@@ -127,7 +129,7 @@ class Label:
     values: Mapping[str, int]
 
     @property
-    def says(self) -> str:
+    def expected(self) -> str:
         """The words."""
         return " or ".join(map(repr, self.values))
 
@@ -146,7 +148,7 @@ class Label:
 class Code:
     """Numeric codes without names: a categorical of whole numbers, in their order; -1 if empty."""
 
-    says = "a code"
+    expected = "a code"
 
     def parse(self, text: str) -> int:
         """A number of up to nine digits; leading zeros do not count."""
@@ -159,14 +161,14 @@ class Code:
     def column(self, values: list[Any]) -> Any:
         """A categorical of strings."""
         order = [str(value) for value in sorted(set(values))]
-        return categorical([str(value) for value in values], order)
+        return make_categorical([str(value) for value in values], order)
 
 
 @dataclass(frozen=True)
 class Day:
     """Times, of which the day counts; an empty one is missing."""
 
-    says = "a time like 2013-08-13 06:03:42"
+    expected = "a time like 2013-08-13 06:03:42"
 
     def parse(self, text: str) -> np.datetime64:
         """A day."""
@@ -179,7 +181,7 @@ class Day:
         return np.array(values, "datetime64[D]").astype("datetime64[s]")
 
 
-def domain(kinds: Mapping[str, Kind], bounds: Mapping[str, tuple[float, float]]) -> Domain:
+def derive_domain(kinds: Mapping[str, Kind], bounds: Mapping[str, tuple[float, float]]) -> Domain:
     """What is publicly known of columns: the names of their codes, and bounds."""
     coded = {
         name: tuple(dict.fromkeys(kind.names.values()))
@@ -189,12 +191,12 @@ def domain(kinds: Mapping[str, Kind], bounds: Mapping[str, tuple[float, float]])
     return Domain(bounds, coded)
 
 
-def words(text: str) -> Codes:
+def parse_words(text: str) -> Codes:
     """Words that stand for themselves, separated by blanks."""
     return Codes({word: word for word in text.split()})
 
 
-def categorical(values: Sequence[Any], categories: Sequence[str]) -> Any:
+def make_categorical(values: Sequence[Any], categories: Sequence[str]) -> Any:
     """Make a categorical of strings."""
     import pandas as pd
 

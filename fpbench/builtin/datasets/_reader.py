@@ -11,13 +11,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from fpbench import DataError, DataHome, Dataset
+from fpbench import DataError, DataFile, DataHome
 from fpbench.base import nearest
 from fpbench.builtin.datasets._kinds import NUMBER, Kind, Words
+from fpbench.data import About
+from fpbench.tabular import Labelled, TabularDataset
 
 
 @dataclass(frozen=True)
@@ -54,19 +56,42 @@ class Content(NamedTuple):
         return self.name
 
 
-def paths(dataset: Dataset, home: DataHome) -> list[Path]:
-    """Where the files of a data set are.
+class PublishedDataset(TabularDataset):
+    """A data set of published files of one layout, whose last column is the label."""
 
-    Raises
-    ------
-    DataError
-        If one is missing; says how to get it.
-    """
-    try:
-        return [home.find(file) for file in dataset.files]
-    except DataError as error:
-        fetch = f"`fpbench data fetch {dataset.name}` downloads it"
-        raise DataError(f"{error}; {fetch}") from None
+    published: ClassVar[tuple[DataFile, ...]]
+    layout: ClassVar[Layout]
+    about: ClassVar[About]
+
+    @property
+    def files(self) -> tuple[DataFile, ...]:
+        """The published files."""
+        return self.published
+
+    def find_files(self, home: DataHome) -> list[Path]:
+        """Paths of the files.
+
+        Raises
+        ------
+        DataError
+            If one is missing; says how to get it.
+        """
+        try:
+            return [home.find(file) for file in self.files]
+        except DataError as error:
+            fetch = f"`fpbench data fetch {self.name}` downloads it"
+            raise DataError(f"{error}; {fetch}") from None
+
+    def read(self, home: DataHome) -> Labelled:
+        """Read the files.
+
+        Raises
+        ------
+        DataError
+            If a file is missing, or holds a row that is not of these data.
+        """
+        frame = read(self.find_files(home), self.layout)
+        return Labelled(frame, frame.pop([*self.layout.columns][-1]).to_numpy(), self.about.label)
 
 
 def read(paths: Sequence[Path | Content], layout: Layout) -> Any:
@@ -89,19 +114,19 @@ def read_parts(paths: Sequence[Path | Content], layout: Layout) -> tuple[Any, li
     origins: list[tuple[Path | Content, list[int]]] = []
     for path in paths:
         lines = []
-        for line, row in _rows(path, layout):
+        for line, row in _read_rows(path, layout):
             rows.append(row)
             lines.append(line)
         if not lines:
-            raise DataError(_said(str(path), "holds no complete row", layout))
+            raise DataError(_locate(str(path), "holds no complete row", layout))
         origins.append((path, lines))
     columns = {}
     for number, (name, kind) in enumerate(layout.columns.items()):
-        columns[name] = _column(name, kind, [row[number] for row in rows], origins, layout)
+        columns[name] = _parse_column(name, kind, [row[number] for row in rows], origins, layout)
     return pd.DataFrame(columns), [len(lines) for _, lines in origins]
 
 
-def _column(
+def _parse_column(
     name: str,
     kind: Kind,
     texts: list[str],
@@ -113,13 +138,13 @@ def _column(
         try:
             parsed[text] = kind.parse(text)
         except ValueError:
-            place = _place(texts.index(text), origins)
-            said = f"{name} is {text!r}, not {kind.says}"
-            raise DataError(_said(place, said, layout)) from None
+            place = _find_line(texts.index(text), origins)
+            problem = f"{name} is {text!r}, not {kind.expected}"
+            raise DataError(_locate(place, problem, layout)) from None
     return kind.column([parsed[text] for text in texts])
 
 
-def _place(row: int, origins: list[tuple[Path | Content, list[int]]]) -> str:
+def _find_line(row: int, origins: list[tuple[Path | Content, list[int]]]) -> str:
     for path, lines in origins:
         if row < len(lines):
             return f"{path}, line {lines[row]}"
@@ -127,29 +152,29 @@ def _place(row: int, origins: list[tuple[Path | Content, list[int]]]) -> str:
     raise IndexError(row)
 
 
-def _rows(path: Path | Content, layout: Layout) -> Iterator[tuple[int, list[str]]]:
+def _read_rows(path: Path | Content, layout: Layout) -> Iterator[tuple[int, list[str]]]:
     """Line numbers and the wanted fields of the rows in which nothing is missing."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            lines = (line for line in file) if not layout.comment else _without(file, layout)
-            yield from _parsed(path, lines, layout)
+            lines = (line for line in file) if not layout.comment else _blank_comments(file, layout)
+            yield from _parse_rows(path, lines, layout)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise DataError(_said(str(path), _unread(error), layout)) from error
+        raise DataError(_locate(str(path), _explain(error), layout)) from error
 
 
-def _unread(error: Exception) -> str:
+def _explain(error: Exception) -> str:
     if isinstance(error, UnicodeDecodeError):
         byte = error.object[error.start]
         return f"is not UTF-8 text (there is a byte {byte:#04x} that is none); save it as UTF-8"
     return f"cannot be read: {error}"
 
 
-def _without(file: Iterator[str], layout: Layout) -> Iterator[str]:
+def _blank_comments(file: Iterator[str], layout: Layout) -> Iterator[str]:
     """Lines, blank where they are comments, so that they still count."""
     return ("\n" if line.startswith(layout.comment) else line for line in file)
 
 
-def _parsed(
+def _parse_rows(
     path: Path | Content, lines: Iterator[str], layout: Layout
 ) -> Iterator[tuple[int, list[str]]]:
     reader = csv.reader(lines, delimiter=layout.separator, skipinitialspace=True, strict=True)
@@ -157,31 +182,31 @@ def _parsed(
     places = list(range(len(names)))
     if layout.header:
         header = [field.strip() for field in next(reader, [])]
-        places = [_find(name, header, path, layout) for name in names]
+        places = [_find_column(name, header, path, layout) for name in names]
     known: dict[str, str] = {}
     for fields in reader:
         if len(fields) < 2 and not "".join(fields).strip():
             continue
         if len(fields) != len(header):
-            said = f"{len(fields)} columns where {layout.what} has {len(header)}"
-            raise DataError(_said(f"{path}, line {reader.line_num}", said, layout))
+            problem = f"{len(fields)} columns where {layout.what} has {len(header)}"
+            raise DataError(_locate(f"{path}, line {reader.line_num}", problem, layout))
         row = [fields[place].strip() for place in places]
         if layout.missing is None or layout.missing not in row:
             # Most values occur often: one string for all of them is a tenth of the memory.
             yield reader.line_num, [known.setdefault(text, text) for text in row]
 
 
-def _find(name: str, header: list[str], path: Path | Content, layout: Layout) -> int:
+def _find_column(name: str, header: list[str], path: Path | Content, layout: Layout) -> int:
     """Where a column is; the first of several of its name."""
     for candidate in (name, *layout.other_names.get(name, ())):
         if candidate in header:
             return header.index(candidate)
-    said = f"has no column {name!r}; {nearest(name, header)}"
-    raise DataError(_said(f"{path}, line 1", said, layout))
+    problem = f"has no column {name!r}; {nearest(name, header)}"
+    raise DataError(_locate(f"{path}, line 1", problem, layout))
 
 
-def _said(where: str, what: str, layout: Layout) -> str:
-    return f"{where}: {what}" + (f"; {layout.check}" if layout.check else "")
+def _locate(place: str, problem: str, layout: Layout) -> str:
+    return f"{place}: {problem}" + (f"; {layout.check}" if layout.check else "")
 
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
@@ -199,24 +224,24 @@ def read_any(path: Path, separator: str) -> Any:
     """
     import pandas as pd
 
-    header = _header(path, separator)
+    header = _read_header(path, separator)
     layout = Layout("the first line", {name: Words() for name in header}, separator=separator)
-    rows = [row for _, row in _rows(path, layout)]
+    rows = [row for _, row in _read_rows(path, layout)]
     if not rows:
         raise DataError(f"{path}: holds no row")
     columns = zip(*rows, strict=True)
     return pd.DataFrame(
-        {name: _guessed(values) for name, values in zip(header, columns, strict=True)}
+        {name: _guess_column(values) for name, values in zip(header, columns, strict=True)}
     )
 
 
-def _header(path: Path, separator: str) -> list[str]:
+def _read_header(path: Path, separator: str) -> list[str]:
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.reader(file, delimiter=separator, skipinitialspace=True, strict=True)
             header = [name.strip() for name in next(reader, [])]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"{path}: {_unread(error)}") from error
+        raise DataError(f"{path}: {_explain(error)}") from error
     for name in header:
         if not name:
             raise DataError(f"{path}, line 1: a column has no name")
@@ -232,12 +257,12 @@ def _header(path: Path, separator: str) -> list[str]:
     return header
 
 
-def _guessed(texts: Sequence[str]) -> Any:
+def _guess_column(texts: Sequence[str]) -> Any:
     """A column as numbers if all that is not missing is, else as strings."""
-    held = {text for text in texts if text not in _EMPTY}
-    codes = any(_CODE.fullmatch(text) for text in held)
-    if held and not codes and all(NUMBER.fullmatch(text) for text in held):
-        if held == set(texts) and all(_INTEGER.fullmatch(text) for text in held):
+    values = {text for text in texts if text not in _EMPTY}
+    codes = any(_CODE.fullmatch(text) for text in values)
+    if values and not codes and all(NUMBER.fullmatch(text) for text in values):
+        if values == set(texts) and all(_INTEGER.fullmatch(text) for text in values):
             return np.array([int(text) for text in texts], np.int64)
         return np.array([float("nan") if text in _EMPTY else float(text) for text in texts])
     return np.array([None if text in _EMPTY else text for text in texts], object)

@@ -47,13 +47,13 @@ class ACSIncome(Survey):
         "Frances Ding, Moritz Hardt, John Miller, Ludwig Schmidt. Retiring Adult: new datasets for "
         "fair machine learning. NeurIPS 2021."
     )
-    asked = ("AGEP", "COW", "SCHL", "MAR", "OCCP", "POBP", "RELP", "WKHP", "SEX", "RAC1P")
-    also = ("PINCP", "PWGTP")
-    columns = (*asked, "RELSHIPP")
+    task_columns = ("AGEP", "COW", "SCHL", "MAR", "OCCP", "POBP", "RELP", "WKHP", "SEX", "RAC1P")
+    other_columns = ("PINCP", "PWGTP")
+    columns = (*task_columns, "RELSHIPP")
 
     sensitive: Sensitive = sensitive_field(Attribute(column="RAC1P", one_of=("White",)))
 
-    def kept(self, frame: DataFrame) -> Series:
+    def select_people(self, frame: DataFrame) -> Series:
         """Adults who earn and work."""
         return (
             (frame["AGEP"] > 16)
@@ -62,6 +62,6 @@ class ACSIncome(Survey):
             & (frame["PWGTP"] >= 1)
         )
 
-    def label(self, frame: DataFrame) -> tuple[Series, str]:
+    def label_people(self, frame: DataFrame) -> tuple[Series, str]:
         """Whose income is above 50,000."""
         return frame["PINCP"] > 50_000, "income above 50,000"

@@ -49,19 +49,19 @@ class ACSPublicCoverage(Survey):
         "Frances Ding, Moritz Hardt, John Miller, Ludwig Schmidt. Retiring Adult: new datasets for "
         "fair machine learning. NeurIPS 2021."
     )
-    asked = (
+    task_columns = (
         *("AGEP", "SCHL", "MAR", "SEX", "DIS", "ESP", "CIT", "MIG", "MIL", "ANC", "NATIVITY"),
         *("DEAR", "DEYE", "DREM", "PINCP", "ESR", "ST", "FER", "RAC1P"),
     )
-    also = ("PUBCOV",)
-    columns = asked
+    other_columns = ("PUBCOV",)
+    columns = task_columns
 
     sensitive: Sensitive = sensitive_field(Attribute(column="AGEP", cuts=(25,)))
 
-    def kept(self, frame: DataFrame) -> Series:
+    def select_people(self, frame: DataFrame) -> Series:
         """People below 65 with a low income."""
         return (frame["AGEP"] < 65) & (frame["PINCP"] <= 30_000)
 
-    def label(self, frame: DataFrame) -> tuple[Series, str]:
+    def label_people(self, frame: DataFrame) -> tuple[Series, str]:
         """Who is covered."""
         return frame["PUBCOV"] == "1", "public health coverage"

@@ -9,9 +9,9 @@ import numpy as np
 
 from fpbench import DataFile, DataHome
 from fpbench.builtin.datasets._kinds import Kind, Label, Whole, Words
-from fpbench.builtin.datasets._reader import Layout, paths, read_parts
+from fpbench.builtin.datasets._reader import Layout, PublishedDataset, read_parts
 from fpbench.data import About, Domain, Sensitive
-from fpbench.tabular import Labelled, TabularDataset, sensitive_field
+from fpbench.tabular import Labelled, sensitive_field
 
 _NUMBERS = ("age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week")
 _COLUMNS = (
@@ -48,29 +48,9 @@ _DOMAIN = Domain(
 )  # fmt: skip
 """The words of `adult.names`; of numbers its conditions, the survey's limits, or round numbers."""
 _URL = "https://archive.ics.uci.edu/ml/machine-learning-databases/adult"
-_FILES = (
-    DataFile(
-        "adult.data",
-        f"{_URL}/adult.data",
-        "5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d",
-    ),
-    DataFile(
-        "adult.test",
-        f"{_URL}/adult.test",
-        "a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05",
-    ),
-)
-_LAYOUT = Layout(
-    what="UCI Adult",
-    columns={**_KINDS, "income": Label({"<=50K": 0, ">50K": 1, "<=50K.": 0, ">50K.": 1})},
-    check="`fpbench data verify adult` compares it with the original",
-    header=False,
-    comment="|",  # the test file's first line is one
-    missing="?",
-)
 
 
-class Adult(TabularDataset):
+class Adult(PublishedDataset):
     """UCI Adult: 45,222 people of the 1994 US census, and who earns above 50,000 USD a year.
 
     Both of UCI's files are read, the 30,162 complete rows of `adult.data` first, then the 15,060
@@ -113,6 +93,26 @@ class Adult(TabularDataset):
         licence="CC BY 4.0",
         dropped="3,620 rows that miss a value, as in the literature; no column",
     )
+    published = (
+        DataFile(
+            "adult.data",
+            f"{_URL}/adult.data",
+            "5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d",
+        ),
+        DataFile(
+            "adult.test",
+            f"{_URL}/adult.test",
+            "a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05",
+        ),
+    )
+    layout = Layout(
+        what="UCI Adult",
+        columns={**_KINDS, "income": Label({"<=50K": 0, ">50K": 1, "<=50K.": 0, ">50K.": 1})},
+        check="`fpbench data verify adult` compares it with the original",
+        header=False,
+        comment="|",  # the test file's first line is one
+        missing="?",
+    )
     columns = _COLUMNS
     n_values: ClassVar[Mapping[str, int]] = {
         "workclass": 7, "education": 16, "education-num": 16, "marital-status": 7,
@@ -123,11 +123,6 @@ class Adult(TabularDataset):
 
     sensitive: Sensitive = sensitive_field("sex")
 
-    @property
-    def files(self) -> tuple[DataFile, ...]:
-        """UCI's two files."""
-        return _FILES
-
     def read(self, home: DataHome) -> Labelled:
         """Read both files, one after the other.
 
@@ -137,7 +132,6 @@ class Adult(TabularDataset):
             If a file is missing, cannot be read, is empty, or holds a row that is not UCI Adult's;
             the message names the file and the line.
         """
-        frame, (train, test) = read_parts(paths(self, home), _LAYOUT)
+        frame, (train, test) = read_parts(self.find_files(home), self.layout)
         labels = frame.pop("income").to_numpy()
-        published = np.repeat([False, True], [train, test])
-        return Labelled(frame, labels, "income above 50K", published)
+        return Labelled(frame, labels, self.about.label, np.repeat([False, True], [train, test]))

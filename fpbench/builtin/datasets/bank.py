@@ -5,50 +5,36 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from fpbench import DataFile, DataHome
-from fpbench.builtin.datasets._kinds import Kind, Label, Whole, domain, words
-from fpbench.builtin.datasets._reader import Layout, paths, read
+from fpbench import DataFile
+from fpbench.builtin.datasets._kinds import Kind, Label, Whole, derive_domain, parse_words
+from fpbench.builtin.datasets._reader import Layout, PublishedDataset
 from fpbench.data import About, Attribute, Sensitive
-from fpbench.tabular import Labelled, TabularDataset, sensitive_field
+from fpbench.tabular import sensitive_field
 
 _KINDS: dict[str, Kind] = {
     "age": Whole(),
-    "job": words(
+    "job": parse_words(
         "admin. blue-collar entrepreneur housemaid management retired self-employed services "
         "student technician unemployed unknown"
     ),
-    "marital": words("single married divorced"),
-    "education": words("primary secondary tertiary unknown"),
-    "default": words("no yes"),
+    "marital": parse_words("single married divorced"),
+    "education": parse_words("primary secondary tertiary unknown"),
+    "default": parse_words("no yes"),
     "balance": Whole(),
-    "housing": words("no yes"),
-    "loan": words("no yes"),
-    "contact": words("cellular telephone unknown"),
+    "housing": parse_words("no yes"),
+    "loan": parse_words("no yes"),
+    "contact": parse_words("cellular telephone unknown"),
     "day": Whole(),
-    "month": words("jan feb mar apr may jun jul aug sep oct nov dec"),
+    "month": parse_words("jan feb mar apr may jun jul aug sep oct nov dec"),
     "duration": Whole(),
     "campaign": Whole(),
     "pdays": Whole(),
     "previous": Whole(),
-    "poutcome": words("failure success other unknown"),
+    "poutcome": parse_words("failure success other unknown"),
 }
-_FILES = (
-    DataFile(
-        "bank-full.csv",
-        "https://archive.ics.uci.edu/ml/machine-learning-databases/00222/bank.zip",
-        "d1513ec63b385506f7cfce9f2c5caa9fe99e7ba4e8c3fa264b3aaf0f849ed32d",
-        member="bank-full.csv",
-    ),
-)
-_LAYOUT = Layout(
-    what="Bank marketing",
-    columns={**_KINDS, "y": Label({"no": 0, "yes": 1})},
-    check="`fpbench data verify bank` compares it with the original",
-    separator=";",
-)
 
 
-class Bank(TabularDataset):
+class Bank(PublishedDataset):
     """UCI Bank marketing: 45,211 clients of a Portuguese bank who were called, 2008 to 2010.
 
     Label 1 is a client who took up the term deposit (11.7 %). No row and no column is dropped; the
@@ -82,13 +68,27 @@ class Bank(TabularDataset):
         licence="CC BY 4.0",
         dropped="nothing",
     )
+    published = (
+        DataFile(
+            "bank-full.csv",
+            "https://archive.ics.uci.edu/ml/machine-learning-databases/00222/bank.zip",
+            "d1513ec63b385506f7cfce9f2c5caa9fe99e7ba4e8c3fa264b3aaf0f849ed32d",
+            member="bank-full.csv",
+        ),
+    )
+    layout = Layout(
+        what="Bank marketing",
+        columns={**_KINDS, "y": Label({"no": 0, "yes": 1})},
+        check="`fpbench data verify bank` compares it with the original",
+        separator=";",
+    )
     columns = tuple(_KINDS)
     n_values: ClassVar[Mapping[str, int]] = {
         "job": 12, "marital": 3, "education": 4, "default": 2, "housing": 2, "loan": 2,
         "contact": 3, "month": 12, "poutcome": 4,
     }  # fmt: skip
 
-    declared = domain(
+    declared = derive_domain(
         _KINDS,
         {
             "age": (18, 100), "balance": (-10_000, 110_000), "day": (1, 31), "duration": (0, 5_000),
@@ -97,20 +97,3 @@ class Bank(TabularDataset):
     )  # fmt: skip
 
     sensitive: Sensitive = sensitive_field(Attribute(column="age", cuts=(60,)))
-
-    @property
-    def files(self) -> tuple[DataFile, ...]:
-        """The full file of UCI's archive."""
-        return _FILES
-
-    def read(self, home: DataHome) -> Labelled:
-        """Read the file.
-
-        Raises
-        ------
-        DataError
-            If the file is missing, or holds a row that is not of Bank marketing.
-        """
-        frame = read(paths(self, home), _LAYOUT)
-        labels = frame.pop("y").to_numpy()
-        return Labelled(frame, labels, "took up the deposit")

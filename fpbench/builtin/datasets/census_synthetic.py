@@ -243,8 +243,8 @@ class _Feature(NamedTuple):
             raise DataError(f"no feature {self.name!r}: these are not people of census-synthetic")
         column = features[self.name]
         if isinstance(self.values, tuple):
-            found = column.astype("category").cat.set_categories(self.values)
-            places, strange = found.cat.codes.to_numpy().astype(np.intp), found.isna()
+            known = column.astype("category").cat.set_categories(self.values)
+            places, strange = known.cat.codes.to_numpy().astype(np.intp), known.isna()
         else:
             places = np.searchsorted(self.values[:-1], column.to_numpy())
             strange = self.values.take(places) != column.to_numpy()
@@ -302,7 +302,7 @@ def _draw(
 ) -> NDArray[np.intp]:
     """Value of everyone by inverting the cumulated rates of their group, (n,)."""
     values = cumulated.shape[1]
-    found = np.searchsorted(cumulated.ravel(), uniform + group, side="right") - group * values
+    places = np.searchsorted(cumulated.ravel(), uniform + group, side="right") - group * values
     # Where a sum is rounded, a draw at the edge would fall into another group.
-    inside: NDArray[np.intp] = found.clip(0, values - 1)
+    inside: NDArray[np.intp] = places.clip(0, values - 1)
     return inside

@@ -12,10 +12,18 @@ import numpy as np
 from pydantic import Field
 
 from fpbench import DataError, DataFile, DataHome
-from fpbench.builtin.datasets._kinds import Codes, Day, Kind, Label, Whole, domain, words
-from fpbench.builtin.datasets._reader import Content, Layout, paths, read
+from fpbench.builtin.datasets._kinds import (
+    Codes,
+    Day,
+    Kind,
+    Label,
+    Whole,
+    derive_domain,
+    parse_words,
+)
+from fpbench.builtin.datasets._reader import Content, Layout, PublishedDataset, read
 from fpbench.data import About, Attribute, Sensitive
-from fpbench.tabular import Labelled, TabularDataset, sensitive_field
+from fpbench.tabular import Labelled, sensitive_field
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -27,7 +35,7 @@ _ROWS, _FILTERED = 7_214, 6_172
 _DAYS = 30
 _FEATURES: dict[str, Kind] = {
     "age": Whole(),
-    "sex": words("Female Male"),
+    "sex": parse_words("Female Male"),
     "race": Codes({race: race for race in _RACES}),
     "juv_fel_count": Whole(),
     "juv_misd_count": Whole(),
@@ -49,15 +57,15 @@ _LAYOUT = Layout(
         **_FEATURES,
         "c_jail_in": Day(),
         "c_jail_out": Day(),
-        "is_recid": words("0 1 -1"),
-        "score_text": words("Low Medium High N/A"),
+        "is_recid": parse_words("0 1 -1"),
+        "score_text": parse_words("Low Medium High N/A"),
         "two_year_recid": Label({"0": 1, "1": 0}),
     },
     check="`fpbench data verify compas` compares it with the known one",
 )
 
 
-class Compas(TabularDataset):
+class Compas(PublishedDataset):
     """COMPAS: 6,172 people arrested in Broward County, Florida, 2013 and 2014.
 
     ProPublica's filters leave 6,172 of 7,214 rows: the arrest at most 30 days before or after the
@@ -102,10 +110,12 @@ class Compas(TabularDataset):
             "COMPAS scores; all that was known only later"
         ),
     )
+    published = (_FILE,)
+    layout = _LAYOUT
     columns = (*_FEATURES, _JAIL)
     n_values: ClassVar[Mapping[str, int]] = {"sex": 2, "race": 6, "c_charge_degree": 2}
 
-    declared = domain(
+    declared = derive_domain(
         _FEATURES,
         {
             "age": (18, 100), "juv_fel_count": (0, 20), "juv_misd_count": (0, 20),
@@ -121,11 +131,6 @@ class Compas(TabularDataset):
         description="what is known of jail: the days there (days_in_jail), or the years of going "
         "in and out (jail_in_year, jail_out_year)",
     )
-
-    @property
-    def files(self) -> tuple[DataFile, ...]:
-        """ProPublica's file, without what names people."""
-        return (_FILE,)
 
     def fetch(self, home: DataHome) -> list[Path]:
         """Download the file if it is not here; what names people is never written to disk.
@@ -147,7 +152,7 @@ class Compas(TabularDataset):
         DataError
             If the file is missing, or holds a row that is not as ProPublica's.
         """
-        (path,) = paths(self, home)
+        (path,) = self.find_files(home)
         frame = _filtered(read([path], _LAYOUT))
         if not len(frame):
             raise DataError(f"{path}: ProPublica's filters leave no row")
@@ -163,7 +168,7 @@ class Compas(TabularDataset):
         )
         columns["days_b_screening_arrest"] = columns["days_b_screening_arrest"].astype(np.int32)
         columns["c_charge_degree"] = columns["c_charge_degree"].cat.remove_unused_categories()
-        return Labelled(columns.reset_index(drop=True), labels, "no new offence within two years")
+        return Labelled(columns.reset_index(drop=True), labels, self.about.label)
 
 
 def _filtered(frame: DataFrame) -> DataFrame:
@@ -187,11 +192,11 @@ def _anonymous(content: bytes) -> bytes:
         if name not in header:
             raise DataError(f"what came is not ProPublica's file: it has no column {name!r}")
     blank = {place for place, name in enumerate(header) if name in _NAMING}
-    kept = [header] + [
+    without_names = [header] + [
         ["" if place in blank else field for place, field in enumerate(row)] for row in rows[1:]
     ]
     text = io.StringIO(newline="")
-    csv.writer(text, lineterminator="\n").writerows(kept)
+    csv.writer(text, lineterminator="\n").writerows(without_names)
     frame = read([Content("what came", text.getvalue())], _LAYOUT)
     counts = len(frame), len(_filtered(frame))
     if counts != (_ROWS, _FILTERED):

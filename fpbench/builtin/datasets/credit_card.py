@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from fpbench import DataError, DataFile, DataHome
-from fpbench.builtin.datasets._kinds import Codes, Kind, Label, Whole, domain
-from fpbench.builtin.datasets._reader import Layout, paths, read
+from fpbench.builtin.datasets._kinds import Codes, Kind, Label, Whole, derive_domain
+from fpbench.builtin.datasets._reader import Layout, PublishedDataset
 from fpbench.data import About, Sensitive
-from fpbench.tabular import Labelled, TabularDataset, sensitive_field
+from fpbench.tabular import sensitive_field
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -39,18 +39,9 @@ _FILE = DataFile(
     f"https://www.openml.org/d/{_OPENML}",
     "36b56c4d0bc2ac0ff2a1e4a1f29ba91bd4cc94cc81cce1629e5750da08f59f7c",
 )
-_LAYOUT = Layout(
-    what="the credit card data",
-    columns={**_KINDS, _LABEL: Label({"0": 0, "1": 1})},
-    check="`fpbench data verify credit-card` compares it with the original",
-    other_names={
-        _LABEL: ("default.payment.next.month", "default payment next month"),
-        "PAY_0": ("PAY_1",),
-    },
-)
 
 
-class CreditCard(TabularDataset):
+class CreditCard(PublishedDataset):
     """UCI default of credit card clients: 30,000 clients of a bank in Taiwan, 2005.
 
     Label 1 is a client who did not pay in the next month (22.1 %). `ID` is dropped. SEX, EDUCATION
@@ -90,10 +81,20 @@ class CreditCard(TabularDataset):
         licence="CC BY 4.0",
         dropped="ID, which names people",
     )
+    published = (_FILE,)
+    layout = Layout(
+        what="the credit card data",
+        columns={**_KINDS, _LABEL: Label({"0": 0, "1": 1})},
+        check="`fpbench data verify credit-card` compares it with the original",
+        other_names={
+            _LABEL: ("default.payment.next.month", "default payment next month"),
+            "PAY_0": ("PAY_1",),
+        },
+    )
     columns = tuple(_KINDS)
     n_values: ClassVar[Mapping[str, int]] = {"SEX": 2, "EDUCATION": 7, "MARRIAGE": 4}
 
-    declared = domain(
+    declared = derive_domain(
         _KINDS,
         {
             "LIMIT_BAL": (0, 1_000_000), "AGE": (20, 80),
@@ -105,11 +106,6 @@ class CreditCard(TabularDataset):
 
     sensitive: Sensitive = sensitive_field("SEX")
 
-    @property
-    def files(self) -> tuple[DataFile, ...]:
-        """The file as it is spread."""
-        return (_FILE,)
-
     def fetch(self, home: DataHome) -> list[Path]:
         """Make the file of what OpenML has, if it is not here.
 
@@ -119,18 +115,6 @@ class CreditCard(TabularDataset):
             If OpenML cannot be reached, or what comes does not make the known original.
         """
         return [home.keep(_FILE, lambda path: path.write_bytes(as_spread(_from_openml())))]
-
-    def read(self, home: DataHome) -> Labelled:
-        """Read the file.
-
-        Raises
-        ------
-        DataError
-            If the file is missing, or holds a row that is not of these data.
-        """
-        frame = read(paths(self, home), _LAYOUT)
-        labels = frame.pop(_LABEL).to_numpy()
-        return Labelled(frame, labels, "did not pay next month")
 
 
 def _from_openml() -> DataFrame:

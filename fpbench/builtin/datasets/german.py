@@ -5,111 +5,61 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from fpbench import DataFile, DataHome
-from fpbench.builtin.datasets._kinds import Codes, Kind, Label, Whole, domain
-from fpbench.builtin.datasets._reader import Layout, paths, read
+from fpbench import DataFile
+from fpbench.builtin.datasets._kinds import Codes, Kind, Label, Whole, derive_domain
+from fpbench.builtin.datasets._reader import Layout, PublishedDataset
 from fpbench.data import About, Sensitive
-from fpbench.tabular import Labelled, TabularDataset, sensitive_field
+from fpbench.tabular import sensitive_field
 
-_STATUS, _SEX = "personal-status", "sex"
 _KINDS: dict[str, Kind] = {
-    "checking-account": Codes(
-        {
-            "A11": "below 0 DM",
-            "A12": "0 to 200 DM",
-            "A13": "200 DM or more, or salary",
-            "A14": "none",
-        }
-    ),
+    "checking-account": Codes({
+        "A11": "below 0 DM", "A12": "0 to 200 DM", "A13": "200 DM or more, or salary",
+        "A14": "none",
+    }),
     "duration": Whole(),
-    "credit-history": Codes(
-        {
-            "A30": "no credits, or all paid back",
-            "A31": "all credits here paid back",
-            "A32": "paid back till now",
-            "A33": "delays in the past",
-            "A34": "critical, or credits elsewhere",
-        }
-    ),
-    "purpose": Codes(
-        {
-            "A40": "new car",
-            "A41": "used car",
-            "A42": "furniture",
-            "A43": "radio or television",
-            "A44": "domestic appliances",
-            "A45": "repairs",
-            "A46": "education",
-            "A47": "vacation",
-            "A48": "retraining",
-            "A49": "business",
-            "A410": "other",
-        }
-    ),
+    "credit-history": Codes({
+        "A30": "no credits, or all paid back", "A31": "all credits here paid back",
+        "A32": "paid back till now", "A33": "delays in the past",
+        "A34": "critical, or credits elsewhere",
+    }),
+    "purpose": Codes({
+        "A40": "new car", "A41": "used car", "A42": "furniture", "A43": "radio or television",
+        "A44": "domestic appliances", "A45": "repairs", "A46": "education", "A47": "vacation",
+        "A48": "retraining", "A49": "business", "A410": "other",
+    }),
     "amount": Whole(),
-    "savings": Codes(
-        {
-            "A61": "below 100 DM",
-            "A62": "100 to 500 DM",
-            "A63": "500 to 1000 DM",
-            "A64": "1000 DM or more",
-            "A65": "unknown or none",
-        }
-    ),
-    "employed-since": Codes(
-        {
-            "A71": "unemployed",
-            "A72": "below 1 year",
-            "A73": "1 to 4 years",
-            "A74": "4 to 7 years",
-            "A75": "7 years or more",
-        }
-    ),
+    "savings": Codes({
+        "A61": "below 100 DM", "A62": "100 to 500 DM", "A63": "500 to 1000 DM",
+        "A64": "1000 DM or more", "A65": "unknown or none",
+    }),
+    "employed-since": Codes({
+        "A71": "unemployed", "A72": "below 1 year", "A73": "1 to 4 years", "A74": "4 to 7 years",
+        "A75": "7 years or more",
+    }),
     "instalment-rate": Whole(),
-    _STATUS: Codes({"A91": "male", "A92": "female", "A93": "male", "A94": "male", "A95": "female"}),
+    "sex": Codes({"A91": "male", "A92": "female", "A93": "male", "A94": "male", "A95": "female"}),
     "other-debtors": Codes({"A101": "none", "A102": "co-applicant", "A103": "guarantor"}),
     "residence-since": Whole(),
-    "property": Codes(
-        {
-            "A121": "real estate",
-            "A122": "savings contract or life insurance",
-            "A123": "car or other",
-            "A124": "unknown or none",
-        }
-    ),
+    "property": Codes({
+        "A121": "real estate", "A122": "savings contract or life insurance", "A123": "car or other",
+        "A124": "unknown or none",
+    }),
     "age": Whole(),
     "other-instalments": Codes({"A141": "bank", "A142": "stores", "A143": "none"}),
     "housing": Codes({"A151": "rent", "A152": "own", "A153": "for free"}),
     "credits-here": Whole(),
-    "job": Codes(
-        {
-            "A171": "unemployed, or unskilled non-resident",
-            "A172": "unskilled resident",
-            "A173": "skilled",
-            "A174": "management, self-employed or highly qualified",
-        }
-    ),
+    "job": Codes({
+        "A171": "unemployed, or unskilled non-resident", "A172": "unskilled resident",
+        "A173": "skilled", "A174": "management, self-employed or highly qualified",
+    }),
     "dependents": Whole(),
     "telephone": Codes({"A191": "none", "A192": "yes"}),
     "foreign-worker": Codes({"A201": "yes", "A202": "no"}),
-}
-_FILES = (
-    DataFile(
-        "german.data",
-        "https://archive.ics.uci.edu/ml/machine-learning-databases/statlog/german/german.data",
-        "b21f3d81db8071257d5ff1deaeba1fd4303b62712e6fcc9715c7a86202cb5871",
-    ),
-)
-_LAYOUT = Layout(
-    what="German credit",
-    columns={**_KINDS, "credit": Label({"1": 1, "2": 0})},
-    check="`fpbench data verify german` compares it with the original",
-    header=False,
-    separator=" ",
-)
+}  # fmt: skip
+"""Sex is made of the codes of personal status."""
 
 
-class German(TabularDataset):
+class German(PublishedDataset):
     """Statlog German credit: 1,000 applicants for a loan of 1973 to 1975, 70 % of them good.
 
     Label 1 is a good credit risk. The file holds one column for sex and marital status; sex is made
@@ -147,7 +97,21 @@ class German(TabularDataset):
         licence="CC BY 4.0",
         dropped="personal status, of which sex is made: its only code of women tells sex again",
     )
-    columns = tuple(_SEX if name == _STATUS else name for name in _KINDS)
+    published = (
+        DataFile(
+            "german.data",
+            "https://archive.ics.uci.edu/ml/machine-learning-databases/statlog/german/german.data",
+            "b21f3d81db8071257d5ff1deaeba1fd4303b62712e6fcc9715c7a86202cb5871",
+        ),
+    )
+    layout = Layout(
+        what="German credit",
+        columns={**_KINDS, "credit": Label({"1": 1, "2": 0})},
+        check="`fpbench data verify german` compares it with the original",
+        header=False,
+        separator=" ",
+    )
+    columns = tuple(_KINDS)
     n_values: ClassVar[Mapping[str, int]] = {
         "checking-account": 4, "credit-history": 5, "purpose": 10, "savings": 5,
         "employed-since": 5, "instalment-rate": 4, "sex": 2, "other-debtors": 3,
@@ -155,8 +119,8 @@ class German(TabularDataset):
         "credits-here": 4, "job": 4, "dependents": 2, "telephone": 2, "foreign-worker": 2,
     }  # fmt: skip
 
-    declared = domain(
-        {_SEX if name == _STATUS else name: kind for name, kind in _KINDS.items()},
+    declared = derive_domain(
+        _KINDS,
         {
             "duration": (0, 80), "amount": (0, 20_000), "instalment-rate": (1, 4),
             "residence-since": (1, 4), "age": (18, 100), "credits-here": (1, 4),
@@ -165,20 +129,3 @@ class German(TabularDataset):
     )  # fmt: skip
 
     sensitive: Sensitive = sensitive_field("sex")
-
-    @property
-    def files(self) -> tuple[DataFile, ...]:
-        """UCI's file with codes."""
-        return _FILES
-
-    def read(self, home: DataHome) -> Labelled:
-        """Read the file, and make sex of personal status.
-
-        Raises
-        ------
-        DataError
-            If the file is missing, or holds a row that is not of German credit.
-        """
-        frame = read(paths(self, home), _LAYOUT).rename(columns={_STATUS: _SEX})
-        labels = frame.pop("credit").to_numpy()
-        return Labelled(frame, labels, "good credit risk")

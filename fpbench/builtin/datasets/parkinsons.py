@@ -8,16 +8,14 @@ from typing import ClassVar
 import numpy as np
 
 from fpbench import DataFile, DataHome
-from fpbench.builtin.datasets._kinds import Codes, Kind, Number, Whole, domain
-from fpbench.builtin.datasets._reader import Layout, paths, read
+from fpbench.builtin.datasets._kinds import Codes, Kind, Number, Whole, derive_domain
+from fpbench.builtin.datasets._reader import Layout, PublishedDataset
 from fpbench.data import About, Sensitive
-from fpbench.tabular import Labelled, TabularDataset, sensitive_field
+from fpbench.tabular import Labelled, sensitive_field
 
-_SCORE = "total_UPDRS"
 _CUT = 27.576
 """The median of the published file, as a constant, which is public: no recording moves it."""
 _POSITIVE = f"total UPDRS above {_CUT}"
-_DROPPED: dict[str, Kind] = {"subject#": Whole(), "motor_UPDRS": Number(), _SCORE: Number()}
 _KINDS: dict[str, Kind] = {
     "age": Whole(),
     "sex": Codes({"0": "male", "1": "female"}),
@@ -30,22 +28,9 @@ _KINDS: dict[str, Kind] = {
         )
     },
 }
-_FILES = (
-    DataFile(
-        "parkinsons_updrs.data",
-        "https://archive.ics.uci.edu/ml/machine-learning-databases/parkinsons/telemonitoring/"
-        "parkinsons_updrs.data",
-        "f2c7d5025dec4e92e7feae367a5f7ccf58789a10ac6b54bdf15976c599f9dd39",
-    ),
-)
-_LAYOUT = Layout(
-    what="Parkinsons telemonitoring",
-    columns={**_KINDS, **_DROPPED},
-    check="`fpbench data verify parkinsons` compares it with the original",
-)
 
 
-class Parkinsons(TabularDataset):
+class Parkinsons(PublishedDataset):
     """UCI Parkinsons telemonitoring: 5,875 voice recordings of 42 people, at home over six months.
 
     Label 1 is a total UPDRS (a score of the severity of the disease) above 27.576, its median over
@@ -89,10 +74,23 @@ class Parkinsons(TabularDataset):
             "for one record does not protect a person"
         ),
     )
+    published = (
+        DataFile(
+            "parkinsons_updrs.data",
+            "https://archive.ics.uci.edu/ml/machine-learning-databases/parkinsons/telemonitoring/"
+            "parkinsons_updrs.data",
+            "f2c7d5025dec4e92e7feae367a5f7ccf58789a10ac6b54bdf15976c599f9dd39",
+        ),
+    )
+    layout = Layout(
+        what="Parkinsons telemonitoring",
+        columns={**_KINDS, "subject#": Whole(), "motor_UPDRS": Number(), "total_UPDRS": Number()},
+        check="`fpbench data verify parkinsons` compares it with the original",
+    )
     columns = tuple(_KINDS)
     n_values: ClassVar[Mapping[str, int]] = {"sex": 2}
 
-    declared = domain(
+    declared = derive_domain(
         _KINDS,
         {
             "age": (30, 90), "test_time": (-5, 220), "Jitter(%)": (0, 0.1),
@@ -106,11 +104,6 @@ class Parkinsons(TabularDataset):
 
     sensitive: Sensitive = sensitive_field("sex")
 
-    @property
-    def files(self) -> tuple[DataFile, ...]:
-        """UCI's file."""
-        return _FILES
-
     def read(self, home: DataHome) -> Labelled:
         """Read the file, and cut the score at the constant.
 
@@ -119,7 +112,6 @@ class Parkinsons(TabularDataset):
         DataError
             If the file is missing, or holds a row that is not of Parkinsons telemonitoring.
         """
-        frame = read(paths(self, home), _LAYOUT)
-        score = frame[_SCORE].to_numpy()
-        labels = (score > _CUT).astype(np.int8)
-        return Labelled(frame.drop(columns=list(_DROPPED)), labels, _POSITIVE)
+        scored = super().read(home)
+        features = scored.columns[list(_KINDS)]
+        return Labelled(features, (scored.labels > _CUT).astype(np.int8), _POSITIVE)

@@ -56,5 +56,5 @@ class Parquet(OwnFile):
             frame = pd.read_parquet(path)
             return frame.reset_index(drop=all(name is None for name in frame.index.names))
         except Exception as error:  # what a damaged file makes pyarrow or pandas stumble over
-            said = " ".join(str(error).split()) or type(error).__name__
-            raise DataError(f"{path}: cannot be read as parquet: {said}") from error
+            problem = " ".join(str(error).split()) or type(error).__name__
+            raise DataError(f"{path}: cannot be read as parquet: {problem}") from error

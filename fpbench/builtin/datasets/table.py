@@ -36,11 +36,11 @@ class GivenTable(Dataset):
     def absent(self, home: DataHome) -> str | None:
         """Why it cannot be loaded here; None if it can."""
         if self.table in home.tables:
-            given: object = home.tables[self.table]
-            if isinstance(given, Table):
+            value: object = home.tables[self.table]
+            if isinstance(value, Table):
                 return None
             return (
-                f"table {self.table!r} is a {type(given).__name__}: make a table of it, "
+                f"table {self.table!r} is a {type(value).__name__}: make a table of it, "
                 "fpbench.table(frame, label=..., sensitive=...)"
             )
         known = f"; {nearest(self.table, home.tables)}" if home.tables else ""
