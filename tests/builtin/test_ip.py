@@ -217,9 +217,10 @@ class TestLinear:
         assert len(model.program.costs) == np.count_nonzero(compute_posterior.labels)
 
     def test_a_solution_that_a_loose_solver_lets_through_is_cut_off(self, monkeypatch):
-        options = dict(_ip_solver._HIGHS.options, primal_feasibility_tolerance=1e-2)
-        loose = replace(_ip_solver._HIGHS, options={**options, "mip_feasibility_tolerance": 1e-3})
-        monkeypatch.setitem(_ip_solver._KNOWN, "highs", loose)
+        highs = _ip_solver._SOLVERS["highs"]
+        loose = {"primal_feasibility_tolerance": 1e-2, "mip_feasibility_tolerance": 1e-3}
+        loose = highs._replace(options={**highs.options, **loose})
+        monkeypatch.setitem(_ip_solver._SOLVERS, "highs", loose)
         excluded = []
         exclude = Model.exclude
         monkeypatch.setattr(

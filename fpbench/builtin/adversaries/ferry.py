@@ -219,11 +219,6 @@ class A1(LearnedAdversary):
     With its defaults it is the forest of the authors' script, but on one-hot columns: the script
     reads categories as integer codes (`encoding = "ordinal"`). The authors searched its parameters
     for each data set (HyperOpt-Sklearn, 100 evaluations); `trials = 100` does the same.
-
-    References
-    ----------
-    Ferry, Aïvodji, Gambs, Huguet, Siala: Exploiting Fairness to Enhance Sensitive Attributes
-    Reconstruction. SaTML 2023, section IV-A.
     """
 
     name = "a1"
@@ -236,11 +231,6 @@ class A2(ModelAdversary):
     """Guesses the group from features, label and the target model's prediction.
 
     In all else it is `a1`.
-
-    References
-    ----------
-    Ferry, Aïvodji, Gambs, Huguet, Siala: Exploiting Fairness to Enhance Sensitive Attributes
-    Reconstruction. SaTML 2023, section IV-A.
     """
 
     name = "a2"
@@ -254,11 +244,6 @@ class A2Proba(ModelAdversary):
 
     The score is the model's probability of label 1. The adversaries of Ferry et al. see
     predictions only; in all else it is `a2`.
-
-    References
-    ----------
-    Ferry, Aïvodji, Gambs, Huguet, Siala: Exploiting Fairness to Enhance Sensitive Attributes
-    Reconstruction. SaTML 2023, section IV-A.
     """
 
     name = "a2-proba"

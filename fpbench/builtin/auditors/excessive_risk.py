@@ -38,11 +38,6 @@ class ExcessiveRisk(Auditor):
 
     For people's own values and tables call `fpbench.excessive_risk`. Formulas, and departures from
     the paper, are in docs/excessive-risk.md.
-
-    References
-    ----------
-    Tran, Dinh, Beiter, Fioretto: A Fairness Analysis on Private Aggregation of Teacher Ensembles.
-    arXiv:2109.08630, 2021.
     """
 
     name = "excessive-risk"

@@ -40,10 +40,6 @@ class GroupFairness(Auditor):
     prediction and group, which is equivalent and whose cost does not depend on the number of
     people. Gaps are never negative, so even of equal groups the lower end lies above 0. A resample
     in which a rate or gap is undefined is left out for that measure.
-
-    References
-    ----------
-    Barocas, Hardt, Narayanan: Fairness and Machine Learning. MIT Press 2023, chapter 3.
     """
 
     name = "group-fairness"

@@ -52,18 +52,15 @@ class IndividualFairness(Auditor):
     `independence_gap`, `separation_gap` and `sufficiency_gap` are those of `group-fairness`. All is
     exact, and about these people: none of it is an estimate.
 
-    References
-    ----------
-    Dwork, Hardt, Pitassi, Reingold, Zemel: Fairness through Awareness. ITCS 2012. Ranzato, Urban,
-    Zanella: Fairness-Aware Training of Decision Trees by Abstract Interpretation. CIKM 2021. See
-    docs/individual-fairness.md.
+    See docs/individual-fairness.md.
     """
 
     name = "individual-fairness"
     summary = "whether similar people get the same label: pairs, and certified for trees"
     reference = (
-        "Ranzato, Urban, Zanella. Fairness-Aware Training of Decision Trees by Abstract "
-        "Interpretation. CIKM 2021"
+        "Dwork, Hardt, Pitassi, Reingold, Zemel. Fairness through Awareness. ITCS 2012; Ranzato, "
+        "Urban, Zanella. Fairness-Aware Training of Decision Trees by Abstract Interpretation. "
+        "CIKM 2021"
     )
     sees = frozenset({"features", "labels", "sensitive", "predictions", "model"})
     measures = (

@@ -64,10 +64,7 @@ class Pafer(Auditor):
     is 1. For a group that is empty, or small compared with the noise, estimates are noise, and the
     intervals show it.
 
-    References
-    ----------
-    van der Steen, Vink, Kaya: Privacy Constrained Fairness Estimation for Decision Trees.
-    arXiv:2312.08413, 2023. See docs/auditing.md for formulas, and departures from the paper.
+    See docs/auditing.md for formulas, and departures from the paper.
     """
 
     name = "pafer"

@@ -8,7 +8,7 @@ import sys
 import time
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,77 +19,60 @@ from fpbench.builtin.correctors._ip_program import Line, Program
 
 _TOLERANCE = 1e-9
 """Of feasibility and integrality."""
-
-
 _FAR = 1e3
 """Factor from which a wrong unit of costs shows."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a solver says."""
+    """The result of a solver."""
 
     status: SolverStatus
     values: NDArray[np.float64] | None = None
-    """Of every column; None if it has no solution."""
+    """Of every column; None if there is no solution."""
     bound: float | None = None
-    """No solution costs less, it says."""
+    """Lower bound of the cost of every solution, as the solver reports it."""
 
 
-@dataclass(frozen=True)
-class _Known:
-    """A solver whose options are known: it stops at no gap, uses one thread, keeps to the time."""
+class _Solver(NamedTuple):
+    """How a solver uses one thread, stops at no gap, and keeps to its time."""
 
-    name: str
-    """Pyomo's name for it."""
     remedy: str
-    """How to get it."""
-    time: str
-    """Its option for seconds."""
+    """How to install it."""
+    seconds: str
+    """Its option for the time limit: pyomo's `timelimit` does nothing for direct interfaces."""
     options: dict[str, float | str]
-    whole_seconds: bool = False
 
 
-# Presolve compares people with people: it takes quadratic time, in which HiGHS does not look at
-# the clock, and finds nothing. Its tolerances are left as they are: with one of 1e-9 for whole
-# numbers HiGHS 1.15 pruned an optimum.
-_HIGHS = _Known("appsi_highs", "pip install highspy", "time_limit", {
-    "threads": 1, "mip_rel_gap": 0.0, "mip_abs_gap": 0.0,
-    "presolve": "off", "mip_root_presolve_only": True,
-})  # fmt: skip
-_GLPK = _Known("glpk", "apt install glpk-utils, or conda install -c conda-forge glpk", "tmlim", {
-    "mipgap": 0.0,
-}, whole_seconds=True)  # fmt: skip
-_CBC = _Known("cbc", "apt install coinor-cbc, or conda install -c conda-forge coin-or-cbc", "sec", {
-    "ratio": 0.0, "allow": 0.0, "integerT": _TOLERANCE, "primalT": _TOLERANCE,
-})  # fmt: skip
-_SCIP = _Known("scip", "conda install -c conda-forge scip", "limits/time", {
-    "limits/gap": 0.0, "limits/absgap": 0.0, "lp/threads": 1, "numerics/feastol": _TOLERANCE,
-})  # fmt: skip
-
-
-def _gurobi(name: str) -> _Known:
-    remedy = "pip install gurobipy, and a licence" if name != "gurobi" else "install Gurobi"
-    return _Known(name, remedy, "TimeLimit", {
+# HiGHS: its presolve compares people with people, which takes quadratic time, ignores the clock and
+# finds nothing. With a tolerance of 1e-9 for whole numbers HiGHS 1.15 pruned an optimum.
+_SOLVERS = {
+    "highs": _Solver("pip install highspy", "time_limit", {
+        "threads": 1, "mip_rel_gap": 0.0, "mip_abs_gap": 0.0,
+        "presolve": "off", "mip_root_presolve_only": True,
+    }),
+    "glpk": _Solver("apt install glpk-utils, or conda install -c conda-forge glpk", "tmlim", {
+        "mipgap": 0.0,
+    }),
+    "cbc": _Solver("apt install coinor-cbc, or conda install -c conda-forge coin-or-cbc", "sec", {
+        "ratio": 0.0, "allow": 0.0, "integerT": _TOLERANCE, "primalT": _TOLERANCE,
+    }),
+    "scip": _Solver("conda install -c conda-forge scip", "limits/time", {
+        "limits/gap": 0.0, "limits/absgap": 0.0, "lp/threads": 1, "numerics/feastol": _TOLERANCE,
+    }),
+    "gurobi": _Solver("install Gurobi, or pip install gurobipy, with a licence", "TimeLimit", {
         "Threads": 1, "MIPGap": 0.0, "MIPGapAbs": 0.0,
         "IntFeasTol": _TOLERANCE, "FeasibilityTol": _TOLERANCE,
-    })  # fmt: skip
-
-
-def _cplex(name: str) -> _Known:
-    remedy = "pip install 'fpbench[cp]'" if name != "cplex" else "install CPLEX Optimization Studio"
-    return _Known(name, remedy, "timelimit", {
+    }),
+    "cplex": _Solver(
+        "install CPLEX Optimization Studio, or pip install 'fpbench[cp]'", "timelimit", {
         "threads": 1, "mip_tolerances_mipgap": 0.0, "mip_tolerances_absmipgap": 0.0,
         "mip_tolerances_integrality": _TOLERANCE, "simplex_tolerances_feasibility": _TOLERANCE,
-    })  # fmt: skip
-
-
-_KNOWN: dict[str, _Known] = {
-    "highs": _HIGHS,
-    **{known.name: known for known in (_HIGHS, _GLPK, _CBC, _SCIP)},
-    **{name: _gurobi(name) for name in ("gurobi", "gurobi_direct", "appsi_gurobi")},
-    **{name: _cplex(name) for name in ("cplex", "cplex_direct", "appsi_cplex")},
-}
+    }),
+}  # fmt: skip
+_SOLVERS |= {
+    f"{name}_direct": _SOLVERS[name] for name in ("gurobi", "cplex")
+} | {f"appsi_{name}": _SOLVERS[name] for name in ("highs", "gurobi", "cplex")}  # fmt: skip
 
 
 def check_solver(name: str) -> str:
@@ -100,18 +83,16 @@ def check_solver(name: str) -> str:
     InputError
         Suggests the nearest one.
     """
-    if name in _KNOWN or find_spec("pyomo") is None:
-        return name
-    SolverFactory = _pyomo().SolverFactory
-
-    names = {n for n in SolverFactory if not n.startswith("_") and "persistent" not in n}
-    if name not in names:
-        raise InputError(f"unknown solver; {nearest(name, names | set(_KNOWN))}")
+    if name not in _SOLVERS and find_spec("pyomo") is not None:
+        factory = _import_pyomo().SolverFactory
+        names = {n for n in factory if not n.startswith("_") and "persistent" not in n}
+        if name not in names:
+            raise InputError(f"unknown solver; {nearest(name, names | set(_SOLVERS))}")
     return name
 
 
 def solve(program: Program, name: str, deadline: float) -> Answer:
-    """Minimise; on one thread and to no gap, if the solver's options are known.
+    """The cheapest solution; on one thread and to no gap, if the solver's options are known here.
 
     Parameters
     ----------
@@ -137,56 +118,67 @@ def solve(program: Program, name: str, deadline: float) -> Answer:
             break
         program = replace(program, decisive=dearest)
         again = _solve(program, name, deadline)
-        if again.status is SolverStatus.TIMEOUT:  # so nothing is proven of what was found before
+        if again.status is SolverStatus.TIMEOUT:  # nothing is proven of the first answer
             return replace(answer, status=SolverStatus.FEASIBLE, bound=0.0)
         answer = again
     return answer
 
 
 def _solve(program: Program, name: str, deadline: float) -> Answer:
-    """The same, with costs in the unit that they are in."""
+    """The solution, with costs in the program's unit."""
     from pyomo.common.log import LoggingIntercept
     from pyomo.common.tee import capture_output
     from pyomo.common.tempfiles import TempfileManager
 
     if time.perf_counter() > deadline:
         return Answer(SolverStatus.TIMEOUT)
-    if not len(program.costs) and not program.others:  # of nothing, solvers say nothing
+    if not len(program.costs) and not program.others:  # solvers refuse a program without columns
         if all(line.low <= 0 <= line.high for line in program.lines):
             return Answer(SolverStatus.OPTIMAL, np.zeros(0), 0.0)
         return Answer(SolverStatus.INFEASIBLE)
     model, log = translate(program), io.StringIO()
-    # Some solvers write to the file descriptors, whatever they are told.
+    # Some solvers write to the file descriptors, whatever their options.
     with LoggingIntercept(log, "pyomo"), TempfileManager, capture_output(log, capture_fd=True):
         try:
-            results = _run(_available(name), name, model, deadline)
+            results = _run(_make_solver(name), name, model, deadline)
             if results is None:
                 return Answer(SolverStatus.TIMEOUT)
-            return _answer(program, model, results, name in _KNOWN)
+            return _read_answer(program, model, results, name in _SOLVERS)
         except FpbenchError:
             raise
         except Exception as error:  # every solver has its own, from missing licences to crashes
-            said = " ".join(f"{error} {log.getvalue()}".split())
-            raise FpbenchError(f"solver {name!r} failed: {_explained(said)}") from error
+            message = " ".join(f"{error} {log.getvalue()}".split())
+            if "1016" in message or "size limits" in message.lower() or "size-limit" in message:
+                message = (
+                    "the problem is larger than its licence allows (CPLEX Community Edition: 1,000 "
+                    "variables and constraints); install a licensed edition, or use solver = "
+                    "'highs'"
+                )
+            raise FpbenchError(f"solver {name!r} failed: {message[:300]}") from error
 
 
-def _available(name: str) -> Any:
-    """The solver, ready to be used."""
-    SolverFactory = _pyomo().SolverFactory
+def _make_solver(name: str) -> Any:
+    """Pyomo's interface to a solver.
 
-    known = _KNOWN.get(name)
-    # Without this, variables are handed over as they turn up, a few at a time.
-    options = {"only_child_vars": True} if _appsi(known) else {}
-    solver = SolverFactory(known.name if known else name, **options)
+    Raises
+    ------
+    FpbenchError
+        If the solver is not installed.
+    """
+    pyomo_name = "appsi_highs" if name == "highs" else name
+    # Without the option, appsi hands variables over as they turn up, a few at a time.
+    options = {"only_child_vars": True} if _is_appsi(name) else {}
+    solver = _import_pyomo().SolverFactory(pyomo_name, **options)
     if not solver.available(exception_flag=False):
-        remedy = known.remedy if known else "install it so that its executable is on PATH"
-        other = "" if known is _HIGHS else ", or use solver = 'highs'"
+        remedy = "install it so that its executable is on PATH"
+        remedy = _SOLVERS[name].remedy if name in _SOLVERS else remedy
+        other = "" if name.endswith("highs") else ", or use solver = 'highs'"
         raise FpbenchError(f"solver {name!r} is not installed here: {remedy}{other}")
     return solver
 
 
-def _pyomo() -> Any:
-    """Everything of pyomo.
+def _import_pyomo() -> Any:
+    """`pyomo.environ`.
 
     If docplex is imported already, pyomo 6.10 looks into it before it is itself complete, and
     fails; one that is not imported yet is left alone.
@@ -202,9 +194,9 @@ def _pyomo() -> Any:
     return environ
 
 
-def _appsi(known: _Known | None) -> bool:
-    """Whether it is one of pyomo's interfaces that keep a model."""
-    return known is not None and known.name.startswith("appsi_")
+def _is_appsi(name: str) -> bool:
+    """Whether pyomo's interface to a solver keeps the model."""
+    return name in ("highs", "appsi_highs", "appsi_gurobi", "appsi_cplex")
 
 
 def translate(program: Program) -> Any:
@@ -212,7 +204,7 @@ def translate(program: Program) -> Any:
     from pyomo.common.gc_manager import PauseGC
     from pyomo.core.expr.numeric_expr import LinearExpression
 
-    pyomo = _pyomo()
+    pyomo = _import_pyomo()
     model, whole = pyomo.ConcreteModel(), program.whole.tolist()
     model.people = pyomo.Var(
         range(len(whole)),
@@ -232,9 +224,9 @@ def translate(program: Program) -> Any:
         )
 
     def line(_: Any, number: int) -> tuple[float | None, Any, float | None]:
-        given: Line = program.lines[number]
-        low, high = (b if math.isfinite(b) else None for b in (given.low, given.high))
-        return low, total(given.values, given.columns), high
+        row: Line = program.lines[number]
+        low, high = (b if math.isfinite(b) else None for b in (row.low, row.high))
+        return low, total(row.values, row.columns), high
 
     with PauseGC():  # which would go through all these terms again and again
         model.cost = pyomo.Objective(expr=total(program.scaled_costs, slice(len(people))))
@@ -243,29 +235,29 @@ def translate(program: Program) -> Any:
 
 
 def _run(solver: Any, name: str, model: Any, deadline: float) -> Any:
-    """What the solver makes of a model; None if no time is left."""
+    """Pyomo's results for a model; None if no time remains."""
     from pyomo.common.gc_manager import PauseGC
 
-    known = _KNOWN.get(name)
-    if _appsi(known):
-        # This kind is handed the model before it is asked to solve it, and that takes time too.
+    if _is_appsi(name):
+        # It takes the model before it solves it, and that takes time too.
         for check in solver.update_config:
             solver.update_config[check] = False
         if time.perf_counter() < deadline:
             with PauseGC():
                 solver.set_instance(model)
-    left = deadline - time.perf_counter()
-    if left <= 0:
+    remaining = deadline - time.perf_counter()
+    if remaining <= 0:
         return None
-    if known is None:
-        return solver.solve(model, load_solutions=False, timelimit=left)
-    solver.options.update(known.options)
-    solver.options[known.time] = math.ceil(left) if known.whole_seconds else left
+    if name not in _SOLVERS:
+        return solver.solve(model, load_solutions=False, timelimit=remaining)
+    _, seconds, options = _SOLVERS[name]
+    whole = name == "glpk"  # it takes whole seconds
+    solver.options.update({**options, seconds: math.ceil(remaining) if whole else remaining})
     return solver.solve(model, load_solutions=False)
 
 
-def _answer(program: Program, model: Any, results: Any, known: bool) -> Answer:
-    """What the results say."""
+def _read_answer(program: Program, model: Any, results: Any, known: bool) -> Answer:
+    """The answer in the results, proven only if the solver stops at no gap."""
     from pyomo.opt import TerminationCondition as Ended
 
     ended = results.solver.termination_condition
@@ -273,8 +265,9 @@ def _answer(program: Program, model: Any, results: Any, known: bool) -> Answer:
         return Answer(SolverStatus.INFEASIBLE)
     if ended in (Ended.error, Ended.unbounded, Ended.invalidProblem, Ended.internalSolverError):
         raise FpbenchError(f"the solver gave up: {ended}; {results.solver.message}")
-    bound = _number(results.problem.lower_bound)
-    bound = None if bound is None else bound * program.unit
+    bound = results.problem.lower_bound  # without one: None, infinite, or pyomo's `undefined`
+    finite = isinstance(bound, int | float) and math.isfinite(bound)
+    bound = bound * program.unit if finite else None
     if not len(results.solution):
         return Answer(SolverStatus.TIMEOUT, bound=bound)
     model.solutions.load_from(results)
@@ -289,21 +282,3 @@ def _answer(program: Program, model: Any, results: Any, known: bool) -> Answer:
     no_gap = known or (bound is not None and cost - bound <= 1e-6 * cost)
     optimal = ended == Ended.optimal and no_gap
     return Answer(SolverStatus.OPTIMAL if optimal else SolverStatus.FEASIBLE, values, bound)
-
-
-def _number(value: Any) -> float | None:
-    """A finite number, or None for what solvers say when they have none."""
-    try:
-        return float(value) if math.isfinite(value) else None
-    except TypeError:
-        return None
-
-
-def _explained(said: str) -> str:
-    """What a solver said, shortened, with the remedy if it is known."""
-    if "1016" in said or "size limits" in said.lower() or "size-limited" in said.lower():
-        return (
-            "the problem is larger than its licence allows (CPLEX Community Edition: 1,000 "
-            "variables and constraints); install a licensed edition, or use solver = 'highs'"
-        )
-    return said[:300]

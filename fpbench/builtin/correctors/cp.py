@@ -27,18 +27,13 @@ class CP(OptimalCorrector):
     for problems whose search space is at most 2^1000. `FPBENCH_CPOPTIMIZER` names another one.
     For two groups it proves optimality in a second; for five or more it may find the optimum
     without proving it. It has one worker and no tolerances, and answers the same way every time.
-
-    References
-    ----------
-    Ferry, Aïvodji, Gambs, Huguet, Siala: Exploiting Fairness to Enhance Sensitive Attributes
-    Reconstruction. SaTML 2023, section IV-A.
     """
 
     name = "cp"
     summary = "cheapest correction by the efficient model of Ferry et al., in CP Optimizer"
     reference = (
-        "Ferry et al., Exploiting Fairness to Enhance Sensitive Attributes Reconstruction, "
-        "SaTML 2023"
+        "Ferry et al., Exploiting Fairness to Enhance Sensitive Attributes Reconstruction, SaTML "
+        "2023, section IV-A"
     )
     expresses: ClassVar[frozenset[str]] = COUNT_CONSTRAINTS
 

@@ -18,18 +18,13 @@ class Exact(OptimalCorrector):
     which leaves one scan over sorted weights, in milliseconds. For more, the numbers of people
     who leave and enter each group are found by a linear program, and the whole numbers near it
     exactly.
-
-    References
-    ----------
-    Ferry, Aïvodji, Gambs, Huguet, Siala: Exploiting Fairness to Enhance Sensitive Attributes
-    Reconstruction. SaTML 2023, sections III and IV-A.
     """
 
     name = "exact"
     summary = "cheapest correction for any number of groups, proven optimal"
     reference = (
-        "Ferry et al., Exploiting Fairness to Enhance Sensitive Attributes Reconstruction, "
-        "SaTML 2023; the algorithm is ours"
+        "Ferry et al., Exploiting Fairness to Enhance Sensitive Attributes Reconstruction, SaTML "
+        "2023, sections III and IV-A; the algorithm is ours"
     )
     expresses: ClassVar[frozenset[str]] = COUNT_CONSTRAINTS
 

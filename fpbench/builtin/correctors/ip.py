@@ -33,18 +33,13 @@ class IP(OptimalCorrector):
 
     Departs from the paper in its columns: those of people who stay are left out, and exact
     equality of rates is said with multiples of the smallest group that has the overall rate.
-
-    References
-    ----------
-    Ferry, Aïvodji, Gambs, Huguet, Siala: Exploiting Fairness to Enhance Sensitive Attributes
-    Reconstruction. SaTML 2023, section III.
     """
 
     name = "ip"
     summary = "cheapest correction from an integer program over individuals, by any pyomo solver"
     reference = (
-        "Ferry et al., Exploiting Fairness to Enhance Sensitive Attributes Reconstruction, "
-        "SaTML 2023"
+        "Ferry et al., Exploiting Fairness to Enhance Sensitive Attributes Reconstruction, SaTML "
+        "2023, section III"
     )
     expresses: ClassVar[frozenset[str]] = frozenset(
         {"to-overall", "share", "positive-rate", "unfairness", "known", "linear"}

@@ -34,11 +34,6 @@ class ACSIncome(Survey):
 
     Source: the Census Bureau's public use microdata; licence: its terms of service,
     https://www.census.gov/data/developers/about/terms-of-service.html.
-
-    References
-    ----------
-    Frances Ding, Moritz Hardt, John Miller, Ludwig Schmidt, Retiring Adult: new datasets for fair
-    machine learning, NeurIPS 2021.
     """
 
     name = "acs-income"

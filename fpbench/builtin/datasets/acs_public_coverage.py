@@ -36,11 +36,6 @@ class ACSPublicCoverage(Survey):
 
     Source: the Census Bureau's public use microdata; licence: its terms of service,
     https://www.census.gov/data/developers/about/terms-of-service.html.
-
-    References
-    ----------
-    Frances Ding, Moritz Hardt, John Miller, Ludwig Schmidt, Retiring Adult: new datasets for fair
-    machine learning, NeurIPS 2021.
     """
 
     name = "acs-public-coverage"

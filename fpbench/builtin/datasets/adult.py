@@ -70,11 +70,6 @@ class Adult(PublishedDataset):
 
     Note that `relationship` holds Husband and Wife, and so nearly names the sex of the married:
     `drop = ["relationship"]` leaves it out.
-
-    References
-    ----------
-    Barry Becker and Ronny Kohavi, Adult, UCI Machine Learning Repository, 1996.
-    https://doi.org/10.24432/C5XW20
     """
 
     name = "adult"

@@ -45,11 +45,6 @@ class Bank(PublishedDataset):
 
     Note that `duration`, the length of the call in seconds, is known only once the answer is, too:
     `drop = ["duration"]` leaves it out.
-
-    References
-    ----------
-    Sérgio Moro, Paulo Cortez, Paulo Rita, A data-driven approach to predict the success of bank
-    telemarketing, Decision Support Systems 62, 2014. https://doi.org/10.24432/C5K306
     """
 
     name = "bank"

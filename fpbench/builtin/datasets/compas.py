@@ -84,11 +84,6 @@ class Compas(PublishedDataset):
     By default, groups are African-Americans (51.4 %) and others.
 
     A download loses its names, dates of birth and case numbers before it is written to disk.
-
-    References
-    ----------
-    Jeff Larson, Surya Mattu, Lauren Kirchner, Julia Angwin, How we analyzed the COMPAS recidivism
-    algorithm, ProPublica, 2016.
     """
 
     name = "compas"

@@ -54,12 +54,6 @@ class CreditCard(PublishedDataset):
     The file is read as it is spread (`UCI_Credit_Card.csv`; the label may be called
     `default.payment.next.month`); it is fetched from OpenML and turned into that file, byte by
     byte.
-
-    References
-    ----------
-    I-Cheng Yeh and Che-hui Lien, The comparisons of data mining techniques for the predictive
-    accuracy of probability of default of credit card clients, Expert Systems with Applications 36,
-    2009. https://doi.org/10.24432/C55S3H
     """
 
     name = "credit-card"

@@ -71,21 +71,15 @@ class German(PublishedDataset):
     That description is known to be wrong in places (Grömping, 2019): A92 may hold single men too,
     and the codes of foreign workers may be the wrong way round. Sex is therefore uncertain in these
     data.
-
-    References
-    ----------
-    Hans Hofmann, Statlog (German Credit Data), UCI Machine Learning Repository, 1994.
-    https://doi.org/10.24432/C5NC77
-
-    Ulrike Grömping, South German credit data: correcting a widely used data set, Reports in
-    Mathematics, Physics and Chemistry 4, Beuth University of Applied Sciences Berlin, 2019.
     """
 
     name = "german"
     summary = "German credit: 1,000 applicants, good credit risk; groups by sex"
     reference = (
         "Hans Hofmann. Statlog (German Credit Data). UCI Machine Learning Repository, 1994. "
-        "https://doi.org/10.24432/C5NC77"
+        "https://doi.org/10.24432/C5NC77; Ulrike Grömping. South German credit data: correcting a "
+        "widely used data set. Reports in Mathematics, Physics and Chemistry 4, Beuth University "
+        "of Applied Sciences Berlin, 2019"
     )
     about = About(
         rows=1_000,

@@ -45,12 +45,6 @@ class Parkinsons(PublishedDataset):
     **Rows are not people.** About 140 rows are of the same person, whose age and sex they share,
     and they are not independent. Privacy for one record does not protect a person who has 140 of
     them, and a random split puts the same person into the training part and the attack set.
-
-    References
-    ----------
-    Athanasios Tsanas, Max Little, Patrick McSharry, Lorraine Ramig, Accurate telemonitoring of
-    Parkinson's disease progression by noninvasive speech tests, IEEE Transactions on Biomedical
-    Engineering 57, 2010. https://doi.org/10.24432/C5ZS3N
     """
 
     name = "parkinsons"

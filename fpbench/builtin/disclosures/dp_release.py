@@ -54,11 +54,6 @@ class DPRelease(Disclosure):
     how much that helps. Epsilon bounds what someone who knows everybody else learns of one person;
     it does not bound how well all groups can be guessed from features and one number about the
     whole.
-
-    References
-    ----------
-    van der Steen, Vink, Kaya: Privacy Constrained Fairness Estimation for Decision Trees.
-    arXiv:2312.08413, 2023.
     """
 
     name = "dp-release"

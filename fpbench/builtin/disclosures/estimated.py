@@ -21,11 +21,6 @@ class Estimated(Disclosure):
     estimate may be wrong: a row says which metric was assumed (`claim_metric`), whether it is the
     one the learner was trained for (`metric_right`), and whether the claim is true of the training
     people (`claim_holds`).
-
-    References
-    ----------
-    Ferry, Aïvodji, Gambs, Huguet, Siala: Exploiting Fairness to Enhance Sensitive Attributes
-    Reconstruction. SaTML 2023.
     """
 
     name = "estimated"

@@ -17,11 +17,6 @@ class Published(Disclosure):
     training predictions, rounded up to a multiple of 0.001 in exact arithmetic, so the claim is
     always true. The learner's tolerance counts only if it is for the claimed metric and form;
     otherwise the measured unfairness is published.
-
-    References
-    ----------
-    Ferry, Aïvodji, Gambs, Huguet, Siala: Exploiting Fairness to Enhance Sensitive Attributes
-    Reconstruction. SaTML 2023.
     """
 
     name = "published"

@@ -24,16 +24,14 @@ class CorrelationRemover(SklearnLearner):
     squares). It optimises no fairness metric, and a non-linear base model may still infer the
     group, so a disclosure must name the metric that it publishes. To predict, the model needs
     people's groups.
-
-    References
-    ----------
-    Bird et al.: Fairlearn: A toolkit for assessing and improving fairness in AI.
-    MSR-TR-2020-32, 2020.
     """
 
     name = "correlation-remover"
     summary = "features made uncorrelated with the group before training (fairlearn)"
-    reference = "Bird et al., Fairlearn, MSR-TR-2020-32, 2020"
+    reference = (
+        "Bird et al., Fairlearn: A toolkit for assessing and improving fairness in AI, "
+        "MSR-TR-2020-32, 2020"
+    )
     predicts_with_sensitive = True
 
     alpha: float = Field(

@@ -32,18 +32,13 @@ class DecisionTree(Learner):
     a split is chosen from. Ties go to the first, in the order of scikit-learn's `GridSearchCV`,
     with which it agrees. It is faster because a scikit-learn tree with few leaves is the beginning
     of one with many: a fold trains one tree for all numbers of leaves.
-
-    References
-    ----------
-    van der Steen, Vink, Kaya: Privacy Constrained Fairness Estimation for Decision Trees. 2023,
-    section 5.1.2.
     """
 
     name = "decision-tree"
     summary = "shallow decision tree, the best of a grid by balanced accuracy"
     reference = (
         "van der Steen, Vink, Kaya. Privacy Constrained Fairness Estimation for Decision Trees. "
-        "arXiv:2312.08413, 2023"
+        "arXiv:2312.08413, 2023, section 5.1.2"
     )
     needs = frozenset({"features", "labels"})
     gives_scores = True

@@ -64,10 +64,6 @@ class Distilled(Learner):
     -----
     An artificial person is a mix of two public people, each column from one of them, and so stays
     near to the public people; TREPAN draws each feature from its marginal distribution.
-
-    References
-    ----------
-    Craven, Shavlik: Extracting Tree-Structured Representations of Trained Networks. NeurIPS 1995.
     """
 
     name = "distilled"

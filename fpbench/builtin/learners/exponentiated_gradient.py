@@ -43,11 +43,6 @@ class ExponentiatedGradient(SklearnLearner):
     row shows it: `fit_tolerance` is the tolerance that was used, `fit_retries` how often it grew.
 
     The model holds base models and their weights only, and no training data.
-
-    References
-    ----------
-    Agarwal, Beygelzimer, Dudík, Langford, Wallach: A Reductions Approach to Fair Classification.
-    ICML 2018.
     """
 
     name = "exponentiated-gradient"

@@ -39,16 +39,13 @@ class GridSearch(SklearnLearner):
     The grid has one dimension less than there are groups, or twice that for equalized odds.
     fairlearn recommends at most 4 dimensions and at least 2^dimensions points: anything else is
     refused here.
-
-    References
-    ----------
-    Agarwal, Beygelzimer, Dudík, Langford, Wallach: A Reductions Approach to Fair Classification.
-    ICML 2018, section 3.4.
     """
 
     name = "grid-search"
     summary = "fair by reduction: the best of classifiers trained on reweighted people (fairlearn)"
-    reference = "Agarwal et al., A Reductions Approach to Fair Classification, ICML 2018"
+    reference = (
+        "Agarwal et al., A Reductions Approach to Fair Classification, ICML 2018, section 3.4"
+    )
     base_needs: ClassVar[frozenset[str]] = frozenset({"sample_weight"})
 
     metric: Metric = Field("statistical-parity", description="fairness metric to train for")

@@ -70,13 +70,6 @@ class Pate(Learner):
     label 0 if its probability is above 1/2 by no more than 1e-9 (a tie but for rounding), or if it
     has no people, which a hash partition may cause. Public people are drawn from the training part
     of the split.
-
-    References
-    ----------
-    Tran, Dinh, Beiter, Fioretto: A Fairness Analysis on Private Aggregation of Teacher Ensembles.
-    2021. Papernot, Song, Mironov, Raghunathan, Talwar, Erlingsson: Scalable Private Learning with
-    PATE. ICLR 2018, Algorithm 1. Balle, Wang: Improving the Gaussian Mechanism for Differential
-    Privacy. ICML 2018.
     """
 
     name = "pate"
@@ -84,7 +77,8 @@ class Pate(Learner):
     reference = (
         "Cuong Tran, My H. Dinh, Kyle Beiter, Ferdinando Fioretto. A Fairness Analysis on Private "
         "Aggregation of Teacher Ensembles. arXiv:2109.08630, 2021; Nicolas Papernot et al. "
-        "Scalable Private Learning with PATE. ICLR 2018"
+        "Scalable Private Learning with PATE. ICLR 2018, Algorithm 1; Borja Balle, Yu-Xiang Wang. "
+        "Improving the Gaussian Mechanism for Differential Privacy. ICML 2018"
     )
     needs = frozenset({"features", "labels"})
     gives_scores = True

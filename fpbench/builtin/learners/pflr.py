@@ -117,13 +117,6 @@ class Pflr(Learner):
 
     **Departures.** The sensitivity of Zhang et al., d^2/4 + 3d for replacing one person, is valid
     but many times too large for one-hot columns. See docs/pflr.md.
-
-    References
-    ----------
-    Xu, Yuan, Wu: Achieving Differential Privacy and Fairness in Logistic Regression. WWW Companion
-    2019. Zhang, Zhang, Xiao, Yang, Winslett: Functional Mechanism: Regression Analysis under
-    Differential Privacy. PVLDB 2012. Zafar, Valera, Gomez Rodriguez, Gummadi: Fairness
-    Constraints: Mechanisms for Fair Classification. AISTATS 2017.
     """
 
     name = "pflr"
@@ -131,7 +124,9 @@ class Pflr(Learner):
     reference = (
         "Depeng Xu, Shuhan Yuan, Xintao Wu. Achieving Differential Privacy and Fairness in "
         "Logistic Regression. Companion Proceedings of The Web Conference 2019; Jun Zhang et al. "
-        "Functional Mechanism: Regression Analysis under Differential Privacy. PVLDB 2012"
+        "Functional Mechanism: Regression Analysis under Differential Privacy. PVLDB 2012; "
+        "Muhammad Bilal Zafar et al. Fairness Constraints: Mechanisms for Fair Classification. "
+        "AISTATS 2017"
     )
     gives_scores = True
     measures = Measure.table("asked", """

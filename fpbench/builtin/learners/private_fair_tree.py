@@ -28,18 +28,14 @@ class PrivateFairTree(TreeLearner):
     **Departures.** The proposal adds noise to each entropy; here the split itself is chosen
     privately, and the number of candidates costs nothing. The proposal's criterion is `criterion =
     "entropy"`, `similarity = "ball"`; `gini` needs a twentieth of its noise, and is the default.
-
-    References
-    ----------
-    Silva, Machado: Classificacao diferencialmente privada e nao discriminatoria utilizando arvore
-    de decisao. SBBD 2021. Friedman, Schuster: Data Mining with Differential Privacy. KDD 2010.
     """
 
     name = "private-fair-tree"
     summary = "private decision tree that aims to give similar people the same label"
     reference = (
         "Maria L. M. Silva, Javam C. Machado. Classificação diferencialmente privada e não "
-        "discriminatória utilizando árvore de decisão. SBBD 2021"
+        "discriminatória utilizando árvore de decisão. SBBD 2021; Arik Friedman, Assaf Schuster. "
+        "Data Mining with Differential Privacy. KDD 2010"
     )
 
     similarity: Similarity = Field(

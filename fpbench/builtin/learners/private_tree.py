@@ -24,10 +24,6 @@ class PrivateTree(TreeLearner):
 
     The features' bounds and categories must be declared with the data set. Its baseline is the same
     tree without noise. See docs/private-fair-tree.md.
-
-    References
-    ----------
-    Friedman, Schuster: Data Mining with Differential Privacy. KDD 2010.
     """
 
     name = "private-tree"

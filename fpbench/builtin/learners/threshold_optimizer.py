@@ -32,10 +32,6 @@ class ThresholdOptimizer(SklearnLearner):
     drawn, so a sample of them differs by a little. Thresholds are on the base model's
     probabilities: on its labels, as in Hardt et al., there would be little choice. To predict, the
     model needs people's groups.
-
-    References
-    ----------
-    Hardt, Price, Srebro: Equality of Opportunity in Supervised Learning. NeurIPS 2016.
     """
 
     name = "threshold-optimizer"

@@ -27,15 +27,13 @@ class DiscreteGaussian(Mechanism):
     s^2 = sensitivity^2 / 2 rho makes answers of this L2 sensitivity rho-zCDP (Theorem 14); rho is
     the greatest that implies (epsilon, delta) (Corollary 13). Secure noise is drawn exactly, from
     the operating system's randomness.
-
-    References
-    ----------
-    Canonne, Kamath, Steinke: The Discrete Gaussian for Differential Privacy. NeurIPS 2020.
     """
 
     name = "discrete-gaussian"
     summary = "adds discrete normal noise, whole numbers: (epsilon, delta)-differential privacy"
-    reference = "Canonne, Kamath & Steinke, The Discrete Gaussian for Differential Privacy, 2020"
+    reference = (
+        "Canonne, Kamath & Steinke, The Discrete Gaussian for Differential Privacy, NeurIPS 2020"
+    )
 
     delta: float = Field(
         1e-6, gt=0, lt=1, description="probability with which epsilon may fail to hold"

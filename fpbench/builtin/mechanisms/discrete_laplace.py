@@ -18,16 +18,14 @@ class DiscreteLaplace(Mechanism):
     Also called the geometric mechanism. It makes integer answers of this L1 sensitivity
     epsilon-differentially private. Secure noise is drawn exactly, from the operating system's
     randomness.
-
-    References
-    ----------
-    Ghosh, Roughgarden, Sundararajan: Universally Utility-Maximizing Privacy Mechanisms. STOC 2009.
-    Canonne, Kamath, Steinke: The Discrete Gaussian for Differential Privacy. NeurIPS 2020.
     """
 
     name = "discrete-laplace"
     summary = "adds two-sided geometric noise, whole numbers: pure differential privacy"
-    reference = "Ghosh et al., Universally Utility-Maximizing Privacy Mechanisms, STOC 2009"
+    reference = (
+        "Ghosh et al., Universally Utility-Maximizing Privacy Mechanisms, STOC 2009; Canonne, "
+        "Kamath & Steinke, The Discrete Gaussian for Differential Privacy, NeurIPS 2020"
+    )
 
     def release(
         self,

@@ -43,10 +43,6 @@ class Exponential(Mechanism):
     -----
     Rho is epsilon^2 / 8, a quarter of that of any pure guarantee, because the log-likelihoods of
     all choices lie within a range of epsilon (Cesar & Rogers, ALT 2021).
-
-    References
-    ----------
-    McSherry, Talwar: Mechanism Design via Differential Privacy. FOCS 2007.
     """
 
     name = "exponential"

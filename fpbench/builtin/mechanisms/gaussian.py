@@ -21,10 +21,6 @@ class Gaussian(Mechanism):
     epsilon. `classic` uses sigma = sqrt(2 ln(1.25 / delta)) sensitivity / epsilon, which is more
     than needed, and is proven for epsilon below 1 only (Dwork & Roth 2014, Theorem A.1). The
     noise is simulated in floating point: good for benchmarks, not for real releases.
-
-    References
-    ----------
-    Balle, Wang: Improving the Gaussian Mechanism for Differential Privacy. ICML 2018.
     """
 
     name = "gaussian"

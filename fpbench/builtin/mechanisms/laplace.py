@@ -14,11 +14,6 @@ class Laplace(Mechanism):
 
     It makes answers of this L1 sensitivity epsilon-differentially private. The noise is simulated
     in floating point: good for benchmarks, not for real releases (Mironov, 2012).
-
-    References
-    ----------
-    Dwork, McSherry, Nissim, Smith: Calibrating Noise to Sensitivity in Private Data Analysis. TCC
-    2006.
     """
 
     name = "laplace"

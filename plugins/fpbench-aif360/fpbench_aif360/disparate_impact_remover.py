@@ -39,11 +39,6 @@ class DisparateImpactRemover(SklearnLearner):
 
     The editing is done by BlackBoxAuditing, which bins the groups' codes by the rule of Freedman
     and Diaconis first: of few people it would take two groups for one, and is refused.
-
-    References
-    ----------
-    Feldman, Friedler, Moeller, Scheidegger, Venkatasubramanian: Certifying and Removing Disparate
-    Impact. KDD 2015.
     """
 
     name = "aif360-disparate-impact-remover"

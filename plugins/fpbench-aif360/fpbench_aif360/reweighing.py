@@ -20,16 +20,14 @@ class Reweighing(SklearnLearner):
     group are independent. Any number of groups. It aims at statistical parity of what is learnt,
     without promising a tolerance, so nothing is asked of it: a disclosure must say which metric it
     publishes. The model does not need to be told groups.
-
-    References
-    ----------
-    Kamiran, Calders: Data Preprocessing Techniques for Classification without Discrimination.
-    Knowledge and Information Systems, 2012.
     """
 
     name = "aif360-reweighing"
     summary = "people weighed so that label and group are independent (AI Fairness 360)"
-    reference = "Kamiran & Calders, Data Preprocessing Techniques, KAIS 2012"
+    reference = (
+        "Kamiran & Calders, Data Preprocessing Techniques for Classification without "
+        "Discrimination, Knowledge and Information Systems, 2012"
+    )
     base_needs: ClassVar[frozenset[str]] = frozenset({"sample_weight"})
 
     def fit(self, sample: Sample, rng: np.random.Generator) -> Classifier:

@@ -12,12 +12,7 @@ from fpbench_art._attack import ARTAttack, one_hot
 
 
 class Baseline(ARTAttack):
-    """ART's `AttributeInferenceBaseline`: what features give away without label or model.
-
-    References
-    ----------
-    Nicolae et al.: Adversarial Robustness Toolbox v1.0.0. arXiv 1807.01069, 2018.
-    """
+    """ART's `AttributeInferenceBaseline`: what features give away without label or model."""
 
     name = "art-baseline"
     summary = "ART's attribute inference from features alone"
@@ -41,12 +36,7 @@ class Baseline(ARTAttack):
 
 
 class TrueLabel(ARTAttack):
-    """ART's `AttributeInferenceBaselineTrueLabel`: features and label, as `a1` of Ferry et al.
-
-    References
-    ----------
-    Nicolae et al.: Adversarial Robustness Toolbox v1.0.0. arXiv 1807.01069, 2018.
-    """
+    """ART's `AttributeInferenceBaselineTrueLabel`: features and label, as `a1` of Ferry et al."""
 
     name = "art-true-label"
     summary = "ART's attribute inference from features and label; sees what a1 sees"
@@ -75,17 +65,15 @@ class BlackBox(ARTAttack):
     """ART's `AttributeInferenceBlackBox`: features, label and prediction, as `a2`.
 
     ART standardises what the classifier takes.
-
-    References
-    ----------
-    Nicolae et al.: Adversarial Robustness Toolbox v1.0.0. arXiv 1807.01069, 2018.
-    Fredrikson, Jha, Ristenpart: Model Inversion Attacks that Exploit Confidence Information and
-    Basic Countermeasures. CCS 2015.
     """
 
     name = "art-black-box"
     summary = "ART's attribute inference from features, label and prediction; sees what a2 sees"
-    reference = "Nicolae et al., Adversarial Robustness Toolbox, arXiv 1807.01069, 2018"
+    reference = (
+        "Nicolae et al., Adversarial Robustness Toolbox, arXiv 1807.01069, 2018; Fredrikson et "
+        "al., Model Inversion Attacks that Exploit Confidence Information and Basic "
+        "Countermeasures, CCS 2015"
+    )
     sees = frozenset({"features", "labels", "predictions"})
 
     def train(self, known: Sample, state: int) -> Any:

@@ -47,16 +47,14 @@ class Gaussian(_Normal):
 
     The noise is a discrete Gaussian number on the finest grid that floating-point numbers share,
     drawn in exact arithmetic, so answers are safe to release.
-
-    References
-    ----------
-    Bun, Steinke: Concentrated Differential Privacy. TCC 2016.
-    Canonne, Kamath, Steinke: The Discrete Gaussian for Differential Privacy. NeurIPS 2020.
     """
 
     name = "opendp-gaussian"
     summary = "OpenDP's normal noise, drawn securely: (epsilon, delta)-differential privacy"
-    reference = "OpenDP, opendp.org; Bun & Steinke, Concentrated Differential Privacy, TCC 2016"
+    reference = (
+        "OpenDP, opendp.org; Bun & Steinke, Concentrated Differential Privacy, TCC 2016; Canonne "
+        "et al., The Discrete Gaussian for Differential Privacy, NeurIPS 2020"
+    )
 
     def draw(
         self, counts: list[int], upper: int, epsilon: float, sensitivity: Sensitivity
@@ -70,15 +68,14 @@ class DiscreteGaussian(_Normal):
     """Adds a whole number z with probability proportional to exp(-z^2 / 2 s^2).
 
     OpenDP's Gaussian mechanism on whole numbers.
-
-    References
-    ----------
-    Canonne, Kamath, Steinke: The Discrete Gaussian for Differential Privacy. NeurIPS 2020.
     """
 
     name = "opendp-discrete-gaussian"
     summary = "OpenDP's normal noise on whole numbers: (epsilon, delta)-differential privacy"
-    reference = "OpenDP, opendp.org; Canonne et al., NeurIPS 2020"
+    reference = (
+        "OpenDP, opendp.org; Canonne et al., The Discrete Gaussian for Differential Privacy, "
+        "NeurIPS 2020"
+    )
 
     def draw(
         self, counts: list[int], upper: int, epsilon: float, sensitivity: Sensitivity

@@ -26,16 +26,14 @@ class Laplace(OpenDPMechanism):
     Answers are real numbers, and safe to release: the noise is a discrete Laplace number on the
     finest grid that floating-point numbers share, drawn in exact arithmetic, so the attack of
     Mironov (CCS 2012) on textbook samplers finds nothing.
-
-    References
-    ----------
-    Dwork, McSherry, Nissim, Smith: Calibrating Noise to Sensitivity in Private Data Analysis. TCC
-    2006.
     """
 
     name = "opendp-laplace"
     summary = "OpenDP's Laplace noise, drawn securely: pure differential privacy"
-    reference = "OpenDP, opendp.org; Dwork et al., TCC 2006"
+    reference = (
+        "OpenDP, opendp.org; Dwork et al., Calibrating Noise to Sensitivity in Private Data "
+        "Analysis, TCC 2006"
+    )
 
     def draw(
         self, counts: list[int], upper: int, epsilon: float, sensitivity: Sensitivity
@@ -49,16 +47,14 @@ class DiscreteLaplace(OpenDPMechanism):
     """Adds a whole number z with probability proportional to exp(-|z| epsilon / sensitivity).
 
     OpenDP's Laplace mechanism on whole numbers.
-
-    References
-    ----------
-    Ghosh, Roughgarden, Sundararajan: Universally Utility-Maximizing Privacy Mechanisms. STOC 2009.
-    Canonne, Kamath, Steinke: The Discrete Gaussian for Differential Privacy. NeurIPS 2020.
     """
 
     name = "opendp-discrete-laplace"
     summary = "OpenDP's Laplace noise on whole numbers: pure differential privacy"
-    reference = "OpenDP, opendp.org; Ghosh et al., STOC 2009"
+    reference = (
+        "OpenDP, opendp.org; Ghosh et al., Universally Utility-Maximizing Privacy Mechanisms, "
+        "STOC 2009; Canonne et al., The Discrete Gaussian for Differential Privacy, NeurIPS 2020"
+    )
 
     def draw(
         self, counts: list[int], upper: int, epsilon: float, sensitivity: Sensitivity
@@ -72,15 +68,14 @@ class Geometric(OpenDPMechanism):
 
     OpenDP's geometric mechanism with bounds: what would leave them stays at the nearest one. Its
     time tells next to nothing about the noise; it grows with the upper bound instead.
-
-    References
-    ----------
-    Ghosh, Roughgarden, Sundararajan: Universally Utility-Maximizing Privacy Mechanisms. STOC 2009.
     """
 
     name = "opendp-geometric"
     summary = "OpenDP's geometric noise within bounds, in constant time: pure differential privacy"
-    reference = "OpenDP, opendp.org; Ghosh et al., STOC 2009"
+    reference = (
+        "OpenDP, opendp.org; Ghosh et al., Universally Utility-Maximizing Privacy Mechanisms, "
+        "STOC 2009"
+    )
     within_upper = True
 
     def draw(

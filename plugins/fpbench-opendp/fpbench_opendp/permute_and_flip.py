@@ -32,18 +32,15 @@ class PermuteAndFlip(OpenDPMechanism):
     that is fpbench's `exponential`.)
 
     Its time grows with the upper bound: every candidate has noise of its own.
-
-    References
-    ----------
-    McKenna, Sheldon: Permute-and-Flip: A New Mechanism for Differentially Private Selection.
-    NeurIPS 2020.
-    Ding, Kifer, Sayed, Steinke, Wang, Xiao, Zhang: The Permute-and-Flip Mechanism is Identical to
-    Report-Noisy-Max with Exponential Noise. arXiv 2105.07260, 2021.
     """
 
     name = "opendp-permute-and-flip"
     summary = "OpenDP's noisy max, which is permute-and-flip: a count within public bounds"
-    reference = "OpenDP, opendp.org; McKenna & Sheldon, Permute-and-Flip, NeurIPS 2020"
+    reference = (
+        "OpenDP, opendp.org; McKenna & Sheldon, Permute-and-Flip, NeurIPS 2020; Ding et al., The "
+        "Permute-and-Flip Mechanism is Identical to Report-Noisy-Max with Exponential Noise, "
+        "arXiv 2105.07260, 2021"
+    )
     within_upper = True
 
     def draw(

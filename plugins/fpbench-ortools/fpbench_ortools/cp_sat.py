@@ -41,12 +41,6 @@ class CPSat(OptimalCorrector):
     OR-Tools runs in a process of its own, started with the first correction, because it and
     highspy, which `exact` and `ip` use, cannot be loaded together. It has one worker, and answers
     the same way every time.
-
-    References
-    ----------
-    Ferry, Aïvodji, Gambs, Huguet, Siala: Exploiting Fairness to Enhance Sensitive Attributes
-    Reconstruction. SaTML 2023, section IV-A.
-    Perron, Didier, Gay: The CP-SAT-LP Solver. CP 2023.
     """
 
     name = "cp-sat"
