@@ -102,21 +102,23 @@ def problems(draw, most, groups, linear=False):
     return Problem(guess, k, predictions, labels, known, costs)
 
 
-def agrees(found, least, given):
+def check_answer(answer, least, instance):
     """Whether an answer is right: the status, the least cost, and values that cost as much."""
     if least is None:
-        assert found.status is SolverStatus.INFEASIBLE
-        assert found.values is None and found.objective is None and found.moves is None
+        assert answer.status is SolverStatus.INFEASIBLE
+        assert answer.values is None and answer.objective is None and answer.moves is None
         return
-    assert found.status is SolverStatus.OPTIMAL
-    assert found.objective == pytest.approx(least, rel=1e-6, abs=0)
-    assert found.gap == 0
-    assert oracles.admissible(given, found.values)
-    changed = found.values != given.guess
-    assert found.objective == pytest.approx(oracles.costs(given)[changed].sum(), rel=1e-12)
-    moves = np.zeros_like(found.moves)
-    np.add.at(moves, (given.predictions[changed], given.guess[changed], found.values[changed]), 1)
-    np.testing.assert_array_equal(found.moves, moves)
+    assert answer.status is SolverStatus.OPTIMAL
+    assert answer.objective == pytest.approx(least, rel=1e-6, abs=0)
+    assert answer.gap == 0
+    assert oracles.admissible(instance, answer.values)
+    changed = answer.values != instance.guess
+    assert answer.objective == pytest.approx(oracles.costs(instance)[changed].sum(), rel=1e-12)
+    moves = np.zeros_like(answer.moves)
+    np.add.at(
+        moves, (instance.predictions[changed], instance.guess[changed], answer.values[changed]), 1
+    )
+    np.testing.assert_array_equal(answer.moves, moves)
 
 
 class TestAgreement:
@@ -124,66 +126,64 @@ class TestAgreement:
     @settings(max_examples=60, deadline=None)
     @given(data=st.data())
     def test_with_every_vector_there_is(self, model, data):
-        compute_posterior = data.draw(problems(most=7, groups=3))
-        found = IP(model=model).correct(compute_posterior)
-        agrees(found, oracles.brute_force(compute_posterior), compute_posterior)
+        instance = data.draw(problems(most=7, groups=3))
+        correction = IP(model=model).correct(instance)
+        check_answer(correction, oracles.brute_force(instance), instance)
 
     @pytest.mark.parametrize("model", MODELS)
     @settings(max_examples=60, deadline=None)
     @given(data=st.data())
     def test_of_linear_constraints_with_every_vector_there_is(self, model, data):
-        compute_posterior = data.draw(problems(most=6, groups=3, linear=True))
-        found = IP(model=model).correct(compute_posterior)
-        agrees(found, oracles.brute_force(compute_posterior), compute_posterior)
+        instance = data.draw(problems(most=6, groups=3, linear=True))
+        correction = IP(model=model).correct(instance)
+        check_answer(correction, oracles.brute_force(instance), instance)
 
     @settings(max_examples=100, deadline=None)
-    @given(compute_posterior=problems(most=60, groups=4))
-    def test_with_the_exact_solver(self, compute_posterior):
-        exact = solve_exact(compute_posterior)
-        agrees(IP(model="counts").correct(compute_posterior), exact.objective, compute_posterior)
+    @given(instance=problems(most=60, groups=4))
+    def test_with_the_exact_solver(self, instance):
+        exact = solve_exact(instance)
+        check_answer(IP(model="counts").correct(instance), exact.objective, instance)
 
     @pytest.mark.parametrize(("k", "metric"), list(product((2, 3), METRICS)))
     def test_of_the_model_as_published(self, k, metric):
-        compute_posterior = problem(50, k, constraints=[claim(0.08, metric)])
-        exact = solve_exact(compute_posterior)
-        agrees(
-            IP(model="individuals").correct(compute_posterior), exact.objective, compute_posterior
-        )
+        instance = problem(50, k, constraints=[claim(0.08, metric)])
+        exact = solve_exact(instance)
+        check_answer(IP(model="individuals").correct(instance), exact.objective, instance)
 
     @settings(max_examples=20, deadline=None)
     @given(seed=st.integers(0, 1000), off=st.sampled_from([0, 10**-9, 10**-15]))
     def test_a_claim_that_holds_with_nothing_to_spare(self, seed, off):
         """Rates at the tolerance satisfy it, and rates a hair beyond do not."""
         loose = problem(60, 2, seed, [claim(0.1)])
-        found = solve_exact(loose)
-        assume(found.values is not None)
-        rates = found.values, loose.predictions, loose.labels, 2
+        correction = solve_exact(loose)
+        assume(correction.values is not None)
+        rates = correction.values, loose.predictions, loose.labels, 2
         tightest = loose.constraints[0].unfairness(*rates) - Fraction(off)
         assume(tightest > 0)
         tight = replace(loose, constraints=(claim(tightest),))
-        agrees(IP(model="counts").correct(tight), solve_exact(tight).objective, tight)
+        check_answer(IP(model="counts").correct(tight), solve_exact(tight).objective, tight)
 
     def test_it_is_deterministic(self):
-        compute_posterior = problem(60, 3, weights=False)
-        one, other = (IP(model="counts").correct(compute_posterior) for _ in range(2))
+        instance = problem(60, 3, weights=False)
+        one, other = (IP(model="counts").correct(instance) for _ in range(2))
         np.testing.assert_array_equal(one.values, other.values)
 
     def test_the_weights_of_one_problem_may_differ_a_millionfold(self):
-        compute_posterior = problem(60, 3)
+        instance = problem(60, 3)
         weights = 10.0 ** np.random.default_rng(0).uniform(-3, 3, 60)
-        compute_posterior = replace(compute_posterior, weights=weights)
-        exact = solve_exact(compute_posterior)
-        agrees(IP().correct(compute_posterior), exact.objective, compute_posterior)
+        instance = replace(instance, weights=weights)
+        exact = solve_exact(instance)
+        check_answer(IP().correct(instance), exact.objective, instance)
 
 
 class TestLinear:
     def test_a_total_is_known(self):
         """Of four people worth 1, 2, 4 and 8, those of group 1 are worth 5."""
         known = LinearConstraint(1, [1, 2, 4, 8], 5, 5)
-        compute_posterior = Problem(np.zeros(4, int), 2, np.zeros(4, int), None, (known,))
-        found = IP().correct(compute_posterior)
-        assert found.values.tolist() == [1, 0, 1, 0]
-        assert found.objective == 2
+        instance = Problem(np.zeros(4, int), 2, np.zeros(4, int), None, (known,))
+        correction = IP().correct(instance)
+        assert correction.values.tolist() == [1, 0, 1, 0]
+        assert correction.objective == 2
 
     @pytest.mark.parametrize(
         ("low", "high", "status"),
@@ -201,20 +201,20 @@ class TestLinear:
     def test_bounds_and_scales(self, low, high, status, scale):
         """0.1 + 0.2 + 0.3 is 0.6 here, whatever floats make of it."""
         known = LinearConstraint(1, np.array([0.1, 0.2, 0.3]) * scale, low * scale, high * scale)
-        compute_posterior = Problem(np.zeros(3, int), 2, np.zeros(3, int), None, (known,))
-        assert IP().correct(compute_posterior).status == status
+        instance = Problem(np.zeros(3, int), 2, np.zeros(3, int), None, (known,))
+        assert IP().correct(instance).status == status
 
     def test_people_whose_coefficients_are_all_zero_are_left_alone(self):
         known = LinearConstraint(1, [0, 0, 1], 1, 1)
-        compute_posterior = Problem(np.zeros(3, int), 2, np.zeros(3, int), None, (known,))
-        model = Model(CountedProblem(compute_posterior), counted=False)
+        instance = Problem(np.zeros(3, int), 2, np.zeros(3, int), None, (known,))
+        model = Model(CountedProblem(instance), counted=False)
         assert len(model.program.costs) == 3  # here counts look at everyone
-        assert IP().correct(compute_posterior).values.tolist() == [0, 0, 1]
+        assert IP().correct(instance).values.tolist() == [0, 0, 1]
 
     def test_people_at_whom_nothing_looks_are_not_in_the_model(self):
-        compute_posterior = problem(constraints=[claim(metric="equal-opportunity")])
-        model = Model(CountedProblem(compute_posterior), counted=True)
-        assert len(model.program.costs) == np.count_nonzero(compute_posterior.labels)
+        instance = problem(constraints=[claim(metric="equal-opportunity")])
+        model = Model(CountedProblem(instance), counted=True)
+        assert len(model.program.costs) == np.count_nonzero(instance.labels)
 
     def test_a_solution_that_a_loose_solver_lets_through_is_cut_off(self, monkeypatch):
         highs = _ip_solver._SOLVERS["highs"]
@@ -229,9 +229,9 @@ class TestLinear:
         for seed in range(8):
             coefficients = np.round(np.random.default_rng(seed).normal(size=8), 1)
             known = LinearConstraint(1, coefficients, 0.5005, 0.6)
-            compute_posterior = problem(8, 2, seed, [known])
-            found = IP().correct(compute_posterior)
-            agrees(found, oracles.brute_force(compute_posterior), compute_posterior)
+            instance = problem(8, 2, seed, [known])
+            correction = IP().correct(instance)
+            check_answer(correction, oracles.brute_force(instance), instance)
         assert excluded
 
 
@@ -245,10 +245,8 @@ class TestExactness:
     def test_the_simplest_row_means_the_same_in_small_numbers(self, seed, bound, least):
         rng = np.random.default_rng(seed)
         sizes = tuple(int(size) for size in rng.integers(0, 8, 2))
-        compute_posterior = Problem(
-            np.zeros(sum(sizes), int), 2, np.repeat([0, 1], sizes), None, (claim(),)
-        )
-        part = CountedProblem(compute_posterior).classes.part(None)
+        instance = Problem(np.zeros(sum(sizes), int), 2, np.repeat([0, 1], sizes), None, (claim(),))
+        part = CountedProblem(instance).classes.part(None)
         row = (part.rate_at_least if least else part.rate_at_most)(1, bound)
         simple = simplest(row, sizes)
         assert max((abs(a) for *_, a in simple.terms), default=0) <= max(*sizes, 1)
@@ -274,84 +272,100 @@ class TestExactness:
 
     def test_counts_that_a_solver_gets_wrong_are_cut_off(self, monkeypatch):
         """A solver that ignores one row of a claim is asked again until the claim holds."""
-        compute_posterior = problem(24, 2, 1, [claim(0.05)])
-        row, asked = Model._row, []
+        instance = problem(24, 2, 1, [claim(0.05)])
+        row, calls = Model._row, []
 
-        def careless(self, given_row, switch=None):
+        def careless(self, row_of_claim, switch=None):
             if switch is not None:
-                row(self, given_row, switch)
+                row(self, row_of_claim, switch)
 
-        def counted(*arguments):
-            asked.append(arguments)
+        def count_calls(*arguments):
+            calls.append(arguments)
             return _ip_solver.solve(*arguments)
 
         monkeypatch.setattr(Model, "_row", careless)
-        monkeypatch.setattr("fpbench.builtin.correctors.ip.solve", counted)
-        agrees(
-            IP().correct(compute_posterior),
-            solve_exact(compute_posterior).objective,
-            compute_posterior,
+        monkeypatch.setattr("fpbench.builtin.correctors.ip.solve", count_calls)
+        check_answer(
+            IP().correct(instance),
+            solve_exact(instance).objective,
+            instance,
         )
-        assert len(asked) > 1
+        assert len(calls) > 1
 
 
 class TestTime:
     @pytest.mark.parametrize("model", MODELS)
     def test_no_time_at_all_is_a_timeout(self, model):
-        found = IP(time_limit=1e-9, model=model).correct(problem(300))
-        assert found.status is SolverStatus.TIMEOUT
-        assert found.values is None and found.bound == 0
+        correction = IP(time_limit=1e-9, model=model).correct(problem(300))
+        assert correction.status is SolverStatus.TIMEOUT
+        assert correction.values is None and correction.bound == 0
 
     def test_building_counts(self, monkeypatch):
         """A model that takes all the time to build is not solved."""
         translate = _ip_solver.translate
 
-        def slow(*given):
+        def slow(*arguments):
             time.sleep(0.3)
-            return translate(*given)
+            return translate(*arguments)
 
         monkeypatch.setattr(_ip_solver, "translate", slow)
-        found = IP(time_limit=0.2).correct(problem(300))
-        assert found.status is SolverStatus.TIMEOUT
+        correction = IP(time_limit=0.2).correct(problem(300))
+        assert correction.status is SolverStatus.TIMEOUT
 
     def test_what_is_found_in_time_comes_with_a_bound(self):
-        compute_posterior = problem(3000, 3)
+        instance = problem(3000, 3)
         started = time.process_time()  # a busy machine leaves less of it, never more
-        found = IP(time_limit=2.0, model="individuals").correct(compute_posterior)
+        correction = IP(time_limit=2.0, model="individuals").correct(instance)
         assert time.process_time() - started < 6
-        exact = solve_exact(compute_posterior).objective
-        assert found.bound <= exact * (1 + 1e-6)
-        if found.values is None:
-            assert found.status is SolverStatus.TIMEOUT
+        exact = solve_exact(instance).objective
+        assert correction.bound <= exact * (1 + 1e-6)
+        if correction.values is None:
+            assert correction.status is SolverStatus.TIMEOUT
         else:
-            assert oracles.admissible(compute_posterior, found.values)
-            assert found.objective >= exact * (1 - 1e-6)
-            proven = found.gap <= 1e-6
-            assert found.status == ("optimal" if proven else "feasible")
+            assert oracles.admissible(instance, correction.values)
+            assert correction.objective >= exact * (1 - 1e-6)
+            proven = correction.gap <= 1e-6
+            assert correction.status == ("optimal" if proven else "feasible")
+
+    def test_an_incumbent_at_the_time_limit_is_not_proven(self, monkeypatch):
+        """Even the optimum is only `feasible` if the solver was stopped."""
+        from pyomo.opt import TerminationCondition
+
+        run = _ip_solver._run
+
+        def stop(*arguments):
+            results = run(*arguments)
+            results.solver.termination_condition = TerminationCondition.maxTimeLimit
+            return results
+
+        monkeypatch.setattr(_ip_solver, "_run", stop)
+        correction = IP(model="counts").correct(problem())
+        assert correction.status is SolverStatus.FEASIBLE
+        assert correction.objective == pytest.approx(solve_exact(problem()).objective)
 
     def test_people_known_to_be_elsewhere_are_part_of_the_bound(self):
-        compute_posterior = problem(constraints=[claim(), KnownPeople([0, 1], [0, 0])])
-        compute_posterior = replace(compute_posterior, guess=np.ones(40, int))
-        found = IP(time_limit=1e-9).correct(compute_posterior)
-        assert found.bound == compute_posterior.weights[:2].sum()
+        instance = problem(constraints=[claim(), KnownPeople([0, 1], [0, 0])])
+        instance = replace(instance, guess=np.ones(40, int))
+        correction = IP(time_limit=1e-9).correct(instance)
+        assert correction.bound == instance.weights[:2].sum()
 
     def test_the_model_is_built_sooner_than_it_is_solved(self, monkeypatch):
         """As the issue asks; here of a size that a test can wait for."""
         translate, built = _ip_solver.translate, []
 
-        def timed(*given):
+        def timed(*arguments):
             began = time.perf_counter()
-            model = translate(*given)
+            model = translate(*arguments)
             built.append(time.perf_counter() - began)
             return model
 
         monkeypatch.setattr(_ip_solver, "translate", timed)
-        compute_posterior = problem(6000, 5)
+        instance = problem(6000, 5)
         started = time.perf_counter()
-        Model(CountedProblem(compute_posterior), counted=True)
+        Model(CountedProblem(instance), counted=True)
         built.append(time.perf_counter() - started)
         started = time.perf_counter()
-        IP(model="counts", time_limit=3.0).correct(compute_posterior)
+        IP(model="counts", time_limit=3.0).correct(instance)
         assert 2 * sum(built) < time.perf_counter() - started
 
 
@@ -375,12 +389,10 @@ class TestRefusals:
     def test_everyone_known(self):
         for truth, status in (([0, 1, 0, 1], "optimal"), ([0, 0, 0, 1], "infeasible")):
             known = claim(0.0), KnownPeople(range(4), truth)
-            compute_posterior = Problem(
-                np.array([1, 1, 0, 1]), 2, np.array([0, 0, 1, 1]), None, known
-            )
-            found = IP().correct(compute_posterior)
-            assert found.status == status
-            assert found.values is None or found.values.tolist() == truth
+            instance = Problem(np.array([1, 1, 0, 1]), 2, np.array([0, 0, 1, 1]), None, known)
+            correction = IP().correct(instance)
+            assert correction.status == status
+            assert correction.values is None or correction.values.tolist() == truth
 
     @pytest.mark.parametrize(
         ("wrong", "message"),
@@ -427,11 +439,11 @@ class TestSolvers:
         monkeypatch.chdir(tmp_path)
         monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
         solver = IP(solver=name)
-        compute_posterior = problem(60, 3)
-        agrees(
-            solver.correct(compute_posterior),
-            solve_exact(compute_posterior).objective,
-            compute_posterior,
+        instance = problem(60, 3)
+        check_answer(
+            solver.correct(instance),
+            solve_exact(instance).objective,
+            instance,
         )
         impossible = Problem(np.array([0, 1]), 2, np.array([0, 1]), None, (claim(0.1),))
         assert solver.correct(impossible).status is SolverStatus.INFEASIBLE

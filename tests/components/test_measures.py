@@ -119,3 +119,15 @@ def test_built_in_components_agree_on_measures_that_they_share():
                 declared.setdefault(measure.name, set()).add((measure.better, measure.unit))
     assert len(declared) > 20
     assert {name: ways for name, ways in declared.items() if len(ways) > 1} == {}
+
+
+def test_a_table_holds_one_measure_a_line():
+    first, second = Measure.table("varying", """
+        leak_bits, leak | less bits | what an answer
+            tells of a person
+        audit_private | greater yes or no | whether the audit is private itself
+    """)  # fmt: skip
+    assert first == Measure(
+        "leak_bits", "leak", "less", "bits", "what an answer tells of a person", "varying"
+    )
+    assert (second.heading, second.unit) == ("audit private", "yes or no")

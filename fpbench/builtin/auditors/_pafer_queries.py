@@ -17,17 +17,14 @@ from fpbench import (
     Mechanism,
     Policy,
     check_epsilon,
-    component,
 )
 from fpbench.builtin.auditors._pafer_intervals import Draws, plausible_rates, project_totals
+from fpbench.builtin.policies.paper import UniformUniform
 from fpbench.models import Rules
 from fpbench.privacy import project_counts
 
 Numbers: TypeAlias = NDArray[np.float64]
 Sizes: TypeAlias = NDArray[np.int64]
-
-_PAPER_POLICY = "uniform/uniform"
-"""The policy of the paper's experiments."""
 
 
 @dataclass(frozen=True)
@@ -196,10 +193,7 @@ def by_reference(
     except BudgetError as error:  # another client spent it in between
         spent = f"epsilon {r * half:g} was spent on the groups' sizes"
         raise BudgetError(f"{error} on this, after {spent}") from error
-    if policy is None:
-        default = component("policy", _PAPER_POLICY)
-        assert isinstance(default, Policy)
-        policy = default
+    policy = UniformUniform() if policy is None else policy  # that of the paper's experiments
     sizes = policy.repair(overall, n)
     # In the paper a count above the size of a rule is valid, if not above n (its footnote 8).
     cells = policy.repair(answers, people, within) if people.size else answers
@@ -228,13 +222,13 @@ def _afford_both(curator: HistogramSource, epsilon: float, mechanism: Mechanism,
     BudgetError
         If less is left than two histograms for each of r audits cost.
     """
-    left = getattr(curator, "remaining", None)
-    if left is None:
+    remaining = getattr(curator, "remaining", None)
+    if remaining is None:
         return
     one = mechanism.guarantee(epsilon, curator.neighbours)
-    names = ("epsilon", "delta") if left.rho is None else ("rho",)
+    names = ("epsilon", "delta") if remaining.rho is None else ("rho",)
     for name in names:
-        cost, most = 2 * r * (getattr(one, name) or 0.0), getattr(left, name)
+        cost, most = 2 * r * (getattr(one, name) or 0.0), getattr(remaining, name)
         if cost > most * _ROUNDING:
             raise BudgetError(
                 f"the privacy budget does not allow this audit: asked for {name} {cost:.12g}, "
