@@ -27,7 +27,7 @@ from fpbench.components.beliefs import check_beliefs
 _Floats = NDArray[np.floating[Any]]
 
 _SAMPLE = 50_000
-"""About as many people decide the price of a nat."""
+"""About as many people decide the price of a nat, and the t of a realised gain."""
 _LOG_PRICES = (-6.5, 30.0)
 """Logarithms of the smallest and the greatest price of a nat, in people, that are tried."""
 
@@ -69,10 +69,8 @@ def limit_leak(
     Theory, 10.3). K groups: the concave envelope of max p + mu H(p) in closed form (Erokhin,
     1958), mu the price of a nat; every mu gives a valid limit, and the best is found by bisection.
     """
-    chances, sizes = (
-        check_beliefs(beliefs),
-        _check_sizes(household_sizes, len(np.asarray(beliefs))),
-    )
+    chances = check_beliefs(beliefs)
+    sizes = _check_sizes(household_sizes, len(chances))
     nats = _check_nats(nats)
     if chances.shape[1] == 2 and (sizes == 1).all():
         return _fill_water(chances.max(axis=1), nats)
@@ -81,10 +79,10 @@ def limit_leak(
     entropy = surprise.sum(axis=1)
     if nats >= (entropy / sizes).sum():
         return float(1 - ordered[:, 0].mean())
-    # Any price gives a valid limit, and near the best one limits hardly differ: a sample that is
-    # spread evenly over the beliefs finds it.
-    rows = np.argsort(ordered[:, 0], kind="stable")[:: max(len(ordered) // _SAMPLE, 1)]
-    price = _find_price(ordered[rows], surprise[rows], sizes[rows], nats * len(rows) / len(ordered))
+    rows = _sample_evenly(ordered[:, 0])
+    price = _find_price(
+        ordered[rows], surprise[rows], sizes[rows % len(sizes)], nats * len(rows) / len(ordered)
+    )
     gain, information = _spend(ordered, surprise, price / sizes)
     limit = (gain.sum() + price * (nats - (information / sizes).sum())) / len(gain)
     return float(min(max(limit, 0.0), 1 - ordered[:, 0].mean()))
@@ -183,29 +181,30 @@ def limit_realised_gain(
     """
     from scipy.optimize import minimize_scalar
 
-    chances, sizes = (
-        check_beliefs(beliefs),
-        _check_sizes(household_sizes, len(np.asarray(beliefs))),
-    )
+    chances = check_beliefs(beliefs)
+    sizes = _check_sizes(household_sizes, len(chances))
     nats = _check_nats(nats)
     if not 0 < delta <= 1:
         raise InputError(f"delta must be above 0 and at most 1, not {delta!r}")
     unsure = chances.max(axis=1) < 1
     if not unsure.any():
         return 0.0
-    most, sizes, people = chances.max(axis=1)[unsure], sizes[unsure], len(chances)
+    most, people = chances.max(axis=1)[unsure], len(chances)
+    sizes = np.broadcast_to(sizes, people)[unsure]
 
-    def limit(log_t: float) -> float:
-        t = sizes * math.exp(log_t)
-        moments = np.logaddexp(np.log1p(-most) + t, np.log(most) - t)
-        total = nats - math.log(delta) + (np.maximum(moments, 0) / sizes).sum()
-        return float(total / (math.exp(log_t) * people))
+    def limit(log_t: float, rows: NDArray[np.intp] | slice = slice(None)) -> float:
+        size = sizes[rows]
+        t = size * math.exp(log_t)
+        moments = np.logaddexp(np.log1p(-most[rows]) + t, np.log(most[rows]) - t)
+        gains = (np.maximum(moments, 0) / size).sum() * (len(most) / len(size))
+        return float((nats - math.log(delta) + gains) / (math.exp(log_t) * people))
 
+    rows = _sample_evenly(most)
     grid = np.linspace(-7, 4, 23)
-    best = int(np.argmin([limit(log_t) for log_t in grid]))
+    best = int(np.argmin([limit(log_t, rows) for log_t in grid]))
     around = (grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)])
-    refined = minimize_scalar(limit, bounds=around, method="bounded")
-    return min(float(refined.fun), limit(float(grid[best])), 1.0)
+    refined = minimize_scalar(limit, bounds=around, args=(rows,), method="bounded")
+    return min(limit(float(refined.x)), limit(float(grid[best])), 1.0)
 
 
 def _fill_water(most: _Floats, nats: float) -> float:
@@ -238,6 +237,15 @@ def _upper_root(entropy: float, least: float) -> float:
     return float(min(brentq(miss, least, 1.0, xtol=1e-15, rtol=1e-15) + 1e-15, 1.0))
 
 
+def _sample_evenly(most: _Floats) -> NDArray[np.intp]:
+    """Rows of a sample that is spread evenly over the beliefs.
+
+    It finds the price, or the t, of a limit: any of them gives a valid one, and near the best one
+    limits hardly differ.
+    """
+    return np.argsort(most, kind="stable")[:: max(len(most) // _SAMPLE, 1)]
+
+
 def _find_price(ordered: _Floats, surprise: _Floats, sizes: _Floats, nats: float) -> float:
     """The price of a nat, in people, at which all nats are spent."""
     from scipy.optimize import brentq
@@ -252,26 +260,20 @@ def _find_price(ordered: _Floats, surprise: _Floats, sizes: _Floats, nats: float
     return math.exp(brentq(miss, low, high, xtol=1e-9))
 
 
-def _spend(ordered: _Floats, surprise: _Floats, price: _Floats) -> tuple[_Floats, _Floats]:
-    """Gain and information (n,) of each person at the price of a nat in people, (n,).
+def _spend(ordered: _Floats, surprise: _Floats, price: _Floats | float) -> tuple[_Floats, _Floats]:
+    """Gain and information (n,) of each person at the price of a nat in people, (n,) or one.
 
     `ordered` are beliefs (n, K), greatest first, and `surprise` is -p ln p of each.
     """
-    groups = ordered.shape[1]
-    shares = np.cumsum(ordered, axis=1)
-    reward = 1 / price
-    log_size = np.logaddexp(reward[:, None], np.log(np.arange(groups), where=np.arange(groups) > 0,
-                            out=np.full(groups, -np.inf)))  # fmt: skip
-    with np.errstate(divide="ignore"):
-        log_floor = np.log(shares) - log_size
+    # Of r groups told apart, each other one is guessed with this share of the right one's odds.
+    wrong = np.exp(-1 / np.atleast_1d(price))[:, None]
+    right = np.cumsum(ordered, axis=1) / (1 + np.arange(ordered.shape[1]) * wrong)
     following = np.concatenate([ordered[:, 1:], np.zeros((len(ordered), 1))], axis=1)
-    # The guesses worth telling apart: as many of the likeliest groups as exceed the floor.
-    last = np.argmax(following <= np.exp(log_floor) + 1e-300, axis=1)[:, None]
-    log_floor = np.take_along_axis(log_floor, last, 1)[:, 0]
-    taken = np.take_along_axis(np.cumsum(surprise, axis=1), last, 1)[:, 0]
-    log_right = log_floor + reward
-    right, floor = np.exp(log_right), np.exp(log_floor)
-    information = taken + right * log_right + last[:, 0] * floor * np.where(floor > 0, log_floor, 0)
+    # Groups that are less likely than what is left for a wrong guess are never guessed.
+    last = np.argmax(following <= right * wrong, axis=1)[:, None]
+    right = np.take_along_axis(right, last, 1)[:, 0]
+    floor, taken = right * wrong[:, 0], np.take_along_axis(np.cumsum(surprise, axis=1), last, 1)
+    information = taken[:, 0] + _x_log_x(right) + last[:, 0] * _x_log_x(floor)
     return np.maximum(right - ordered[:, 0], 0), np.maximum(information, 0)
 
 
@@ -282,8 +284,9 @@ def _x_log_x(values: _Floats) -> _Floats:
 
 
 def _check_sizes(sizes: ArrayLike | None, people: int) -> _Floats:
+    """(n,) sizes of households, or (1,) if everybody is alone."""
     if sizes is None:
-        return np.ones(people)
+        return np.ones(1)
     checked = np.asarray(sizes, dtype=np.float64)
     if checked.shape != (people,) or not (checked >= 1).all():
         raise InputError(f"household sizes must be ({people},) numbers of at least 1")
