@@ -1,5 +1,7 @@
 """Tables that a matrix asks for."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,7 +11,7 @@ from rich.console import Console
 from fpbench import MatrixError
 from fpbench.cli.screen import console
 from fpbench.cli.screen.sheets import show_sheet
-from fpbench.components.names import KINDS
+from fpbench.components.names import ATTACK, AUDIT, KINDS
 from fpbench.matrix.matrix import read
 from fpbench.matrix.summary_tables import parse_summaries
 from fpbench.results.rows.groups import RowGroup
@@ -17,6 +19,7 @@ from fpbench.results.verdicts.paper_tables import make_sheet
 from fpbench.results.verdicts.paper_tables import summarise as summarise_rows
 from fpbench.store.results import Results
 
+ROOT = Path(__file__).parents[2]
 MATRIX = {
     "dataset": [{"use": "census-synthetic"}],
     "learner": [{"use": "plain"}],
@@ -160,3 +163,47 @@ def test_the_order_of_rows_changes_no_number(seed):
         {line.labels["learner"]: line for line in summarise(table, r)} for r in (rows, other)
     )
     assert one == two
+
+
+PARAMETERS = {
+    "asked_tolerance": ("learner", "tolerance"),
+    "asked_metric": ("learner", "metric"),
+    "epsilon": ("auditor", "epsilon"),
+}
+"""Measures by which tables select rows, and the parameters that they repeat."""
+
+
+def selects(matrix, where, kinds):
+    """Whether rows of some kinds can meet a condition, each of its values for itself."""
+    for column, values in where.items():
+        kind, parameter = PARAMETERS.get(column, (column, None))
+        choices = matrix.axes[kind] if kind in kinds else ()
+        planned = {c.parameters.get(parameter) if parameter else c.label for c in choices}
+        if not {*(values if isinstance(values, list) else [values])} <= planned:
+            return False
+    return True
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "benchmarks").glob("*.toml")), ids=lambda f: f.stem)
+def test_every_column_of_a_table_of_ours_selects_planned_cells(file):
+    matrix = read(file, max_cells=10**9)
+    for table in matrix.summaries:
+        for column in table.columns:
+            where = {**table.where, **column.where}
+            attacks = matrix.axes["adversary"] and selects(matrix, where, ATTACK)
+            audits = matrix.axes["auditor"] and selects(matrix, where, AUDIT)
+            assert attacks or audits, (table.title, column.heading, where)
+
+
+def test_the_condition_on_a_value_that_is_not_planned_is_noticed():
+    matrix = read({**MATRIX, "auditor": [{"use": "pafer", "epsilon": {"linspace": [0.1, 1.0, 4]}}]})
+    assert selects(matrix, {"epsilon": [0.1, 0.4]}, AUDIT)
+    assert not selects(matrix, {"epsilon": [0.1, 0.5]}, AUDIT)
+    assert not selects(matrix, {"auditor": "paffer"}, AUDIT)
+
+
+def test_lines_come_in_the_order_of_the_matrix():
+    rows = [row(name, 0, auditor="x", asked_metric=metric, accuracy=0.5)
+            for name, metric in (("plain", None), ("fair", "equalized-odds"), ("again", None))]  # fmt: skip
+    lines = summarise(asked({"measure": "accuracy"}), rows)
+    assert [line.labels["learner"] for line in lines] == ["plain", "fair", "again"]
