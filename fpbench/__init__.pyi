@@ -61,7 +61,7 @@ from .components.protocols import Context as Context
 from .components.records import Claim as Claim
 from .components.records import Correction as Correction
 from .components.records import Guess as Guess
-from .components.records import Measures as Measures
+from .components.records import MeasureValues as MeasureValues
 from .components.records import Problem as Problem
 from .components.records import SolverStatus as SolverStatus
 from .components.records import View as View

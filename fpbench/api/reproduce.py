@@ -9,7 +9,7 @@ from pathlib import Path
 
 from fpbench.api.run import default_directory, run
 from fpbench.api.saved_run import Run
-from fpbench.base.errors import InputError, nearest
+from fpbench.base.errors import InputError, suggest_name
 from fpbench.base.toml_files import read_toml
 from fpbench.execution.runner import Finished
 from fpbench.matrix.axes import MAX_CELLS
@@ -77,7 +77,7 @@ def find(
     if path.suffix != ".toml":
         names = known()
         if name not in names:
-            raise InputError(f"nothing to reproduce named {name!r}; {nearest(name, names)}")
+            raise InputError(f"nothing to reproduce named {name!r}; {suggest_name(name, names)}")
         path = _folder() / f"{name}.toml"
     chosen = profile or ("quick" if _has_quick(path) else FULL)
     matrix = read(path, None if chosen == FULL else chosen, seeds, max_cells)

@@ -43,7 +43,7 @@ class PluginError(FpbenchError):
     """A plugin, or a component of one, that breaks its contract."""
 
 
-def nearest(name: str, valid: Iterable[str]) -> str:
+def suggest_name(name: str, valid: Iterable[str]) -> str:
     """A hint for messages: the valid name nearest to `name`, or all valid names.
 
     Parameters
@@ -76,4 +76,4 @@ def check_choice(what: str, value: object, valid: Iterable[str]) -> None:
     """
     names = tuple(valid)
     if value not in names:
-        raise InputError(f"unknown {what} {value!r}; {nearest(str(value), names)}")
+        raise InputError(f"unknown {what} {value!r}; {suggest_name(str(value), names)}")

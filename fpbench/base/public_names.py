@@ -9,16 +9,25 @@ from pathlib import Path
 _ROOT = Path(__file__).parents[1]
 
 RENAMED = {
+    "About": "data.DatasetFacts",
+    "Apart": "claims.RatesApart",
     "CHOICE": "models.FAMILY_CHOICE",
+    "Declared": "data.DomainParameter",
     "HISTOGRAM": "COUNT_SENSITIVITY",
+    "Labelled": "tabular.LabelledColumns",
+    "Measures": "MeasureValues",
     "ON_COUNTS": "claims.COUNT_CONSTRAINTS",
     "PrivateTrees": "models.PrivateTreeBatch",
     "Redrawn": "auditing.RedrawnModels",
     "Tally": "correction.CountedProblem",
+    "Together": "claims.RatesWithin",
+    "as_written": "base.to_fraction",
+    "calibrated": "correction.calibrate_guess",
     "checked_answers": "privacy.check_answers",
     "fit_ragged": "models.fit_logistic_apart",
     "given_problem": "correction.compute_posterior",
     "invalid_answers": "privacy.find_invalid_answers",
+    "nearest": "base.suggest_name",
 }
 """Names that fpbench exported at some time, and what they are called in which room."""
 
@@ -61,6 +70,6 @@ def missing_name(name: str) -> str:
     """Message for a name that fpbench does not export: where it is now, or the nearest name."""
     if place := moved_to(name):
         return f"fpbench.{name} is {place} now"
-    from fpbench.base.errors import nearest
+    from fpbench.base.errors import suggest_name
 
-    return f"fpbench has no {name!r}: {nearest(name, public_names())}"
+    return f"fpbench has no {name!r}: {suggest_name(name, public_names())}"

@@ -9,7 +9,7 @@ _UNSEEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 """Unicode categories of control, invisible and unpaired characters."""
 
 
-def as_written(number: float | Fraction) -> Fraction:
+def to_fraction(number: float | Fraction) -> Fraction:
     """The decimal that a float was written as, exactly (0.1 is 1/10); a fraction unchanged.
 
     Decisions made in fractions never depend on rounding.

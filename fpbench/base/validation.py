@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from fpbench.base.errors import MatrixError, nearest
+from fpbench.base.errors import MatrixError, suggest_name
 
 
 def validate(
@@ -39,7 +39,7 @@ def validate(
     value, message, hint = first["input"], first["msg"].removeprefix("Value error, "), ""
     match first["type"]:
         case "extra_forbidden":
-            valid = nearest(key.rpartition(".")[2], _keys(model, key, tags, also))
+            valid = suggest_name(key.rpartition(".")[2], _keys(model, key, tags, also))
             raise MatrixError(f"{where}: unknown key {key!r}; {valid}")
         case "missing":
             raise MatrixError(f"{where}: needs a value for {key!r}")
@@ -47,11 +47,11 @@ def validate(
             raise MatrixError(f'{where}: {key}: needs use = "NAME"')
         case "union_tag_invalid":
             use, uses = first["ctx"]["tag"], _literals(first["ctx"]["expected_tags"])
-            raise MatrixError(f"{where}: {key}: unknown use {use!r}; {nearest(use, uses)}")
+            raise MatrixError(f"{where}: {key}: unknown use {use!r}; {suggest_name(use, uses)}")
         case "model_attributes_type":
             message = "must be a table"
         case "literal_error" if isinstance(value, str):
-            hint = "; " + nearest(value, _literals(first["ctx"]["expected"]))
+            hint = "; " + suggest_name(value, _literals(first["ctx"]["expected"]))
     actual = "" if isinstance(value, dict | BaseModel) else f", not {value!r}"
     # There is no key if a default is wrong, or the table as a whole.
     place = ": ".join(filter(None, (where, key or ".".join(tags))))

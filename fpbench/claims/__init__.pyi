@@ -1,11 +1,11 @@
 # Public names, and the module each is in: see the docstring of `__init__.py`.
 from .conditions import AnyOf as AnyOf
-from .conditions import Apart as Apart
 from .conditions import Constraint as Constraint
 from .conditions import Gap as Gap
 from .conditions import Occupied as Occupied
 from .conditions import Proportional as Proportional
-from .conditions import Together as Together
+from .conditions import RatesApart as RatesApart
+from .conditions import RatesWithin as RatesWithin
 from .constraints import COUNT_CONSTRAINTS as COUNT_CONSTRAINTS
 from .constraints import KnownPeople as KnownPeople
 from .constraints import KnownUnfairness as KnownUnfairness

@@ -126,7 +126,7 @@ class Occupied(Condition):
 
 
 @dataclass(frozen=True)
-class Together(Condition):
+class RatesWithin(Condition):
     """The rates of any two groups in a part are close: their difference, or their ratio.
 
     Attributes
@@ -184,7 +184,7 @@ class Together(Condition):
 
 
 @dataclass(frozen=True)
-class Apart(Condition):
+class RatesApart(Condition):
     """The rates of some two groups in a part are at least so far apart; `tolerance` is above 0.
 
     Attributes

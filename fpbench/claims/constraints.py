@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fpbench.base.errors import InputError
-from fpbench.base.text import as_written
-from fpbench.claims.conditions import AnyOf, Apart, Constraint
+from fpbench.base.text import to_fraction
+from fpbench.claims.conditions import AnyOf, Constraint, RatesApart
 from fpbench.claims.counts import Classes, Condition, Part, Row
 from fpbench.claims.rates import FORMS, Form, Metric, RateConstraint, parse_metric, slice_labels
 
@@ -54,7 +54,7 @@ class ShareBounds(Constraint):
     def conditions(self, classes: Classes) -> list[Condition]:
         """Two rows over the group's people."""
         everyone = classes.part(None)
-        least, most = (as_written(bound) * everyone.people for bound in (self.low, self.high))
+        least, most = (to_fraction(bound) * everyone.people for bound in (self.low, self.high))
         return [
             everyone.row(self.group, 0, 1, most.__floor__()),
             everyone.row(self.group, 0, -1, -least.__ceil__()),
@@ -110,8 +110,8 @@ class RateBounds(Constraint):
             row
             for label in self.labels
             for row in (
-                classes.part(label).rate_at_least(self.group, as_written(self.low)),
-                classes.part(label).rate_at_most(self.group, as_written(self.high)),
+                classes.part(label).rate_at_least(self.group, to_fraction(self.low)),
+                classes.part(label).rate_at_most(self.group, to_fraction(self.high)),
             )
         ]
 
@@ -168,13 +168,13 @@ class KnownUnfairness(Constraint):
     def conditions(self, classes: Classes) -> list[Condition]:
         """Those of the upper bound, and one of several ways to be far apart."""
         upper = self._upper().conditions(classes)
-        low = as_written(self.low)
+        low = to_fraction(self.low)
         if low == 0:
             return upper
         parts = [classes.part(label) for label in self.labels]
         if self.form != "to-overall":
             ratio = self.form == "ratio"
-            options: list[tuple[Condition, ...]] = [(Apart(p, low, ratio),) for p in parts]
+            options: list[tuple[Condition, ...]] = [(RatesApart(p, low, ratio),) for p in parts]
         else:
             options = [option for part in parts for option in _far_from_overall(part, low)]
         return [*upper, AnyOf(tuple(options))]

@@ -11,7 +11,7 @@ from typing import Annotated, Literal, Self, TypeAlias
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from fpbench.base.errors import InputError, nearest
+from fpbench.base.errors import InputError, suggest_name
 from fpbench.claims.conditions import Constraint
 from fpbench.claims.constraints import (
     KnownPeople,
@@ -137,9 +137,8 @@ class Linear(_Fact):
         numeric = people.features.select_dtypes("number")
         if self.column not in numeric:
             names = list(map(str, numeric.columns))
-            raise InputError(
-                f"linear fact: no numeric column {self.column!r}; {nearest(self.column, names)}"
-            )
+            hint = suggest_name(self.column, names)
+            raise InputError(f"linear fact: no numeric column {self.column!r}; {hint}")
         values = numeric[self.column].to_numpy(dtype=np.float64)
         total = float(values[people.sensitive == group].sum())
         # Sums of floats in another order differ in the last digits.
@@ -155,5 +154,5 @@ Fact: TypeAlias = Annotated[
 
 def _group(name: str, people: Sample) -> int:
     if name not in people.groups:
-        raise InputError(f"no group {name!r}; {nearest(name, people.groups)}")
+        raise InputError(f"no group {name!r}; {suggest_name(name, people.groups)}")
     return people.groups.index(name)

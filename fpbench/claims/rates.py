@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator
 
 from fpbench.base.errors import InputError, check_choice
-from fpbench.base.text import as_written
-from fpbench.claims.conditions import Constraint, Occupied, Proportional, Together
+from fpbench.base.text import to_fraction
+from fpbench.claims.conditions import Constraint, Occupied, Proportional, RatesWithin
 from fpbench.claims.counts import Classes, Condition, Part
 
 _MetricName: TypeAlias = Literal[
@@ -132,7 +132,7 @@ class RateConstraint(Constraint):
     @property
     def exact_tolerance(self) -> Fraction:
         """The tolerance as the decimal number that was written."""
-        return as_written(self.tolerance)
+        return to_fraction(self.tolerance)
 
     def slices(self, labels: _Integers | None) -> list[NDArray[np.bool_] | None]:
         """Masks (n,) of the slices the metric looks at; None stands for everyone.
@@ -188,7 +188,7 @@ class RateConstraint(Constraint):
         if tolerance == 0:  # rates that are all equal are equal to the overall rate
             return [Proportional(part, k) for k in every]
         if self.form != "to-overall":
-            return [Together(part, tolerance, self.form == "ratio")]
+            return [RatesWithin(part, tolerance, self.form == "ratio")]
         overall = Fraction(part.positives, part.people)
         low, high = overall - tolerance, overall + tolerance
         return [

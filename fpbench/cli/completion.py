@@ -8,7 +8,7 @@ from __future__ import annotations
 from typer import Context
 from typer.completion import get_completion_script  # type: ignore[attr-defined]
 
-from fpbench.base.errors import InputError, nearest
+from fpbench.base.errors import InputError, suggest_name
 from fpbench.components.names import KINDS
 
 COMPLETE = "_FPBENCH_COMPLETE"
@@ -28,7 +28,7 @@ def write_script(shell: str) -> str:
         If typer has no script for the shell.
     """
     if shell not in SHELLS:
-        raise InputError(f"unknown shell {shell!r}; {nearest(shell, SHELLS)}")
+        raise InputError(f"unknown shell {shell!r}; {suggest_name(shell, SHELLS)}")
     return get_completion_script(prog_name="fpbench", complete_var=COMPLETE, shell=shell).strip()
 
 

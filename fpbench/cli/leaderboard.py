@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fpbench.base.errors import InputError, nearest
+from fpbench.base.errors import InputError, suggest_name
 from fpbench.cli.completion import (
     complete_kind,
     complete_measure,
@@ -155,7 +155,7 @@ def _boards(
         yield from made.leaderboards(by, view=view, where=where, together=together)
         return
     if group not in KINDS:
-        raise InputError(f"unknown kind to group by: {group!r}; {nearest(group, KINDS)}")
+        raise InputError(f"unknown kind to group by: {group!r}; {suggest_name(group, KINDS)}")
     for label in made.labels(group, where):
         mine = [*where, f"{group}={label}"]
         for board in made.leaderboards(by, view=view, where=mine, together=together):

@@ -26,7 +26,7 @@ from fpbench.components.records import Claim, Correction, Guess, Problem, View, 
 from fpbench.data.attributes import explain_no_guarantee
 from fpbench.data.data_files import check_leave, sha256
 from fpbench.data.sample import Codes, Sample
-from fpbench.data.table import About, Table
+from fpbench.data.table import DatasetFacts, Table
 
 if TYPE_CHECKING:
     from fpbench.data.data_files import DataFile, DataHome
@@ -116,7 +116,7 @@ class Dataset(Component):
     """People with features, a label and a sensitive attribute."""
 
     kind = "dataset"
-    about: ClassVar[About | None] = None
+    about: ClassVar[DatasetFacts | None] = None
     """What is known of its original; None if that depends on the parameters."""
 
     def __init_subclass__(cls, **options: Any) -> None:

@@ -13,7 +13,7 @@ from fpbench.claims.rates import Metric
 from fpbench.components.attack_kinds import Component, Learner
 from fpbench.components.guarantee import Guarantee, Neighbours
 from fpbench.components.mechanism import Mechanism
-from fpbench.components.records import Measures
+from fpbench.components.records import MeasureValues
 from fpbench.data.sample import Codes, Sample
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class Release:
     confidence: float
     guarantee: Guarantee
     noise: str
-    measures: Measures = field(default_factory=dict)
+    measures: MeasureValues = field(default_factory=dict)
     rules: DataFrame | None = None
 
     def __str__(self) -> str:
@@ -197,7 +197,7 @@ class Auditor(Component):
         return None
 
     @abstractmethod
-    def audit(self, subject: Subject, rng: np.random.Generator) -> Measures | Release:
+    def audit(self, subject: Subject, rng: np.random.Generator) -> MeasureValues | Release:
         """Measure; names of measures are snake_case.
 
         An audit that never saw the sensitive attribute gives a `Release`, and fpbench, which knows

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pluggy
 
-from fpbench.base.errors import InputError, NameUnknownError, PluginError, nearest
+from fpbench.base.errors import InputError, NameUnknownError, PluginError, suggest_name
 from fpbench.base.public_names import moved_to
 from fpbench.base.trust import installed_entry_points, normalize_name, third_party_allowed
 from fpbench.components import hooks as hookspecs
@@ -87,13 +87,13 @@ class Catalog:
             If two distributions claim the name.
         """
         if kind not in KINDS:
-            raise NameUnknownError(f"unknown kind {kind!r}; {nearest(kind, KINDS)}")
+            raise NameUnknownError(f"unknown kind {kind!r}; {suggest_name(kind, KINDS)}")
         try:
             entry = self.entries[kind, name]
         except KeyError:
             known = [other.name for other in self.of_kind(kind)]
             left_out = ", ".join(map(str, self.left_out))
-            hint = nearest(name, known) + (
+            hint = suggest_name(name, known) + (
                 f" ({left_out} left out: --no-third-party)" if left_out else ""
             )
             raise NameUnknownError(f"unknown {kind} {name!r}; {hint}") from None

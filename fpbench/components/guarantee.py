@@ -10,7 +10,7 @@ from numbers import Integral, Rational, Real
 from typing import Any, Literal, TypeAlias, get_args
 
 from fpbench.base.errors import InputError, check_choice
-from fpbench.base.text import as_written
+from fpbench.base.text import to_fraction
 
 LEAST_EPSILON = 1e-9
 """Less is refused everywhere. It would be worth nothing, as its noise is in the billions, it would
@@ -180,8 +180,8 @@ def compose(guarantees: Iterable[Guarantee]) -> Guarantee:
     parts = _check_relation(guarantees)
     rhos = [part.rho for part in parts]
     return Guarantee(
-        float(sum(as_written(part.epsilon) for part in parts)),
-        float(sum(as_written(part.delta) for part in parts)),
+        float(sum(to_fraction(part.epsilon) for part in parts)),
+        float(sum(to_fraction(part.delta) for part in parts)),
         parts[0].neighbours,
         None if None in rhos else math.fsum(rho for rho in rhos if rho is not None),
     )

@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias, cast, get_args
 
-from fpbench.base.errors import InputError, PluginError, nearest
+from fpbench.base.errors import InputError, PluginError, suggest_name
 
 Better: TypeAlias = Literal["greater", "less", "neither"]
 Column: TypeAlias = Literal["always", "varying", "asked"]
@@ -114,7 +114,7 @@ class Measure:
         for value, words in ((self.better, get_args(Better)), (self.column, get_args(Column))):
             if value not in words:
                 raise PluginError(
-                    f"measure {self.name!r}: unknown {value!r}; {nearest(value, words)}"
+                    f"measure {self.name!r}: unknown {value!r}; {suggest_name(value, words)}"
                 )
 
     def as_data(self) -> dict[str, str]:
@@ -213,12 +213,14 @@ class Glossary:
         name = self.name_of(text, among)
         if name in among:
             return name
-        raise InputError(f"unknown {role}: {text!r}; {self.nearest(text, among)}")
+        raise InputError(f"unknown {role}: {text!r}; {self.suggest(text, among)}")
 
-    def nearest(self, text: str, among: Collection[str]) -> str:
+    def suggest(self, text: str, among: Collection[str]) -> str:
         """What a text may have meant, of names and headings."""
         headings = {self.heading(name) for name in among}
-        return nearest(text, {*among, *(h for h in headings if h.replace(" ", "_") not in among)})
+        return suggest_name(
+            text, {*among, *(h for h in headings if h.replace(" ", "_") not in among)}
+        )
 
 
 def _undeclared(name: str) -> Measure:

@@ -14,7 +14,7 @@ from fpbench.claims.rates import RateConstraint
 from fpbench.components.guarantee import Guarantee
 from fpbench.data.sample import Codes, Sample
 
-Measures: TypeAlias = dict[str, float | int | str | None]
+MeasureValues: TypeAlias = dict[str, float | int | str | None]
 """Measured values by name; None where undefined."""
 
 
@@ -37,7 +37,7 @@ class Predictions:
     attack: Codes
     asked: RateConstraint | None
     """The fairness that the learner was trained for."""
-    notes: Measures = field(default_factory=dict)
+    notes: MeasureValues = field(default_factory=dict)
     """What the learner says of its training."""
     guarantee: Guarantee | None = None
     """What the model itself guarantees to the people it was trained on; None if nothing."""
@@ -74,7 +74,7 @@ class Claim:
     constraint: RateConstraint | None
     source: str
     also: tuple[Constraint, ...] = ()
-    notes: Measures = field(default_factory=dict)
+    notes: MeasureValues = field(default_factory=dict)
     guarantee: Guarantee | None = None
     noise: str | None = None
 
@@ -125,7 +125,7 @@ class Guess:
     held_out: NDArray[np.intp]
     held_out_values: Codes
     held_out_confidence: NDArray[np.float64]
-    notes: Measures = field(default_factory=dict)
+    notes: MeasureValues = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ class Weighing:
     """
 
     weights: NDArray[np.float64] | None
-    measures: Measures = field(default_factory=dict)
+    measures: MeasureValues = field(default_factory=dict)
     values: Codes | None = None
 
 
@@ -210,7 +210,7 @@ class Correction:
     bound: float | None = None
     moves: NDArray[np.int64] | None = None
     seconds: float = 0.0
-    measures: Measures = field(default_factory=dict)
+    measures: MeasureValues = field(default_factory=dict)
     posterior: NDArray[np.float64] | None = None
 
     @property

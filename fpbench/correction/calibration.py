@@ -47,7 +47,7 @@ def calibrate(belief: ArrayLike, held_out_belief: ArrayLike, happened: ArrayLike
     return _probabilities(line, _log_odds(belief))
 
 
-def calibrated(
+def calibrate_guess(
     values: _Integers,
     confidence: ArrayLike,
     held_out_values: _Integers,

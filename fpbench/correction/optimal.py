@@ -16,7 +16,7 @@ from fpbench.claims.rates import RateConstraint
 from fpbench.components.attack_kinds import Corrector
 from fpbench.components.measures import Measure
 from fpbench.components.records import Correction, Guess, Problem, SolverStatus, Weighing
-from fpbench.correction.calibration import calibrated
+from fpbench.correction.calibration import calibrate_guess
 from fpbench.correction.exact.solve import solve_exact
 from fpbench.correction.weights import sharpen
 from fpbench.data.sample import Codes
@@ -34,7 +34,7 @@ class OptimalCorrector(Corrector):
       set; a row says which, in `exponent`. Powers keep the order of the weights, so our exact
       solver tries them all, whichever corrector makes the final correction.
     - `identity`: 1.
-    - `calibrated`: the log-odds of the adversary's calibrated probability, which makes the
+    - `calibrate_guess`: the log-odds of the adversary's calibrated probability, which makes the
       correction the most probable groups under the claim. A guess that is less probable than the
       other of two groups is changed first; a row counts these, in `reconsidered`.
     """
@@ -67,7 +67,7 @@ class OptimalCorrector(Corrector):
         if self.weights == "identity":
             return Weighing(None)
         if self.weights == "calibrated":
-            values, weights = calibrated(
+            values, weights = calibrate_guess(
                 guess.values, guess.confidence, guess.held_out_values, guess.held_out_confidence,
                 truth, held_out.groups,
             )  # fmt: skip

@@ -3,6 +3,6 @@ from .attributes import Attribute as Attribute
 from .attributes import Dropped as Dropped
 from .attributes import Sensitive as Sensitive
 from .attributes import measured_cuts as measured_cuts
-from .domain import Declared as Declared
 from .domain import Domain as Domain
-from .table import About as About
+from .domain import DomainParameter as DomainParameter
+from .table import DatasetFacts as DatasetFacts

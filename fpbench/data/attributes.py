@@ -19,7 +19,7 @@ from pydantic import (
     model_validator,
 )
 
-from fpbench.base.errors import DataError, InputError, nearest
+from fpbench.base.errors import DataError, InputError, suggest_name
 
 if TYPE_CHECKING:
     from pandas import Categorical, DataFrame, Series
@@ -157,7 +157,7 @@ def _match_values(values: Sequence[_Value], column: Series, where: str) -> list[
     by_name = {format_value(value): value for value in list_values(column)}
     for value in values:
         if format_value(value) not in by_name:
-            hint = nearest(format_value(value), by_name) if len(by_name) <= MOST_VALUES else ""
+            hint = suggest_name(format_value(value), by_name) if len(by_name) <= MOST_VALUES else ""
             raise DataError(f"{where} holds no {format_value(value)!r}; {hint}".rstrip("; "))
     return [by_name[format_value(value)] for value in values]
 
@@ -315,7 +315,7 @@ def _parse_attribute(table: Mapping[str, Any]) -> Attribute:
     first = next((e for e in errors if e["type"] == "extra_forbidden"), errors[0])
     key, message = ".".join(map(str, first["loc"][:1])), first["msg"].removeprefix("Value error, ")
     if first["type"] == "extra_forbidden":
-        raise ValueError(f"unknown key {key!r}; {nearest(key, Attribute.model_fields)}")
+        raise ValueError(f"unknown key {key!r}; {suggest_name(key, Attribute.model_fields)}")
     raise ValueError(f"{key}: {message}" if key else message)
 
 
@@ -380,7 +380,7 @@ def check_column(name: str, columns: Iterable[str]) -> None:
         Names the nearest column.
     """
     if name not in columns:
-        raise InputError(f"no column {name!r}; {nearest(name, columns)}")
+        raise InputError(f"no column {name!r}; {suggest_name(name, columns)}")
 
 
 def check_drop(drop: Iterable[str], sensitive: Iterable[str | Attribute]) -> None:

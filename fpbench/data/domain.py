@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import numpy as np
 from pydantic import AfterValidator
 
-from fpbench.base.errors import DataError, InputError, nearest
+from fpbench.base.errors import DataError, InputError, suggest_name
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -119,7 +119,7 @@ class Domain:
         known = list(names)
         for name in (*self.bounds, *self.categories):
             if name not in known:
-                raise InputError(f"domain: no column {name!r}; {nearest(name, known)}")
+                raise InputError(f"domain: no column {name!r}; {suggest_name(name, known)}")
 
     def check(self, features: DataFrame, who: str) -> None:
         """Refuse features without a declaration, or of another type than declared.
@@ -281,5 +281,5 @@ def check_declared(lists: Mapping[str, Any], names: Iterable[str] = ()) -> dict[
     return _Lists(domain.to_lists())
 
 
-Declared: TypeAlias = Annotated[dict[str, Any], AfterValidator(check_declared)]
+DomainParameter: TypeAlias = Annotated[dict[str, Any], AfterValidator(check_declared)]
 """Type of a parameter that declares a domain."""

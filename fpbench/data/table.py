@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class About:
+class DatasetFacts:
     """What is known of a data set's original, for its default parameters.
 
     Attributes

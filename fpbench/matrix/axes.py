@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, NamedTuple, overload
 
-from fpbench.base.errors import MatrixError, nearest
+from fpbench.base.errors import MatrixError, suggest_name
 from fpbench.components.names import ATTACK, AUDIT, KINDS
 
 MAX_CELLS = 1_000_000
@@ -277,7 +277,7 @@ def check_exclude(
             raise MatrixError(f"{where}: is empty, and would exclude everything")
         for kind, name in rule.items():
             if kind not in KINDS:
-                raise MatrixError(f"{where}: unknown key {kind!r}; {nearest(kind, KINDS)}")
+                raise MatrixError(f"{where}: unknown key {kind!r}; {suggest_name(kind, KINDS)}")
             if name not in names[kind]:
-                hint = nearest(name, names[kind])
+                hint = suggest_name(name, names[kind])
                 raise MatrixError(f"{where}: {kind}: no {kind} {name!r} in this matrix; {hint}")

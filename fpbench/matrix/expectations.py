@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from fpbench.base.errors import MatrixError, nearest
+from fpbench.base.errors import MatrixError, suggest_name
 from fpbench.base.validation import validate
 
 Scalar: TypeAlias = str | bool | int | float
@@ -355,8 +355,8 @@ def parse_expectations(tables: Iterable[Mapping[str, Any]], origin: str) -> tupl
     for number, table in enumerate(tables, 1):
         where, check = f"{origin}: [[expect]] no. {number}", table.get("check")
         if not isinstance(check, str):
-            raise MatrixError(f'{where}: needs check = "NAME"; {nearest("", CHECKS)}')
+            raise MatrixError(f'{where}: needs check = "NAME"; {suggest_name("", CHECKS)}')
         if check not in CHECKS:
-            raise MatrixError(f"{where}: unknown check {check!r}; {nearest(check, CHECKS)}")
+            raise MatrixError(f"{where}: unknown check {check!r}; {suggest_name(check, CHECKS)}")
         expectations.append(validate(CHECKS[check], dict(table), f"{where} ({check})"))
     return tuple(expectations)

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from fpbench.base.errors import MatrixError, nearest
+from fpbench.base.errors import MatrixError, suggest_name
 from fpbench.base.toml_files import check_depth, read_toml
 from fpbench.base.validation import validate
 from fpbench.components.names import KINDS
@@ -202,7 +202,7 @@ def _validate(
 ) -> Matrix:
     profiles = _read_profiles(data, origin)
     if profile is not None and profile not in profiles:
-        hint = nearest(profile, profiles) if profiles else "the matrix has none"
+        hint = suggest_name(profile, profiles) if profiles else "the matrix has none"
         raise MatrixError(f"{origin}: no profile {profile!r}; {hint}")
     # Whole keys are replaced, none is merged.
     keys = {**data, **profiles.get(profile or "", {})}

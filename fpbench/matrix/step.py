@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fpbench.components.records import Claim, Correction, Measures
+from fpbench.components.records import Claim, Correction, MeasureValues
 from fpbench.components.spec import Spec
 from fpbench.data.sample import Codes
 
@@ -98,7 +98,7 @@ class Corrected(NamedTuple):
     correction: Correction
     seconds: float
     """That it took to correct, weighing left out."""
-    weighed: Measures
+    weighed: MeasureValues
     """What it says of its weights."""
     reconsidered: Codes | None
     """(n,) groups that it corrected instead of the guess; None: the guess itself."""

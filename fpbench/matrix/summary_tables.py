@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from fpbench.base.errors import nearest
+from fpbench.base.errors import suggest_name
 from fpbench.base.validation import validate
 from fpbench.components.names import KINDS
 from fpbench.components.own_measures import MEASURES
@@ -64,7 +64,7 @@ class SummaryTable(_Strict):
         for name in rows:
             if name not in KINDS and name not in MEASURES:
                 known = [*KINDS, *MEASURES]
-                raise ValueError(f"unknown kind {name!r}; {nearest(name, known)}")
+                raise ValueError(f"unknown kind {name!r}; {suggest_name(name, known)}")
         return rows
 
     @field_validator("columns")

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench.base.errors import InputError, nearest
+from fpbench.base.errors import InputError, suggest_name
 from fpbench.base.trust import why_not_importable
 
 _LARGEST_SEED = 2**31 - 1
@@ -120,7 +120,7 @@ class Recipe:
             if name in reserved:
                 raise InputError(f"{name!r} is not to be given here: fpbench sets it")
             if valid is not None and name not in valid:
-                hint = nearest(name, valid - reserved)
+                hint = suggest_name(name, valid - reserved)
                 raise InputError(f"{self.family} has no parameter {name!r}; {hint}")
         estimator = self._construct(cls, 0)
         if self.family in FAMILIES:  # these meet all needs
@@ -194,7 +194,7 @@ class Recipe:
             return cls
         if ":" not in self.family:
             raise InputError(
-                f"there is no classifier {self.family!r}; {nearest(self.family, FAMILIES)} "
+                f"there is no classifier {self.family!r}; {suggest_name(self.family, FAMILIES)} "
                 "Or name a class by import path: package.module:Class"
             )
         cls = _import_object(self.family)
@@ -252,7 +252,9 @@ def _import_object(path: str) -> Any:
         return getattr(imported, name)
     except AttributeError:
         classes = [key for key, value in vars(imported).items() if isinstance(value, type)]
-        raise InputError(f"{path}: {module!r} has no {name!r}; {nearest(name, classes)}") from None
+        raise InputError(
+            f"{path}: {module!r} has no {name!r}; {suggest_name(name, classes)}"
+        ) from None
     except (Exception, SystemExit) as error:  # a module may import its classes when asked for them
         raise InputError(f"{path}: {module!r} cannot give {name!r}: {_to_line(error)}") from error
 

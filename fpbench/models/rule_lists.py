@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench.base.errors import InputError, nearest
+from fpbench.base.errors import InputError, suggest_name
 from fpbench.data.sample import Codes
 from fpbench.models.rules import Rules
 
@@ -54,7 +54,7 @@ class Clause:
 
     def __post_init__(self) -> None:
         if self.test not in _TESTS:
-            raise InputError(f"unknown test {self.test!r}; {nearest(str(self.test), _TESTS)}")
+            raise InputError(f"unknown test {self.test!r}; {suggest_name(str(self.test), _TESTS)}")
         if self.test in ("in", "not in") and (
             isinstance(self.value, str) or not isinstance(self.value, Iterable)
         ):
@@ -69,7 +69,7 @@ class Clause:
             If there is no such feature, or its values cannot be compared with the value.
         """
         if self.feature not in features:
-            hint = nearest(self.feature, map(str, features.columns))
+            hint = suggest_name(self.feature, map(str, features.columns))
             raise InputError(f"no feature {self.feature!r}; {hint}")
         try:
             return np.asarray(_TESTS[self.test](features[self.feature], self.value), dtype=np.bool_)

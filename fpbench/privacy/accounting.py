@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Literal
 
-from fpbench.base.errors import InputError, nearest
+from fpbench.base.errors import InputError, suggest_name
 from fpbench.components.guarantee import check_epsilon
 
 
@@ -209,7 +209,7 @@ def rho_to_epsilon(
         return rho + 2 * math.sqrt(rho * math.log(1 / delta))
     if conversion != "optimal":
         raise InputError(
-            f"unknown conversion {conversion!r}; {nearest(conversion, ('optimal', 'classic'))}"
+            f"unknown conversion {conversion!r}; {suggest_name(conversion, ('optimal', 'classic'))}"
         )
     if rho_to_delta(rho, 0) <= delta:
         return 0.0

@@ -8,8 +8,8 @@ from fractions import Fraction
 from os import PathLike
 from typing import NamedTuple, get_args
 
-from fpbench.base.errors import BudgetError, InputError, nearest
-from fpbench.base.text import as_written
+from fpbench.base.errors import BudgetError, InputError, suggest_name
+from fpbench.base.text import to_fraction
 from fpbench.components.guarantee import Guarantee, Neighbours, check_epsilon, to_python_number
 from fpbench.privacy.accounting import epsilon_to_rho, rho_to_epsilon
 from fpbench.privacy.ledger_books import Accounting, Amount, Book, MemoryBook, Spending, price
@@ -74,7 +74,7 @@ class Ledger:
         Guarantee(1.0, delta, neighbours)  # checks the rest
         if accounting not in ACCOUNTINGS:
             raise InputError(
-                f"unknown accounting {accounting!r}; {nearest(accounting, ACCOUNTINGS)}"
+                f"unknown accounting {accounting!r}; {suggest_name(accounting, ACCOUNTINGS)}"
             )
         if accounting == "zcdp" and not (delta > 0 and epsilon < math.inf):
             raise InputError("accounting by zcdp needs a budget with a delta and an end")
@@ -162,7 +162,7 @@ class Ledger:
             return (math.inf, math.inf)
         if self.accounting == "zcdp":
             return (Fraction(epsilon_to_rho(self.epsilon, self.delta)), Fraction(0))
-        return (as_written(self.epsilon), as_written(self.delta))
+        return (to_fraction(self.epsilon), to_fraction(self.delta))
 
     def _accept(self, guarantee: Guarantee) -> None:
         if not isinstance(guarantee, Guarantee):

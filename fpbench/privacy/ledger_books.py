@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Literal, Protocol, TypeAlias
 
 from fpbench.base.errors import InputError
-from fpbench.base.text import as_written
+from fpbench.base.text import to_fraction
 from fpbench.components.guarantee import Guarantee
 
 Accounting: TypeAlias = Literal["basic", "zcdp"]
@@ -41,12 +41,12 @@ def price(guarantee: Guarantee, accounting: str) -> Amount:
         If costs add up by `zcdp`, and the guarantee has no rho.
     """
     if accounting == "basic":
-        return as_written(guarantee.epsilon), as_written(guarantee.delta)
+        return to_fraction(guarantee.epsilon), to_fraction(guarantee.delta)
     if guarantee.rho is None:
         raise InputError(
             "the budget is accounted for by zcdp, and the guarantee of this release has no rho"
         )
-    return as_written(guarantee.rho), Fraction(0)
+    return to_fraction(guarantee.rho), Fraction(0)
 
 
 class Book(Protocol):

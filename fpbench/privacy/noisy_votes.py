@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench.base.errors import InputError, nearest
+from fpbench.base.errors import InputError, suggest_name
 from fpbench.privacy.accounting import (
     gaussian_epsilon,
     gaussian_rho,
@@ -95,7 +95,7 @@ def vote_labels(noisy: NDArray[Any], labels: VoteLabels, teachers: int) -> _Floa
     labels here keep the difference of the two, and sum to 1; without noise they are the same.
     """
     if labels not in get_args(VoteLabels):
-        raise InputError(f"unknown labels {labels!r}; {nearest(labels, get_args(VoteLabels))}")
+        raise InputError(f"unknown labels {labels!r}; {suggest_name(labels, get_args(VoteLabels))}")
     difference = noisy[..., 1] - noisy[..., 0]
     if labels == "hard":
         winners: _Floats = (difference > 0).astype(np.float64)

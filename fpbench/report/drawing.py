@@ -10,7 +10,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-from fpbench.base.errors import InputError, nearest
+from fpbench.base.errors import InputError, suggest_name
 from fpbench.report.figures import Axis, Figure, Panel, Point, Series
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def check(output: Path) -> str:
     """
     form = output.suffix.lower().removeprefix(".")
     if form not in FORMATS:
-        hint = nearest(form, FORMATS) if form else f"must end in {', '.join(FORMATS)}"
+        hint = suggest_name(form, FORMATS) if form else f"must end in {', '.join(FORMATS)}"
         raise InputError(f"{output}: unknown format {output.suffix!r}; {hint}")
     if find_spec("matplotlib") is None:
         raise InputError("fpbench figure needs matplotlib: pip install 'fpbench[figures]'")

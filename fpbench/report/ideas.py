@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from fpbench.base.errors import InputError, nearest
+from fpbench.base.errors import InputError, suggest_name
 from fpbench.components.names import KINDS
 from fpbench.report.figures import Axis, Drawn, Figure, Idea, Place, make, number
 from fpbench.report.gathered import Combination, Gathered
@@ -161,7 +161,8 @@ def figure(run: Gathered, name: str) -> Figure:
         )
     if name not in found:
         raise InputError(
-            f"{run.path}: no figure {name!r}; {nearest(name, found)} (it has {', '.join(found)})"
+            f"{run.path}: no figure {name!r}; {suggest_name(name, found)} "
+            f"(it has {', '.join(found)})"
         )
     return found[name]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench.base.errors import InputError, nearest
+from fpbench.base.errors import InputError, suggest_name
 from fpbench.components.measures import Measure
 from fpbench.components.names import ATTACK, AUDIT
 from fpbench.results.ranking import choose_measure, name_measure
@@ -160,7 +160,9 @@ def _check_pairs(first: Tallies, second: Tallies, pairs: Mapping[str, str]) -> N
         known = {label for i in range(len(tally)) for label in tally.labels(i).values() if label}
         for label in wanted:
             if label not in known:
-                raise InputError(f"--pair: no label {label!r} in that run; {nearest(label, known)}")
+                raise InputError(
+                    f"--pair: no label {label!r} in that run; {suggest_name(label, known)}"
+                )
 
 
 def _contrast(

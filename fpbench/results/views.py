@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fpbench.base.errors import InputError, nearest
+from fpbench.base.errors import InputError, suggest_name
 from fpbench.results.defences import defences
 from fpbench.results.leaderboard import Leaderboard
 from fpbench.results.ranking import (
@@ -70,7 +70,7 @@ def check_view(name: str) -> str:
     """
     name = "defences" if name == "defenses" else name
     if name not in VIEWS:
-        raise InputError(f"unknown view {name!r}; {nearest(name, VIEWS)}")
+        raise InputError(f"unknown view {name!r}; {suggest_name(name, VIEWS)}")
     return name
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fpbench.base.arrays import unique_inverse
 from fpbench.base.toml_files import check_depth
 from fpbench.components.names import FIXED, KINDS, Status
-from fpbench.components.records import Measures
+from fpbench.components.records import MeasureValues
 from fpbench.matrix.plan import Cell
 from fpbench.store import packing
 from fpbench.store.packing import Kind, read_page
@@ -41,7 +41,7 @@ class CellRecord(NamedTuple):
     session: int
     status: Status
     seconds: float
-    measures: Measures
+    measures: MeasureValues
     reason: str | None = None
     trace: str | None = None
 
@@ -283,7 +283,7 @@ def read_records(db: sqlite3.Connection) -> Iterator[CellRecord]:
 
 def _unpack_measures(
     names: tuple[str, ...], kinds: packing.Kinds, bits: packing.Bits, words: list[str]
-) -> list[Measures]:
+) -> list[MeasureValues]:
     columns = [
         packing.values(kinds[i], bits[i], words.__getitem__) for i in range(len(names))
     ]  # fmt: skip

@@ -20,7 +20,7 @@ from fpbench.base.files import identify, write_file
 from fpbench.components.measures import Glossary, measures_from
 from fpbench.components.names import Status
 from fpbench.components.own_measures import GLOSSARY
-from fpbench.components.records import Measures
+from fpbench.components.records import MeasureValues
 from fpbench.matrix.plan import Cell
 from fpbench.store.connections import (
     Reader,
@@ -283,7 +283,7 @@ class Store:
         key: str,
         status: Status,
         seconds: float,
-        measures: Measures,
+        measures: MeasureValues,
         reason: str | None = None,
         trace: str | None = None,
     ) -> None:

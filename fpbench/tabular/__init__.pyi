@@ -1,5 +1,5 @@
 # Public names, and the module each is in: see the docstring of `__init__.py`.
-from .tabular_dataset import Labelled as Labelled
+from .tabular_dataset import LabelledColumns as LabelledColumns
 from .tabular_dataset import TabularDataset as TabularDataset
 from .tabular_dataset import domain_field as domain_field
 from .tabular_dataset import sensitive_field as sensitive_field

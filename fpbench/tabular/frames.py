@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench.base.errors import DataError, InputError, nearest
+from fpbench.base.errors import DataError, InputError, suggest_name
 from fpbench.data.attributes import (
     MOST_VALUES,
     Attribute,
@@ -23,7 +23,7 @@ from fpbench.data.attributes import (
 from fpbench.data.domain import Domain
 from fpbench.data.sample import Codes
 from fpbench.data.table import Table
-from fpbench.tabular.tabular_dataset import Labelled, tabulate
+from fpbench.tabular.tabular_dataset import LabelledColumns, tabulate
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -111,7 +111,9 @@ def table(
         raise DataError(f"{where}: {error}") from None
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
-    return tabulate(Labelled(columns, codes, positive_name), attributes, domain=declared, name=name)
+    return tabulate(
+        LabelledColumns(columns, codes, positive_name), attributes, domain=declared, name=name
+    )
 
 
 def _check_frame(frame: Any) -> None:
@@ -130,7 +132,7 @@ def _check_columns(
         if columns.count(column) > 1:
             raise DataError(f"there are {columns.count(column)} columns {column!r}")
     if label not in columns:
-        raise InputError(f"label: no column {label!r}; {nearest(str(label), columns)}")
+        raise InputError(f"label: no column {label!r}; {suggest_name(str(label), columns)}")
     for what, names in (("sensitive", map(get_column_name, sensitive)), ("drop", drop)):
         for name in names:
             if name == label:
@@ -171,7 +173,7 @@ def _encode_labels(column: Series, positive: str | bool | int | float | None) ->
         ", ..." if len(by_name) > _MOST_LISTED else ""
     )
     if positive is not None and format_value(positive) not in by_name:
-        hint = nearest(format_value(positive), by_name) if len(by_name) <= MOST_VALUES else ""
+        hint = suggest_name(format_value(positive), by_name) if len(by_name) <= MOST_VALUES else ""
         raise InputError(
             f"positive: no label in {name!r} is {format_value(positive)!r}; {hint}".rstrip("; ")
         )

@@ -24,7 +24,7 @@ from fpbench.data.attributes import (
     measured_cuts,
 )
 from fpbench.data.data_files import DataHome
-from fpbench.data.domain import Declared, Domain, check_declared
+from fpbench.data.domain import Domain, DomainParameter, check_declared
 from fpbench.data.sample import Codes
 from fpbench.data.table import Table
 
@@ -61,7 +61,7 @@ def domain_field() -> Any:
 
 
 @dataclass(frozen=True)
-class Labelled:
+class LabelledColumns:
     """Everyone's columns and label, before it is said which of the columns are sensitive.
 
     Attributes
@@ -98,7 +98,7 @@ class TabularDataset(Dataset):
 
     sensitive: Sensitive = sensitive_field()
     drop: Dropped = Field((), description="columns that are not to be features")
-    domain: Declared = domain_field()
+    domain: DomainParameter = domain_field()
 
     @field_validator("domain")
     @classmethod
@@ -139,7 +139,7 @@ class TabularDataset(Dataset):
         return measured_cuts(self.sensitive)
 
     @abstractmethod
-    def read(self, home: DataHome) -> Labelled:
+    def read(self, home: DataHome) -> LabelledColumns:
         """Read everyone's columns and labels.
 
         Raises
@@ -166,7 +166,7 @@ class TabularDataset(Dataset):
 
 
 def tabulate(
-    people: Labelled,
+    people: LabelledColumns,
     sensitive: Iterable[str | Attribute],
     *,
     drop: Iterable[str] = (),

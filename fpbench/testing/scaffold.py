@@ -6,7 +6,7 @@ import re
 from importlib import metadata, resources
 from pathlib import Path
 
-from fpbench.base.errors import InputError, NameUnknownError, nearest
+from fpbench.base.errors import InputError, NameUnknownError, suggest_name
 from fpbench.components.catalog import discover
 from fpbench.components.names import ATTACK, AUDIT, KINDS
 
@@ -152,7 +152,7 @@ def write_package(kind: str, name: str, directory: Path) -> Path:
 
 def _check(kind: str, name: str) -> None:
     if kind not in KINDS:
-        raise NameUnknownError(f"unknown kind {kind!r}; {nearest(kind, KINDS)}")
+        raise NameUnknownError(f"unknown kind {kind!r}; {suggest_name(kind, KINDS)}")
     if not _NAME.fullmatch(name):
         raise InputError(
             f"name {name!r}: must be lower case, words joined by hyphens, such as my-{kind}"

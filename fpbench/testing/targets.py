@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from fpbench.base.errors import InputError, PluginError, nearest
+from fpbench.base.errors import InputError, PluginError, suggest_name
 from fpbench.base.trust import normalize_name
 from fpbench.components.attack_kinds import Component
 from fpbench.components.catalog import Catalog, Entry, Source, discover, discover_in
@@ -94,7 +94,7 @@ def _resolve(target: str | Path) -> tuple[Catalog, set[str]]:
     if not path.exists():
         raise InputError(
             f"{target}: neither a path, nor an installed distribution with plugins; "
-            f"{nearest(str(target), known)}"
+            f"{suggest_name(str(target), known)}"
         )
     catalog, source = discover_in(path)
     return catalog, {normalize_name(source.distribution)}

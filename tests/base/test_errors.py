@@ -2,7 +2,7 @@
 
 import pytest
 
-from fpbench.base.errors import nearest
+from fpbench.base.errors import suggest_name
 
 
 @pytest.mark.parametrize(
@@ -17,4 +17,4 @@ from fpbench.base.errors import nearest
     ],
 )
 def test_a_name_is_suggested_whatever_its_case(name, valid, said):
-    assert nearest(name, valid) == said
+    assert suggest_name(name, valid) == said

@@ -26,7 +26,7 @@ from fpbench.claims import (
     RateConstraint,
     ShareBounds,
 )
-from fpbench.correction import calibrated
+from fpbench.correction import calibrate_guess
 
 TOLERANCES = (0.0, 0.05, 0.1, 0.25, 0.5, 1.0)
 
@@ -282,7 +282,7 @@ def test_it_weighs_with_calibrated_log_odds():
     guess = Guess(values, confidence, np.arange(200), held_out, sure)
     problem = Problem(held_out, 2, truth, None, (RateConstraint(),))
     weighing = Posterior().weigh(guess, problem, truth)
-    wanted = calibrated(values, confidence, held_out, sure, truth, 2)
+    wanted = calibrate_guess(values, confidence, held_out, sure, truth, 2)
     np.testing.assert_array_equal(weighing.values, wanted[0])
     np.testing.assert_array_equal(weighing.weights, wanted[1])
     assert weighing.measures == {"reconsidered": int((wanted[0] != values).sum())}

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fpbench.claims import AnyOf, Apart, Gap, Occupied, Proportional, Row, Together
+from fpbench.claims import AnyOf, Gap, Occupied, Proportional, RatesApart, RatesWithin, Row
 from fpbench.claims.conditions import simplest_between
 from fpbench.claims.counts import Classes
 
@@ -66,12 +66,12 @@ def occupied(rng, classes):
 
 
 def together(rng, classes):
-    return Together(some_part(rng, classes), some_fraction(rng), bool(rng.random() < 0.5))
+    return RatesWithin(some_part(rng, classes), some_fraction(rng), bool(rng.random() < 0.5))
 
 
 def apart(rng, classes):
     tolerance = Fraction(1) if rng.random() < 0.2 else some_fraction(rng)
-    return Apart(some_part(rng, classes), tolerance, bool(rng.random() < 0.5))
+    return RatesApart(some_part(rng, classes), tolerance, bool(rng.random() < 0.5))
 
 
 def gap(rng, classes):
@@ -107,7 +107,7 @@ def definition(condition, counts) -> bool:
     if isinstance(condition, Proportional):
         rate = rates[condition.group]
         return rate is None or rate == Fraction(sum(said), sum(members))
-    if isinstance(condition, Together):
+    if isinstance(condition, RatesWithin):
         there = [rate for rate in rates if rate is not None]
         if condition.ratio:
             return all(a >= (1 - condition.tolerance) * b for a, b in product(there, there))

@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.optimize import minimize
 from scipy.special import expit, logit
 
-from fpbench.correction.calibration import LEAST_WEIGHT, calibrate, calibrated
+from fpbench.correction.calibration import LEAST_WEIGHT, calibrate, calibrate_guess
 
 pytestmark = pytest.mark.numeric
 
@@ -107,7 +107,7 @@ def test_two_groups_get_the_likelier_one_and_its_log_odds():
     ones = np.where(values == 1, confidence, 1 - confidence)
     held_ones = np.where(held_values == 1, held_confidence, 1 - held_confidence)
     p = calibrate(ones, held_ones, truth == 1)
-    likeliest, weights = calibrated(*guess, 2)
+    likeliest, weights = calibrate_guess(*guess, 2)
     assert likeliest.dtype == values.dtype
     np.testing.assert_array_equal(likeliest, p > 0.5)
     np.testing.assert_allclose(weights, np.abs(logit(p)), rtol=1e-9)
@@ -121,7 +121,7 @@ def test_a_guess_skewed_towards_one_group_is_changed():
     balanced = expit(rng.normal(3 * truth - 1.5, 1.7))
     values = (balanced > 0.5).astype(np.int8)
     guess = values, np.maximum(balanced, 1 - balanced)
-    likeliest, _ = calibrated(*guess, *guess, truth, 2)
+    likeliest, _ = calibrate_guess(*guess, *guess, truth, 2)
     assert (likeliest == truth).mean() > (values == truth).mean() + 0.05
 
 
@@ -129,8 +129,8 @@ def test_a_guess_skewed_towards_one_group_is_changed():
 @given(st.integers(0, 10**6), st.integers(0, 60))
 def test_the_names_of_two_groups_do_not_matter(seed, m):
     values, confidence, held_values, held_confidence, truth = attacked(seed, 20, m)
-    likeliest, weights = calibrated(values, confidence, held_values, held_confidence, truth, 2)
-    others, same = calibrated(
+    likeliest, weights = calibrate_guess(values, confidence, held_values, held_confidence, truth, 2)
+    others, same = calibrate_guess(
         1 - values, confidence, 1 - held_values, held_confidence, 1 - truth, 2
     )
     np.testing.assert_allclose(same, weights, atol=1e-6)
@@ -141,7 +141,7 @@ def test_the_names_of_two_groups_do_not_matter(seed, m):
 def test_more_groups_keep_the_guess_and_price_it():
     values, confidence, held_values, held_confidence, truth = guess = attacked(k=4)
     p = calibrate(confidence, held_confidence, held_values == truth)
-    same, weights = calibrated(*guess, 4)
+    same, weights = calibrate_guess(*guess, 4)
     np.testing.assert_array_equal(same, values)
     assert (p < 0.25).any()
     np.testing.assert_allclose(
@@ -154,7 +154,7 @@ def test_weights_are_positive_and_finite_without_a_held_out_part(k):
     nobody = np.empty(0, dtype=int)
     values = np.array([0, 1, 1, 0, 1])
     confidence = np.array([1.0, 0.0, 0.5, 0.75, 0.4])
-    likeliest, weights = calibrated(values, confidence, nobody, nobody, nobody, k)
+    likeliest, weights = calibrate_guess(values, confidence, nobody, nobody, nobody, k)
     if k == 2:
         # No better than its opposite, a guess stays.
         assert likeliest.tolist() == [0, 0, 1, 0, 0]

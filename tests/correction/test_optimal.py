@@ -28,7 +28,7 @@ from fpbench.claims import (
     ShareBounds,
 )
 from fpbench.correction import OptimalCorrector
-from fpbench.correction.calibration import calibrate, calibrated
+from fpbench.correction.calibration import calibrate, calibrate_guess
 from fpbench.correction.weights import scale_confidence, sharpen
 
 BITS = st.integers(0, 1)
@@ -266,7 +266,7 @@ def test_without_a_claim_about_rates_the_exponent_is_1():
 def test_calibrated_costs_are_log_odds(k):
     guess, held_out, truth = guesses(2, k=k)
     weighing = exact(weights="calibrated").weigh(guess, held_out, truth)
-    wanted = calibrated(
+    wanted = calibrate_guess(
         guess.values, guess.confidence, guess.held_out_values, guess.held_out_confidence, truth, k
     )
     np.testing.assert_array_equal(weighing.values, wanted[0])

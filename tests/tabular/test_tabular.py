@@ -8,7 +8,7 @@ import pytest
 
 from fpbench import DataError, DataHome
 from fpbench.data import Attribute, Sensitive
-from fpbench.tabular import Labelled, TabularDataset, sensitive_field
+from fpbench.tabular import LabelledColumns, TabularDataset, sensitive_field
 from fpbench.tabular.tabular_dataset import tabulate
 
 HOME = DataHome(())
@@ -23,7 +23,7 @@ class Village(TabularDataset):
     n_values: ClassVar[dict[str, int]] = {"job": 3, "sex": 2}
     sensitive: Sensitive = sensitive_field(Attribute(column="age", cuts=(30,)))
 
-    def read(self, home: DataHome) -> Labelled:
+    def read(self, home: DataHome) -> LabelledColumns:
         rows = np.arange(12)
         columns = pd.DataFrame(
             {
@@ -32,7 +32,7 @@ class Village(TabularDataset):
                 "sex": pd.Categorical.from_codes(rows // 2 % 2, ["f", "m"]),
             }
         )
-        return Labelled(columns, rows % 2, "rich")
+        return LabelledColumns(columns, rows % 2, "rich")
 
 
 class Anywhere(Village):

@@ -17,8 +17,8 @@ from fpbench.auditing.excessive_risk.draws import (
 from fpbench.auditing.excessive_risk.report import EvaluationRisks, RiskReport, make_report
 from fpbench.auditing.excessive_risk.votes import approximate_risks, sample_risks
 from fpbench.auditing.private_models import PrivateModel, VotedModel
-from fpbench.base.errors import InputError, nearest
-from fpbench.components.records import Measures
+from fpbench.base.errors import InputError, suggest_name
+from fpbench.components.records import MeasureValues
 from fpbench.data.sample import Sample
 
 RiskMethod: TypeAlias = Literal["monte-carlo", "closed-form"]
@@ -80,7 +80,7 @@ def excessive_risk(
     2021, equation (3). See docs/excessive-risk.md for formulas, and departures from the paper.
     """
     if method not in get_args(RiskMethod):
-        raise InputError(f"unknown method {method!r}; {nearest(method, get_args(RiskMethod))}")
+        raise InputError(f"unknown method {method!r}; {suggest_name(method, get_args(RiskMethod))}")
     voted = is_voted(model)
     if getattr(model, "baseline", None) is None:
         raise InputError(
@@ -120,7 +120,7 @@ def _measure_any(
         tally.add(scores, logits=False, paired=False)
         risks.append(EvaluationRisks.of_draws(tally, chance))
     count = len(batch.scores[0])
-    about: Measures = {"method": "monte-carlo", "repetitions": count, "antithetic": 0}
+    about: MeasureValues = {"method": "monte-carlo", "repetitions": count, "antithetic": 0}
     return make_report(risks, train.groups, [], about)
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fpbench.auditing.excessive_risk.draws import People, RiskSums, estimate_error
 from fpbench.base.arrays import drop_last_bits
-from fpbench.components.records import Measures
+from fpbench.components.records import MeasureValues
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -65,7 +65,7 @@ class RiskReport:
     groups: DataFrame
     people: DataFrame
     bounds: DataFrame
-    model: Measures
+    model: MeasureValues
 
     def __str__(self) -> str:
         lines = []
@@ -174,7 +174,7 @@ def make_report(
     risks: list[EvaluationRisks],
     groups: tuple[str, ...],
     bounds: list[dict[str, Any]],
-    model: Measures,
+    model: MeasureValues,
 ) -> RiskReport:
     """The report, from the measured risks of each evaluation."""
     import pandas as pd

@@ -27,7 +27,7 @@ from fpbench.auditing.excessive_risk.label_moments import label_moments
 from fpbench.auditing.excessive_risk.report import EvaluationRisks
 from fpbench.auditing.private_models import VotedModel
 from fpbench.base.errors import InputError
-from fpbench.components.records import Measures
+from fpbench.components.records import MeasureValues
 from fpbench.privacy.noisy_votes import VoteLabels, flip_probabilities
 
 _Floats = NDArray[np.float64]
@@ -35,7 +35,7 @@ _Floats = NDArray[np.float64]
 _DOUBT = 3.0
 """A bound holds if the measured value is at most this many standard errors above it."""
 
-Answer = tuple[list[EvaluationRisks], list[dict[str, Any]], Measures]
+Answer = tuple[list[EvaluationRisks], list[dict[str, Any]], MeasureValues]
 """What was measured on each evaluation, rows of the table of bounds, and measures of the model."""
 
 
@@ -73,7 +73,7 @@ def sample_risks(
         batches.append(batch.without_scores())
     flips = flip_probabilities(model.votes, model.sigma)
     changed = _units([cast("NDArray[np.bool_]", batch.flips) for batch in batches], antithetic)
-    about: Measures = {
+    about: MeasureValues = {
         "method": "monte-carlo", "repetitions": repetitions, "antithetic": int(antithetic),
         **_flip_measures(flips, changed, repetitions, antithetic),
     }  # fmt: skip
@@ -119,7 +119,7 @@ def approximate_risks(model: VotedModel, parts: list[People], rng: np.random.Gen
         s.distance(model.theta_star) for s in (students, linear)
     )
     flips = flip_probabilities(model.votes, model.sigma)
-    about: Measures = {
+    about: MeasureValues = {
         "method": "closed-form", "repetitions": 0, "antithetic": 0,
         "flip_probability": float(flips.mean()),
         "sensitivity": first, "sensitivity_error": abs(first - linear_first),
@@ -142,7 +142,7 @@ def approximate_risks(model: VotedModel, parts: list[People], rng: np.random.Gen
 
 
 def _add_bounds(
-    model: VotedModel, risks: list[EvaluationRisks], about: Measures, pulls: _Floats | None
+    model: VotedModel, risks: list[EvaluationRisks], about: MeasureValues, pulls: _Floats | None
 ) -> Answer:
     """Risks with the bounds of logistic students; nothing is proven about others."""
     if model.theta_star is None:
@@ -174,7 +174,7 @@ def _add_bounds(
     return bounded, rows, about
 
 
-def _row(name: str, of: str, value: float, about: Measures) -> dict[str, Any]:
+def _row(name: str, of: str, value: float, about: MeasureValues) -> dict[str, Any]:
     measured = cast("float", about[of])
     error = cast("float", about.get(f"{of}_error", 0.0))
     # Rounding must not break a bound that is met exactly.
@@ -188,7 +188,7 @@ def _row(name: str, of: str, value: float, about: Measures) -> dict[str, Any]:
 
 def _flip_measures(
     flips: _Floats, changed: _Floats, repetitions: int, antithetic: bool
-) -> Measures:
+) -> MeasureValues:
     shares = changed.mean(axis=0)
     return {
         "flip_probability": float(flips.mean()),

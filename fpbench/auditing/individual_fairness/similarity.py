@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fpbench.base.errors import DataError, InputError, nearest
+from fpbench.base.errors import DataError, InputError, suggest_name
 from fpbench.data.domain import Domain
 from fpbench.data.sample import Codes
 from fpbench.models.encoding import encode
@@ -121,7 +121,7 @@ def scale_people(
     for name in free:
         if name not in known_names:
             raise InputError(
-                f"free: no feature {name!r}; {nearest(str(name), known_names)} A sensitive "
+                f"free: no feature {name!r}; {suggest_name(str(name), known_names)} A sensitive "
                 "attribute that is no feature is free already"
             )
     domain = domain or Domain()

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, model_validator
 
-from fpbench import Codes, InputError, Measures
+from fpbench import Codes, InputError, MeasureValues
 from fpbench.builtin.adversaries._holding_out import split_rows
 from fpbench.models import Recipe, random_state
 
@@ -141,7 +141,7 @@ class SearchResult:
     trials: int
 
     @property
-    def notes(self) -> Measures:
+    def notes(self) -> MeasureValues:
         """What a row should say."""
         return {
             "attack_parameters": json.dumps(self.parameters, sort_keys=True, default=str),

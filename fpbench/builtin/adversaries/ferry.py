@@ -17,7 +17,7 @@ from fpbench import (
     InputError,
     Learner,
     Measure,
-    Measures,
+    MeasureValues,
     Sample,
     View,
 )
@@ -78,7 +78,7 @@ class LearnedAdversary(HoldingOut):
         "log; empty: the family's default space",
     )
 
-    _notes: Measures = PrivateAttr(default_factory=dict)
+    _notes: MeasureValues = PrivateAttr(default_factory=dict)
 
     @field_validator("family")
     @classmethod

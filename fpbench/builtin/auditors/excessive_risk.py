@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from pydantic import Field, model_validator
 
-from fpbench import Auditor, Measure, Measures, Subject, excessive_risk
+from fpbench import Auditor, Measure, MeasureValues, Subject, excessive_risk
 from fpbench.auditing import RiskMethod, RiskReport
 from fpbench.builtin.auditors._groups import group_suffixes
 
@@ -112,7 +112,7 @@ class ExcessiveRisk(Auditor):
         """Always."""
         return True
 
-    def audit(self, subject: Subject, rng: np.random.Generator) -> Measures:
+    def audit(self, subject: Subject, rng: np.random.Generator) -> MeasureValues:
         """Measures of risk, in one row.
 
         Raises
@@ -128,7 +128,7 @@ class ExcessiveRisk(Auditor):
         return _measures(report, subject.test.groups)
 
 
-def _measures(report: RiskReport, groups: tuple[str, ...]) -> Measures:
+def _measures(report: RiskReport, groups: tuple[str, ...]) -> MeasureValues:
     """The report's tables as one row."""
     measured: dict[str, Any] = {"audit_private": int(report.private), "risk_method": None}
     measured |= report.model

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from fpbench import Auditor, Measure, Measures, Subject
+from fpbench import Auditor, Measure, MeasureValues, Subject
 from fpbench.builtin.auditors._groups import GAPS, counts_by_group, group_suffixes, measure_counts
 
 
@@ -66,7 +66,7 @@ class GroupFairness(Auditor):
     )
     confidence: float = Field(0.95, gt=0, lt=1, description="of the intervals")
 
-    def audit(self, subject: Subject, rng: np.random.Generator) -> Measures:
+    def audit(self, subject: Subject, rng: np.random.Generator) -> MeasureValues:
         """Rates, gaps and ratios, with bootstrap intervals."""
         people = subject.test if self.part == "test" else subject.train
         counts = counts_by_group(people)
@@ -79,7 +79,7 @@ class GroupFairness(Auditor):
             drawn = measure_counts(resampled.reshape(-1, *counts.shape), names)
         tails = (1 - self.confidence) / 2, (1 + self.confidence) / 2
         members = counts.sum(axis=(0, 1))
-        measures: Measures = {
+        measures: MeasureValues = {
             f"people_{name}": int(count) for name, count in zip(names, members, strict=True)
         }
         for name, value in measured.items():

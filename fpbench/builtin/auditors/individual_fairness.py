@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BeforeValidator, Field
 
-from fpbench import Auditor, Measure, Measures, Subject, individual_fairness
+from fpbench import Auditor, Measure, MeasureValues, Subject, individual_fairness
 from fpbench.auditing import SimilarityReport
 from fpbench.builtin.auditors._groups import (
     GAPS,
@@ -93,7 +93,7 @@ class IndividualFairness(Auditor):
     )
     part: Literal["test", "train"] = Field("test", description="the people that are measured")
 
-    def audit(self, subject: Subject, rng: np.random.Generator) -> Measures:
+    def audit(self, subject: Subject, rng: np.random.Generator) -> MeasureValues:
         """Measures of similar people, and the three gaps between groups.
 
         Raises
@@ -115,7 +115,7 @@ class IndividualFairness(Auditor):
             measured[f"{notion}_gap"] = None if np.isnan(gap) else gap
         return measured
 
-    def _measure(self, subject: Subject, free: tuple[str, ...]) -> Measures:
+    def _measure(self, subject: Subject, free: tuple[str, ...]) -> MeasureValues:
         """Measures of similar people, with these features free."""
         people = subject.test if self.part == "test" else subject.train
         report = individual_fairness(
@@ -123,7 +123,7 @@ class IndividualFairness(Auditor):
             reference=subject.train.features, predictions=people.predictions,
         )  # fmt: skip
         (shares,) = report.table().to_dict("records")
-        measured: Measures = {
+        measured: MeasureValues = {
             name: None if np.isnan(shares[name]) else float(shares[name]) for name in _SHARES
         }
         right = people.predictions == people.labels

@@ -16,7 +16,7 @@ from fpbench import (
     InputError,
     Learner,
     Measure,
-    Measures,
+    MeasureValues,
     Mechanism,
     Neighbours,
     Policy,
@@ -224,9 +224,9 @@ class Pafer(Auditor):
             np.maximum(high, values, out=high)
         return low, high
 
-    def _measures(self, question: Question, noisy: NoisyCounts) -> Measures:
+    def _measures(self, question: Question, noisy: NoisyCounts) -> MeasureValues:
         strata = len(question.labels)
-        measured: Measures = {
+        measured: MeasureValues = {
             "n_queries": noisy.queries,
             "invalid_ratio": noisy.invalid_ratio,
         }

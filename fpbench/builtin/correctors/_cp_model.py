@@ -13,7 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench import InputError
-from fpbench.claims import AnyOf, Apart, Condition, Gap, Occupied, Part, Proportional, Row, Together
+from fpbench.claims import (
+    AnyOf,
+    Condition,
+    Gap,
+    Occupied,
+    Part,
+    Proportional,
+    RatesApart,
+    RatesWithin,
+    Row,
+)
 from fpbench.correction import CountedProblem
 
 _MOST = 2**53 - 1
@@ -109,12 +119,12 @@ class MoveModel:
                 x, m = condition.unit
                 times = self.model.integer_var(0, part.people // max(m, 1))
                 return [positives == x * times, members == m * times]
-            case Together(part):
+            case RatesWithin(part):
                 pairs = permutations(range(part.groups), 2)
                 return [*self._rows(condition), *(self._near(condition, *pair) for pair in pairs)]
             case Gap():
                 return [*self._rows(condition), self._far(condition)]
-            case Apart() | AnyOf():
+            case RatesApart() | AnyOf():
                 ways = condition.alternatives(self._counted.counts)
                 return [self._any([self._all(way) for way in ways])]
         raise InputError(f"corrector 'cp' cannot express the condition {condition}")
@@ -141,7 +151,7 @@ class MoveModel:
         _check(abs(row.most) + sum(abs(a) * sizes[j] for j, _, a in row.terms))
         return reduce(add, [a * self._table[j, k] for j, k, a in row.terms]) <= row.most
 
-    def _near(self, condition: Together, high: int, low: int) -> Any:
+    def _near(self, condition: RatesWithin, high: int, low: int) -> Any:
         """The rate of one group is at most so far above that of another, if both have one."""
         products = _products(condition.part)
         e, q = floor_fraction(condition.tolerance, products).as_integer_ratio()

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench import FpbenchError, InputError, SolverStatus
-from fpbench.base import nearest
+from fpbench.base import suggest_name
 from fpbench.builtin.correctors._ip_program import Line, Program
 
 _TOLERANCE = 1e-9
@@ -87,7 +87,7 @@ def check_solver(name: str) -> str:
         factory = _import_pyomo().SolverFactory
         names = {n for n in factory if not n.startswith("_") and "persistent" not in n}
         if name not in names:
-            raise InputError(f"unknown solver; {nearest(name, names | set(_SOLVERS))}")
+            raise InputError(f"unknown solver; {suggest_name(name, names | set(_SOLVERS))}")
     return name
 
 

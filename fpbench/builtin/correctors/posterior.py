@@ -19,7 +19,7 @@ from fpbench import (
     SolverStatus,
     Weighing,
 )
-from fpbench.correction import CountedProblem, calibrated, compute_posterior
+from fpbench.correction import CountedProblem, calibrate_guess, compute_posterior
 
 
 class Posterior(Corrector):
@@ -65,7 +65,7 @@ class Posterior(Corrector):
 
     def weigh(self, guess: Guess, held_out: Problem, truth: Codes) -> Weighing:
         """Log-odds of calibrated probabilities; `reconsidered` counts guesses changed by them."""
-        values, weights = calibrated(
+        values, weights = calibrate_guess(
             guess.values, guess.confidence, guess.held_out_values, guess.held_out_confidence,
             truth, held_out.groups,
         )  # fmt: skip

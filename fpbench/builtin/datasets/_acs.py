@@ -20,7 +20,7 @@ from fpbench import DataError, DataFile, DataHome
 from fpbench.builtin.datasets._kinds import Code, Codes, Kind, Whole
 from fpbench.builtin.datasets._reader import Layout, read
 from fpbench.data import Domain
-from fpbench.tabular import Labelled, TabularDataset
+from fpbench.tabular import LabelledColumns, TabularDataset
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -183,7 +183,7 @@ class Survey(TabularDataset):
                 raise DataError(problem or "folktables downloaded nothing")
             shutil.move(downloaded, path)
 
-    def read(self, home: DataHome) -> Labelled:
+    def read(self, home: DataHome) -> LabelledColumns:
         """Read the columns that are needed, and filter the rows.
 
         Raises
@@ -205,7 +205,7 @@ class Survey(TabularDataset):
                 columns[name] = columns[name].fillna(_MISSING).astype(np.int32)
             else:
                 columns[name] = columns[name].cat.remove_unused_categories()
-        return Labelled(columns, labels.to_numpy().astype(np.int8), positive)
+        return LabelledColumns(columns, labels.to_numpy().astype(np.int8), positive)
 
     @abstractmethod
     def select_people(self, frame: DataFrame) -> Series:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from fpbench import DataError, DataFile, DataHome, Dataset, Table, table
-from fpbench.data import Declared, Dropped, Sensitive, measured_cuts
+from fpbench.data import DomainParameter, Dropped, Sensitive, measured_cuts
 from fpbench.tabular import domain_field, sensitive_field
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class OwnFile(Dataset):
     missing: Literal["error", "drop"] = Field(
         "error", description="what to do about missing values in columns that are used"
     )
-    domain: Declared = domain_field()
+    domain: DomainParameter = domain_field()
 
     @classmethod
     def examples(cls, directory: Path) -> list[dict[str, Any]]:

@@ -16,10 +16,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from fpbench import DataError, DataFile, DataHome
-from fpbench.base import nearest
+from fpbench.base import suggest_name
 from fpbench.builtin.datasets._kinds import NUMBER, Kind, Words
-from fpbench.data import About
-from fpbench.tabular import Labelled, TabularDataset
+from fpbench.data import DatasetFacts
+from fpbench.tabular import LabelledColumns, TabularDataset
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class PublishedDataset(TabularDataset):
 
     published: ClassVar[tuple[DataFile, ...]]
     layout: ClassVar[Layout]
-    about: ClassVar[About]
+    about: ClassVar[DatasetFacts]
 
     @property
     def files(self) -> tuple[DataFile, ...]:
@@ -82,7 +82,7 @@ class PublishedDataset(TabularDataset):
             fetch = f"`fpbench data fetch {self.name}` downloads it"
             raise DataError(f"{error}; {fetch}") from None
 
-    def read(self, home: DataHome) -> Labelled:
+    def read(self, home: DataHome) -> LabelledColumns:
         """Read the files.
 
         Raises
@@ -91,7 +91,9 @@ class PublishedDataset(TabularDataset):
             If a file is missing, or holds a row that is not of these data.
         """
         frame = read(self.find_files(home), self.layout)
-        return Labelled(frame, frame.pop([*self.layout.columns][-1]).to_numpy(), self.about.label)
+        return LabelledColumns(
+            frame, frame.pop([*self.layout.columns][-1]).to_numpy(), self.about.label
+        )
 
 
 def read(paths: Sequence[Path | Content], layout: Layout) -> Any:
@@ -201,7 +203,7 @@ def _find_column(name: str, header: list[str], path: Path | Content, layout: Lay
     for candidate in (name, *layout.other_names.get(name, ())):
         if candidate in header:
             return header.index(candidate)
-    problem = f"has no column {name!r}; {nearest(name, header)}"
+    problem = f"has no column {name!r}; {suggest_name(name, header)}"
     raise DataError(_locate(f"{path}, line 1", problem, layout))
 
 

@@ -10,8 +10,8 @@ import numpy as np
 from fpbench import DataFile, DataHome
 from fpbench.builtin.datasets._kinds import Kind, Label, Whole, Words
 from fpbench.builtin.datasets._reader import Layout, PublishedDataset, read_parts
-from fpbench.data import About, Domain, Sensitive
-from fpbench.tabular import Labelled, sensitive_field
+from fpbench.data import DatasetFacts, Domain, Sensitive
+from fpbench.tabular import LabelledColumns, sensitive_field
 
 _NUMBERS = ("age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week")
 _COLUMNS = (
@@ -78,7 +78,7 @@ class Adult(PublishedDataset):
         "Barry Becker and Ronny Kohavi. Adult. UCI Machine Learning Repository, 1996. "
         "https://doi.org/10.24432/C5XW20"
     )
-    about = About(
+    about = DatasetFacts(
         rows=45_222,
         features=13,
         label="income above 50K",
@@ -118,7 +118,7 @@ class Adult(PublishedDataset):
 
     sensitive: Sensitive = sensitive_field("sex")
 
-    def read(self, home: DataHome) -> Labelled:
+    def read(self, home: DataHome) -> LabelledColumns:
         """Read both files, one after the other.
 
         Raises
@@ -129,4 +129,6 @@ class Adult(PublishedDataset):
         """
         frame, (train, test) = read_parts(self.find_files(home), self.layout)
         labels = frame.pop("income").to_numpy()
-        return Labelled(frame, labels, self.about.label, np.repeat([False, True], [train, test]))
+        return LabelledColumns(
+            frame, labels, self.about.label, np.repeat([False, True], [train, test])
+        )

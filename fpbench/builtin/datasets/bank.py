@@ -8,7 +8,7 @@ from typing import ClassVar
 from fpbench import DataFile
 from fpbench.builtin.datasets._kinds import Kind, Label, Whole, derive_domain, parse_words
 from fpbench.builtin.datasets._reader import Layout, PublishedDataset
-from fpbench.data import About, Attribute, Sensitive
+from fpbench.data import Attribute, DatasetFacts, Sensitive
 from fpbench.tabular import sensitive_field
 
 _KINDS: dict[str, Kind] = {
@@ -53,7 +53,7 @@ class Bank(PublishedDataset):
         "Sérgio Moro, Paulo Cortez, Paulo Rita. A data-driven approach to predict the success of "
         "bank telemarketing. Decision Support Systems 62, 2014. https://doi.org/10.24432/C5K306"
     )
-    about = About(
+    about = DatasetFacts(
         rows=45_211,
         features=15,
         label="took up the deposit",

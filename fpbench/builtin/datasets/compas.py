@@ -22,8 +22,8 @@ from fpbench.builtin.datasets._kinds import (
     parse_words,
 )
 from fpbench.builtin.datasets._reader import Content, Layout, PublishedDataset, read
-from fpbench.data import About, Attribute, Sensitive
-from fpbench.tabular import Labelled, sensitive_field
+from fpbench.data import Attribute, DatasetFacts, Sensitive
+from fpbench.tabular import LabelledColumns, sensitive_field
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -92,7 +92,7 @@ class Compas(PublishedDataset):
         "Jeff Larson, Surya Mattu, Lauren Kirchner, Julia Angwin. How we analyzed the COMPAS "
         "recidivism algorithm. ProPublica, 2016. https://github.com/propublica/compas-analysis"
     )
-    about = About(
+    about = DatasetFacts(
         rows=_FILTERED,
         features=9,
         label="no new offence within two years",
@@ -139,7 +139,7 @@ class Compas(PublishedDataset):
         """
         return [home.fetch(_FILE, accept=_anonymous)]
 
-    def read(self, home: DataHome) -> Labelled:
+    def read(self, home: DataHome) -> LabelledColumns:
         """Read the file and filter its rows.
 
         Raises
@@ -163,7 +163,7 @@ class Compas(PublishedDataset):
         )
         columns["days_b_screening_arrest"] = columns["days_b_screening_arrest"].astype(np.int32)
         columns["c_charge_degree"] = columns["c_charge_degree"].cat.remove_unused_categories()
-        return Labelled(columns.reset_index(drop=True), labels, self.about.label)
+        return LabelledColumns(columns.reset_index(drop=True), labels, self.about.label)
 
 
 def _filtered(frame: DataFrame) -> DataFrame:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 from fpbench import DataError, DataFile, DataHome
 from fpbench.builtin.datasets._kinds import Codes, Kind, Label, Whole, derive_domain
 from fpbench.builtin.datasets._reader import Layout, PublishedDataset
-from fpbench.data import About, Sensitive
+from fpbench.data import DatasetFacts, Sensitive
 from fpbench.tabular import sensitive_field
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class CreditCard(PublishedDataset):
         "predictive accuracy of probability of default of credit card clients. Expert Systems with "
         "Applications 36, 2009. https://doi.org/10.24432/C55S3H"
     )
-    about = About(
+    about = DatasetFacts(
         rows=30_000,
         features=22,
         label="did not pay next month",

@@ -8,7 +8,7 @@ from typing import ClassVar
 from fpbench import DataFile
 from fpbench.builtin.datasets._kinds import Codes, Kind, Label, Whole, derive_domain
 from fpbench.builtin.datasets._reader import Layout, PublishedDataset
-from fpbench.data import About, Sensitive
+from fpbench.data import DatasetFacts, Sensitive
 from fpbench.tabular import sensitive_field
 
 _KINDS: dict[str, Kind] = {
@@ -81,7 +81,7 @@ class German(PublishedDataset):
         "widely used data set. Reports in Mathematics, Physics and Chemistry 4, Beuth University "
         "of Applied Sciences Berlin, 2019"
     )
-    about = About(
+    about = DatasetFacts(
         rows=1_000,
         features=19,
         label="good credit risk",

@@ -10,8 +10,8 @@ import numpy as np
 from fpbench import DataFile, DataHome
 from fpbench.builtin.datasets._kinds import Codes, Kind, Number, Whole, derive_domain
 from fpbench.builtin.datasets._reader import Layout, PublishedDataset
-from fpbench.data import About, Sensitive
-from fpbench.tabular import Labelled, sensitive_field
+from fpbench.data import DatasetFacts, Sensitive
+from fpbench.tabular import LabelledColumns, sensitive_field
 
 _CUT = 27.576
 """The median of the published file, as a constant, which is public: no recording moves it."""
@@ -54,7 +54,7 @@ class Parkinsons(PublishedDataset):
         "of Parkinson's disease progression by noninvasive speech tests. IEEE Transactions on "
         "Biomedical Engineering 57, 2010. https://doi.org/10.24432/C5ZS3N"
     )
-    about = About(
+    about = DatasetFacts(
         rows=5_875,
         features=18,
         label=_POSITIVE,
@@ -98,7 +98,7 @@ class Parkinsons(PublishedDataset):
 
     sensitive: Sensitive = sensitive_field("sex")
 
-    def read(self, home: DataHome) -> Labelled:
+    def read(self, home: DataHome) -> LabelledColumns:
         """Read the file, and cut the score at the constant.
 
         Raises
@@ -108,4 +108,4 @@ class Parkinsons(PublishedDataset):
         """
         scored = super().read(home)
         features = scored.columns[list(_KINDS)]
-        return Labelled(features, (scored.labels > _CUT).astype(np.int8), _POSITIVE)
+        return LabelledColumns(features, (scored.labels > _CUT).astype(np.int8), _POSITIVE)

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import Field
 
 from fpbench import DataError, DataHome, Dataset, Table
-from fpbench.base import nearest
+from fpbench.base import suggest_name
 
 
 class GivenTable(Dataset):
@@ -43,7 +43,7 @@ class GivenTable(Dataset):
                 f"table {self.table!r} is a {type(value).__name__}: make a table of it, "
                 "fpbench.table(frame, label=..., sensitive=...)"
             )
-        known = f"; {nearest(self.table, home.tables)}" if home.tables else ""
+        known = f"; {suggest_name(self.table, home.tables)}" if home.tables else ""
         return (
             f"no table {self.table!r} was handed over: fpbench.run(..., "
             f'tables={{"{self.table}": ...}}) does it, in Python{known}'

@@ -17,7 +17,7 @@ from fpbench import (
     Disclosure,
     InputError,
     Measure,
-    Measures,
+    MeasureValues,
     PluginError,
     Release,
     Subject,
@@ -145,7 +145,7 @@ class DPRelease(Disclosure):
             train.sensitive, train.predictions, train.labels, len(train.groups)
         )
         has_interval = not np.isnan(low)
-        notes: Measures = {
+        notes: MeasureValues = {
             "claim_estimate": estimate,
             "claim_low": low if has_interval else None,
             "claim_high": high if has_interval else None,

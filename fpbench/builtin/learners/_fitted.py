@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench import Codes, InputError, Measures
+from fpbench import Codes, InputError, MeasureValues
 from fpbench.base import drop_last_bits
 from fpbench.models import EncodedColumn, Encoding, Rules, encode, tree_rules
 
@@ -28,7 +28,7 @@ class Fitted:
     encoding: Encoding
     columns: tuple[EncodedColumn, ...] = ()
     """Origins of the matrix's columns, for names in rules."""
-    notes: Measures = field(default_factory=dict)
+    notes: MeasureValues = field(default_factory=dict)
     """Measures of its training, for the row."""
 
     @cached_property

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench import Codes, DataError, Guarantee, InputError, Measures
+from fpbench import Codes, DataError, Guarantee, InputError, MeasureValues
 from fpbench.builtin.learners._fitted import as_labels, both_labels
 from fpbench.models import (
     MLPTraining,
@@ -219,7 +219,7 @@ class PateModel(Student):
     penalty: float
     student: Literal["logistic", "mlp"]
     confident: ConfidenceTest | None = None
-    notes: Measures = field(default_factory=dict)
+    notes: MeasureValues = field(default_factory=dict)
 
     @property
     def theta_star(self) -> Floats | None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench import Codes, Guarantee, InputError, check_epsilon, compose
-from fpbench.base import as_written
+from fpbench.base import to_fraction
 from fpbench.data import Domain
 from fpbench.models import encode
 
@@ -152,9 +152,9 @@ class NoiseBudget:
         """Epsilon of the objective, and of what only fairness needs."""
         if not self.fair or math.isinf(self.epsilon):
             return self.epsilon, self.epsilon
-        apart = float(as_written(self.epsilon) * as_written(self.share))
+        apart = float(to_fraction(self.epsilon) * to_fraction(self.share))
         check_epsilon(apart, "epsilon * fairness_share")
-        return float(as_written(self.epsilon) - as_written(apart)), apart
+        return float(to_fraction(self.epsilon) - to_fraction(apart)), apart
 
     @property
     def unshifted(self) -> float:

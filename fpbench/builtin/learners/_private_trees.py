@@ -10,7 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from fpbench import LEAST_EPSILON, Codes, Guarantee, Learner, Measure, Measures, Mechanism, Sample
+from fpbench import (
+    LEAST_EPSILON,
+    Codes,
+    Guarantee,
+    Learner,
+    Measure,
+    MeasureValues,
+    Mechanism,
+    Sample,
+)
 from fpbench.builtin.learners._fitted import as_labels
 from fpbench.data import Domain
 from fpbench.models import (
@@ -87,7 +96,7 @@ class PrivateTreeModel(TreeModel):
     people: DataFrame
     """The n training people within their domain; smaller than their matrix."""
     labels: Codes
-    notes: Measures = field(default_factory=dict)
+    notes: MeasureValues = field(default_factory=dict)
 
     def redraw(self, repetitions: int, rng: np.random.Generator) -> RedrawnTrees:
         """R trees trained again with fresh noise."""
@@ -208,7 +217,7 @@ class TreeLearner(Learner):
         return replace(model, notes=_notes(model))
 
 
-def _notes(model: PrivateTreeModel) -> Measures:
+def _notes(model: PrivateTreeModel) -> MeasureValues:
     """A row's measures of the tree; each is public or computed from noisy results."""
     rules, guarantee = model.rules, model.guarantee
     one = len(rules) == 1

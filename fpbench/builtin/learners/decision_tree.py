@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field
 
-from fpbench import Classifier, Codes, DataError, Learner, Measure, Measures, Sample
+from fpbench import Classifier, Codes, DataError, Learner, Measure, MeasureValues, Sample
 from fpbench.builtin.learners._fitted import Fitted
 from fpbench.models import Encoding, encode, encoded_names, random_state, tree_rules
 
@@ -104,7 +104,7 @@ class DecisionTree(Learner):
         tree = DecisionTreeClassifier(**chosen, **fixed).fit(matrix, labels)
         columns = encoded_names(sample.features, self.encoding)
         rules = tree_rules(tree, columns, self.encoding)
-        notes: Measures = {
+        notes: MeasureValues = {
             "depth": int(tree.get_depth()),
             "leaves": int(tree.get_n_leaves()),
             "max_features": chosen["max_features"] or "all",

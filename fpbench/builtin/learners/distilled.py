@@ -18,7 +18,7 @@ from fpbench import (
     InputError,
     Learner,
     Measure,
-    Measures,
+    MeasureValues,
     Sample,
 )
 from fpbench.builtin.learners._fitted import Fitted
@@ -155,7 +155,7 @@ class Distilled(Learner):
         tree = self._fit_tree(matrix, predictions, state)
         rules = tree_rules(tree, columns, self.encoding)
         guarantee = getattr(model, "guarantee", None) if public else None
-        notes: Measures = {
+        notes: MeasureValues = {
             **_teacher_notes(model, keep_privacy=guarantee is not None),
             "distilled_on": "public" if public else "training",
             "distilled_people": len(features),
@@ -198,7 +198,7 @@ class Distilled(Learner):
         return float(np.mean(mine == np.asarray(theirs)))
 
 
-def _teacher_notes(model: Any, *, keep_privacy: bool) -> Measures:
+def _teacher_notes(model: Any, *, keep_privacy: bool) -> MeasureValues:
     """The notes of the teacher's model; without those about privacy unless they are kept."""
     return {
         name: value

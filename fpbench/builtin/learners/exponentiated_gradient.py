@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from fpbench import Classifier, Codes, FpbenchError, Measure, Measures, Sample
+from fpbench import Classifier, Codes, FpbenchError, Measure, MeasureValues, Sample
 from fpbench.builtin.learners._fitted import (
     as_labels,
     both_labels,
@@ -87,7 +87,7 @@ class ExponentiatedGradient(SklearnLearner):
                     raise
                 failure = error
                 continue
-            notes: Measures = {"fit_tolerance": tolerance, "fit_retries": retries}
+            notes: MeasureValues = {"fit_tolerance": tolerance, "fit_retries": retries}
             return Mixture(self.encoding, scaler, *_extract_mixture(fitted), notes)
         raise FpbenchError(
             f"learner {self.name!r}: fairlearn's linear program has no solution at any of the "
@@ -113,7 +113,7 @@ class Mixture:
     predictors: tuple[Any, ...]
     weights: NDArray[np.float64]
     """(models,) positive, summing to 1."""
-    notes: Measures
+    notes: MeasureValues
 
     def predict(
         self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, field_validator, model_validator
 
-from fpbench import LEAST_EPSILON, Guarantee, InputError, Learner, Measure, Measures, Sample
+from fpbench import LEAST_EPSILON, Guarantee, InputError, Learner, Measure, MeasureValues, Sample
 from fpbench.builtin.learners._pate_model import (
     ConfidenceTest,
     Family,
@@ -312,7 +312,7 @@ class Pate(Learner):
 
     def _notes(
         self, votes: NDArray[np.int64], sigma: float, guarantee: Guarantee | None
-    ) -> Measures:
+    ) -> MeasureValues:
         """A row's measures of the votes and their privacy; they are not private."""
         won = votes[:, 1] > votes[:, 0]
         unanimous = won.all() or not won.any()

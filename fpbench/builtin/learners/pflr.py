@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import Field, model_validator
 
-from fpbench import LEAST_EPSILON, Codes, Guarantee, Learner, Measure, Measures, Sample
+from fpbench import LEAST_EPSILON, Codes, Guarantee, Learner, Measure, MeasureValues, Sample
 from fpbench.builtin.learners._fitted import as_labels, both_labels
 from fpbench.builtin.learners._pflr_objective import (
     BoundedFeatures,
@@ -85,7 +85,7 @@ class PflrModel(LogisticModel):
     """The minimum of the same objective without noise."""
     learner: Pflr
     sums: PeopleSums
-    notes: Measures = field(default_factory=dict)
+    notes: MeasureValues = field(default_factory=dict)
 
     def redraw(self, repetitions: int, rng: np.random.Generator) -> RedrawnLogistic:
         """R models of the same people, each with fresh noise."""
@@ -246,7 +246,7 @@ class Pflr(Learner):
             changed.append(repairs)
         return np.concatenate(weights), np.concatenate(changed)
 
-    def _notes(self, budget: NoiseBudget, changed: int, d: int) -> Measures:
+    def _notes(self, budget: NoiseBudget, changed: int, d: int) -> MeasureValues:
         """A row's measures of the noise; the guarantee covers all of them."""
         guarantee = budget.guarantee()
         return {

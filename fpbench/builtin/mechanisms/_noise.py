@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fpbench import InputError, check_epsilon
-from fpbench.base import as_written
+from fpbench.base import to_fraction
 
 
 def check_epsilons(epsilon: ArrayLike) -> NDArray[np.float64]:
@@ -60,6 +60,6 @@ def add_exact_noise(
     """
     counts, epsilon = np.broadcast_arrays(counts, epsilon)
     values, where = np.unique(epsilon, return_inverse=True)
-    parameters = [parameter(as_written(value)) for value in values]
+    parameters = [parameter(to_fraction(value)) for value in values]
     noisy = [int(q) + draw(parameters[i]) for q, i in zip(counts.flat, where.ravel(), strict=True)]
     return np.array(noisy, dtype=np.float64).reshape(counts.shape)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fpbench import Mechanism, Sensitivity
-from fpbench.base import as_written
+from fpbench.base import to_fraction
 from fpbench.builtin.mechanisms._exact import discrete_laplace as exact
 from fpbench.builtin.mechanisms._noise import add_exact_noise, check_epsilons, check_integers
 from fpbench.builtin.mechanisms._simulated import discrete_laplace as simulated
@@ -44,7 +44,7 @@ class DiscreteLaplace(Mechanism):
         """
         counts, epsilon = check_integers(counts, "counts"), check_epsilons(epsilon)
         if self.noise == "secure":
-            l1 = as_written(sensitivity.l1)
+            l1 = to_fraction(sensitivity.l1)
             return add_exact_noise(counts, lambda e: l1 / e, exact, epsilon)
         shape = np.broadcast_shapes(counts.shape, epsilon.shape)
         return counts + simulated(sensitivity.l1 / epsilon, shape, rng)

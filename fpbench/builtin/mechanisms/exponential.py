@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import Field, model_validator
 
 from fpbench import Guarantee, InputError, Mechanism, Neighbours, Sensitivity
-from fpbench.base import as_written
+from fpbench.base import to_fraction
 from fpbench.builtin.mechanisms._exact import laplace_within as exact
 from fpbench.builtin.mechanisms._noise import check_epsilons, check_integers
 from fpbench.builtin.mechanisms._simulated import laplace_within, weighted_within
@@ -108,9 +108,9 @@ class Exponential(Mechanism):
 def _choose_exactly(
     q: NDArray[np.int64], top: NDArray[np.int64], e: Floats, sensitivity: Sensitivity
 ) -> Floats:
-    l1 = as_written(sensitivity.l1)
+    l1 = to_fraction(sensitivity.l1)
     chosen = [
-        exact(int(center), int(most), as_written(value) / (2 * l1))
+        exact(int(center), int(most), to_fraction(value) / (2 * l1))
         for center, most, value in zip(q.flat, top.flat, e.flat, strict=True)
     ]
     return np.array(chosen, dtype=np.float64).reshape(q.shape)

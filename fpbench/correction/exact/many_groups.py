@@ -19,7 +19,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from fpbench.claims.conditions import Together
+from fpbench.claims.conditions import RatesWithin
 from fpbench.claims.counts import Condition, Counts
 from fpbench.components.records import Correction, SolverStatus
 from fpbench.correction.exact.cost_programs import PROVEN, LinkedPrograms
@@ -99,7 +99,7 @@ class _BranchAndBound:
         # Rates that are far apart need no whole numbers to be told apart.
         fine = np.rint(relaxed * _FINE).astype(np.int64)
         unequal = next(
-            (c for c in conditions if isinstance(c, Together) and _rates_differ(c, fine)), None
+            (c for c in conditions if isinstance(c, RatesWithin) and _rates_differ(c, fine)), None
         )
         if unequal is not None:
             self._push(bound, [(*conditions, *way) for way in unequal.alternatives(fine)])
@@ -126,7 +126,7 @@ class _BranchAndBound:
                 self._best, self._cost = counts, cost
             return []
         ways = violated.alternatives(counts)
-        if isinstance(violated, Together) and self._best is None:
+        if isinstance(violated, RatesWithin) and self._best is None:
             # Counts that satisfy both branches satisfy the claim: an answer if time runs out.
             both, _, _ = self._programs.solve([*conditions, *ways[0], *ways[1]])
             if both is not None and all(c.holds(both) for c in conditions):
@@ -135,7 +135,7 @@ class _BranchAndBound:
         return [(*conditions, *way) for way in ways]
 
 
-def _rates_differ(condition: Together, fine: Counts) -> bool:
+def _rates_differ(condition: RatesWithin, fine: Counts) -> bool:
     """Whether rates differ by more than rounding to whole people explains."""
     _, members = condition.part.tally(fine)
     smallest = max(min(members), 1)

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench.claims.conditions import AnyOf, Occupied, Proportional, Together
+from fpbench.claims.conditions import AnyOf, Occupied, Proportional, RatesWithin
 from fpbench.claims.counts import Classes, Condition, Part, Row
 
 _Integers: TypeAlias = NDArray[np.integer[Any]]
@@ -30,7 +30,7 @@ class Region:
 
     part: Part
     """With one class of each prediction."""
-    conditions: tuple[Row | Proportional | Together, ...]
+    conditions: tuple[Row | Proportional | RatesWithin, ...]
     least: tuple[int, int] = (0, 0)
     """Least people of group 0 and of group 1."""
 
@@ -91,7 +91,7 @@ def _separate(conditions: list[Condition], classes: Classes) -> RegionSet | None
     labels = list(dict.fromkeys(classes.labels))
     parts = [classes.part(label) for label in labels]
     inside = [{*part.negative, *part.positive} for part in parts]
-    own: list[list[Row | Proportional | Together]] = [[] for _ in parts]
+    own: list[list[Row | Proportional | RatesWithin]] = [[] for _ in parts]
     least, union = [(0, 0)] * len(parts), False
     for condition in conditions:
         used = _classes_of(condition)
@@ -100,7 +100,7 @@ def _separate(conditions: list[Condition], classes: Classes) -> RegionSet | None
             if indices:
                 least[indices[0]] = (1, 1)
             union = union or not indices
-        elif isinstance(condition, Row | Proportional | Together) and indices:
+        elif isinstance(condition, Row | Proportional | RatesWithin) and indices:
             own[indices[0]].append(condition)
         else:
             return None
@@ -115,15 +115,15 @@ def _classes_of(condition: Condition) -> set[int]:
         return {j for j, _, _ in condition.terms}
     if isinstance(condition, Occupied):
         return set(condition.classes)
-    if isinstance(condition, Proportional | Together):
+    if isinstance(condition, Proportional | RatesWithin):
         return {*condition.part.negative, *condition.part.positive}
     return {-1}
 
 
 def _intervals(
-    condition: Row | Proportional | Together, part: Part, x: _Counts
+    condition: Row | Proportional | RatesWithin, part: Part, x: _Counts
 ) -> Iterator[_Bounds]:
-    if isinstance(condition, Together):
+    if isinstance(condition, RatesWithin):
         yield _together(condition, part, x)
     else:
         yield from (_half_plane(row, part, x) for row in condition.rows())
@@ -144,7 +144,7 @@ def _half_plane(row: Row, part: Part, x: _Counts) -> _Bounds:
     return np.where(np.asarray(rest >= 0, dtype=bool), 0, n + 1), None
 
 
-def _together(condition: Together, part: Part, x: _Counts) -> _Bounds:
+def _together(condition: RatesWithin, part: Part, x: _Counts) -> _Bounds:
     """Both groups are treated alike, so group 1 is largest where group 0 is smallest."""
     n, positives = part.people, part.positives
     own = _safe(x, 8 * condition.tolerance.denominator * max(n, 1) ** 2)

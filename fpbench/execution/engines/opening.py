@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from fpbench.base.errors import InputError, nearest
+from fpbench.base.errors import InputError, suggest_name
 from fpbench.data.data_files import DataHome
 from fpbench.execution.engines.fitness import Needs
 from fpbench.execution.engines.local import ENGINES, Engine, InlineEngine, LokyEngine
@@ -47,7 +47,9 @@ class Asked:
             name = "dask" if self.scheduler else "inline" if self.jobs == 1 else "loky"
             object.__setattr__(self, "name", name)
         if self.name not in ENGINES:
-            raise InputError(f"unknown engine {self.name!r}; {nearest(str(self.name), ENGINES)}")
+            raise InputError(
+                f"unknown engine {self.name!r}; {suggest_name(str(self.name), ENGINES)}"
+            )
         if self.name == "inline" and self.jobs > 1:
             raise InputError(f"engine 'inline' runs one job at a time, not {self.jobs}; use 'loky'")
         if self.scheduler and self.name != "dask":

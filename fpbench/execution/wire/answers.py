@@ -18,7 +18,7 @@ from fpbench.components.records import (
     Claim,
     Correction,
     Guess,
-    Measures,
+    MeasureValues,
     Predictions,
     Scores,
     SolverStatus,
@@ -127,7 +127,7 @@ def _read_failure(message: Message) -> Failure:
     )
 
 
-def _write_row(measures: Measures) -> Written:
+def _write_row(measures: MeasureValues) -> Written:
     """The measures of a row."""
     if why := why_not_storable(measures):
         raise PluginError(why)
@@ -281,7 +281,7 @@ def _read_correction(message: Message, inputs: tuple[Any, ...]) -> Corrected:
     return Corrected(correction, seconds, weighed, arrays.get("reconsidered"))
 
 
-def _write_audit(answer: Measures | Release) -> Written:
+def _write_audit(answer: MeasureValues | Release) -> Written:
     if not isinstance(answer, Release):
         return {"release": False, "measures": write_measures(answer)}, []
     header = {
@@ -303,7 +303,7 @@ def _read_word(message: Message, name: str, words: tuple[str, ...]) -> Any:
     return word
 
 
-def _read_audit(message: Message, inputs: tuple[Any, ...]) -> Measures | Release:
+def _read_audit(message: Message, inputs: tuple[Any, ...]) -> MeasureValues | Release:
     """Measures or a release, whose table of rules is not transferred."""
     measures = read_measures(message)
     if not message.field("release", bool):

@@ -12,7 +12,7 @@ import numpy as np
 from fpbench.base.errors import PluginError
 from fpbench.claims.rates import RateConstraint
 from fpbench.components.guarantee import Guarantee
-from fpbench.components.records import Measures
+from fpbench.components.records import MeasureValues
 from fpbench.execution.wire.message import Message, Unreadable
 from fpbench.store.packing import pack
 
@@ -20,7 +20,7 @@ _NON_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 """Numbers that JSON cannot write."""
 
 
-def write_measures(measures: Measures) -> dict[str, Any]:
+def write_measures(measures: MeasureValues) -> dict[str, Any]:
     """Measures as plain values for JSON.
 
     Raises
@@ -49,7 +49,7 @@ def write_scalar(value: Any) -> Any:
     return str(value)
 
 
-def read_measures(message: Message, name: str = "measures") -> Measures:
+def read_measures(message: Message, name: str = "measures") -> MeasureValues:
     """The measures in a field."""
     return {key: read_scalar(value) for key, value in message.field(name, dict).items()}
 

@@ -30,7 +30,7 @@ from fpbench.components.records import (
     Claim,
     Correction,
     Guess,
-    Measures,
+    MeasureValues,
     Predictions,
     Problem,
     Scores,
@@ -268,7 +268,7 @@ def _correct(corrector: Corrector, parents: tuple[Any, ...], step: Step) -> Corr
 
 def _measured_correction(
     corrected: Corrected, parents: tuple[Any, ...], step: Step
-) -> tuple[Correction, CorrectionMeasures, Measures]:
+) -> tuple[Correction, CorrectionMeasures, MeasureValues]:
     """The correction, what is measured of it, and what the corrector says of its weights."""
     truth: Codes = parents[0].train.sensitive
     measured: CorrectionMeasures = {"correct_seconds": corrected.seconds}
@@ -278,7 +278,7 @@ def _measured_correction(
     return corrected.correction, measured, corrected.weighed
 
 
-def _score(_: None, parents: tuple[Any, ...], step: Step) -> Measures:
+def _score(_: None, parents: tuple[Any, ...], step: Step) -> MeasureValues:
     split, predictions, guess, claim, (correction, timed, weighed) = parents
     names = dict(step.uses)
     measured = {
@@ -298,7 +298,7 @@ def _score(_: None, parents: tuple[Any, ...], step: Step) -> Measures:
     return make_row(measured, words, predictions.guarantee)
 
 
-def _audit(auditor: Auditor, parents: tuple[Any, ...], step: Step) -> Measures | Release:
+def _audit(auditor: Auditor, parents: tuple[Any, ...], step: Step) -> MeasureValues | Release:
     split, predictions = parents[:2]
     train = split.train.having(predictions=predictions.train).only(auditor.sees)
     test = split.test.having(predictions=predictions.test).only(auditor.sees)
@@ -336,7 +336,9 @@ def _checked_release(release: Release) -> Release:
     return replace(release, guarantee=guarantee)
 
 
-def _audit_row(answer: Measures | Release, parents: tuple[Any, ...], step: Step) -> Measures:
+def _audit_row(
+    answer: MeasureValues | Release, parents: tuple[Any, ...], step: Step
+) -> MeasureValues:
     """The row of an audit: a release is measured against the truth that it never saw."""
     split, predictions = parents[:2]
     measured: dict[str, object] = {**model_measures(split, predictions, None)}

@@ -11,7 +11,7 @@ from fpbench.components.guarantee import Guarantee
 from fpbench.components.measures import fold_name
 from fpbench.components.names import FIXED
 from fpbench.components.own_measures import MEASURED, reserved_like
-from fpbench.components.records import Measures
+from fpbench.components.records import MeasureValues
 from fpbench.store.packing import is_identical
 
 _EPSILON = "epsilon"
@@ -40,7 +40,7 @@ class Words(NamedTuple):
 
 def make_row(
     measured: Mapping[str, object], words: Iterable[Words], guarantee: Guarantee | None
-) -> Measures:
+) -> MeasureValues:
     """A row of what fpbench measured and what components say.
 
     Parameters

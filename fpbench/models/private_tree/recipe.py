@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 import numpy as np
 
 from fpbench.base.errors import InputError, check_choice
-from fpbench.base.text import as_written
+from fpbench.base.text import to_fraction
 from fpbench.components.guarantee import Guarantee, check_epsilon, compose, compose_disjoint
 from fpbench.models.private_tree.split_scores import (
     CRITERIA,
@@ -114,16 +114,16 @@ class TreeRecipe:
         """Of the counts in all leaves; nobody is in two of them."""
         if not self.private:
             return math.inf
-        return float(as_written(self.epsilon) * as_written(self.leaf_share))
+        return float(to_fraction(self.epsilon) * to_fraction(self.leaf_share))
 
     @property
     def level_epsilon(self) -> float:
         """Of the choice of a split in each node of one level; nobody is in two of them."""
         if not self.private:
             return math.inf
-        rest = as_written(self.epsilon) - as_written(self.leaf_epsilon)
+        rest = to_fraction(self.epsilon) - to_fraction(self.leaf_epsilon)
         share = float(rest / self.max_depth)
-        while as_written(share) * self.max_depth > rest:  # rounded up, it would cost too much
+        while to_fraction(share) * self.max_depth > rest:  # rounded up, it would cost too much
             share = float(np.nextafter(share, 0.0))
         return share
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench.base.errors import InputError, nearest
+from fpbench.base.errors import InputError, suggest_name
 from fpbench.components.names import FIXED, KINDS
 from fpbench.store.results import Block, Results
 
@@ -96,7 +96,7 @@ def _check_filter(results: Results, each: Filter) -> Filter:
     known = [*KINDS, "seed", "status", "seconds", *results.names]
     column, (value,) = results.glossary.name_of(each.column, known), each.values
     if column not in known:
-        hint = results.glossary.nearest(column, known)
+        hint = results.glossary.suggest(column, known)
         raise InputError(f"unknown column {column!r} to filter by; {hint}")
     each = replace(each, column=column)
     if column in _WORDS:
@@ -158,7 +158,7 @@ def _suggest_label(results: Results, each: Filter) -> str:
     if each.column not in KINDS:
         return ""
     labels = sorted({*results.labels_of(each.column)} - {""})
-    return f"; {nearest(str(each.values[0]), labels)}" if labels else ": the run uses none"
+    return f"; {suggest_name(str(each.values[0]), labels)}" if labels else ": the run uses none"
 
 
 def take_rows(results: Results, kept: Mask) -> Results:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fpbench.base.errors import nearest
+from fpbench.base.errors import suggest_name
 from fpbench.components.names import KINDS
 from fpbench.matrix.expectations import Expectation, Region
 from fpbench.results.rows.groups import RowGroup, means_by
@@ -215,7 +215,7 @@ def _unmatched(rows: RowGroup, where: Mapping[str, Any]) -> str:
 def _here(wanted: Any, values: Collection[Any]) -> str:
     """What there is instead: words may be misspelt, numbers may only differ."""
     if isinstance(wanted, str):
-        return nearest(wanted, map(str, values))
+        return suggest_name(wanted, map(str, values))
     return f"there is {', '.join(map(str, sorted(values, key=str)[:9]))}"
 
 
@@ -231,7 +231,7 @@ def _no_column(column: str, rows: RowGroup) -> str:
     columns = rows.columns()
     if column in columns:
         return f"no row has a value in {column!r}"
-    return f"no row has a column {column!r}; {nearest(column, columns)}"
+    return f"no row has a column {column!r}; {suggest_name(column, columns)}"
 
 
 def _undone(rows: RowGroup) -> str:

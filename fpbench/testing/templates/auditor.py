@@ -3,7 +3,7 @@
 import numpy as np
 from pydantic import Field
 
-from fpbench import Auditor, Measure, Measures, Subject, hookimpl
+from fpbench import Auditor, Measure, MeasureValues, Subject, hookimpl
 
 
 class Example(Auditor):
@@ -16,7 +16,7 @@ class Example(Auditor):
 
     least: int = Field(1, ge=1, description="people that a group must have to count")
 
-    def audit(self, subject: Subject, rng: np.random.Generator) -> Measures:
+    def audit(self, subject: Subject, rng: np.random.Generator) -> MeasureValues:
         """Measure the test people; names of measures are snake_case."""
         people = subject.test
         right = people.predictions == people.labels

@@ -9,9 +9,9 @@ from functools import lru_cache
 from pydantic import Field
 
 from fpbench import Guarantee, InputError, Neighbours, Sensitivity
-from fpbench.base import as_written
+from fpbench.base import to_fraction
 from fpbench.privacy import epsilon_to_rho
-from fpbench_opendp._base import Measurement, OpenDPMechanism, calibrated, opendp
+from fpbench_opendp._base import Measurement, OpenDPMechanism, calibrate_guess, opendp
 
 _MOST = 1024
 """Calibrated mechanisms that are kept."""
@@ -104,9 +104,9 @@ def _gaussian(of: type, epsilon: float, delta: float, l2: float) -> Measurement:
     def private(made: Measurement) -> bool:
         approximate = dp.c.make_fix_delta(dp.c.make_zCDP_to_approxDP(made), delta=delta)
         found, failing = approximate.map(l2)
-        enough = Fraction(found) <= as_written(epsilon) and failing <= delta
+        enough = Fraction(found) <= to_fraction(epsilon) and failing <= delta
         return bool(enough and made.map(l2) <= rho)
 
-    return calibrated(
+    return calibrate_guess(
         lambda scale: dp.m.make_gaussian(*space, scale=scale), l2 / math.sqrt(2 * rho), private
     )

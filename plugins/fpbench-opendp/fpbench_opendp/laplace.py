@@ -7,11 +7,11 @@ from fractions import Fraction
 from functools import lru_cache
 
 from fpbench import Sensitivity
-from fpbench.base import as_written
+from fpbench.base import to_fraction
 from fpbench_opendp._base import (
     Measurement,
     OpenDPMechanism,
-    calibrated,
+    calibrate_guess,
     opendp,
     whole_steps,
 )
@@ -112,6 +112,6 @@ def _geometric(epsilon: float, l1: int, upper: int) -> Measurement:
 
 def _pure(make: Callable[[float], Measurement], epsilon: float, l1: float) -> Measurement:
     """Calibrated so that OpenDP's map of pure privacy says no more than epsilon as written."""
-    return calibrated(
-        make, l1 / epsilon, lambda made: Fraction(made.map(l1)) <= as_written(epsilon)
+    return calibrate_guess(
+        make, l1 / epsilon, lambda made: Fraction(made.map(l1)) <= to_fraction(epsilon)
     )

@@ -6,11 +6,11 @@ from fractions import Fraction
 from functools import lru_cache
 
 from fpbench import Sensitivity
-from fpbench.base import as_written
+from fpbench.base import to_fraction
 from fpbench_opendp._base import (
     Measurement,
     OpenDPMechanism,
-    calibrated,
+    calibrate_guess,
     opendp,
     whole_steps,
 )
@@ -63,8 +63,8 @@ def _noisy_max(epsilon: float, l1: int) -> Measurement:
     dp = opendp()
     space = dp.vector_domain(dp.atom_domain(T="i64")), dp.linf_distance(T="i64")
     pure = dp.max_divergence()
-    return calibrated(
+    return calibrate_guess(
         lambda scale: dp.m.make_noisy_max(*space, pure, scale=scale),
         2 * l1 / epsilon,
-        lambda made: Fraction(made.map(l1)) <= as_written(epsilon),
+        lambda made: Fraction(made.map(l1)) <= to_fraction(epsilon),
     )

@@ -10,7 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench import InputError
-from fpbench.claims import AnyOf, Apart, Condition, Gap, Occupied, Part, Proportional, Row, Together
+from fpbench.claims import (
+    AnyOf,
+    Condition,
+    Gap,
+    Occupied,
+    Part,
+    Proportional,
+    RatesApart,
+    RatesWithin,
+    Row,
+)
 from fpbench.correction import CountedProblem
 from fpbench_ortools._program import Program
 
@@ -120,14 +130,14 @@ class CountModel:
                 positives, members = self._tally(part, group)
                 self.program.row([(positives, 1), (times, -x)], 0, 0, given)
                 self.program.row([(members, 1), (times, -m)], 0, 0, given)
-            case Together(part):
+            case RatesWithin(part):
                 self._rows(condition, given)
                 for high, low in permutations(range(part.groups), 2):
                     self._near(condition, high, low, given)
             case Gap():
                 self._rows(condition, given)
                 self._far(condition, given)
-            case Apart() | AnyOf():
+            case RatesApart() | AnyOf():
                 ways = condition.alternatives(self._counted.counts)
                 chosen = [self.program.variable(0, 1) for _ in ways]
                 self.program.any_of(chosen, given)
@@ -158,7 +168,7 @@ class CountModel:
             self._totals[classes, group] = self.program.total(terms, most)
         return self._totals[classes, group]
 
-    def _near(self, condition: Together, high: int, low: int, given: tuple[int, ...]) -> None:
+    def _near(self, condition: RatesWithin, high: int, low: int, given: tuple[int, ...]) -> None:
         """The rate of one group is at most so far above that of another, if both have one."""
         e, q = floor_fraction(condition.tolerance, _products(condition.part)).as_integer_ratio()
         xn, ym, mn = self._compared(condition.part, high, low)

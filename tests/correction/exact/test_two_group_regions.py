@@ -19,9 +19,9 @@ from fpbench.claims import (
     Proportional,
     RateBounds,
     RateConstraint,
+    RatesWithin,
     Row,
     ShareBounds,
-    Together,
 )
 from fpbench.claims.counts import Classes
 from fpbench.correction.exact.two_group_regions import Region, separate_regions
@@ -123,7 +123,7 @@ def conditions(draw, part: Part):
         return Proportional(part, draw(st.integers(0, 1)))
     if kind == "together":
         tolerance = st.fractions(0, 1, max_denominator=12) | st.floats(0, 1).map(Fraction)
-        return Together(part, draw(tolerance), draw(st.booleans()))
+        return RatesWithin(part, draw(tolerance), draw(st.booleans()))
     most = 10**30 if kind == "huge row" else 5
     coefficient = st.integers(-most, most)
     table = [[0, 0] for _ in part.sizes]

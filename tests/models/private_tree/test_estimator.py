@@ -21,7 +21,7 @@ from fpbench.models import PrivateTreeClassifier
 DOMAIN = {"age": [0, 100], "job": ["clerk", "farmer", "none"], "hours": [0, 80]}
 
 
-class Declared(PrivateTreeClassifier):
+class DomainParameter(PrivateTreeClassifier):
     """Declares the labels of the checks' data sets, which are of many kinds, for each of them."""
 
     def _encode_labels(self, y, n):
@@ -35,10 +35,10 @@ class Declared(PrivateTreeClassifier):
 
 
 CHECKED = [
-    Declared(bounds=(-10, 10), epsilon=math.inf, random_state=0),
-    Declared(bounds=(-10, 10), random_state=0),
-    Declared(bounds=(-10, 10), similarity="grid", tau=0.01, random_state=0),
-    Declared(bounds=(-10, 10), similarity="ball", tau=0.01, random_state=0),
+    DomainParameter(bounds=(-10, 10), epsilon=math.inf, random_state=0),
+    DomainParameter(bounds=(-10, 10), random_state=0),
+    DomainParameter(bounds=(-10, 10), similarity="grid", tau=0.01, random_state=0),
+    DomainParameter(bounds=(-10, 10), similarity="ball", tau=0.01, random_state=0),
 ]
 CHECKS = [case for estimator in CHECKED for case in estimator_checks_generator(estimator)]
 
