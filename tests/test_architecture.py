@@ -281,3 +281,20 @@ def test_nothing_is_unpickled_while_a_run_is_made_and_read(tmp_path):
         "    assert not told, (words, told)\n"
     )
     subprocess.run([sys.executable, "-c", script, str(matrix)], cwd=tmp_path, check=True)
+
+
+def test_the_page_of_the_rooms_names_files_that_are_there():
+    page = (PACKAGE.parent / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \|(.*)\|$", page, re.M)
+    rooms = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    assert {room for room, _ in rows} == rooms - {"builtin"}
+    named = [
+        (f"{room}/{name}", name)
+        for room, row in rows
+        for name in re.findall(r"`([\w/]+\.py|\w+/)`", row)
+    ]
+    named += [(name, name) for name in re.findall(r"`(\w+/[\w/]*\.py)`", page)]
+    for inside, name in named:
+        assert any(PACKAGE.glob(f"**/{inside.strip('/')}")) or any(
+            PACKAGE.glob(f"{inside.split('/')[0]}/*/{name}")
+        ), name
