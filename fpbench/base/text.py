@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
+from typing import TYPE_CHECKING
 from unicodedata import category
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 _UNSEEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 """Unicode categories of control, invisible and unpaired characters."""
@@ -19,6 +22,8 @@ def to_fraction(number: float | Fraction) -> Fraction:
     number
         A finite number.
     """
+    from fractions import Fraction
+
     return number if isinstance(number, Fraction) else Fraction(str(float(number)))
 
 

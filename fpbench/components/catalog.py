@@ -17,14 +17,17 @@ import pluggy
 
 from fpbench.base.errors import InputError, NameUnknownError, PluginError, suggest_name
 from fpbench.base.public_names import moved_to
-from fpbench.base.trust import installed_entry_points, normalize_name, third_party_allowed
+from fpbench.base.trust import (
+    PluginEntry,
+    installed_entry_points,
+    normalize_name,
+    third_party_allowed,
+)
 from fpbench.components import hooks as hookspecs
 from fpbench.components.hooks import Lazy, Registered
 from fpbench.components.names import KINDS
 
 if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
-
     from fpbench.components.attack_kinds import Component
 
 GROUP = "fpbench"
@@ -161,12 +164,12 @@ def discover() -> Catalog:
     return _register_all((point, _source(point)) for point in installed_entry_points(GROUP))
 
 
-def _register_all(points: Iterable[tuple[EntryPoint, Source]]) -> Catalog:
+def _register_all(points: Iterable[tuple[PluginEntry, Source]]) -> Catalog:
     catalog, everyone = Catalog(), third_party_allowed()
     manager = pluggy.PluginManager("fpbench")
     manager.add_hookspecs(hookspecs)
     for point, source in sorted(points, key=lambda p: (p[0].name, p[0].value)):
-        if everyone or point.module.partition(".")[0] == _OURS:
+        if everyone or point.value.partition(".")[0] == _OURS:
             _register(catalog, manager, point, source)
         else:
             catalog.left_out.append(source)
@@ -198,16 +201,10 @@ def discover_in(path: Path) -> tuple[Catalog, Source]:
         for point in installed_entry_points(GROUP)
         if normalize_name((own_source := _source(point)).distribution)
         != normalize_name(source.distribution)
-        and point.module not in modules
+        and point.value.partition(":")[0] not in modules
     ]
-    own = [(_entry_point(name, value), source) for name, value in values.items()]
+    own = [(PluginEntry(name, value), source) for name, value in values.items()]
     return _register_all([*installed, *own]), source
-
-
-def _entry_point(name: str, value: str) -> EntryPoint:
-    from importlib.metadata import EntryPoint
-
-    return EntryPoint(name, value, GROUP)
 
 
 def _read_plugins(path: Path) -> tuple[Source, Path, dict[str, str]]:
@@ -237,13 +234,12 @@ def _read_plugins(path: Path) -> tuple[Source, Path, dict[str, str]]:
     return Source(path.stem, ""), path.parent, {path.stem: path.stem}
 
 
-def _source(point: EntryPoint) -> Source:
-    dist = point.dist
-    return Source(dist.name, dist.version) if dist else Source(point.value, "")
+def _source(point: PluginEntry) -> Source:
+    return Source(point.distribution or point.value, point.version)
 
 
 def _register(
-    catalog: Catalog, manager: pluggy.PluginManager, point: EntryPoint, source: Source
+    catalog: Catalog, manager: pluggy.PluginManager, point: PluginEntry, source: Source
 ) -> None:
     """Register one plugin; its failure becomes a row of the catalog."""
     name = f"{source.distribution}:{point.name}"

@@ -459,3 +459,18 @@ def test_profiles_cannot_lead_out_of_the_run_directory():
         with pytest.raises(InputError, match="a name has letters"):
             read({**base, "profile": {name: {"seeds": 1}}})
     assert read({**base, "profile": {"quick-2_x": {"seeds": 1}}}, "quick-2_x").profile
+
+
+def test_entry_points_are_read_as_python_does(site):
+    """The files are read by hand, which is fast; the standard library agrees."""
+    from importlib import metadata
+
+    text = (
+        "[other]\na = b\n\n[fpbench]\n# why\none = one.sub\ntwo=two : thing.part\n\n[more]\nc = d\n"
+    )
+    distribute(site, "Some.Plugin", ["one.py"], {"entry_points.txt": text})
+    mine = {(p.name, p.value) for p in installed_entry_points("fpbench")}
+    points = [p for d in metadata.distributions() for p in d.entry_points if p.group == "fpbench"]
+    assert {(p.name, p.value) for p in points} == mine
+    (one,) = (p for p in installed_entry_points("fpbench") if p.name == "one")
+    assert (one.distribution, one.version) == ("Some.Plugin", "1.0")
