@@ -12,7 +12,7 @@ from typing import Any
 from fpbench.api.saved_run import Run
 from fpbench.base.errors import DataError, InputError
 from fpbench.data.table import Table
-from fpbench.execution.engines.opening import Asked
+from fpbench.execution.engines.opening import EngineRequest
 from fpbench.execution.runner import Finished
 from fpbench.execution.session import Session
 from fpbench.matrix.axes import MAX_CELLS
@@ -228,7 +228,7 @@ def run(
     UserWarning
         Unless `on_plan` is given: oddities of the plan, such as data that is not the original.
     """
-    request = Asked(engine, jobs, scheduler, connect_timeout)
+    request = EngineRequest(engine, jobs, scheduler, connect_timeout)
     if retries < 0:
         raise InputError(f"retries must be 0 or more, not {retries}")
     session, directory = _prepare(matrix, profile, seeds, tables, out, max_cells)

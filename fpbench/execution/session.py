@@ -14,8 +14,8 @@ from fpbench.components.catalog import Catalog, discover
 from fpbench.components.names import Status
 from fpbench.data.data_files import DataHome
 from fpbench.data.table import Table
-from fpbench.execution.engines.fitness import needs_of
-from fpbench.execution.engines.opening import Asked, open_engine
+from fpbench.execution.engines.opening import EngineRequest, open_engine
+from fpbench.execution.engines.requirements import list_requirements
 from fpbench.execution.runner import Finished, Runner
 from fpbench.matrix.matrix import Matrix
 from fpbench.matrix.plan import Plan, make_plan
@@ -55,7 +55,7 @@ class Session:
     def run(
         self,
         directory: Path,
-        request: Asked,
+        request: EngineRequest,
         *,
         allow_mismatch: bool = False,
         retries: int = 0,
@@ -72,7 +72,7 @@ class Session:
         # A worker without a step would only cost memory.
         request = replace(request, jobs=min(request.jobs, max(len(steps), 1)))
         strict = request.name == "dask" and not allow_mismatch
-        needs = needs_of(steps, self.catalog) if strict else None
+        requirements = list_requirements(steps, self.catalog) if strict else None
         finished: list[Finished] = []
 
         def report(cell: Finished) -> None:
@@ -80,7 +80,7 @@ class Session:
             if on_cell is not None:
                 on_cell(cell)
 
-        with open_engine(request, self.home, self.matrix.limits, needs, steps) as engine:
+        with open_engine(request, self.home, self.matrix.limits, requirements, steps) as engine:
             if fresh:
                 move_aside(directory)
             with Store(directory, create=True) as store:
@@ -96,7 +96,7 @@ class Session:
         return tuple(finished)
 
     def _begin(self, store: Store) -> int:
-        """The number of a new session in a store, which is told the matrix and the environment."""
+        """The number of a new session in a store, which gets the matrix and the environment."""
         matrix = self.matrix
         if store.matrix not in (None, matrix.canonical()):
             title = f" ({store.title!r})" if store.title else ""

@@ -19,7 +19,7 @@ from fpbench.base.toml_files import parse_toml
 from fpbench.components.names import FIXED, KINDS, Status
 from fpbench.components.own_measures import COMPUTED, MEASURED, ModelMeasures, misplaced
 from fpbench.data.table import Table
-from fpbench.execution.engines.opening import Asked
+from fpbench.execution.engines.opening import EngineRequest
 from fpbench.execution.session import Session
 from fpbench.matrix.axes import MAX_CELLS
 from fpbench.matrix.matrix import Matrix, read
@@ -161,9 +161,11 @@ def verify(
     session = Session.prepare(replace(matrix, seeds=seeds), tables)
     exact = same_kernels([*environments, session.environment])
     stored = {row["cell"]: row for row in results.rows()}
-    planned = {
-        place: cell for cell in session.plan.cells if (place := _cell_id(cell)) in sample_rows
+    cells = {
+        (tuple(cell.labels.get(kind, "") for kind in KINDS), cell.seed): cell
+        for cell in session.plan.cells
     }
+    planned = {place: cells[place] for place in sample_rows if place in cells}
     again = _run_again(session, planned.values(), jobs)
     checked = []
     for place, row in sample_rows.items():
@@ -231,7 +233,7 @@ def _run_again(session: Session, cells: Iterable[Cell], jobs: int) -> dict[str, 
     """Rows, by key, of cells that are run in a directory of their own."""
     part = replace(session, plan=session.plan.restrict(cells))
     with tempfile.TemporaryDirectory(prefix="fpbench-verify-") as directory:
-        part.run(Path(directory), Asked(jobs=jobs))
+        part.run(Path(directory), EngineRequest(jobs=jobs))
         with Store(Path(directory)) as store:
             return {row["cell"]: row for row in store.rows()}
 
@@ -255,7 +257,3 @@ def _compare(
             changes.append(Change(name, measure, one, other))
     compared = tuple(measure for measure in names if not is_time(measure))
     return CheckedCell(name, tuple(changes), compared=compared, promise_recorded=recorded)
-
-
-def _cell_id(cell: Cell) -> _CellId:
-    return tuple(cell.labels.get(kind, "") for kind in KINDS), cell.seed

@@ -1,7 +1,7 @@
 """The rows of a run as columns: a million of them are read, compared and ranked at once.
 
-What a cell measured lies in *blocks*: the cells of one layout, one line of values for each of its
-names. Of names that few cells have nothing is held for the others.
+The measures of cells lie in *blocks*: the cells of one layout, with a line of values for each name.
+A name that few cells have takes no memory for the others.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ _PLACES = {kind: place for place, kind in enumerate(KINDS)}
 
 @dataclass(frozen=True)
 class Block:
-    """What the cells of one layout measured."""
+    """The measures of the cells of one layout."""
 
     names: tuple[str, ...]
     rows: Rows
-    """Which rows they are."""
+    """Positions of the cells."""
     kinds: Kinds
     """(names, rows)."""
     bits: Bits
@@ -59,31 +59,31 @@ class Results:
     """Rows of a run, in the order of its plan."""
 
     combinations: Sequence[Labels]
-    """The combinations of components that there are."""
+    """All combinations of components."""
     combination: NDArray[np.int64]
-    """(n,) which of them each row is."""
+    """(n,) position of each row's combination."""
     seeds: NDArray[np.int64]
     """(n,)."""
     statuses: Sequence[str]
     """n of `done`, `failed` and `skipped`; empty where a cell has not been run yet."""
     seconds: NDArray[np.float64]
-    """(n,) how long each took; NaN where that is not known."""
+    """(n,) how long each took; NaN where unknown."""
     cells: Sequence[str]
-    """The n keys; empty texts if they were not asked for."""
+    """The n keys; empty texts if they were not read."""
     reasons: Mapping[int, str]
     """Why rows were skipped or failed, by position."""
     blocks: Sequence[Block] = ()
     words: Sequence[str] = field(default=(), repr=False)
-    """The texts that measures are numbers of."""
+    """The texts; a measure that is a text is the number of one."""
     glossary: Glossary = field(default=GLOSSARY, repr=False)
-    """What measures are called and mean."""
+    """Headings and meanings of measures."""
 
     def __len__(self) -> int:
         return len(self.seeds)
 
     @classmethod
     def of(cls, rows: Iterable[Mapping[str, Any]], glossary: Glossary = GLOSSARY) -> Results:
-        """The same from dictionaries, one a row; what a row lacks is empty."""
+        """Results from dictionaries, one a row; what a row lacks is empty."""
         rows = list(rows)
         combinations: dict[Labels, int] = {}
         words: dict[str, int] = {}
@@ -101,7 +101,7 @@ class Results:
             combination=np.array(chosen, np.int64),
             seeds=np.array([row.get("seed", 0) for row in rows], np.int64),
             statuses=[row.get("status", "") for row in rows],
-            seconds=_floats(row.get("seconds") for row in rows),
+            seconds=np.array([row.get("seconds") for row in rows], np.float64),
             cells=[row.get("cell", "") for row in rows],
             reasons={i: row["reason"] for i, row in enumerate(rows) if row.get("reason")},
             blocks=[
@@ -128,10 +128,10 @@ class Results:
             return self.seconds
         if name == "seed":
             return self.seeds.astype(np.float64)
-        found = np.full(len(self), np.nan)
+        numbers = np.full(len(self), np.nan)
         for block, i in self._having(name):
-            found[block.rows] = packing.numbers(block.kinds[i], block.bits[i], self.word)
-        return found
+            numbers[block.rows] = packing.numbers(block.kinds[i], block.bits[i], self.word)
+        return numbers
 
     def measured(self, name: str, among: NDArray[np.bool_]) -> bool:
         """Whether some of these rows have a finite number of a measure, or of `seconds`."""
@@ -144,21 +144,21 @@ class Results:
         )  # fmt: skip
 
     def kinds(self, name: str) -> Kinds:
-        """(n,) what the values of a measure are; `NONE` where it is not there."""
-        found = np.zeros(len(self), np.uint8)
+        """(n,) the kind of each value of a measure; `NONE` where it is missing."""
+        kinds = np.zeros(len(self), np.uint8)
         for block, i in self._having(name):
-            found[block.rows] = block.kinds[i]
-        return found
+            kinds[block.rows] = block.kinds[i]
+        return kinds
 
     def bits(self, name: str) -> Bits:
-        """(n,) the eight bytes of the values of a measure; 0 where it is not there."""
-        found = np.zeros(len(self), np.int64)
+        """(n,) the eight bytes of each value of a measure; 0 where it is missing."""
+        bits = np.zeros(len(self), np.int64)
         for block, i in self._having(name):
-            found[block.rows] = block.bits[i]
-        return found
+            bits[block.rows] = block.bits[i]
+        return bits
 
     def value(self, name: str, row: int) -> Any:
-        """A measure of one row; None where it is not there."""
+        """A measure of one row; None where it is missing."""
         value = None
         for block, i in self._having(name):
             for at in np.flatnonzero(block.rows == row):
@@ -183,19 +183,19 @@ class Results:
         return values
 
     def has(self, name: str) -> NDArray[np.bool_]:
-        """(n,) whether rows have a measure, be it None."""
-        found = np.zeros(len(self), np.bool_)
+        """(n,) whether rows have a measure, even if it is None."""
+        present = np.zeros(len(self), np.bool_)
         for block, _ in self._having(name):
-            found[block.rows] = True
-        return found
+            present[block.rows] = True
+        return present
 
     def texts(self, name: str) -> tuple[Rows, NDArray[np.int64]]:
-        """The rows in which a measure is a text, and the numbers of these words."""
+        """The rows in which a measure is a text, and the numbers of these texts."""
         rows, numbers = [np.zeros(0, np.intp)], [np.zeros(0, np.int64)]
         for block, i in self._having(name):
-            said = block.kinds[i] == Kind.WORD
-            rows.append(block.rows[said])
-            numbers.append(block.bits[i][said])
+            texts = block.kinds[i] == Kind.WORD
+            rows.append(block.rows[texts])
+            numbers.append(block.bits[i][texts])
         return np.concatenate(rows), np.concatenate(numbers)
 
     def _having(self, name: str) -> Sequence[tuple[Block, int]]:
@@ -203,46 +203,40 @@ class Results:
 
     @cached_property
     def _places(self) -> Mapping[str, Sequence[tuple[Block, int]]]:
-        """The blocks that have each name, and its line there: there may be many of both."""
-        found: dict[str, list[tuple[Block, int]]] = {}
+        """The blocks that have each name, and its line there."""
+        places: dict[str, list[tuple[Block, int]]] = {}
         for block in self.blocks:
             for place, name in enumerate(block.names):
-                found.setdefault(name, []).append((block, place))
-        return found
+                places.setdefault(name, []).append((block, place))
+        return places
 
     def word(self, number: int) -> str:
-        """A text that measures are a number of.
-
-        Raises
-        ------
-        ValueError
-            If there is none of this number.
-        """
+        """The text of a number; ValueError if there is none."""
         if not 0 <= number < len(self.words):
             raise ValueError(f"a measure that is word no. {number} of {len(self.words)}")
         return self.words[number]
 
     def without(self, names: Set[str]) -> Results:
-        """The same without some measures."""
+        """These results without some measures."""
         if not any(names & block.place.keys() for block in self.blocks):
             return self
         blocks = []
         for block in self.blocks:
-            kept = [i for i, name in enumerate(block.names) if name not in names]
-            left = tuple(block.names[i] for i in kept)
-            blocks.append(Block(left, block.rows, block.kinds[kept], block.bits[kept]))
+            lines = [i for i, name in enumerate(block.names) if name not in names]
+            others = tuple(block.names[i] for i in lines)
+            blocks.append(Block(others, block.rows, block.kinds[lines], block.bits[lines]))
         return replace(self, blocks=blocks)
 
     def beside(self, rows: Rows, measures: Mapping[str, object]) -> Results:
-        """The same with more measures of some rows; what is NaN becomes None."""
+        """These results with more measures of some rows; NaN becomes None."""
         if not len(rows):
             return self
-        found = np.array(list(measures.values()), np.float64)
-        kinds = np.where(np.isnan(found), Kind.NONE, Kind.FLOAT).astype(np.uint8)
-        block = Block(tuple(measures), rows, kinds, found.view(np.int64))
-        made = replace(self, blocks=[*self.blocks, block])
-        made.__dict__["_finished"] = self._finished  # the same rows
-        return made
+        numbers = np.array(list(measures.values()), np.float64)
+        kinds = np.where(np.isnan(numbers), Kind.NONE, Kind.FLOAT).astype(np.uint8)
+        block = Block(tuple(measures), rows, kinds, numbers.view(np.int64))
+        wider = replace(self, blocks=[*self.blocks, block])
+        wider.__dict__["_finished"] = self._finished  # the same rows
+        return wider
 
     def labels_of(self, kind: str) -> list[str]:
         """The label of a kind in each of `combinations`; empty where it is not used."""
@@ -270,7 +264,7 @@ class Results:
         `seconds`, then the measures.
         """
         seeds, seconds = self.seeds.tolist(), self.seconds.tolist()
-        found: list[dict[str, Any]] = [
+        rows: list[dict[str, Any]] = [
             {
                 "cell": cell,
                 **self.labels(i),
@@ -285,8 +279,8 @@ class Results:
             columns = [packing.values(block.kinds[i], block.bits[i], self.word)
                        for i in range(len(block.names))]  # fmt: skip
             for row, *values in zip(block.rows.tolist(), *columns, strict=True):
-                found[row].update(zip(block.names, values, strict=True))
-        return found
+                rows[row].update(zip(block.names, values, strict=True))
+        return rows
 
     def frame(self) -> DataFrame:
         """The rows: labels, seed, status, reason, seconds, and one column a measure.
@@ -294,7 +288,7 @@ class Results:
         Raises
         ------
         InputError
-            If next to all of it would be empty: measures are many, and most rows have few.
+            If nearly all of it would be empty: of many measures, most rows have few.
         """
         import pandas as pd
 
@@ -320,13 +314,13 @@ class Results:
         return columns
 
     def _column(self, name: str) -> Any:
-        """A measure as pandas holds it; NaN where it is not there."""
+        """A measure as pandas holds it; NaN where it is missing."""
         rows, values = self.column(name)
         if values.dtype == np.int64:
             return values
-        found = np.full(len(self), np.nan, values.dtype)
-        found[rows] = values
-        return found.tolist() if values.dtype == object else found  # pandas knows what they are
+        full = np.full(len(self), np.nan, values.dtype)
+        full[rows] = values
+        return full.tolist() if values.dtype == object else full  # pandas infers the type
 
     def column(self, name: str) -> tuple[Rows, NDArray[Any]]:
         """The rows that have a measure, ascending, and its values as pandas holds them.
@@ -337,7 +331,7 @@ class Results:
         rows = np.concatenate([block.rows for block, _ in having])
         kinds = np.concatenate([block.kinds[i] for block, i in having])
         bits = np.concatenate([block.bits[i] for block, i in having])
-        rows, first = np.unique(rows[::-1], return_index=True)  # of a row twice, what came last
+        rows, first = np.unique(rows[::-1], return_index=True)  # the last entry of a row counts
         kinds, bits = kinds[::-1][first], bits[::-1][first]
         present = set(np.unique(kinds).tolist())
         if present == {Kind.INT} and len(rows) == len(self):
@@ -355,9 +349,5 @@ class Results:
     @cached_property
     def _finished(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         numbers = defaultdict(int, {Status.DONE.value: 1, Status.FAILED.value: 2})
-        found = np.fromiter(map(numbers.__getitem__, self.statuses), np.uint8, len(self))
-        return found == 1, found == 2
-
-
-def _floats(given: Iterable[float | None]) -> NDArray[np.float64]:
-    return np.array([np.nan if value is None else value for value in given], np.float64)
+        statuses = np.fromiter(map(numbers.__getitem__, self.statuses), np.uint8, len(self))
+        return statuses == 1, statuses == 2

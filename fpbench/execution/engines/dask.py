@@ -1,7 +1,7 @@
 """Steps in the workers of a dask cluster. Results stay there, and move between workers.
 
-The coordinator hears of each step how long it took and whether it failed, and of the last ones
-what they measured. Data is loaded on the coordinator, so that workers need none of its files.
+Dask's scheduler chooses the worker of a step. The coordinator learns how long a step took, whether
+it failed, and what the last steps measured. It loads the data, so workers need none of its files.
 """
 
 from __future__ import annotations
@@ -11,10 +11,9 @@ import pickle
 import threading
 import time
 import uuid
-from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
-from itertools import islice, takewhile
+from functools import partial
 from typing import Any, NamedTuple
 
 from distributed import Future as Remote
@@ -23,46 +22,41 @@ from distributed import KilledWorker
 from fpbench.data.data_files import DataHome
 from fpbench.execution.engines.dask_cluster import Cluster
 from fpbench.execution.engines.dask_watch import Lookout
-from fpbench.execution.engines.dask_worker import Job, UnfitWorkerError, check, do, note_of, unpack
-from fpbench.execution.engines.fitness import Needs
+from fpbench.execution.engines.dask_worker import (
+    Note,
+    Order,
+    Parcel,
+    WorkerMismatchError,
+    carry_out,
+    write_note,
+)
 from fpbench.execution.engines.local import Engine, InlineEngine
-from fpbench.execution.engines.placing import Durations, Places
+from fpbench.execution.engines.requirements import Requirements
 from fpbench.execution.engines.warming import warm
-from fpbench.execution.isolation.one_use import POSSIBLE, runs_alone
+from fpbench.execution.isolation.one_use import needs_process
 from fpbench.execution.wire.answers import ROW, read_result
 from fpbench.execution.work.execute import LostError, SpoiledError
 from fpbench.matrix.limits import Limits
 from fpbench.matrix.step import Failure, Result, Step
 
-Note = Sequence[bytes | float]
-"""What a worker says of the results of a task."""
 _MOST_REFUSALS = 3
-"""So many unfit workers are met with a step before it fails."""
+"""A step that so many workers refuse, because their versions differ, fails."""
 _AT_ONCE = 8
-"""So many steps for each thread are known, to choose from."""
-_LOOK_AGAIN = 2.0
+"""Steps submitted for each thread, so that no worker waits for the next one."""
+_COUNT_AGAIN = 2.0
 """Seconds after which the workers are counted again."""
 
 
-class _Kept(NamedTuple):
-    """A result that workers keep: one of those of a task."""
-
-    remote: Remote
-    number: int
-    places: set[str]
-    """Workers that have made it or were sent it, as far as is known here."""
-
-
-class _Order(NamedTuple):
-    """A step that waits for a worker."""
+class _Task(NamedTuple):
+    """A step, and the future of its result."""
 
     answer: Future[Result]
     step: Step
-    parents: tuple[_Kept, ...]
+    parents: tuple[Remote, ...]
     final: bool
     alone: bool
     refusals: int = 0
-    """How many unfit workers it has been sent to."""
+    """Number of workers that refused it."""
 
 
 class DaskEngine(Engine):
@@ -71,11 +65,11 @@ class DaskEngine(Engine):
     Parameters
     ----------
     cluster
-        The cluster; it is left, or ended if it is ours, with the engine.
+        The cluster; closed with the engine, and ended if it is ours.
     home, limits
         As of any engine.
-    needs
-        What workers must have; None if that is not to be compared.
+    requirements
+        What workers must have; None to compare nothing.
     modules
         What workers may import while data is loaded.
     """
@@ -85,56 +79,37 @@ class DaskEngine(Engine):
         cluster: Cluster,
         home: DataHome,
         limits: Limits,
-        needs: Needs | None,
+        requirements: Requirements | None,
         modules: tuple[str, ...],
     ) -> None:
         super().__init__(home, limits)
         self._cluster, self._client, self._modules = cluster, cluster.client, modules
-        self._trials: list[Remote] = []
-        self._needs = pickle.dumps(needs)
+        self._requirements = pickle.dumps(requirements)
         self._loader = InlineEngine(home, limits)
-        self._token = f"fpbench-{uuid.uuid4().hex[:12]}"
+        self._preloads: list[Remote] = []
+        self._topic = f"fpbench-{uuid.uuid4().hex[:12]}"
         self._notes: dict[str, Note] = {}
         self._numbers = itertools.count()
-        self._fit: dict[str, bool] = {}
-        self._places, self._durations = Places(), Durations()
-        self._looked = 0.0
-        self._waiting: deque[_Order] = deque()
-        self._sent = 0
-        self._lock = threading.RLock()
+        self._threads: dict[str, int] = {}
+        self._counted = 0.0
+        self._excluded: set[str] = set()
+        """Workers that get no more steps: spoiled, silent, or of other versions."""
         self._spoilers: set[str] = set()
-        """Components that have changed a worker; they get no other that is shared."""
-        self._client.subscribe_topic(self._token, self._hear)
-        self._lookout = Lookout(cluster, self._leave, self._send_waiting)
+        """Components that have changed a worker; their steps get processes of their own."""
+        self._waiting: list[_Task] = []
+        self._lock = threading.RLock()
+        self._client.subscribe_topic(self._topic, self._receive_note)
+        self._lookout = Lookout(cluster, self._exclude, self._send_waiting)
 
     @property
     def at_once(self) -> int:
-        """More steps than threads: what waits for one worker must not keep others from working."""
-        if time.monotonic() - self._looked > _LOOK_AGAIN:
-            self._look()
-        return max(_AT_ONCE * self._places.threads, 1)
+        """More steps than threads, so that no worker waits."""
+        if time.monotonic() - self._counted > _COUNT_AGAIN:
+            self._threads, self._counted = self._cluster.threads(), time.monotonic()
+        return max(_AT_ONCE * sum(self._threads[worker] for worker in self._usable()), 1)
 
-    def _look(self) -> None:
-        """Find out which workers there are; those that have come since the start are tried."""
-        with self._lock:
-            there = self._cluster.threads()
-            if not self._looked:  # these have been compared, or it was not wanted
-                self._fit = dict.fromkeys(there, True)
-            for worker in there.keys() - self._fit.keys():
-                self._try(worker)
-            self._places.set_workers({w: count for w, count in there.items() if self._fit[w]})
-            self._looked = time.monotonic()
-
-    def _try(self, worker: str) -> None:
-        """Find out if a worker is fit, without having to wait for it."""
-
-        def done(remote: Remote) -> None:
-            self._fit[worker] = remote.status == "finished"
-
-        self._fit[worker] = False
-        remote = self._task(self._new_key("check"), check, self._needs, workers=[worker])
-        self._trials.append(remote)
-        remote.add_done_callback(done)
+    def _usable(self) -> list[str]:
+        return [worker for worker in self._threads if worker not in self._excluded]
 
     def submit(
         self, step: Step, parents: tuple[Any, ...], *, final: bool = False, alone: bool = False
@@ -146,8 +121,7 @@ class DaskEngine(Engine):
             return self._load(step, alone)
         answer: Future[Result] = Future()
         alone = alone or (step.spec is not None and step.spec.use in self._spoilers)
-        self._waiting.append(_Order(answer, step, parents, final, alone))
-        self._send_waiting()
+        self._send(_Task(answer, step, parents, final, alone))
         return answer
 
     def close(self, *, now: bool) -> None:
@@ -158,149 +132,111 @@ class DaskEngine(Engine):
 
     def _load(self, step: Step, alone: bool) -> Future[Result]:
         """Load here; the table travels inside a task, so that no worker's death loses it."""
-        self._trials += [
-            self._task(self._new_key("warm"), warm, self._modules, workers=[worker])
+        self._preloads += [
+            self._submit_task(self._new_key("warm"), warm, self._modules, workers=[worker])
             for worker in self._cluster.threads()
         ]
-        done = self._loader.submit(step, (), alone=alone)
-        if done.exception() is not None or isinstance(done.result().value, Failure):
-            return done
-        content = pickle.dumps((done.result()._replace(seconds=0.0),))
-        remote = self._task(self._new_key("load"), unpack, content)
+        loaded = self._loader.submit(step, (), alone=alone)
+        if loaded.exception() is not None or isinstance(loaded.result().value, Failure):
+            return loaded
+        seconds = loaded.result().seconds
+        content = pickle.dumps(loaded.result()._replace(seconds=0.0))
         answer: Future[Result] = Future()
-        answer.set_result(Result(_Kept(remote, 0, set()), done.result().seconds))
+        remote = self._submit_task(self._new_key("load"), Parcel, None, content)
+        answer.set_result(Result(remote, seconds))
         return answer
 
     def _new_key(self, kind: str) -> str:
-        """Dask learns by the first word how long tasks of a kind take, and shares them out so."""
-        return f"{kind.replace('-', '_')}-{self._token}-{next(self._numbers)}"
+        """A key of a task; by its first word, dask learns how long tasks of a kind take."""
+        return f"{kind.replace('-', '_')}-{self._topic}-{next(self._numbers)}"
 
-    def _task(self, key: str, function: Any, *arguments: Any, **options: Any) -> Remote:
-        return self._client.submit(function, *arguments, key=key, pure=False, **options)
+    def _submit_task(
+        self, key: str, function: Callable[..., Any], *arguments: Any, **options: Any
+    ) -> Remote:
+        priority = -next(self._numbers)
+        return self._client.submit(
+            function, *arguments, key=key, pure=False, priority=priority, **options
+        )
 
     def _send_waiting(self) -> None:
-        """Send what waits to workers that are free; without any that is known, to whoever comes."""
         with self._lock:
-            while self._waiting:
-                orders = self._next()
-                worker = self._places.take(k.places for order in orders for k in order.parents)
-                if worker is None and (self._sent or self._lookout.replacing):
-                    return
-                for _ in orders:
-                    self._waiting.popleft()
-                self._sent += 1
-                try:
-                    self._send(orders, worker)
-                except Exception as error:  # a future carries whatever was raised
-                    self._back(orders, worker, self._cluster.explain(error))
+            waiting, self._waiting = self._waiting, []
+            for task in waiting:
+                self._send(task)
 
-    def _next(self) -> list[_Order]:
-        """Of what waits, the first, and what is short enough to be done with it."""
-        if self._waiting[0].alone:
-            return [self._waiting[0]]
-        others = takewhile(lambda order: not order.alone, self._waiting)
-        number = self._durations.together(order.step.name for order in others)
-        return list(islice(self._waiting, number))
-
-    def _send(self, orders: list[_Order], worker: str | None) -> None:
-        parents = {kept.remote.key: kept for order in orders for kept in order.parents}
-        given = [kept.remote for kept in parents.values()]
-        lost = [remote for remote in given if remote.status == "error"]
-        if lost:  # workers died with them; they are tried again
-            self._cluster.retry(lost)
-        options: dict[str, Any] = {}
-        places = set()
-        if worker is not None:  # should it die, any other will do
-            options = {"workers": [worker], "allow_other_workers": True}
-            places.add(worker)
-            for kept in parents.values():
-                kept.places.add(worker)
-        key = self._new_key(":".join(orders[0].step.name))
-        numbers = {name: number for number, name in enumerate(parents)}
-        jobs = [self._job(order, numbers) for order in orders]
-        content = pickle.dumps((jobs, self._limits, self._token, key))
-        remote = self._task(key, do, content, self._needs, *given, **options)
-
-        def done(remote: Remote) -> None:
-            came: list[Result] | Exception
+    def _send(self, task: _Task) -> None:
+        """Send a step to the cluster; later, if all workers are being replaced."""
+        with self._lock:
+            usable = self._usable()
+            if self._lookout.replacing and not usable:
+                self._waiting.append(task)
+                return
+            options: dict[str, Any] = {}
+            if self._excluded and usable:  # should these be gone, any other will do
+                options = {"workers": usable, "allow_other_workers": True}
             try:
-                came = self._results(remote, orders, places)
-            except Exception as error:
-                came = error if remote.status == "error" else self._cluster.explain(error)
-            with self._lock:
-                self._back(orders, worker, came)
-            self._send_waiting()
+                # Workers died with these results, which are needed again.
+                lost = [parent for parent in task.parents if parent.status == "error"]
+                if lost:
+                    self._cluster.retry(lost)
+                key = self._new_key(":".join(task.step.name))
+                order = pickle.dumps(self._make_order(task, key))
+                remote = self._submit_task(
+                    key, carry_out, order, self._requirements, *task.parents, **options
+                )
+            except Exception as error:  # a future carries whatever was raised
+                task.answer.set_exception(self._cluster.explain(error))
+                return
+        remote.add_done_callback(partial(self._finish, task))
 
-        remote.add_done_callback(done)
-
-    def _job(self, order: _Order, numbers: Mapping[str, int]) -> Job:
-        """A step as its worker is told of it."""
+    def _make_order(self, task: _Task, key: str) -> Order:
         address, server = None, self._cluster.server
-        alone = (order.alone and POSSIBLE) or runs_alone(order.step, self._limits, isolated=True)
+        alone = needs_process(task.step, self._limits, alone=task.alone)
         if server is not None and alone:
-            address = server.address(sure=order.alone)
-        slots = tuple((numbers[kept.remote.key], kept.number) for kept in order.parents)
-        return Job(order.step, slots, order.final, order.alone, address)
+            address = server.address(sure=task.alone)
+        return Order(task.step, self._limits, task.final, task.alone, address, self._topic, key)
 
-    def _back(
-        self, orders: list[_Order], worker: str | None, came: list[Result] | Exception
-    ) -> None:
-        """Say what came of steps, unless they are tried again."""
-        self._sent -= 1
-        if worker is not None:
-            self._places.give_back(worker)
-        if isinstance(came, list):
-            for order, result in zip(orders, came, strict=True):
-                self._durations.learn(order.step.name, result.seconds)
-                order.answer.set_result(result)
-        elif isinstance(came, UnfitWorkerError):
-            where, message = came.args
-            self._leave(where)
-            for order in reversed(orders):
-                self._refused(order, message)
+    def _finish(self, task: _Task, remote: Remote) -> None:
+        """Set the result of a step, or send the step to another worker."""
+        try:
+            result = self._read_result(task, remote)
+        except WorkerMismatchError as error:
+            worker, message = error.args
+            self._exclude(worker)
+            if task.refusals < _MOST_REFUSALS:
+                self._send(task._replace(refusals=task.refusals + 1))
+            else:
+                failure = Failure(f"{task.step}: {message}", "", False)
+                task.answer.set_result(Result(failure, 0.0))
+        except Exception as error:
+            if isinstance(error, SpoiledError):
+                self._spoilers |= {error.component} - {""}
+                self._exclude(error.where)
+                self._lookout.replace(error.where)
+            raised = remote.status == "error"
+            task.answer.set_exception(error if raised else self._cluster.explain(error))
         else:
-            if isinstance(came, SpoiledError):
-                self._spoilers |= {came.component} - {""}
-                self._leave(came.where)
-                self._lookout.replace(came.where)
-            for order in orders:
-                order.answer.set_exception(came)
+            task.answer.set_result(result)
 
-    def _leave(self, worker: str) -> None:
+    def _exclude(self, worker: str) -> None:
         """Send a worker nothing more."""
         with self._lock:
-            self._fit[worker] = False
-            self._places.drop(worker)
+            self._excluded.add(worker)
 
-    def _refused(self, order: _Order, message: str) -> None:
-        """Try a step elsewhere, if it has not been tried too often."""
-        if order.refusals < _MOST_REFUSALS:
-            self._waiting.appendleft(order._replace(refusals=order.refusals + 1))
-        else:
-            order.answer.set_result(Result(Failure(f"{order.step}: {message}", "", False), 0.0))
-
-    def _hear(self, event: tuple[float, tuple[str, Note]]) -> None:
-        """What a worker says of a step, before its result is known to be there."""
+    def _receive_note(self, event: tuple[float, tuple[str, Note]]) -> None:
+        """Keep what a worker says of a step, until its result is there."""
         key, note = event[1]
         self._notes[key] = note
 
-    def _results(self, remote: Remote, orders: list[_Order], places: set[str]) -> list[Result]:
-        """What a task gave: values where these are wanted, otherwise where they are kept."""
+    def _read_result(self, task: _Task, remote: Remote) -> Result:
+        """The result of a step: its value if it is final or failed, else where the value is."""
         if remote.status == "error":
             error = remote.exception()
-            if isinstance(error, KilledWorker):
-                raise LostError(str(error))
-            assert error is not None
-            raise error
+            raise LostError(str(error)) if isinstance(error, KilledWorker) else error
         if remote.status != "finished":
             raise CancelledError
         note = self._notes.pop(remote.key, None)
-        if note is None:  # said to a connection that broke: ask
-            steps = [(order.step, order.final) for order in orders]
-            note = self._task(self._new_key("note"), note_of, remote, steps).result()
-        return [
-            Result(_Kept(remote, number, places), said)
-            if isinstance(said, float)
-            else read_result(ROW, said)
-            for number, (said, order) in enumerate(zip(note, orders, strict=True))
-        ]
+        if note is None:  # it was sent to a connection that broke
+            key = self._new_key("note")
+            note = self._submit_task(key, write_note, remote, task.step, task.final).result()
+        return Result(remote, note) if isinstance(note, float) else read_result(ROW, note)

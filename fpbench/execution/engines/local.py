@@ -1,7 +1,7 @@
-"""Where steps are executed: engines, which the runner hands one step after another.
+"""Where steps are executed: engines, to which the runner submits one step after another.
 
-A result stays where the engine keeps it; the runner holds only a handle, and gives it back with
-the steps that need it.
+A result stays where the engine keeps it; the runner holds a handle, and passes it on with the steps
+that need it.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from typing import Any
 
 from fpbench.base.errors import InputError
 from fpbench.data.data_files import DataHome
-from fpbench.execution.engines.local_worker import Lacking, Order, carry_out, tickets
-from fpbench.execution.engines.warming import modules_of, warm
+from fpbench.execution.engines.local_worker import MissingResults, Order, carry_out, make_refs
+from fpbench.execution.engines.warming import list_modules, warm
 from fpbench.execution.isolation.confining import isolated_user
 from fpbench.execution.isolation.families import MARK
 from fpbench.execution.isolation.one_use import (
-    POSSIBLE,
     ForkServer,
     execute_alone,
+    needs_process,
     runs_alone,
     split_by_process,
 )
 from fpbench.execution.isolation.processes import ONE_THREAD, start_worker
 from fpbench.execution.wire.answers import ROW, read_result
-from fpbench.execution.work.execute import SpoiledError, execute, watch
+from fpbench.execution.work.execute import SpoiledError, execute, make_watch
 from fpbench.execution.work.process_watch import Changes, Watch
 from fpbench.matrix.limits import NO_LIMITS, Limits
 from fpbench.matrix.step import Result, Step
@@ -42,17 +42,17 @@ ENGINES = {
     "dask": "in the workers of a dask cluster, on this machine or on many",
 }
 _MEMORY = {"LOKY_MAX_MEMORY_LEAK_SIZE": str(2**30)}
-"""Bytes by which a worker may grow before loky replaces it: it keeps results on purpose. Loky of
-before 3.7 does not hear it."""
+"""Bytes by which a worker may grow before loky replaces it: it caches results on purpose. Loky
+before 3.7 ignores it."""
 _SHARE = 0.02
-"""Of the time of steps that run in this process, what is spent on looking at what they change."""
+"""Share of the time of steps in this process that is spent on looking at what they change."""
 _OF_THE_USER = ("signal handlers", "standard input and output", "sys.settrace", "threads", "timers")
-"""What others than steps set in the process of a user."""
+"""Settings that not only steps change in the process of a user."""
 _LOG = logging.getLogger("fpbench")
 
 
 class EngineError(InputError):
-    """An engine that cannot be had as asked, or that was lost."""
+    """An engine that cannot be started as requested, or that was lost."""
 
 
 class Engine(ABC):
@@ -63,7 +63,7 @@ class Engine(ABC):
     home
         Where data sets are loaded from.
     limits
-        What a step may take.
+        Limits on the time and memory of a step.
     """
 
     def __init__(self, home: DataHome, limits: Limits = NO_LIMITS) -> None:
@@ -83,13 +83,13 @@ class Engine(ABC):
         Parameters
         ----------
         step
-            What to do.
+            The step.
         parents
-            Values of its parents' results, as this engine gave them.
+            Values of its parents' results, as this engine returned them.
         final
-            Whether the value itself is wanted, and not a handle.
+            Whether the result has the value itself, and not a handle.
         alone
-            Whether a process of its own is wanted: it may have killed a worker.
+            Whether it gets a process of its own, because it may have killed a worker.
 
         Returns
         -------
@@ -99,22 +99,22 @@ class Engine(ABC):
 
     @abstractmethod
     def close(self, *, now: bool) -> None:
-        """End; if it is to be now, without waiting for what still runs."""
+        """End the engine; with `now`, without waiting for running steps."""
 
-    def _given(self, step: Step, parents: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Data is all that comes from outside the graph, and is handed over like a parent."""
+    def _inputs(self, step: Step, parents: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The parents; of a step that loads data, the data home, which is outside the graph."""
         return (self._home,) if step.action == "load" else parents
 
 
 class InlineEngine(Engine):
-    """Runs what is submitted at once, in this process; in one of its own, if it has limits."""
+    """Runs a step when it is submitted, in this process; with limits, in one of its own."""
 
     def __init__(self, home: DataHome, limits: Limits = NO_LIMITS) -> None:
         super().__init__(home, limits)
         self._server = ForkServer()
         self._watch: Watch | None = None
         self._seen: dict[str, None] = {}
-        """Steps since this process was looked at."""
+        """Steps since the last look at this process."""
         self._looked = self._due = 0.0
 
     @property
@@ -127,15 +127,15 @@ class InlineEngine(Engine):
     ) -> Future[Result]:
         """Run it and return a finished future."""
         future: Future[Result] = Future()
-        given = self._given(step, parents)
+        inputs = self._inputs(step, parents)
         try:
             isolated = isolated_user() is not None  # which no step of this process could be
             if alone or runs_alone(step, self._limits, isolated=isolated):
-                result = execute_alone(step, given, self._limits, self._server.address(sure=alone))
+                result = execute_alone(step, inputs, self._limits, self._server.address(sure=alone))
             else:
                 if self._watch is None:
-                    self._watch, self._looked = watch(), time.perf_counter()
-                result = execute(step, given)
+                    self._watch, self._looked = make_watch(), time.perf_counter()
+                result = execute(step, inputs)
                 if step.spec is not None:
                     self._seen[str(step)] = None
                     self._look()
@@ -151,12 +151,12 @@ class InlineEngine(Engine):
             self._look(due=True)
 
     def _look(self, *, due: bool = False) -> None:
-        """Find out, now and then, if steps have changed this process, which cannot be replaced.
+        """Check now and then whether steps have changed this process, which cannot be replaced.
 
         Raises
         ------
         EngineError
-            If functions are others now, so that nothing is worth being run here.
+            If a function was replaced, so that later results would be wrong.
         """
         begun = time.perf_counter()
         if self._watch is None or not (due or begun >= self._due):
@@ -186,8 +186,7 @@ class LokyEngine(Engine):
     home, limits
         As of any engine.
     steps
-        What will be submitted, as far as it is known: processes are started and import what it
-        needs while data is loaded.
+        The steps of the plan: while data is loaded, processes start and import what they need.
     """
 
     def __init__(
@@ -200,12 +199,12 @@ class LokyEngine(Engine):
         super().__init__(home, limits)
         self._jobs = jobs
         alone, others = split_by_process(steps, limits)
-        self._modules, self._server = modules_of(others), ForkServer(modules_of(alone))
+        self._modules, self._server = list_modules(others), ForkServer(list_modules(alone))
         self._spoiled = False
-        """Whether a worker has been changed by a step."""
+        """Whether a step has changed a worker."""
         self._spoilers: set[str] = set()
-        """Components that have changed a worker; they get no other that is shared."""
-        self._pool = self._new()
+        """Components that have changed a worker; their steps get processes of their own."""
+        self._pool = self._make_pool()
         if alone:
             self._server.address()
 
@@ -218,19 +217,18 @@ class LokyEngine(Engine):
         self, step: Step, parents: tuple[Any, ...], *, final: bool = False, alone: bool = False
     ) -> Future[Result]:
         """Hand it to a worker."""
-        given = self._given(step, parents)
         if self._spoiled:
             self._leave_pool()
         address = None
         alone = alone or (step.spec is not None and step.spec.use in self._spoilers)
-        if (alone and POSSIBLE) or runs_alone(step, self._limits, isolated=True):
+        if needs_process(step, self._limits, alone=alone):
             address = self._server.address(sure=alone)
         answer: Future[Result] = Future()
-        order = Order(step, given, final, self._limits, address)
+        order = Order(step, self._inputs(step, parents), final, self._limits, address)
         try:
             self._send(answer, order)
         except BrokenProcessPool:
-            self._pool = self._new()
+            self._pool = self._make_pool()
             self._send(answer, order)
         if step.action == "load":  # one loads; the others have nothing else to do yet
             for _ in range(self._jobs - 1):
@@ -238,26 +236,26 @@ class LokyEngine(Engine):
         return answer
 
     def _send(
-        self, answer: Future[Result], order: Order, lacking: frozenset[str] = frozenset()
+        self, answer: Future[Result], order: Order, missing: frozenset[str] = frozenset()
     ) -> None:
         from loky.process_executor import ShutdownExecutorError
 
         pool = self._pool
 
-        def done(future: Future[bytes | Result | Lacking]) -> None:
+        def done(future: Future[bytes | Result | MissingResults]) -> None:
             try:
                 try:
-                    said = future.result()
+                    reply = future.result()
                 except ShutdownExecutorError:
-                    if pool is self._pool:  # this is the end
+                    if pool is self._pool:  # the engine is being closed
                         raise
-                    said = Lacking(frozenset())  # its worker was one of those that were left
-                if isinstance(said, Lacking):
-                    self._send(answer, order, lacking | said.keys)
-                elif isinstance(said, bytes):
-                    answer.set_result(read_result(ROW, said))
+                    reply = MissingResults(frozenset())  # its worker was of a pool that was left
+                if isinstance(reply, MissingResults):
+                    self._send(answer, order, missing | reply.keys)
+                elif isinstance(reply, bytes):
+                    answer.set_result(read_result(ROW, reply))
                 else:
-                    answer.set_result(said)
+                    answer.set_result(reply)
             except SpoiledError as error:
                 self._spoiled = self._spoiled or pool is self._pool
                 self._spoilers |= {error.component} - {""}
@@ -265,30 +263,30 @@ class LokyEngine(Engine):
             except Exception as error:  # a future carries whatever was raised
                 answer.set_exception(error)
 
-        sent = order._replace(given=tickets(order.given, lacking))
+        sent = order._replace(parents=make_refs(order.parents, missing))
         try:
             pool.submit(carry_out, sent).add_done_callback(done)
         except ShutdownExecutorError:
             if pool is self._pool:
                 raise
-            self._send(answer, order, lacking)
+            self._send(answer, order, missing)
 
     def close(self, *, now: bool) -> None:
-        """End the workers; at once if what they do is not wanted any more."""
+        """End the workers; with `now`, kill them."""
         try:
             self._pool.shutdown(wait=True, kill_workers=now)
         finally:
             self._server.close()
 
     def _leave_pool(self) -> None:
-        """Take other workers; what these have not finished is done again by those."""
-        left, self._pool, self._spoiled = self._pool, self._new(), False
-        left.shutdown(wait=False, kill_workers=True)
+        """Start new workers, which do again what the old ones have not finished."""
+        old, self._pool, self._spoiled = self._pool, self._make_pool(), False
+        old.shutdown(wait=False, kill_workers=True)
 
-    def _new(self) -> Any:
+    def _make_pool(self) -> Any:
         from loky import ProcessPoolExecutor
 
-        # It restarts such a worker by itself, and nothing is lost by it.
+        # Loky restarts such a worker by itself, and nothing is lost.
         warnings.filterwarnings("ignore", "A worker was restarted while some jobs", UserWarning)
         return ProcessPoolExecutor(
             max_workers=self._jobs, env=ONE_THREAD | _MEMORY | {MARK: self._server.mark},

@@ -1,8 +1,8 @@
-"""What a worker process does of a run, and what it keeps: results travel as seldom as they can.
+"""What a worker process of this machine does, and the results that it caches.
 
-A worker keeps what it has made or was sent, up to a number of bytes. The coordinator holds each
-result as the bytes that came, which it never opens, and sends large ones only to workers that say
-they lack them.
+A worker caches the results that it made or received, up to a number of bytes. The coordinator holds
+each result as bytes, which it never unpickles, and sends a large one only to a worker that reports
+it missing.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from collections import OrderedDict
 from typing import Any, NamedTuple
 
 from fpbench.execution.isolation.one_use import execute_alone
-from fpbench.execution.work.execute import check_unspoiled, execute_in_worker, told
+from fpbench.execution.work.execute import check_unspoiled, execute_in_worker, write_row
 from fpbench.matrix.limits import Limits
 from fpbench.matrix.step import Failure, Result, Step
 
 SMALL = 16 * 2**10
-"""Bytes: a result that has no more is sent at once, rather than asked for."""
+"""Bytes; a result that has no more is always sent."""
 _MOST = 256 * 2**20
-"""Bytes that a worker keeps, as pickled; what was used longest ago goes first."""
+"""Bytes of pickled results that a worker caches; the least recently used is dropped first."""
 
 
 class Packed(NamedTuple):
@@ -30,14 +30,14 @@ class Packed(NamedTuple):
     content: bytes
 
 
-class Ticket(NamedTuple):
-    """A result that the worker may have kept."""
+class ResultRef(NamedTuple):
+    """A result that the worker may have in its cache."""
 
     key: str
 
 
-class Lacking(NamedTuple):
-    """What a worker says that was handed tickets of results that it has not."""
+class MissingResults(NamedTuple):
+    """The answer of a worker that lacks results it was sent references to."""
 
     keys: frozenset[str]
 
@@ -46,84 +46,84 @@ class Order(NamedTuple):
     """What a worker is to do."""
 
     step: Step
-    given: tuple[Any, ...]
-    """Its parents' results: `Packed`, `Ticket`, or the values themselves."""
+    parents: tuple[Any, ...]
+    """The results of its parents: `Packed`, `ResultRef`, or the values themselves."""
     final: bool
-    """Whether the value itself is wanted."""
+    """Whether the coordinator reads the value."""
     limits: Limits
     address: str | None
-    """Where one-use processes are had, if the step is to run in one."""
+    """Where one-use processes are started, if the step is to run in one."""
 
 
-class _Shelf:
+class ResultCache:
     """Results by key, the last used last."""
 
     def __init__(self, most: int) -> None:
         self._most, self._size = most, 0
-        self._kept: OrderedDict[str, tuple[Any, int]] = OrderedDict()
+        self._entries: OrderedDict[str, tuple[Any, int]] = OrderedDict()
 
     def __contains__(self, key: str) -> bool:
-        return key in self._kept
+        return key in self._entries
 
     def __getitem__(self, key: str) -> Any:
-        self._kept.move_to_end(key)
-        return self._kept[key][0]
+        self._entries.move_to_end(key)
+        return self._entries[key][0]
 
-    def keep(self, key: str, value: Any, size: int) -> None:
-        """Keep a value of so many bytes, unless it is larger than the shelf."""
-        if key in self._kept or not SMALL < size <= self._most:
+    def add(self, key: str, value: Any, size: int) -> None:
+        """Cache a value of so many bytes, unless it is small or larger than the cache."""
+        if key in self._entries or not SMALL < size <= self._most:
             return
-        self._kept[key] = (value, size)
+        self._entries[key] = (value, size)
         self._size += size
         while self._size > self._most:
-            self._size -= self._kept.popitem(last=False)[1][1]
+            self._size -= self._entries.popitem(last=False)[1][1]
 
 
-_SHELF = _Shelf(_MOST)
+_CACHE = ResultCache(_MOST)
 
 
-def carry_out(order: Order) -> bytes | Result | Lacking:
+def carry_out(order: Order) -> bytes | Result | MissingResults:
     """Do a step in a worker.
 
     Returns
     -------
-    bytes or Result or Lacking
-        The result in plain words if it is final or a `Failure`, otherwise where its value is
-        `Packed`; or what is lacking.
+    bytes or Result or MissingResults
+        The result as bytes of plain data if it is final or a `Failure`, otherwise with its value
+        `Packed`; or the results that are missing.
     """
-    lacking = {g.key for g in order.given if isinstance(g, Ticket) and g.key not in _SHELF}
-    if lacking:
-        return Lacking(frozenset(lacking))
-    step, given = order.step, tuple(map(_opened, order.given))
+    missing = {p.key for p in order.parents if isinstance(p, ResultRef) and p.key not in _CACHE}
+    if missing:
+        return MissingResults(frozenset(missing))
+    step, values = order.step, tuple(map(_read_parent, order.parents))
     if order.address is None:
-        result = execute_in_worker(step, given)
+        result = execute_in_worker(step, values)
     else:
         check_unspoiled()  # what is changed here may keep this worker from asking
-        result = execute_alone(step, given, order.limits, order.address)
+        result = execute_alone(step, values, order.limits, order.address)
     if order.final or isinstance(result.value, Failure):
-        return told(step, result)
+        return write_row(step, result)
     import cloudpickle
 
     content = cloudpickle.dumps(result.value)
-    _SHELF.keep(step.key, result.value, len(content))
+    _CACHE.add(step.key, result.value, len(content))
     return Result(Packed(step.key, content), result.seconds)
 
 
-def _opened(given: Any) -> Any:
-    if isinstance(given, Ticket):
-        return _SHELF[given.key]
-    if not isinstance(given, Packed):
-        return given
-    value = _SHELF[given.key] if given.key in _SHELF else pickle.loads(given.content)
-    _SHELF.keep(given.key, value, len(given.content))
+def _read_parent(parent: Any) -> Any:
+    if isinstance(parent, ResultRef):
+        return _CACHE[parent.key]
+    if not isinstance(parent, Packed):
+        return parent
+    value = _CACHE[parent.key] if parent.key in _CACHE else pickle.loads(parent.content)
+    _CACHE.add(parent.key, value, len(parent.content))
     return value
 
 
-def tickets(parents: tuple[Any, ...], lacking: frozenset[str] = frozenset()) -> tuple[Any, ...]:
-    """What is sent to a worker: of large results that it may have, only the keys."""
+def make_refs(parents: tuple[Any, ...], missing: frozenset[str] = frozenset()) -> tuple[Any, ...]:
+    """What is sent to a worker: references instead of large results, except missing ones."""
     return tuple(
-        Ticket(parent.key)
-        if isinstance(parent, Packed) and len(parent.content) > SMALL and parent.key not in lacking
+        ResultRef(parent.key)
+        if isinstance(parent, Packed) and len(parent.content) > SMALL and parent.key not in missing
         else parent
         for parent in parents
     )

@@ -1,4 +1,4 @@
-"""Which engine is wanted, and having it for as long as it is needed."""
+"""A request for an engine, and the engine, open as long as it is needed."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from fpbench.base.errors import InputError, suggest_name
 from fpbench.data.data_files import DataHome
-from fpbench.execution.engines.fitness import Needs
 from fpbench.execution.engines.local import ENGINES, Engine, InlineEngine, LokyEngine
-from fpbench.execution.engines.warming import modules_of
+from fpbench.execution.engines.requirements import Requirements
+from fpbench.execution.engines.warming import list_modules
 from fpbench.execution.isolation.one_use import POSSIBLE, split_by_process
 from fpbench.execution.isolation.processes import ONE_THREAD
 from fpbench.matrix.limits import NO_LIMITS, Limits
@@ -20,13 +20,13 @@ from fpbench.matrix.step import Step
 
 
 @dataclass(frozen=True)
-class Asked:
-    """Which engine is wanted, and of what make.
+class EngineRequest:
+    """The name and the options of an engine.
 
     Raises
     ------
     InputError
-        If there is no such engine, or what is asked does not fit it.
+        If there is no such engine, or an option does not fit it.
     """
 
     name: str | None = None
@@ -63,43 +63,43 @@ class Asked:
 
 @contextmanager
 def open_engine(
-    asked: Asked,
+    request: EngineRequest,
     home: DataHome,
     limits: Limits = NO_LIMITS,
-    needs: Needs | None = None,
+    requirements: Requirements | None = None,
     steps: Iterable[Step] = (),
 ) -> Iterator[Engine]:
-    """An engine, for as long as it is needed; none of its processes outlives it.
+    """An engine, open for the length of a `with`; none of its processes outlives it.
 
     Parameters
     ----------
-    asked
+    request
         Which one.
     home
         Where data sets are loaded from.
     limits
-        What a step may take.
-    needs
-        What workers on other machines must have; None if that is not to be compared.
+        Limits on the time and memory of a step.
+    requirements
+        What workers on other machines must have; None to compare nothing.
     steps
-        What will be run, as far as it is known: processes get ready for it.
+        The steps of the plan, for which processes import modules early.
 
     Raises
     ------
     InputError
         If limits cannot be kept on this operating system; `EngineError` if the scheduler does not
-        answer, or its workers have not what is needed.
+        answer, or its workers differ from the requirements.
     """
     _check_limits(limits)
     engine: Engine
     with ExitStack() as stack:
-        if asked.name == "inline":
+        if request.name == "inline":
             stack.enter_context(_one_thread())
             engine = InlineEngine(home, limits)
-        elif asked.name == "loky":
-            engine = LokyEngine(asked.jobs, home, limits, steps)
+        elif request.name == "loky":
+            engine = LokyEngine(request.jobs, home, limits, steps)
         else:
-            engine = _dask(asked, home, limits, needs, steps)
+            engine = _open_dask(request, home, limits, requirements, steps)
         try:
             yield engine
         except BaseException:
@@ -115,8 +115,12 @@ def _check_limits(limits: Limits) -> None:
         raise InputError("[limits]: memory_limit: can be kept on Linux only")
 
 
-def _dask(
-    asked: Asked, home: DataHome, limits: Limits, needs: Needs | None, steps: Iterable[Step]
+def _open_dask(
+    request: EngineRequest,
+    home: DataHome,
+    limits: Limits,
+    requirements: Requirements | None,
+    steps: Iterable[Step],
 ) -> Engine:
     """An engine on the cluster of a scheduler, or on one that is started here."""
     try:
@@ -128,14 +132,14 @@ def _dask(
         raise InputError("engine 'dask' is not installed: pip install 'fpbench[dask]'") from None
     alone, others = split_by_process(steps, limits)
     cluster = (
-        join(asked.scheduler, asked.connect_timeout)
-        if asked.scheduler
-        else start(asked.jobs, modules_of(alone))
+        join(request.scheduler, request.connect_timeout)
+        if request.scheduler
+        else start(request.jobs, list_modules(alone))
     )
-    engine = DaskEngine(cluster, home, limits, needs, modules_of(others))
+    engine = DaskEngine(cluster, home, limits, requirements, list_modules(others))
     try:
-        if needs is not None:
-            compare(cluster.client, needs)
+        if requirements is not None:
+            compare(cluster.client, requirements)
     except BaseException:
         engine.close(now=True)
         raise

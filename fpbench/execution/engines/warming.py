@@ -1,4 +1,4 @@
-"""What processes may import before they are asked to do anything, so that nobody waits for it."""
+"""Imports that processes do early, while there are no steps yet."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fpbench.matrix.step import Step
 from fpbench.models.classifiers import FAMILIES
 
 
-def modules_of(steps: Iterable[Step]) -> tuple[str, ...]:
+def list_modules(steps: Iterable[Step]) -> tuple[str, ...]:
     """Modules of the classifiers that the parameters of steps name.
 
     Only classifiers that have a name here: an import path may lead anywhere.

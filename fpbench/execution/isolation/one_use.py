@@ -37,10 +37,10 @@ from fpbench.execution.work.execute import (
     LostError,
     StoppedError,
     attempt,
-    component_of,
-    failed,
-    handed,
-    measured,
+    build_for,
+    make_failure,
+    make_inputs,
+    measure,
 )
 from fpbench.matrix.limits import Limits
 from fpbench.matrix.step import Corrected, Failure, Result, Step
@@ -156,6 +156,11 @@ def runs_alone(step: Step, limits: Limits, *, isolated: bool) -> bool:
     )
 
 
+def needs_process(step: Step, limits: Limits, *, alone: bool) -> bool:
+    """Whether a worker does a step in a one-use process: if it must, or for `alone` if it can."""
+    return (alone and POSSIBLE) or runs_alone(step, limits, isolated=True)
+
+
 def split_by_process(steps: Iterable[Step], limits: Limits) -> tuple[list[Step], list[Step]]:
     """Steps that need a process of their own in engines with workers, and the others."""
     alone: list[Step] = []
@@ -190,7 +195,7 @@ def execute_alone(step: Step, parents: tuple[Any, ...], limits: Limits, address:
         If the server died.
     """
     try:
-        inputs = handed(step, component_of(step), parents)
+        inputs = make_inputs(step, build_for(step), parents)
         started = time.monotonic()
         # Read as data: no object of a component may run in this process.
         result = read_result(step.action, _request(step, inputs, limits, address), inputs)
@@ -198,13 +203,13 @@ def execute_alone(step: Step, parents: tuple[Any, ...], limits: Limits, address:
     except LostError:
         raise
     except Exception as error:
-        return Result(failed(step, error), 0.0)
+        return Result(make_failure(step, error), 0.0)
     value = result.value
     if isinstance(value, Failure):
         return result._replace(seconds=seconds)
     if isinstance(value, Corrected):  # a part of a step cannot take longer than the step
         value = value._replace(seconds=min(value.seconds, seconds))
-    return attempt(step, lambda: measured(step, value, inputs))._replace(seconds=seconds)
+    return attempt(step, lambda: measure(step, value, inputs))._replace(seconds=seconds)
 
 
 def _request(step: Step, inputs: tuple[Any, ...], limits: Limits, address: str) -> bytearray:

@@ -46,7 +46,13 @@ from fpbench.execution.isolation.processes import (
 from fpbench.execution.wire.answers import write_result
 from fpbench.execution.wire.sealing import seal, unseal
 from fpbench.execution.work.actions import ACTIONS, HANDED
-from fpbench.execution.work.execute import StoppedError, attempt, component_of, failed, watch
+from fpbench.execution.work.execute import (
+    StoppedError,
+    attempt,
+    build_for,
+    make_failure,
+    make_watch,
+)
 from fpbench.execution.work.process_watch import Changes, Watch
 from fpbench.matrix.limits import Limits
 from fpbench.matrix.step import Result, Step
@@ -78,7 +84,7 @@ class _Server:
     """Accepts requests, forks and reaps. One thread, so that a fork copies no held lock."""
 
     def __init__(self, listener: socket.socket, control: socket.socket) -> None:
-        self._watch = watch()
+        self._watch = make_watch()
         self._listener, self._control = listener, control
         self._children: dict[int, _Child] = {}
         self._too_large: set[int] = set()
@@ -264,7 +270,7 @@ def _answer(channel: socket.socket, server: int, watched: Watch) -> None:
         lift()
         if isinstance(error, MemoryError) and limits.memory_limit is not None:
             error = StoppedError(limits.on_memory)
-        content = write_result(step.action, Result(failed(step, error), 0.0))
+        content = write_result(step.action, Result(make_failure(step, error), 0.0))
     send(channel, content)
 
 
@@ -273,7 +279,7 @@ def _work(
 ) -> Any:
     try:
         inputs = tuple(map(unseal, pickle.loads(receive(channel))))
-        value = ACTIONS[step.action](component_of(step), inputs, step)
+        value = ACTIONS[step.action](build_for(step), inputs, step)
         # All other changes end with this process.
         if replaced := watched.replaced():
             raise PluginError(f"changed {Changes(replaced).words} in its process")

@@ -41,10 +41,10 @@ from fpbench.data.sample import Codes, Sample, Split
 from fpbench.data.table import Table
 from fpbench.execution.work.rows import Words, make_row
 from fpbench.execution.work.scores import (
-    attack_measures,
-    claim_measures,
-    model_measures,
-    release_measures,
+    measure_attack,
+    measure_claim,
+    measure_model,
+    measure_release,
 )
 from fpbench.matrix.step import Corrected, Sealed, Step
 from fpbench.privacy.curator.curator import Curator
@@ -78,7 +78,7 @@ def _split(_: None, parents: tuple[Table], step: Step) -> Split:
     else:
         train, test, attack = _cut(step.rng().permutation(len(table)), shares)
     everyone = table.sample()
-    return Split(*(_part(table, everyone, n, rows) for n, rows in
+    return Split(*(_take_part(table, everyone, n, rows) for n, rows in
                    (("training", train), ("test", test), ("attack", attack))))  # fmt: skip
 
 
@@ -88,7 +88,7 @@ def _cut(rows: NDArray[np.intp], shares: tuple[Any, ...]) -> list[NDArray[np.int
     return np.split(rows[: ends[-1]], ends[:-1])
 
 
-def _part(table: Table, everyone: Sample, name: str, rows: Any) -> Sample:
+def _take_part(table: Table, everyone: Sample, name: str, rows: Any) -> Sample:
     part = everyone.take(rows)
     if name == "attack" and not len(part):  # which audits do without
         return part
@@ -123,22 +123,22 @@ def _predict(learner: Learner, parents: tuple[Classifier, Split], step: Step) ->
 
     train, test, attack = predict(split.train), predict(split.test), predict(split.attack)
     notes = dict(getattr(model, "notes", {}))
-    return Predictions(train, test, attack, learner.asked(), notes, _guarantee(model))
+    return Predictions(train, test, attack, learner.asked(), notes, _read_guarantee(model))
 
 
-def _guarantee(model: Classifier) -> Guarantee | None:
+def _read_guarantee(model: Classifier) -> Guarantee | None:
     """What a model guarantees."""
     guarantee = getattr(model, "guarantee", None)
     if guarantee is None:
         return None
-    return _checked_guarantee(guarantee, "a model", "an fpbench.Guarantee or None")
+    return _check_guarantee(guarantee, "a model", "an fpbench.Guarantee or None")
 
 
-def _checked_guarantee(guarantee: Any, whose: str, wanted: str) -> Guarantee:
+def _check_guarantee(guarantee: Any, whose: str, expected: str) -> Guarantee:
     """A guarantee, checked once more: whose class it is, nobody knows."""
     if not isinstance(guarantee, Guarantee):
         kind = type(guarantee).__name__
-        raise PluginError(f"the guarantee of {whose} must be {wanted}, not {kind}")
+        raise PluginError(f"the guarantee of {whose} must be {expected}, not {kind}")
     return Guarantee(guarantee.epsilon, guarantee.delta, guarantee.neighbours, guarantee.rho)
 
 
@@ -192,7 +192,7 @@ def view_for(
     return View(target.only(sees), attack.only(sees | {"sensitive"}))
 
 
-def _known(adversary: Adversary, parents: tuple[Split], step: Step) -> tuple[Sample]:
+def _show_attack(adversary: Adversary, parents: tuple[Split], step: Step) -> tuple[Sample]:
     return (view_for(adversary, parents[0]).attack,)
 
 
@@ -203,7 +203,7 @@ def _tune(adversary: Adversary, handed: tuple[Sample], step: Step) -> Adversary:
     return tuned
 
 
-def _view(
+def _make_view(
     adversary: Adversary, parents: tuple[Any, ...], step: Step
 ) -> tuple[View, Adversary | Sealed]:
     split, *others = parents
@@ -218,7 +218,7 @@ def _guess(adversary: Adversary, handed: tuple[View, Adversary], step: Step) -> 
     return tuned.guess(view, step.rng())
 
 
-def _checked_guess(guess: Guess, handed: tuple[View, Any], step: Step) -> Guess:
+def _check_guess(guess: Guess, handed: tuple[View, Any], step: Step) -> Guess:
     """The guess, after its sizes and values were checked."""
     target, attack = handed[0].target, handed[0].attack
     k, n, m = len(target.groups), len(target), len(guess.held_out)
@@ -266,7 +266,7 @@ def _correct(corrector: Corrector, parents: tuple[Any, ...], step: Step) -> Corr
     return Corrected(correction, seconds, weighing.measures, values)
 
 
-def _measured_correction(
+def _measure_correction(
     corrected: Corrected, parents: tuple[Any, ...], step: Step
 ) -> tuple[Correction, CorrectionMeasures, MeasureValues]:
     """The correction, what is measured of it, and what the corrector says of its weights."""
@@ -282,9 +282,9 @@ def _score(_: None, parents: tuple[Any, ...], step: Step) -> MeasureValues:
     split, predictions, guess, claim, (correction, timed, weighed) = parents
     names = dict(step.uses)
     measured = {
-        **attack_measures(split, predictions, guess, correction),
-        **claim_measures(claim, split.train, predictions.train),
-        **model_measures(split, predictions, claim),
+        **measure_attack(split, predictions, guess, correction),
+        **measure_claim(claim, split.train, predictions.train),
+        **measure_model(split, predictions, claim),
         **timed,
     }
     notes = (
@@ -314,7 +314,7 @@ def _audit(auditor: Auditor, parents: tuple[Any, ...], step: Step) -> MeasureVal
     return auditor.audit(Subject(train, test, model, curator), rng)
 
 
-def _checked_release(release: Release) -> Release:
+def _check_release(release: Release) -> Release:
     """A release, after its numbers were checked, which are compared with the truth."""
     count = np.size(release.values)
     for what, numbers in (
@@ -332,19 +332,19 @@ def _checked_release(release: Release) -> Release:
         raise PluginError("the intervals of a release must be finite, the lower end first, or NaN")
     if release.noise not in NOISES:
         raise PluginError(f"the noise of a release must be one of {', '.join(NOISES)}")
-    guarantee = _checked_guarantee(release.guarantee, "a release", "an fpbench.Guarantee")
+    guarantee = _check_guarantee(release.guarantee, "a release", "an fpbench.Guarantee")
     return replace(release, guarantee=guarantee)
 
 
-def _audit_row(
+def _measure_audit(
     answer: MeasureValues | Release, parents: tuple[Any, ...], step: Step
 ) -> MeasureValues:
     """The row of an audit: a release is measured against the truth that it never saw."""
     split, predictions = parents[:2]
-    measured: dict[str, object] = {**model_measures(split, predictions, None)}
+    measured: dict[str, object] = {**measure_model(split, predictions, None)}
     if isinstance(answer, Release):
-        answer = _checked_release(answer)
-        measured |= release_measures(answer, split.test, predictions.test)
+        answer = _check_release(answer)
+        measured |= measure_release(answer, split.test, predictions.test)
         answer = answer.measures
     names = dict(step.uses)
     learner = Words("learner", names.get("learner", ""), predictions.notes)
@@ -367,13 +367,16 @@ ACTIONS: dict[str, Callable[[Any, Any, Step], Any]] = {
 }
 """What is done, by name, in the order of the flow."""
 
-HANDED: dict[str, Callable[[Any, Any, Step], tuple[Any, ...]]] = {"tune": _known, "guess": _view}
+HANDED: dict[str, Callable[[Any, Any, Step], tuple[Any, ...]]] = {
+    "tune": _show_attack,
+    "guess": _make_view,
+}
 """What adversaries are handed instead of their parents' results, which hold the truth."""
 
 MEASURING: dict[str, Callable[[Any, Any, Step], Any]] = {
-    "guess": _checked_guess,
-    "correct": _measured_correction,
-    "audit": _audit_row,
+    "guess": _check_guess,
+    "correct": _measure_correction,
+    "audit": _measure_audit,
 }
 """What fpbench makes of a component's answer, given what was handed: it is checked, and measured
 against the truth. It is done where the component is not, if that has a process of its own."""

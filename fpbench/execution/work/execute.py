@@ -22,11 +22,11 @@ from fpbench.matrix.step import Failure, Result, Step, shortened
 
 
 class StoppedError(FpbenchError):
-    """A step that took more than it may, or whose process died."""
+    """A step that exceeded a limit, or whose process died."""
 
 
 class LostError(Exception):
-    """The process that did a step is gone, and not known to be through the step's fault."""
+    """The process that did a step is gone, perhaps not by the step's fault."""
 
 
 class SpoiledError(LostError):
@@ -35,7 +35,7 @@ class SpoiledError(LostError):
     Parameters
     ----------
     component
-        Whose step did it; empty if it was one before, and not the one that was to be done.
+        The component whose step did it; empty if an earlier step did.
     changes
         What was changed.
     where
@@ -53,7 +53,7 @@ class SpoiledError(LostError):
 _WATCHES: list[Watch] = []
 """The one of this worker, once it has done a step."""
 _SPOILED: list[str] = []
-"""What has been changed in this worker."""
+"""What a step has changed in this worker; at most one entry."""
 
 
 def execute(step: Step, parents: tuple[Any, ...], catalog: Catalog | None = None) -> Result:
@@ -62,19 +62,19 @@ def execute(step: Step, parents: tuple[Any, ...], catalog: Catalog | None = None
     Parameters
     ----------
     step
-        What to do.
+        The step.
     parents
         Results of its parents, in order.
     catalog
-        What is installed; found out here, in a worker, if None.
+        The installed components; discovered here, in a worker, if None.
     """
 
     def work() -> Any:
-        component = component_of(step, catalog)
-        # What was sealed is opened, as its component runs here; but for adversaries, whose do not.
-        there = parents if step.action in HANDED else tuple(map(unseal, parents))
-        inputs = handed(step, component, there)
-        return measured(step, ACTIONS[step.action](component, inputs, step), inputs)
+        component = build_for(step, catalog)
+        # Sealed results are opened where their component runs; an adversary runs elsewhere.
+        opened = parents if step.action in HANDED else tuple(map(unseal, parents))
+        inputs = make_inputs(step, component, opened)
+        return measure(step, ACTIONS[step.action](component, inputs, step), inputs)
 
     return attempt(step, work)
 
@@ -82,20 +82,20 @@ def execute(step: Step, parents: tuple[Any, ...], catalog: Catalog | None = None
 def execute_in_worker(step: Step, parents: tuple[Any, ...]) -> Result:
     """As `execute`, in a process that does other steps, too.
 
-    An interruption is no user's here, who speaks to the coordinator only.
+    An interruption is a failure here: the user interrupts the coordinator only.
 
     Raises
     ------
     SpoiledError
-        If the step, or one before it, has changed what others rest on. It has no result then.
+        If the step or an earlier one has changed what others rest on; there is no result then.
     """
     check_unspoiled()
     if not _WATCHES:
-        _WATCHES.append(watch())
+        _WATCHES.append(make_watch())
     try:
         result = execute(step, parents)
     except KeyboardInterrupt as error:
-        result = Result(failed(step, error), 0.0)
+        result = Result(make_failure(step, error), 0.0)
     if step.spec is not None and (changes := _WATCHES[0].look().words):
         _SPOILED.append(changes)
         raise SpoiledError(step.spec.use, changes)
@@ -103,19 +103,13 @@ def execute_in_worker(step: Step, parents: tuple[Any, ...]) -> Result:
 
 
 def check_unspoiled() -> None:
-    """See that no step has changed what others rest on in this worker: it does no more then.
-
-    Raises
-    ------
-    SpoiledError
-        If one has.
-    """
+    """Raise SpoiledError if a step has changed what others rest on in this worker."""
     if _SPOILED:
         raise SpoiledError("", _SPOILED[0])
 
 
-def watch() -> Watch:
-    """Begin to watch what steps change in this process."""
+def make_watch() -> Watch:
+    """A watch of what steps change in this process, from now on."""
     from fpbench.components.catalog import discover
 
     modules = {
@@ -127,7 +121,7 @@ def watch() -> Watch:
     return Watch(frozenset(re.split("[.:]", module)[0] for module in modules) - {"fpbench"})
 
 
-def component_of(step: Step, catalog: Catalog | None = None) -> Component | None:
+def build_for(step: Step, catalog: Catalog | None = None) -> Component | None:
     """The component that a step uses."""
     if step.spec is None:
         return None
@@ -138,48 +132,50 @@ def component_of(step: Step, catalog: Catalog | None = None) -> Component | None
     return build_component(step.spec, catalog)
 
 
-def handed(step: Step, component: Component | None, parents: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What a step's component is handed: an adversary its view, others their parents' results."""
+def make_inputs(
+    step: Step, component: Component | None, parents: tuple[Any, ...]
+) -> tuple[Any, ...]:
+    """The inputs of a step's component: an adversary's view, or the parents' results."""
     make = HANDED.get(step.action)
     return make(component, parents, step) if make else parents
 
 
-def measured(step: Step, answer: Any, inputs: tuple[Any, ...]) -> Any:
-    """The result of a step, from what its component answered."""
-    measure = MEASURING.get(step.action)
-    return measure(answer, inputs, step) if measure else answer
+def measure(step: Step, answer: Any, inputs: tuple[Any, ...]) -> Any:
+    """The result of a step, from its component's answer."""
+    make = MEASURING.get(step.action)
+    return make(answer, inputs, step) if make else answer
 
 
-def told(step: Step, result: Result) -> bytes:
-    """A result that the coordinator reads, as bytes; a failure if a row could not hold it."""
+def write_row(step: Step, result: Result) -> bytes:
+    """A final result as bytes for the coordinator; a failure if no row could hold it."""
     try:
         return write_result(ROW, result)
     except PluginError as error:
-        return write_result(ROW, result._replace(value=failed(step, error)))
+        return write_result(ROW, result._replace(value=make_failure(step, error)))
 
 
 def attempt(step: Step, work: Callable[[], Any]) -> Result:
     """Do the work of a step, and measure how long it takes.
 
-    A process that a component has forked ends here if it comes back, too: only one may go on.
+    A forked child of a component that returns here, too, ends: only the parent may go on.
     """
     process = os.getpid()
     started = time.perf_counter()
     value: Any
     try:
         value = work()
-    except KeyboardInterrupt:  # the user's; a worker, which has no user, makes a failure of it
+    except KeyboardInterrupt:  # the user's; a worker makes a failure of it
         raise
-    # Whatever else a component raises, and be it the wish to exit, fails its own cells only.
+    # Anything else that a component raises, SystemExit too, fails its own cells only.
     except BaseException as error:
-        value = failed(step, error)
+        value = make_failure(step, error)
     finally:
         if os.getpid() != process:
             os._exit(0)
     return Result(value, time.perf_counter() - started)
 
 
-def failed(step: Step, error: BaseException) -> Failure:
+def make_failure(step: Step, error: BaseException) -> Failure:
     """The failure that an error makes of a step; called while it is handled."""
     message = " ".join(str(error).split())
     known = isinstance(error, (InputError, HiddenError, PluginError, StoppedError))

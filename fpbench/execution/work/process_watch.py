@@ -1,7 +1,7 @@
-"""What a step can change in a process so that others, run there later, give something else.
+"""Changes by which a step can spoil later steps in the same process.
 
-Looked at are public names of libraries that results rest on, and settings of the process. A
-component that hides what it does is not found.
+A watch looks at the public names of libraries that results rest on, and at settings of the process.
+It does not find a component that hides its changes.
 """
 
 from __future__ import annotations
@@ -23,19 +23,21 @@ from types import FunctionType, MappingProxyType, ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-_PLACE = object.__basicsize__ + ctypes.sizeof(ctypes.c_ssize_t)
-"""Where the number is: behind what all objects have, and how many entries there are."""
+_OFFSET = object.__basicsize__ + ctypes.sizeof(ctypes.c_ssize_t)
+"""Where a dictionary has its version number: behind the object header and the number of entries."""
+_WORD = 8
 
 
 def _number(table: dict[Any, Any]) -> ctypes.c_uint64:
-    """The number of a dictionary, to be read as long as that lives."""
-    return ctypes.c_uint64.from_address(id(table) + _PLACE)
+    """The version number of a dictionary, which must live as long as it is read."""
+    return ctypes.c_uint64.from_address(id(table) + _OFFSET)
 
 
 def _is_kept() -> bool:
-    """Whether this Python keeps such numbers: what changes them, and what does not, is tried."""
-    if dict.__basicsize__ < _PLACE + ctypes.sizeof(ctypes.c_uint64):
+    """Whether this Python counts writes to dictionaries: tried with writes and with a read."""
+    if dict.__basicsize__ < _OFFSET + _WORD or ctypes.sizeof(ctypes.c_void_p) != _WORD:
         return False
     table: dict[str, Any] = {"old": 1}
     number = _number(table)
@@ -53,34 +55,45 @@ def _is_kept() -> bool:
 KEPT = _is_kept()
 
 
+@cache
+def _view_memory() -> NDArray[np.uint64]:
+    """The words of this process's memory from address 8, of which only known ones may be read.
+
+    A thousand version numbers are read in two microseconds so, and one by one in forty.
+    """
+    words = ctypes.c_uint64 * (2**47 // _WORD - 1)
+    return np.ctypeslib.as_array(words.from_address(_WORD))  # from address 0, NumPy would copy
+
+
 class Versions:
     """Tells which of some dictionaries have been written to."""
 
     def __init__(self) -> None:
         self._tables: list[dict[str, Any]] = []
-        self._numbers: list[ctypes.c_uint64] = []
-        self._before: list[int] = []
+        self._before = np.zeros(0, np.uint64)
+        self._words = np.zeros(0, np.intp)
+        """Where the version numbers are in `_view_memory()`."""
 
-    def add(self, table: dict[str, Any]) -> None:
-        """Begin to watch one more, which is kept alive."""
-        self._tables.append(table)
-        if KEPT:
-            self._numbers.append(_number(table))
-            self._before.append(self._numbers[-1].value)
+    def add(self, *tables: dict[str, Any]) -> None:
+        """Watch more dictionaries, which live as long as this object."""
+        self._tables += tables
+        if KEPT and tables:
+            words = np.array([(id(table) + _OFFSET) // _WORD - 1 for table in tables])
+            self._words = np.concatenate([self._words, words])
+            self._before = np.concatenate([self._before, _view_memory().take(words)])
 
     def written(self) -> list[int]:
-        """Those, in the order they were added in, that may be others since this was last asked."""
+        """Positions of dictionaries that may have been written to since the last call."""
         if not KEPT:
             return list(range(len(self._tables)))
-        before, self._before = self._before, [number.value for number in self._numbers]
-        if before == self._before:
-            return []
-        pairs = zip(before, self._before, strict=True)
-        return [place for place, (old, new) in enumerate(pairs) if old != new]
+        # Methods of arrays, which no component can replace, unlike functions of numpy.
+        before, self._before = self._before, _view_memory().take(self._words)
+        positions: list[int] = (before != self._before).nonzero()[0].tolist()
+        return positions
 
 
 def names_of(owner: Any) -> dict[str, Any]:
-    """The dictionary of a module or a class, itself: of a class, Python shows a proxy of it."""
+    """The dictionary of a module or a class itself, not the proxy that Python shows of a class."""
     names = owner if isinstance(owner, dict) else vars(owner)
     if isinstance(names, MappingProxyType):
         (names,) = gc.get_referents(names)
@@ -89,11 +102,11 @@ def names_of(owner: Any) -> dict[str, Any]:
 
 _LIBRARIES = ("fpbench", "joblib", "numpy", "pandas", "scipy", "sklearn")
 _WHOLE = ("fpbench", "sklearn")
-"""Libraries whose private modules are looked at, too."""
+"""Libraries whose private modules are watched, too."""
 _WITH_CLASSES = ("fpbench", "pandas", "sklearn")
-"""Libraries whose classes are looked at, too; of pandas, those that it shows at the top."""
+"""Libraries whose classes are watched, too; of pandas, those of its top module."""
 _DEEPEST = {"numpy": 1, "pandas": 1, "scipy": 1}
-"""How many dots names of modules may have: of the public ones, deeper ones are inner parts."""
+"""Most dots in the name of a watched module: deeper public modules are inner parts."""
 _STANDARD = (
     "bisect", "builtins", "cloudpickle", "collections", "copy", "dataclasses", "decimal",
     "fractions", "functools", "hashlib", "heapq", "itertools", "json", "math", "operator", "os",
@@ -109,49 +122,49 @@ _SIGNALS = (
       if hasattr(signal, name)),
 )  # fmt: skip
 _HEAP_TYPE = 1 << 9
-"""A flag of classes that can be changed."""
+"""The flag of classes that can be changed."""
 _DOING = (
     "BLIS_", "FPBENCH", "HOME", "JOBLIB", "LANG", "LC_", "LD_", "MKL_", "NPY_", "NUMEXPR", "OMP_",
     "OPENBLAS_", "PATH", "PYTHON", "SKLEARN_", "TMPDIR", "TZ", "VECLIB_",
 )  # fmt: skip
-"""How names of the environment begin that are known to do something once they are there."""
+"""Beginnings of environment variables that have an effect as soon as they are set."""
 _MOST_NAMED = 5
 _GONE = object()
 
 
 class Changes(NamedTuple):
-    """What a step has changed."""
+    """Changes that a step made."""
 
     replaced: tuple[str, ...] = ()
-    """Functions, classes and constants, by name: what is computed with them is another thing."""
+    """Names of functions, classes and constants with other values: results may be wrong."""
     settings: tuple[str, ...] = ()
-    """What of the process is set otherwise."""
+    """Settings of the process that differ."""
 
     @property
     def words(self) -> str:
-        """What was changed, for messages; empty if nothing was."""
+        """The changes, for messages; empty if there are none."""
         names = [*self.replaced, *self.settings]
         more = len(names) - _MOST_NAMED
         return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 class _Names(NamedTuple):
-    """A module, a class or a table of names, as it was."""
+    """The names of a module, a class or a table, and their earlier values."""
 
     label: str
     live: dict[str, Any]
     before: dict[str, Any]
     bases: tuple[type, ...]
-    """What a class inherits from: a name that is added may hide one of theirs."""
+    """What a class inherits from: a new name may hide one of theirs."""
 
 
 class Watch:
-    """Knows how the process was, and tells what has changed since it was looked at last.
+    """Finds what has changed in the process since the last look.
 
     Parameters
     ----------
     strangers
-        Packages that have no business in the libraries: those of plugins.
+        Packages of plugins, whose functions do not belong into the libraries.
     """
 
     def __init__(self, strangers: frozenset[str] = frozenset()) -> None:
@@ -164,7 +177,7 @@ class Watch:
         self._settings = _settings()
 
     def look(self) -> Changes:
-        """What has changed since the last time."""
+        """What has changed since the last look."""
         before, self._settings = self._settings, _settings()
         changed = tuple(
             name for name, now in self._settings.items() if not _is_alike(name, before[name], now)
@@ -172,7 +185,7 @@ class Watch:
         return Changes(self.replaced(), changed)
 
     def replaced(self) -> tuple[str, ...]:
-        """Names that stand for another thing than the last time."""
+        """Names with another value than at the last look."""
         names = [name for place in self._versions.written() for name in self._changed(place)]
         if len(sys.modules) != self._modules:
             names += self._take_new()
@@ -192,17 +205,20 @@ class Watch:
         names.before.update(now)
 
     def _take_new(self) -> Iterator[str]:
-        """Begin to watch what has been imported, and name what is a plugin's in it."""
+        """Watch what has been imported, and give the names in it that are a plugin's."""
         self._modules = len(sys.modules)
-        for label, owner, bases in _watched():
+        new: dict[int, _Names] = {}
+        for label, owner, bases in _list_watched():
             live = names_of(owner)
-            if id(live) not in self._known:
-                self._known.add(id(live))
-                self._versions.add(live)
-                self._names.append(_Names(label, live, dict(live), bases))
-                for name, value in list(live.items()):
-                    if _root(value) in self._strangers and isinstance(value, FunctionType | type):
-                        yield f"{label}.{name}"
+            if id(live) not in self._known and id(live) not in new:
+                new[id(live)] = _Names(label, live, dict(live), bases)
+        self._known |= new.keys()
+        self._names += new.values()
+        self._versions.add(*(names.live for names in new.values()))
+        for names in new.values():
+            for name, value in names.before.items():
+                if _root(value) in self._strangers and isinstance(value, FunctionType | type):
+                    yield f"{names.label}.{name}"
 
 
 def _root(value: Any) -> str:
@@ -212,7 +228,7 @@ def _root(value: Any) -> str:
 
 
 def _is_harmless(name: str, old: Any, new: Any, label: str) -> bool:
-    """Whether a library may change a name of its own so: something that it notes down."""
+    """Whether a library itself may change a name so, as a cache or a note."""
     if callable(old) or isinstance(old, ModuleType):
         return False
     noted = label in _STANDARD or not isinstance(old, bool | int | float | str | tuple)
@@ -220,7 +236,7 @@ def _is_harmless(name: str, old: Any, new: Any, label: str) -> bool:
 
 
 def _shadows(name: str, value: Any, names: _Names) -> bool:
-    """Whether a new name hides one that was found elsewhere until now."""
+    """Whether a new name hides an inherited one or a builtin."""
     if names.bases:
         hides = any(name in vars(base) for base in names.bases) and name not in _NOT_SHADOWS
         return hides and (callable(value) or hasattr(value, "__get__"))
@@ -228,8 +244,8 @@ def _shadows(name: str, value: Any, names: _Names) -> bool:
     return hasattr(builtins, name) and not dunder and not isinstance(value, ModuleType)
 
 
-def _watched() -> Iterator[tuple[str, Any, tuple[type, ...]]]:
-    """Modules, classes and tables that are looked at, with their names and what they inherit."""
+def _list_watched() -> Iterator[tuple[str, Any, tuple[type, ...]]]:
+    """Names of modules, classes and tables; the objects; and what classes inherit from."""
     seen: set[type] = set()
     for name, module in list(sys.modules.items()):
         root = name.partition(".")[0]
@@ -264,7 +280,7 @@ def _directory() -> str | None:
 
 
 def _timer() -> bool:
-    """Whether a signal will come."""
+    """Whether a timer is set."""
     return sys.platform != "win32" and signal.getitimer(signal.ITIMER_REAL)[0] > 0
 
 
@@ -274,7 +290,7 @@ def _umask() -> int:
 
 
 def _streams() -> tuple[Any, ...]:
-    """What standard input, output and error are."""
+    """Identities of standard input, output and error."""
     about: list[Any] = [sys.stdin, sys.stdout, sys.stderr]
     for number in range(3):
         try:
@@ -302,7 +318,7 @@ def _kinds_of_limits() -> tuple[int, ...]:
 
 
 def _options() -> list[Any]:
-    """Options of libraries, if these are loaded."""
+    """Options of loaded libraries."""
     options: list[Any] = []
     if sklearn := sys.modules.get("sklearn"):
         options.append(sklearn.get_config())
@@ -318,12 +334,12 @@ def _context() -> tuple[Any, ...]:
 
 
 def _threads() -> int:
-    """How many threads there are that nobody has named, as libraries do with theirs."""
+    """Number of threads without a name of their own, which libraries give to theirs."""
     return sum(thread.name.startswith("Thread-") for thread in threading.enumerate())
 
 
 def _environment() -> dict[Any, Any]:
-    """The environment as Python keeps it, which is sooner had than decoded."""
+    """The environment as Python stores it, which is faster than to decode it."""
     return dict(vars(os.environ)["_data"])
 
 
@@ -354,14 +370,14 @@ def _settings() -> dict[str, Any]:
 
 
 def _is_like_environment(before: Mapping[Any, Any], now: Mapping[Any, Any]) -> bool:
-    """Whether nothing was changed; what is new counts if it is known to do something."""
+    """Whether nothing was changed or removed, and no new variable is known to have an effect."""
     if any(now.get(name, _GONE) != value for name, value in before.items()):
         return False
     return not any(os.fsdecode(name).startswith(_DOING) for name in now.keys() - before.keys())
 
 
 def _is_like_options(before: list[Any], now: list[Any]) -> bool:
-    """Whether no option is another; libraries that have been loaded since bring theirs."""
+    """Whether no option was changed; libraries loaded since bring theirs."""
     return all(options in now for options in before)
 
 
@@ -372,8 +388,8 @@ def _is_alike(name: str, before: Any, now: Any) -> bool:
 _ALIKE: dict[str, Callable[[Any, Any], bool]] = {
     "the environment": _is_like_environment,
     "options of libraries": _is_like_options,
-    # Libraries add what imports their parts, behind all others.
+    # Libraries add importers of their own, behind all others.
     "sys.meta_path": lambda before, now: now[: len(before)] == before,
-    # One that has ended is none that was left.
+    # A thread may end.
     "threads": lambda before, now: now <= before,
 }

@@ -21,7 +21,7 @@ _FOUR_FIFTHS = 0.8
 _PROVEN = (SolverStatus.OPTIMAL, SolverStatus.INFEASIBLE)
 
 
-def attack_measures(
+def measure_attack(
     split: Split,
     predictions: Predictions,
     guess: Guess,
@@ -70,7 +70,7 @@ def attack_measures(
     return measures
 
 
-def claim_measures(claim: Claim | None, people: Sample, predictions: Codes) -> ClaimMeasures:
+def measure_claim(claim: Claim | None, people: Sample, predictions: Codes) -> ClaimMeasures:
     """What is claimed of the training people, what that guarantees them, and whether it is true.
 
     `claim_holds` is 1 if the claim about rates is true of them, 0 if not: an estimated or noisy one
@@ -101,7 +101,7 @@ def claim_measures(claim: Claim | None, people: Sample, predictions: Codes) -> C
     return measures
 
 
-def model_measures(split: Split, predictions: Predictions, claim: Claim | None) -> ModelMeasures:
+def measure_model(split: Split, predictions: Predictions, claim: Claim | None) -> ModelMeasures:
     """Accuracy and unfairness of the target model, and what it guarantees its training people.
 
     Unfairness is that of the claim's metric and form; without a claim, of what the learner was
@@ -127,7 +127,7 @@ def model_measures(split: Split, predictions: Predictions, claim: Claim | None) 
     return measures
 
 
-def release_measures(release: Release, people: Sample, predictions: Codes) -> ReleaseMeasures:
+def measure_release(release: Release, people: Sample, predictions: Codes) -> ReleaseMeasures:
     """How far off a private audit is, from the truth that it never saw.
 
     `true_ratio` is the fairness of the predictions on the people audited: the ratio of the least to

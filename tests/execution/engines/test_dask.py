@@ -167,38 +167,15 @@ def test_results_are_not_opened_on_their_way(monkeypatch):
     gone = types.ModuleType("gone")
     exec("class Model: pass", vars(gone))
     monkeypatch.setitem(sys.modules, "gone", gone)
-    sent = pickle.dumps(Parcel((Result(gone.Model(), 1.0),)))
+    sent = pickle.dumps(Parcel(Result(gone.Model(), 1.0)))
     monkeypatch.delitem(sys.modules, "gone")
     there = pickle.loads(sent)
     assert pickle.dumps(there) == sent  # and on to the next one
     with pytest.raises(ModuleNotFoundError, match="gone"):
-        there.opened()
+        there.open()
     monkeypatch.setitem(sys.modules, "gone", gone)
-    (result,) = pickle.loads(sent).opened()
+    result = pickle.loads(sent).open()
     assert isinstance(result.value, gone.Model)
-
-
-def test_short_steps_travel_together(tmp_path, toys, cluster, monkeypatch):
-    """Of many that last milliseconds, one task does several; one that raises fails alone."""
-    from fpbench.execution.engines.dask import DaskEngine
-
-    made = cluster()
-    made.worker("one")
-    tasks = []
-    task = DaskEngine._task
-
-    def counted(engine, key, *arguments, **options):
-        tasks.append(key)
-        return task(engine, key, *arguments, **options)
-
-    monkeypatch.setattr(DaskEngine, "_task", counted)
-    fails = {"sweep": ["never", "raises"]}
-    matrix = MATRIX | {"seeds": 20, "learner": [{"use": "parrot", "fails": fails}]}
-    far = fpbench.run(matrix, out=tmp_path / "far", scheduler=made.address)
-    assert timeless(far) == timeless(fpbench.run(matrix, out=tmp_path / "near"))
-    assert {row["status"] for row in far.rows()} == {"done", "failed"}
-    steps = 20 * (1 + 2 + 1 + 1 + 2 + 4 + 4)  # split, train, predict, disclose, guess, correct, ...
-    assert len(tasks) < steps / 2
 
 
 def test_a_worker_without_a_plugin_is_named_and_refused(tmp_path, toys, cluster, without_toys):
@@ -357,12 +334,14 @@ def test_silence_is_measured_by_our_own_clock():
 
     silences = Silences()
     seen = {"a": 5.0, "b": 9.0}
-    assert [silences.lost(seen | {"b": 9.0 + now}, float(now)) for now in range(21)] == [[]] * 21
-    assert silences.lost(seen, 22.0) == ["a"]
+    assert [silences.find_lost(seen | {"b": 9.0 + now}, float(now)) for now in range(21)] == [
+        []
+    ] * 21
+    assert silences.find_lost(seen, 22.0) == ["a"]
     # We were not there ourselves: nobody is to blame.
-    assert silences.lost(seen, 100.0) == []
+    assert silences.find_lost(seen, 100.0) == []
     # Clocks of schedulers may go backwards.
-    assert silences.lost({"a": 1.0}, 101.0) == []
+    assert silences.find_lost({"a": 1.0}, 101.0) == []
 
 
 def test_a_worker_that_stops_answering_is_named_and_its_steps_go_elsewhere(

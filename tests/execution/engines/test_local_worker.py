@@ -11,12 +11,12 @@ import fpbench
 from fpbench.execution.engines import local_worker as keeping
 from fpbench.execution.engines.local_worker import (
     SMALL,
-    Lacking,
+    MissingResults,
     Order,
     Packed,
-    Ticket,
+    ResultRef,
     carry_out,
-    tickets,
+    make_refs,
 )
 from fpbench.execution.wire.answers import read_result
 from fpbench.matrix.limits import NO_LIMITS
@@ -41,8 +41,8 @@ def timeless(run):
 @pytest.fixture
 def shelf(monkeypatch):
     """A worker that has just started."""
-    made = keeping._Shelf(10 * len(LARGE))
-    monkeypatch.setattr(keeping, "_SHELF", made)
+    made = keeping.ResultCache(10 * len(LARGE))
+    monkeypatch.setattr(keeping, "_CACHE", made)
     return made
 
 
@@ -65,11 +65,11 @@ def order(step, *given, final=False):
 def test_a_worker_says_what_it_lacks_is_sent_it_once_and_keeps_it(shelf, monkeypatch):
     step, seen = doing(monkeypatch, np.arange(SMALL))
     sent = Packed("theirs", LARGE)
-    assert tickets((sent,)) == (Ticket("theirs"),)
-    assert carry_out(order(step, *tickets((sent,)))) == Lacking(frozenset({"theirs"}))
+    assert make_refs((sent,)) == (ResultRef("theirs"),)
+    assert carry_out(order(step, *make_refs((sent,)))) == MissingResults(frozenset({"theirs"}))
     assert not seen
-    result = carry_out(order(step, *tickets((sent,), frozenset({"theirs"}))))
-    again = carry_out(order(step, Ticket("theirs"), Ticket("mine")))
+    result = carry_out(order(step, *make_refs((sent,), frozenset({"theirs"}))))
+    again = carry_out(order(step, ResultRef("theirs"), ResultRef("mine")))
     assert np.array_equal(seen[0][0], np.arange(SMALL))
     assert seen[1][0] is seen[0][0]
     # What it made itself is there, too; the coordinator has its bytes.
@@ -79,7 +79,7 @@ def test_a_worker_says_what_it_lacks_is_sent_it_once_and_keeps_it(shelf, monkeyp
 
 def test_what_is_small_final_or_failed_is_sent_as_it_is(shelf, monkeypatch):
     small = Packed("theirs", pickle.dumps(1))
-    assert tickets((small, "home")) == (small, "home")
+    assert make_refs((small, "home")) == (small, "home")
     step, seen = doing(monkeypatch, {"gain": 1.0})
     told = carry_out(order(step, small, "home", final=True))
     assert read_result("score", told) == Result({"gain": 1.0}, 0.5)
@@ -103,14 +103,14 @@ def test_what_is_final_is_told_in_plain_words_or_is_a_failure(shelf, monkeypatch
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 5 * SMALL)), max_size=40))
 def test_a_shelf_holds_no_more_than_it_may_and_what_was_used_last(asked):
     most = 4 * SMALL
-    shelf, sizes = keeping._Shelf(most), {}
+    shelf, sizes = keeping.ResultCache(most), {}
     for number, size in asked:
         key = str(number)
         if key in shelf:
             assert shelf[key] == (key, sizes[key])
             continue
         sizes[key] = size
-        shelf.keep(key, (key, size), size)
+        shelf.add(key, (key, size), size)
         assert (key in shelf) == (SMALL < size <= most)
         assert sum(sizes[key] for key in map(str, range(10)) if key in shelf) <= most
 

@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 from fpbench.components.spec import Spec
-from fpbench.execution.engines.warming import modules_of
+from fpbench.execution.engines.warming import list_modules
 from fpbench.matrix.step import Step
 
 
@@ -21,7 +21,7 @@ def test_named_classifiers_and_nothing_else():
         step(family="sklearn.svm:SVC"),
         Step("key", "stream", "score", None, ()),
     ]
-    assert modules_of(steps) == ("sklearn.ensemble", "sklearn.tree")
+    assert list_modules(steps) == ("sklearn.ensemble", "sklearn.tree")
 
 
 def test_warming_imports_them():

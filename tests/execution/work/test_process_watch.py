@@ -68,7 +68,7 @@ REPLACED = {
     "numpy.random.default_rng": (np.random, "default_rng", other),
     "numpy.linalg.solve": (np.linalg, "solve", other),
     "builtins.sum": (builtins, "sum", other),
-    "fpbench.execution.work.scores.attack_measures": (fpbench.execution.work.scores, "attack_measures", other),
+    "fpbench.execution.work.scores.measure_attack": (fpbench.execution.work.scores, "measure_attack", other),
     "fpbench.components.records.Guess.__init__": (Guess, "__init__", other),
     "sklearn.metrics.accuracy_score": (metrics, "accuracy_score", other),
     "sklearn.linear_model._logistic.LogisticRegression.fit": (

@@ -13,10 +13,10 @@ from fpbench.claims import FORMS, METRICS, RateConstraint, ShareBounds
 from fpbench.components.own_measures import IN_ATTACKS, ReleaseMeasures
 from fpbench.components.records import Predictions
 from fpbench.execution.work.scores import (
-    attack_measures,
-    claim_measures,
-    model_measures,
-    release_measures,
+    measure_attack,
+    measure_claim,
+    measure_model,
+    measure_release,
 )
 
 CLAIMED = ("claim_metric", "claim_form", "claim_tolerance", "claim_holds")
@@ -38,9 +38,9 @@ def measured(claim, correction=UNSOLVED, asked=None, guess=(0, 0, 1, 1), guarant
     guessed = Guess(np.array(guess), np.ones(4), NONE, NONE, NONE.astype(float))
     split = Split(train, train, train)
     return {
-        **attack_measures(split, predictions, guessed, correction),
-        **claim_measures(claim, train, said),
-        **model_measures(split, predictions, claim),
+        **measure_attack(split, predictions, guessed, correction),
+        **measure_claim(claim, train, said),
+        **measure_model(split, predictions, claim),
     }
 
 
@@ -105,7 +105,7 @@ def test_whether_a_claim_holds_is_decided_exactly():
         (0.66666666666666674, 1),
     ):
         claim = Claim(RateConstraint(tolerance=tolerance, form="between-groups"), "x")
-        found = claim_measures(claim, split.train, predictions.train)
+        found = measure_claim(claim, split.train, predictions.train)
         assert found["claim_holds"] == holds
         assert found["claim_tolerance"] == float(tolerance)
 
@@ -144,7 +144,7 @@ def released(values, low, high, metric="statistical-parity"):
 def test_a_release_is_measured_against_the_truth():
     people_ = people([0] * 10 + [1] * 10, [1] * 20)
     predictions = np.array([1] * 8 + [0] * 2 + [1] * 6 + [0] * 4)  # rates .8 and .6
-    found = release_measures(
+    found = measure_release(
         released([0.75, 0.85, 0.65, 0.71], [0.7, 0.8, 0.5, 0.1], [0.8, 0.9, 0.7, 0.9]),
         people_, predictions,
     )  # fmt: skip
@@ -169,7 +169,7 @@ def test_a_guess_at_random_is_off_by_what_is_said():
     everyone = people([0] * 10 + [1] * 10, [1] * 20)
     predictions = np.array([1] * 5 + [0] * 5 + [1] * 2 + [0] * 8)
     values = np.random.default_rng(0).random(200_000)
-    found = release_measures(released(values, values, values), everyone, predictions)
+    found = measure_release(released(values, values, values), everyone, predictions)
     assert found["error"] == pytest.approx(found["random_guess_error"], abs=0.003)
 
 
@@ -179,7 +179,7 @@ def test_a_tenth_is_not_the_one_below(tenth):
     everyone = people([0] * 10 + [1] * 10, [1] * 20)
     predictions = np.array([1] * 10 + [1] * tenth + [0] * (10 - tenth))
     exact = released([tenth / 10], [0], [1])
-    found = release_measures(exact, everyone, predictions)
+    found = measure_release(exact, everyone, predictions)
     assert found["true_tenth"] == pytest.approx(tenth / 10)
     assert found["tenth_recall"] == 1
 
@@ -187,7 +187,7 @@ def test_a_tenth_is_not_the_one_below(tenth):
 def test_equalized_odds_is_the_worse_of_both_ratios():
     everyone = people([0] * 4 + [1] * 4, [1, 1, 0, 0] * 2)
     predictions = np.array([1, 1, 1, 1, 1, 0, 1, 1])
-    found = release_measures(released([0.5], [0], [1], "equalized-odds"), everyone, predictions)
+    found = measure_release(released([0.5], [0], [1], "equalized-odds"), everyone, predictions)
     assert found["true_ratio"] == pytest.approx(0.5)
     assert found["error"] == pytest.approx(0)
     assert found["error_deviation"] is None
@@ -196,7 +196,7 @@ def test_equalized_odds_is_the_worse_of_both_ratios():
 def test_audits_without_intervals_cover_nothing():
     nothing = [np.nan]
     everyone = people([0] * 10 + [1] * 10, [1] * 20)
-    found = release_measures(released([0.5], nothing, nothing), everyone, np.ones(20, int))
+    found = measure_release(released([0.5], nothing, nothing), everyone, np.ones(20, int))
     assert found["coverage"] is found["interval_width"] is None
     assert found["error"] == 0.5
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fpbench import DataHome, discover
-from fpbench.execution.engines.fitness import found, needs_of, unlike
+from fpbench.execution.engines.requirements import list_mismatches, list_requirements, read_versions
 from fpbench.matrix.matrix import read
 from fpbench.matrix.plan import make_plan
 
@@ -19,7 +19,7 @@ MATRIX = {
 @pytest.fixture
 def needs(toys):
     plan = make_plan(read(MATRIX), discover(), DataHome.default())
-    return needs_of(plan.steps.values(), discover())
+    return list_requirements(plan.steps.values(), discover())
 
 
 def test_needs_are_those_of_the_matrix_and_of_what_its_components_hold(needs):
@@ -31,7 +31,7 @@ def test_needs_are_those_of_the_matrix_and_of_what_its_components_hold(needs):
 
 
 def test_who_has_the_same_lacks_nothing(needs):
-    assert unlike(needs.here, found(needs.uses)) == []
+    assert list_mismatches(needs.here, read_versions(needs.uses)) == []
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_who_has_the_same_lacks_nothing(needs):
     ],
 )
 def test_each_difference_is_named_with_both_sides(needs, name, has, said):
-    (told,) = unlike(needs.here, {**needs.here, name: has})
+    (told,) = list_mismatches(needs.here, {**needs.here, name: has})
     assert told.startswith(said)
 
 
@@ -67,8 +67,8 @@ versions = st.dictionaries(
 @given(versions, versions)
 def test_whoever_differs_is_told_so_and_nobody_else(here, there):
     differ = [name for name, version in here.items() if there.get(name, "") != version]
-    assert len(unlike(here, there)) == len(differ)
+    assert len(list_mismatches(here, there)) == len(differ)
 
 
 def test_what_cannot_be_used_here_is_no_reason_to_refuse_a_worker():
-    assert unlike({"x": "!no solver"}, {"x": "d 1/x"}) == []
+    assert list_mismatches({"x": "!no solver"}, {"x": "d 1/x"}) == []

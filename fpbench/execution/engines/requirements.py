@@ -21,23 +21,23 @@ _LIBRARIES = (
 
 
 @dataclass(frozen=True)
-class Needs:
-    """What the steps of a plan need, and what of it is here.
+class Requirements:
+    """What the steps of a plan require of a worker.
 
     Attributes
     ----------
     uses
         Kinds and names of the components.
     here
-        What `found(uses)` says on the coordinator.
+        `read_versions(uses)` on the coordinator.
     """
 
     uses: tuple[tuple[str, str], ...]
     here: Mapping[str, str]
 
 
-def needs_of(steps: Iterable[Step], catalog: Catalog) -> Needs:
-    """What steps need of a worker."""
+def list_requirements(steps: Iterable[Step], catalog: Catalog) -> Requirements:
+    """What steps require of a worker."""
     uses: set[tuple[str, str]] = set()
     waiting = [step.spec for step in steps if step.spec]
     while waiting:
@@ -45,11 +45,13 @@ def needs_of(steps: Iterable[Step], catalog: Catalog) -> Needs:
         uses.add((spec.kind, spec.use))
         waiting += spec.slots.values()
     known = tuple(sorted(uses))
-    return Needs(known, found(known, catalog))
+    return Requirements(known, read_versions(known, catalog))
 
 
-def found(uses: Iterable[tuple[str, str]], catalog: Catalog | None = None) -> dict[str, str]:
-    """What this process has: versions by distribution, versions and code by component.
+def read_versions(
+    uses: Iterable[tuple[str, str]], catalog: Catalog | None = None
+) -> dict[str, str]:
+    """Versions of distributions, and versions and code of components, in this process.
 
     A component that cannot be used here has an empty text, or one that begins with `!` and says
     why.
@@ -58,31 +60,31 @@ def found(uses: Iterable[tuple[str, str]], catalog: Catalog | None = None) -> di
         from fpbench.components.catalog import discover
 
         catalog = discover()
-    has = {"Python": ".".join(map(str, sys.version_info[:2]))}
+    versions = {"Python": ".".join(map(str, sys.version_info[:2]))}
     for name in _LIBRARIES:
         with suppress(PackageNotFoundError):
-            has[name] = version(name)
+            versions[name] = version(name)
     for kind, use in uses:
-        has[f"{kind} {use!r}"] = _component(kind, use, catalog)
-    return has
+        versions[f"{kind} {use!r}"] = _read_component(kind, use, catalog)
+    return versions
 
 
-def _component(kind: str, use: str, catalog: Catalog) -> str:
+def _read_component(kind: str, use: str, catalog: Catalog) -> str:
     if (kind, use) not in catalog.entries:
         return ""
     try:
-        lacking = catalog.component(kind, use).unavailable()
-        return f"!{lacking}" if lacking else fingerprint(Spec(kind, use, {}), catalog)
+        missing = catalog.component(kind, use).unavailable()
+        return f"!{missing}" if missing else fingerprint(Spec(kind, use, {}), catalog)
     except FpbenchError as error:
         return f"!{error}"
 
 
-def unlike(here: Mapping[str, str], there: Mapping[str, str]) -> list[str]:
-    """How what a worker has differs from what the coordinator has; empty if it does not.
+def list_mismatches(here: Mapping[str, str], there: Mapping[str, str]) -> list[str]:
+    """How the versions of a worker differ from those of the coordinator; empty if equal.
 
-    A worker that has the wrong version of a distribution is not also told what of it differs.
+    For a component of another version, the difference of its code is left out.
     """
-    said = []
+    mismatches = []
     for name, mine in here.items():
         theirs = there.get(name, "")
         # What cannot be used here either is skipped, or fails on its own.
@@ -91,13 +93,14 @@ def unlike(here: Mapping[str, str], there: Mapping[str, str]) -> list[str]:
         my_source, _, my_code = mine.partition("/")
         source = theirs.partition("/")[0]
         if not my_code:
-            said.append(f"{name} {theirs}, not {mine}" if theirs else f"no {name} (here {mine})")
+            words = f"{name} {theirs}, not {mine}" if theirs else f"no {name} (here {mine})"
         elif not theirs:
-            said.append(f"no {name}, which is of {my_source} here")
+            words = f"no {name}, which is of {my_source} here"
         elif theirs.startswith("!"):
-            said.append(f"{name} cannot be used: {theirs[1:]}; here it is of {my_source}")
+            words = f"{name} cannot be used: {theirs[1:]}; here it is of {my_source}"
         elif source != my_source:
-            said.append(f"{name} of {source}, not of {my_source}")
+            words = f"{name} of {source}, not of {my_source}"
         else:
-            said.append(f"{name} of {source} with other code than here")
-    return said
+            words = f"{name} of {source} with other code than here"
+        mismatches.append(words)
+    return mismatches
