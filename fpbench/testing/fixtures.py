@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 PEOPLE = 400
-"""People of the made-up data set; half of them are trained on."""
+"""People of the artificial data set; half of them are trained on."""
 ASKED = RateConstraint("statistical-parity", 0.05)
 
 

@@ -112,17 +112,15 @@ def check_whole(values: Any, what: str) -> None:
     assert whole, f"{what} must be an array of whole numbers"
 
 
-class DatasetStage(Stage):
+class _DatasetStage(Stage):
     """Loads."""
 
     groups = False
 
     def prepare(self, component: Dataset, k: int, home: DataHome) -> Any:
-        """The data directories."""
         return (home,)
 
     def run(self, component: Dataset, inputs: Any, seed: int) -> Table:
-        """Load."""
         table: Table = ACTIONS["load"](component, inputs, step(seed))
         return table
 
@@ -169,19 +167,16 @@ def _one_label(sample: Sample) -> Sample:
     return few.having(labels=np.zeros(len(few), np.int8))
 
 
-class LearnerStage(Stage):
+class _LearnerStage(Stage):
     """Trains a model, and asks it."""
 
     def partners(self, component: Learner, k: int) -> list[Component]:
-        """A data set."""
         return [KitPeople(groups=k)]
 
     def prepare(self, component: Learner, k: int, home: DataHome) -> Any:
-        """The people."""
         return (cell_inputs(k).split,)
 
     def run(self, component: Learner, inputs: Any, seed: int) -> Any:
-        """Train, predict, and ask for scores and rules if it has them."""
         (split,) = inputs
         model = transfer(ACTIONS["train"](component, inputs, step(seed)), "the model")
         results: dict[str, Any] = {
@@ -217,7 +212,6 @@ class LearnerStage(Stage):
                 check_probabilities(result[name], len(split.test), whose)
 
     def words(self, result: Any) -> tuple[list[Any], Guarantee | None]:
-        """Notes of the model."""
         predictions: Predictions = result["predictions"]
         return [predictions.notes], predictions.guarantee
 
@@ -232,19 +226,16 @@ class LearnerStage(Stage):
         yield "nothing of what it needs is there", lambda: fit(split.train.only(frozenset()))
 
 
-class DisclosureStage(Stage):
+class _DisclosureStage(Stage):
     """Claims."""
 
     def partners(self, component: Disclosure, k: int) -> list[Component]:
-        """A learner."""
         return [KitLearner()]
 
     def prepare(self, component: Disclosure, k: int, home: DataHome) -> Any:
-        """People and predictions."""
         return cell_inputs(k).split, cell_inputs(k).predictions
 
     def run(self, component: Disclosure, inputs: Any, seed: int) -> Any:
-        """Claim."""
         return ACTIONS["disclose"](component, inputs, step(seed))
 
     def check(self, component: Disclosure, inputs: Any, result: Any) -> None:
@@ -260,7 +251,6 @@ class DisclosureStage(Stage):
         check_measures(result.notes, "notes")
 
     def words(self, result: Any) -> tuple[list[Any], Guarantee | None]:
-        """Notes of the claim."""
         return [result.notes] if isinstance(result, Claim) else [], None
 
     def attempts(self, component: Disclosure, home: DataHome) -> Attempts:
@@ -270,15 +260,13 @@ class DisclosureStage(Stage):
         yield "the learner asks for no fairness", lambda: self.run(component, (split, aimless), 0)
 
 
-class AdversaryStage(Stage):
+class _AdversaryStage(Stage):
     """Guesses."""
 
     def prepare(self, component: Adversary, k: int, home: DataHome) -> Any:
-        """People, predictions, scores, of which the step hands over what it sees."""
         return cell_inputs(k).split, cell_inputs(k).predictions, cell_inputs(k).scores
 
     def run(self, component: Adversary, inputs: Any, seed: int) -> Guess:
-        """Tune, if it is tuned once, and guess."""
         stage_step, tuned = step(seed), component
         if component.tunes_once:
             known = HANDED["tune"](component, inputs[:1], stage_step)
@@ -302,7 +290,6 @@ class AdversaryStage(Stage):
         check_measures(result.notes, "notes")
 
     def words(self, result: Guess) -> tuple[list[Any], Guarantee | None]:
-        """Notes of the guess."""
         return [result.notes], None
 
     def attempts(self, component: Adversary, home: DataHome) -> Attempts:
@@ -316,7 +303,7 @@ class AdversaryStage(Stage):
             yield what, lambda inputs=(few, predictions, scores): self.run(component, inputs, 0)  # type: ignore[misc]
 
 
-class CorrectorStage(Stage):
+class _CorrectorStage(Stage):
     """Corrects."""
 
     def claim(self, component: Corrector) -> RateConstraint | None:
@@ -325,13 +312,11 @@ class CorrectorStage(Stage):
         return RateConstraint("statistical-parity", 0.05, forms[0]) if forms else None
 
     def partners(self, component: Corrector, k: int) -> list[Component]:
-        """A data set, and a disclosure of something it can express."""
         claim = self.claim(component)
         words = [claim.word] if claim else sorted(component.expresses)[:1]
         return [KitPeople(groups=k), KitLearner(), KitDisclosure(words_claimed=words)]
 
     def prepare(self, component: Corrector, k: int, home: DataHome) -> Any:
-        """A guess that is right for most, and a claim."""
         world, rng = cell_inputs(k), generator(f"guess {k}")
         held_out = np.arange(0, len(world.split.attack), 2)
 
@@ -346,7 +331,6 @@ class CorrectorStage(Stage):
         return world.split, world.predictions, guess, claim and Claim(claim, "kit")
 
     def run(self, component: Corrector, inputs: Any, seed: int) -> Any:
-        """Weigh, and correct."""
         stage_step = step(seed)
         return MEASURING["correct"](
             ACTIONS["correct"](component, inputs, stage_step), inputs, stage_step
@@ -373,7 +357,6 @@ class CorrectorStage(Stage):
             check_measures(measures, "measures")
 
     def words(self, result: Any) -> tuple[list[Any], Guarantee | None]:
-        """Measures of the weights and of the correction."""
         correction, _, weighed = result
         return [weighed, correction.measures], None
 
@@ -392,18 +375,16 @@ class CorrectorStage(Stage):
         yield "a constraint that nobody can express", lambda: component.correct(problem)
 
 
-class MechanismStage(Stage):
+class _MechanismStage(Stage):
     """Releases counts, of several shapes."""
 
     def prepare(self, component: Mechanism, k: int, home: DataHome) -> Any:
-        """Counts and epsilons that are broadcast."""
         counts = generator(f"counts {k}").integers(0, 30, (4, k))
         return [(counts, 1.0, counts.sum(axis=-1, keepdims=True)),
                 (counts[0], np.array([[0.5], [2.0]]), counts[0].sum()),
                 (np.zeros(k, np.int64), 1.0, 5)]  # fmt: skip
 
     def run(self, component: Mechanism, inputs: Any, seed: int) -> Any:
-        """Release each."""
         rng = step(seed).rng()
         return [
             component.release(counts, COUNT_SENSITIVITY[relation], epsilon, rng, upper=upper)
@@ -445,11 +426,10 @@ class MechanismStage(Stage):
             yield f"release with epsilon {bad}", release
 
 
-class PolicyStage(Stage):
+class _PolicyStage(Stage):
     """Repairs noisy histograms."""
 
     def prepare(self, component: Policy, k: int, home: DataHome) -> Any:
-        """Noisy counts, valid ones among them, and totals."""
         rng = generator(f"noisy {k}")
         totals = rng.integers(0, 40, (3, 5))
         shares = rng.dirichlet(np.ones(k), (3, 5))
@@ -457,7 +437,6 @@ class PolicyStage(Stage):
         return [(noisy, totals, None), (noisy[0, 0], 40, None), (noisy, 40, np.full((3, 5), 20))]
 
     def run(self, component: Policy, inputs: Any, seed: int) -> Any:
-        """Repair each."""
         return [component.repair(*one) for one in inputs]
 
     def check(self, component: Policy, inputs: Any, result: Any) -> None:
@@ -482,17 +461,15 @@ class PolicyStage(Stage):
         yield "a total below 0", lambda: repair([1.0, 2.0], -3)
 
 
-class AuditorStage(Stage):
+class _AuditorStage(Stage):
     """Audits a small tree that has rules and a baseline."""
 
     def prepare(self, component: Auditor, k: int, home: DataHome) -> Any:
-        """People, predictions and the model."""
         world = cell_inputs(k)
         model = (world.model,) if "model" in component.sees else ()
         return world.split, world.predictions, *model
 
     def run(self, component: Auditor, inputs: Any, seed: int) -> Any:
-        """What the auditor gave, and the row that is made of it."""
         stage_step = replace(step(seed), uses=(("auditor", component.name),))
         answer = ACTIONS["audit"](component, inputs, stage_step)
         kind = type(answer).__name__
@@ -514,7 +491,6 @@ class AuditorStage(Stage):
             check_measures(answer, "measures")
 
     def words(self, result: Any) -> tuple[list[Any], Guarantee | None]:
-        """What the auditor gave itself."""
         answer, _ = result
         return [answer.measures if isinstance(answer, Release) else answer], None
 
@@ -533,14 +509,14 @@ class AuditorStage(Stage):
 
 
 STAGES: dict[str, Stage] = {
-    "dataset": DatasetStage(),
-    "learner": LearnerStage(),
-    "disclosure": DisclosureStage(),
-    "adversary": AdversaryStage(),
-    "corrector": CorrectorStage(),
-    "mechanism": MechanismStage(),
-    "policy": PolicyStage(),
-    "auditor": AuditorStage(),
+    "dataset": _DatasetStage(),
+    "learner": _LearnerStage(),
+    "disclosure": _DisclosureStage(),
+    "adversary": _AdversaryStage(),
+    "corrector": _CorrectorStage(),
+    "mechanism": _MechanismStage(),
+    "policy": _PolicyStage(),
+    "auditor": _AuditorStage(),
 }
 """How the components of each kind are run."""
 

@@ -73,12 +73,8 @@ def open_engine(
 
     Parameters
     ----------
-    request
-        Which one.
-    home
-        Where data sets are loaded from.
-    limits
-        Limits on the time and memory of a step.
+    request, home, limits
+        As of the engines.
     requirements
         What workers on other machines must have; None to compare nothing.
     steps

@@ -171,23 +171,9 @@ def split_by_process(steps: Iterable[Step], limits: Limits) -> tuple[list[Step],
 
 
 def execute_alone(step: Step, parents: tuple[Any, ...], limits: Limits, address: str) -> Result:
-    """Run one step in a one-use process.
+    """The result of a step in a one-use process of the server with this address.
 
-    Parameters
-    ----------
-    step
-        The step.
-    parents
-        Results of its parents, in order.
-    limits
-        Its limits on time and memory.
-    address
-        The address of the server.
-
-    Returns
-    -------
-    Result
-        Its result; a `Failure` if it raised, exceeded a limit, or died.
+    It is a `Failure` if the step raised, exceeded a limit, or died.
 
     Raises
     ------

@@ -32,14 +32,7 @@ class LostError(Exception):
 class SpoiledError(LostError):
     """A process is used no more, because a step has changed it.
 
-    Parameters
-    ----------
-    component
-        The component whose step did it; empty if an earlier step did.
-    changes
-        What was changed.
-    where
-        Address of the process, if it has one.
+    `component` is empty if an earlier step did; `where` is the address of the process, if any.
     """
 
     def __init__(self, component: str, changes: str, where: str = "") -> None:
@@ -57,17 +50,7 @@ _SPOILED: list[str] = []
 
 
 def execute(step: Step, parents: tuple[Any, ...], catalog: Catalog | None = None) -> Result:
-    """Run one step; a component that raises gives a `Failure`, never an exception.
-
-    Parameters
-    ----------
-    step
-        The step.
-    parents
-        Results of its parents, in order.
-    catalog
-        The installed components; discovered here, in a worker, if None.
-    """
+    """The result of a step; a component that raises gives a `Failure`, never an exception."""
 
     def work() -> Any:
         component = build_for(step, catalog)

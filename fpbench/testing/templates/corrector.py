@@ -40,20 +40,20 @@ def _missing(problem: Problem, values: np.ndarray) -> float:
     far = 0.0
     for claim in problem.constraints:
         assert isinstance(claim, RateConstraint)
-        found = claim.unfairness(values, problem.predictions, problem.labels, problem.groups)
+        unfairness = claim.unfairness(values, problem.predictions, problem.labels, problem.groups)
         people = np.zeros(len(values), dtype=bool)
         for part in claim.slices(problem.labels):
             people |= True if part is None else part
         empty = problem.groups - len(np.unique(values[people]))
-        far += max(float(found - claim.exact_tolerance), 0.0) + empty
+        far += max(float(unfairness - claim.exact_tolerance), 0.0) + empty
     return far
 
 
 def _changes(problem: Problem, values: np.ndarray, weights: np.ndarray) -> Iterator[np.ndarray]:
     """Values with one more change, the cheapest of every sort."""
     labels = np.zeros(len(values)) if problem.labels is None else problem.labels
-    for said, label, old in product((0, 1), (0, 1), range(problem.groups)):
-        people = (problem.predictions == said) & (labels == label) & (values == old)
+    for predicted, label, old in product((0, 1), (0, 1), range(problem.groups)):
+        people = (problem.predictions == predicted) & (labels == label) & (values == old)
         rows = np.flatnonzero(people & (values == problem.guess))
         for new in range(problem.groups) if len(rows) else ():
             if new != old:

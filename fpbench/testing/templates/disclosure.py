@@ -1,4 +1,4 @@
-"""A disclosure: what the world is told about the target's fairness."""
+"""A disclosure: a public claim about the fairness of the target."""
 
 import math
 
@@ -16,7 +16,7 @@ class Example(Disclosure):
     summary = "a true claim, rounded up to few digits"
 
     metric: Metric = Field("statistical-parity", description="what is measured")
-    digits: int = Field(1, ge=1, le=6, description="digits that are said")
+    digits: int = Field(1, ge=1, le=6, description="digits of the claim")
 
     def claim(self, context: Context, rng: np.random.Generator) -> Claim:
         """Measure and round up."""
@@ -24,8 +24,8 @@ class Example(Disclosure):
         true = RateConstraint(self.metric).unfairness(
             people.sensitive, people.predictions, people.labels, len(people.groups)
         )
-        said = math.ceil(true * 10**self.digits) / 10**self.digits
-        return Claim(RateConstraint(self.metric, said), self.name)
+        rounded = math.ceil(true * 10**self.digits) / 10**self.digits
+        return Claim(RateConstraint(self.metric, rounded), self.name)
 
 
 @hookimpl

@@ -20,15 +20,15 @@ class Model:
         self, features: Any, rng: np.random.Generator, sensitive: Codes | None = None
     ) -> Codes:
         """Labels (n,) in {0, 1}."""
-        said: Codes = self.fitted.predict(encode(features)).astype(np.int8)
-        return said
+        labels: Codes = self.fitted.predict(encode(features)).astype(np.int8)
+        return labels
 
     def predict_proba(
         self, features: Any, rng: np.random.Generator, sensitive: Codes | None = None
     ) -> NDArray[np.float64]:
         """Probabilities (n, 2) of label 0 and label 1."""
-        said: NDArray[np.float64] = self.fitted.predict_proba(encode(features))[:, -2:]
-        return said if said.shape[1] == 2 else np.hstack([1 - said, said])
+        proba: NDArray[np.float64] = self.fitted.predict_proba(encode(features))[:, -2:]
+        return proba if proba.shape[1] == 2 else np.hstack([1 - proba, proba])
 
 
 class Example(Learner):
