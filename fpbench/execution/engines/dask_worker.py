@@ -48,7 +48,7 @@ class Parcel:
     def __init__(self, result: Result | None, content: bytes | None = None) -> None:
         self._result, self._content = result, content
 
-    def open(self) -> Result:
+    def unpack(self) -> Result:
         """The result."""
         if self._result is None:
             assert self._content is not None
@@ -94,7 +94,7 @@ def carry_out(content: bytes, requirements: bytes, *parents: Parcel) -> Parcel:
     if mismatches := _compare_versions(requirements):
         raise WorkerMismatchError(worker.address, f"worker {worker.address} has {mismatches}")
     order: Order = pickle.loads(content)
-    step, values = order.step, tuple(parent.open().value for parent in parents)
+    step, values = order.step, tuple(parent.unpack().value for parent in parents)
     try:
         if needs_process(step, order.limits, alone=order.alone):
             check_unspoiled()  # what is changed here may keep this worker from asking
@@ -119,7 +119,7 @@ def _start_server(step: Step, *, sure: bool) -> str:
 
 def write_note(parcel: Parcel, step: Step, final: bool) -> Note:
     """What the coordinator needs to know of a result; see `Note`."""
-    result = parcel.open()
+    result = parcel.unpack()
     if final or isinstance(result.value, Failure):
         return write_row(step, result)
     return result.seconds

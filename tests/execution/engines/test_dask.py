@@ -172,9 +172,9 @@ def test_results_are_not_opened_on_their_way(monkeypatch):
     there = pickle.loads(sent)
     assert pickle.dumps(there) == sent  # and on to the next one
     with pytest.raises(ModuleNotFoundError, match="gone"):
-        there.open()
+        there.unpack()
     monkeypatch.setitem(sys.modules, "gone", gone)
-    result = pickle.loads(sent).open()
+    result = pickle.loads(sent).unpack()
     assert isinstance(result.value, gone.Model)
 
 
