@@ -5,10 +5,12 @@ Each Tab starts a Python, so that nothing heavy is imported here.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from typer import Context
 from typer.completion import get_completion_script  # type: ignore[attr-defined]
 
-from fpbench.base.errors import InputError, suggest_name
+from fpbench.base.errors import FpbenchError, InputError, suggest_name
 from fpbench.components.names import KINDS
 
 COMPLETE = "_FPBENCH_COMPLETE"
@@ -42,11 +44,38 @@ def complete_kind(incomplete: str) -> list[str]:
     return [kind for kind in KINDS if kind.startswith(incomplete)]
 
 
-def complete_measure(incomplete: str) -> list[str]:
-    """Names of fpbench's measures that begin so."""
+def complete_measure(context: Context, incomplete: str) -> list[str]:
+    """Measures that begin so: fpbench's, and those that components of the typed runs declare.
+
+    Of several names with commas between, the last one is completed.
+    """
     from fpbench.components.own_measures import OWN
 
-    return [measure.name for measure in OWN if measure.name.startswith(incomplete)]
+    names = dict.fromkeys(measure.name for measure in OWN)
+    # Behind an option without its value, arguments are not told apart yet.
+    runs = [*context.args, *(context.params.get(name) for name in ("run", "old", "new"))]
+    for directory in filter(None, runs):
+        names |= dict.fromkeys(_read_declared(Path(directory)))
+    before, comma, last = incomplete.rpartition(",")
+    return [f"{before}{comma}{name}" for name in names if name.startswith(last)]
+
+
+def _read_declared(directory: Path) -> list[str]:
+    """Names of the measures that a run recorded of its components; none of what is no run."""
+    import json
+    import sqlite3
+    from contextlib import closing
+
+    from fpbench.store.connections import connect_reader
+    from fpbench.store.locks import STORE
+
+    try:
+        with closing(connect_reader(directory / STORE)) as store:
+            rows = store.execute("SELECT value FROM about WHERE name = 'measures'").fetchall()
+        names = [measure["name"] for row in rows for measure in json.loads(row[0])]
+    except (FpbenchError, OSError, sqlite3.Error, ValueError, TypeError, LookupError):
+        return []  # a Tab has no place for an error
+    return [name for name in names if isinstance(name, str) and name.isidentifier()]
 
 
 def complete_view(incomplete: str) -> list[str]:
@@ -61,16 +90,16 @@ def complete_engine(incomplete: str) -> list[str]:
 
 def complete_component(context: Context, incomplete: str) -> list[str]:
     """Names of built-in and installed components of the kind that was typed before."""
-    from fpbench.components.catalog import discover
-
-    kind = context.params.get("kind")
-    names = [entry.name for entry in discover().of_kind(str(kind))]
-    return [name for name in names if name.startswith(incomplete)]
+    return _complete_name(str(context.params.get("kind")), incomplete)
 
 
 def complete_dataset(incomplete: str) -> list[str]:
     """Names of data sets that begin so."""
+    return _complete_name("dataset", incomplete)
+
+
+def _complete_name(kind: str, incomplete: str) -> list[str]:
     from fpbench.components.catalog import discover
 
-    names = [entry.name for entry in discover().of_kind("dataset")]
+    names = (entry.name for entry in discover().of_kind(kind))
     return [name for name in names if name.startswith(incomplete)]

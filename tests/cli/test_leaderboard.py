@@ -270,6 +270,21 @@ def test_a_tab_completes(command, line):
     assert fine(command(**asked)).stdout.split() == COMPLETED[line]
 
 
+def test_a_tab_completes_measures_that_components_of_a_run_declare(command, tmp_path, monkeypatch):
+    matrix = {"seeds": 1, "dataset": [{"use": "census-synthetic", "rows": 600}],
+              "learner": [{"use": "plain"}], "auditor": [{"use": "individual-fairness"}]}  # fmt: skip
+    run = fpbench.run(matrix, out=tmp_path / "run", skip_all=True).path
+    for line, answer in (
+        (f"fpbench leaderboard {run} --by certified_c", "certified_consistency"),
+        (f"fpbench leaderboard {run} --columns gain,certified_c", "gain,certified_consistency"),
+        (f"fpbench compare {run} other --by certified_c", "certified_consistency"),
+        (f"fpbench leaderboard {tmp_path} --by initial_a", "initial_accuracy"),
+    ):
+        asked = {"COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
+        done = command(**asked, _FPBENCH_COMPLETE="complete_bash")
+        assert fine(done).stdout.split() == [answer]
+
+
 def test_a_tab_after_a_value_imports_nothing_heavy():
     """Typer loads pydantic to convert a value, which takes longer than all the rest."""
     done = subprocess.run(
