@@ -3,7 +3,7 @@
 from fpbench import Lazy, hookimpl
 
 
-def _components(kind: str, **classes: str) -> list[Lazy]:
+def _list_components(kind: str, **classes: str) -> list[Lazy]:
     """References to the components of a kind whose files are named as they are."""
     return [
         Lazy(module.replace("_", "-"), f"fpbench.builtin.{kind}.{module}:{name}")
@@ -13,7 +13,7 @@ def _components(kind: str, **classes: str) -> list[Lazy]:
 
 @hookimpl
 def fpbench_datasets() -> list[Lazy]:
-    return _components(
+    return _list_components(
         "datasets",
         acs_income="ACSIncome",
         acs_public_coverage="ACSPublicCoverage",
@@ -32,7 +32,7 @@ def fpbench_datasets() -> list[Lazy]:
 
 @hookimpl
 def fpbench_learners() -> list[Lazy]:
-    return _components(
+    return _list_components(
         "learners",
         decision_tree="DecisionTree",
         distilled="Distilled",
@@ -50,7 +50,7 @@ def fpbench_learners() -> list[Lazy]:
 
 @hookimpl
 def fpbench_disclosures() -> list[Lazy]:
-    return _components(
+    return _list_components(
         "disclosures",
         published="Published",
         hidden="Hidden",
@@ -65,13 +65,13 @@ def fpbench_adversaries() -> list[Lazy]:
     ferry = {"a1": "A1", "a2": "A2", "a2-proba": "A2Proba"}
     return [
         *(Lazy(name, f"fpbench.builtin.adversaries.ferry:{cls}") for name, cls in ferry.items()),
-        *_components("adversaries", majority="Majority", prior="Prior"),
+        *_list_components("adversaries", majority="Majority", prior="Prior"),
     ]
 
 
 @hookimpl
 def fpbench_correctors() -> list[Lazy]:
-    return _components(
+    return _list_components(
         "correctors",
         none="NoCorrection",
         exact="Exact",
@@ -83,7 +83,7 @@ def fpbench_correctors() -> list[Lazy]:
 
 @hookimpl
 def fpbench_mechanisms() -> list[Lazy]:
-    return _components(
+    return _list_components(
         "mechanisms",
         discrete_gaussian="DiscreteGaussian",
         discrete_laplace="DiscreteLaplace",
@@ -107,13 +107,13 @@ def fpbench_policies() -> list[Lazy]:
     }
     return [
         *(Lazy(name, f"fpbench.builtin.policies.paper:{cls}") for name, cls in paper.items()),
-        *_components("policies", clip="Clip", project="Project"),
+        *_list_components("policies", clip="Clip", project="Project"),
     ]
 
 
 @hookimpl
 def fpbench_auditors() -> list[Lazy]:
-    return _components(
+    return _list_components(
         "auditors",
         excessive_risk="ExcessiveRisk",
         group_fairness="GroupFairness",

@@ -41,10 +41,10 @@ def calibrate(belief: ArrayLike, held_out_belief: ArrayLike, happened: ArrayLike
         held-out share if the held-out beliefs are, or if they contradict the truth: a negative
         slope is taken for chance, and the likeliest of the others is 0.
     """
-    line = _fit_line(_log_odds(held_out_belief), np.asarray(happened, dtype=bool))
+    line = _fit_line(_to_log_odds(held_out_belief), np.asarray(happened, dtype=bool))
     if line is None:
         return np.array(belief, dtype=np.float64)
-    return _probabilities(line, _log_odds(belief))
+    return _to_probabilities(line, _to_log_odds(belief))
 
 
 def calibrate_guess(
@@ -82,7 +82,7 @@ def calibrate_guess(
     what changing the guess costs, to whichever group. A single confidence allows no better.
     """
     values, held_out_values = np.asarray(values), np.asarray(held_out_values)
-    s, held_out_s = _log_odds(confidence), _log_odds(held_out_confidence)
+    s, held_out_s = _to_log_odds(confidence), _to_log_odds(held_out_confidence)
     if k == 2:
         # Calibrate P(group 1), not "right": only so can a skew towards one group be mended.
         s = np.where(values == 1, s, -s)
@@ -98,14 +98,14 @@ def calibrate_guess(
     return likeliest, np.maximum(np.abs(log_odds), LEAST_WEIGHT)
 
 
-def _log_odds(p: ArrayLike) -> _Floats:
+def _to_log_odds(p: ArrayLike) -> _Floats:
     p = np.asarray(p, dtype=np.float64)
     with np.errstate(divide="ignore"):
         s: _Floats = np.log(p) - np.log1p(-p)
     return np.clip(s, -_LARGEST, _LARGEST)
 
 
-def _probabilities(line: tuple[float, float], s: _Floats) -> _Floats:
+def _to_probabilities(line: tuple[float, float], s: _Floats) -> _Floats:
     slope, intercept = line
     return np.asarray(np.exp(-np.logaddexp(0, -(slope * s + intercept))))
 

@@ -88,7 +88,7 @@ def compute_posterior(log_odds: ArrayLike, problem: Problem) -> Posterior:
     if ways is None or len(ways) != 1:
         raise InputError("a posterior needs constraints that leave each slice one region of counts")
     if counted.known is None:
-        return Posterior(None, math.inf, _expected_accuracy(_logistic(prior)), None)
+        return Posterior(None, math.inf, _expect_accuracy(_to_probability(prior)), None)
     prior[list(counted.known)] = np.where(list(counted.known.values()), np.inf, -np.inf)
     everyone = np.ones(len(prior), dtype=bool)
     masks = [(counted.inside(label), region.interval) for label, region in ways[0].parts]
@@ -112,15 +112,17 @@ def given_regions(
         For each slice, its mask (n,) and the sizes that group 1 may have in it. The slices share
         nobody. A region may have any shape; it is quick if it is convex up to rounding.
     occupied
-        Whether it is given too that each group has a member in the slices together.
+        Whether each group is known to have a member in the slices together.
     """
-    events = [list(_events(prior[mask], predictions[mask] == 1, sizes)) for mask, sizes in allowed]
+    events = [
+        list(_find_events(prior[mask], predictions[mask] == 1, sizes)) for mask, sizes in allowed
+    ]
     together = [
         (sum(event.log_probability for event in chosen), chosen)
         for chosen in product(*events)
         if not (occupied and set.intersection(*(event.empty for event in chosen)))
     ]
-    before = _expected_accuracy(posterior := _logistic(prior))
+    before = _expect_accuracy(posterior := _to_probability(prior))
     if not together:
         return Posterior(None, math.inf, before, None)
     log_claim = np.logaddexp.reduce([log for log, _ in together])
@@ -129,14 +131,14 @@ def given_regions(
         posterior[mask] = sum(shares)
     posterior = np.clip(posterior, 0, 1)  # rounding of the sums may leave a little more than 1
     bits = float(max(0.0, -log_claim / math.log(2)))
-    return Posterior(posterior, bits, before, _expected_accuracy(posterior))
+    return Posterior(posterior, bits, before, _expect_accuracy(posterior))
 
 
-def _logistic(log_odds: _Floats) -> NDArray[np.float64]:
+def _to_probability(log_odds: _Floats) -> NDArray[np.float64]:
     return np.asarray(np.exp(-np.logaddexp(0, -log_odds)))
 
 
-def _expected_accuracy(p: _Floats) -> float:
+def _expect_accuracy(p: _Floats) -> float:
     return float(np.maximum(p, 1 - p).mean())
 
 
@@ -150,10 +152,10 @@ class _Event(NamedTuple):
     """The groups that have nobody in the slice."""
 
 
-def _events(prior: _Floats, positive: _Mask, sizes: Interval) -> Iterator[_Event]:
+def _find_events(prior: _Floats, positive: _Mask, sizes: Interval) -> Iterator[_Event]:
     """All ways in which a slice satisfies its claim, apart from negligible ones.
 
-    A group may be empty in one slice but not in all: these events are told apart, not subtracted.
+    A group may be empty in one slice but not in all: these events are listed, not subtracted.
     """
     n = len(prior)
     low, high = sizes(np.arange(np.count_nonzero(positive) + 1))
@@ -167,10 +169,12 @@ def _events(prior: _Floats, positive: _Mask, sizes: Interval) -> Iterator[_Event
     low, high = (ends[x.certain : x.certain + x.free + 1] for ends in (low, high))
     least = np.maximum(np.maximum(low, 1) - sure, 0)
     most = np.minimum(np.minimum(high, n - 1) - sure, y.free)
-    yield from _mixed(prior, x, y, least, most)
+    yield from _find_mixed(prior, x, y, least, most)
 
 
-def _mixed(prior: _Floats, x: Side, y: Side, least: _Counts, most: _Counts) -> Iterator[_Event]:
+def _find_mixed(
+    prior: _Floats, x: Side, y: Side, least: _Counts, most: _Counts
+) -> Iterator[_Event]:
     """The pairs with least[x] <= y <= most[x]: one event, or a few.
 
     Both distributions are log-concave. If the region is convex as well, taking back the tilt of
@@ -179,14 +183,14 @@ def _mixed(prior: _Floats, x: Side, y: Side, least: _Counts, most: _Counts) -> I
     """
     likeliest = np.clip(np.minimum(np.maximum(least, np.argmax(y.height)), most), 0, y.free)
     height = np.where(least <= most, x.height + y.height[likeliest], -np.inf)
-    left = height > height.max() - _NEGLIGIBLE
-    while left.any():
-        x0 = int(np.argmax(np.where(left, height, -np.inf)))
+    pending = height > height.max() - _NEGLIGIBLE
+    while pending.any():
+        x0 = int(np.argmax(np.where(pending, height, -np.inf)))
         one, other = Tilted(x, x0), Tilted(y, int(likeliest[x0]))
         raised = one.log_untilt(np.arange(x.free + 1)) + other.log_untilt(likeliest)
-        these = left & (raised <= _TAKEN_BACK)
-        left &= ~these
-        x_weights, y_weights = _weights(one, other, np.where(these, least, y.free + 1), most)
+        these = pending & (raised <= _TAKEN_BACK)
+        pending &= ~these
+        x_weights, y_weights = _sum_weights(one, other, np.where(these, least, y.free + 1), most)
         log_probability = one.log_scale + other.log_scale + math.log(one.distribution @ x_weights)
         posterior = (prior > 0).astype(np.float64)  # of those who are certain
         posterior[x.rows] = one.posterior(x_weights)
@@ -194,7 +198,7 @@ def _mixed(prior: _Floats, x: Side, y: Side, least: _Counts, most: _Counts) -> I
         yield _Event(log_probability, posterior, empty=set())
 
 
-def _weights(x: Tilted, y: Tilted, least: _Counts, most: _Counts) -> tuple[_Floats, _Floats]:
+def _sum_weights(x: Tilted, y: Tilted, least: _Counts, most: _Counts) -> tuple[_Floats, _Floats]:
     """For each x, the sum over the y of the region, the tilts taken back; and the other way round.
 
     Pair by pair: differences of running sums would lose digits.

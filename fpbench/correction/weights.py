@@ -70,7 +70,7 @@ def exponent_scores(problem: Problem, truth: Codes, most: int) -> NDArray[np.int
     counted = CountedProblem(problem)
     ways = separate_regions(counted.conditions, counted.classes) if problem.groups == 2 else None
     if ways is None or len(ways) > 1 or counted.known:
-        return _scores_of_corrections(problem, truth, most)
+        return _score_corrections(problem, truth, most)
     total = np.zeros(most + 1, dtype=np.int64)
     for people, (_, region) in zip(make_slices(counted, ways[0]), ways[0].parts, strict=True):
         quadrants = people.frontier(region)
@@ -83,7 +83,7 @@ def exponent_scores(problem: Problem, truth: Codes, most: int) -> NDArray[np.int
     return total
 
 
-def _scores_of_corrections(problem: Problem, truth: Codes, most: int) -> NDArray[np.int64] | None:
+def _score_corrections(problem: Problem, truth: Codes, most: int) -> NDArray[np.int64] | None:
     """The same counts, by solving the correction for every exponent."""
     assert problem.weights is not None
     right = np.count_nonzero(problem.guess == truth)
@@ -106,7 +106,7 @@ class _Side:
         self._base, self._power, self._scores, self._plain = [], [], [], []
         for prediction, up, count in quadrant.cells:
             rows = np.flatnonzero(people.cell(prediction, up))
-            order = _cheapest_rows(weights, rows, count)
+            order = _take_cheapest(weights, rows, count)
             self._base.append(weights[order])
             self._power.append(np.ones(count))
             self._scores.append(_score(truth[order], up))
@@ -124,7 +124,7 @@ class _Side:
         return cost, int(scores[0][a] + scores[1][d])
 
 
-def _cheapest_rows(weights: _Weights, rows: NDArray[np.intp], count: int) -> NDArray[np.intp]:
+def _take_cheapest(weights: _Weights, rows: NDArray[np.intp], count: int) -> NDArray[np.intp]:
     """The `count` rows of least weight, ascending; among equals, the first rows first."""
     if count == 0:
         return rows[:0]

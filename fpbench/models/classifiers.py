@@ -72,7 +72,7 @@ def random_state(rng: np.random.Generator) -> int:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How to make a scikit-learn classifier. Nothing is imported before it is checked or made.
+    """How to make a scikit-learn classifier. Nothing is imported before `check` or `make`.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ class Recipe:
     balanced: bool | None = None
 
     def check(self, needs: Iterable[str] = (), names: Iterable[str] = ()) -> None:
-        """Refuse a recipe that cannot be made; imports scikit-learn only if something could fail.
+        """Refuse a recipe of no valid classifier; imports scikit-learn only where that could fail.
 
         A class by import path is imported, which runs its module, only from packages that
         `fpbench.base.trust` allows, and is constructed only if it is a classifier like
@@ -115,10 +115,10 @@ class Recipe:
             return
         cls = self.classifier()
         reserved = {*_RESERVED, *(["class_weight"] if self.balanced is not None else [])}
-        valid = _arguments(cls)
+        valid = _list_arguments(cls)
         for name in names:
             if name in reserved:
-                raise InputError(f"{name!r} is not to be given here: fpbench sets it")
+                raise InputError(f"{name!r} must not be set here: fpbench sets it")
             if valid is not None and name not in valid:
                 hint = suggest_name(name, valid - reserved)
                 raise InputError(f"{self.family} has no parameter {name!r}; {hint}")
@@ -220,7 +220,7 @@ class Recipe:
         defaults = FAMILIES[self.family].defaults if self.family in FAMILIES else {}
         chosen = {name: None if v == "none" else v for name, v in self.parameters.items()}
         try:
-            estimator = cls(**{**defaults, **chosen, **self._own_arguments(cls, state)})
+            estimator = cls(**{**defaults, **chosen, **self._choose_arguments(cls, state)})
             # `fit` calls this private method, too; without it, errors appear when fitting.
             if hasattr(estimator, "_parameter_constraints"):
                 getattr(estimator, "_validate_params", lambda: None)()
@@ -228,7 +228,7 @@ class Recipe:
             raise InputError(f"{self.family} cannot be made: {_to_line(error)}") from error
         return estimator
 
-    def _own_arguments(self, cls: type, state: int) -> dict[str, Any]:
+    def _choose_arguments(self, cls: type, state: int) -> dict[str, Any]:
         """The arguments that fpbench sets."""
         # One thread: several would add up in an order that changes last digits.
         reserved: dict[str, Any] = {"random_state": state, "n_jobs": 1}
@@ -255,7 +255,7 @@ def _import_object(path: str) -> Any:
         raise InputError(
             f"{path}: {module!r} has no {name!r}; {suggest_name(name, classes)}"
         ) from None
-    except (Exception, SystemExit) as error:  # a module may import its classes when asked for them
+    except (Exception, SystemExit) as error:  # a module may import its classes lazily
         raise InputError(f"{path}: {module!r} cannot give {name!r}: {_to_line(error)}") from error
 
 
@@ -273,7 +273,7 @@ def _to_line(error: BaseException) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
-def _arguments(cls: type) -> set[str] | None:
+def _list_arguments(cls: type) -> set[str] | None:
     """Names that a constructor takes; None if it takes any."""
     parameters = inspect.signature(cls).parameters.values()
     if any(p.kind is p.VAR_KEYWORD for p in parameters):

@@ -27,11 +27,11 @@ class LogisticRegression(linear_model.LogisticRegression):  # type: ignore[misc]
         self, X: NDArray[Any], y: NDArray[Any], sample_weight: NDArray[Any] | None = None
     ) -> LogisticRegression:
         """Fit the model to X (n, d) with classes y (n,)."""
-        return super().fit(_double(X), y, sample_weight)  # type: ignore[no-any-return]
+        return super().fit(_to_double(X), y, sample_weight)  # type: ignore[no-any-return]
 
     def predict_proba(self, X: NDArray[Any]) -> NDArray[np.float64]:
         """Probabilities (n, classes)."""
-        return drop_last_bits(super().predict_proba(_double(X)))
+        return drop_last_bits(super().predict_proba(_to_double(X)))
 
     def predict(self, X: NDArray[Any]) -> NDArray[Any]:
         """The most probable class (n,) of each person; of equally probable ones the first."""
@@ -39,5 +39,5 @@ class LogisticRegression(linear_model.LogisticRegression):  # type: ignore[misc]
         return np.asarray(np.asarray(self.classes_)[most])
 
 
-def _double(X: NDArray[Any]) -> NDArray[np.float64]:
+def _to_double(X: NDArray[Any]) -> NDArray[np.float64]:
     return np.asarray(X, np.float64)

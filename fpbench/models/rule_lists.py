@@ -126,11 +126,11 @@ class RuleList:
         last = "otherwise" if conditions else "everyone"
         unpruned = labels.count(1)
         return Rules(
-            np.array([*labels[: count - 1], self.default]), (*conditions, last), self._first,
+            np.array([*labels[: count - 1], self.default]), (*conditions, last), self._find_first,
             count - 1, unpruned,
         )  # fmt: skip
 
-    def _first(self, features: DataFrame) -> NDArray[np.intp]:
+    def _find_first(self, features: DataFrame) -> NDArray[np.intp]:
         last = len(self.rules) - 1
         codes = np.full(len(features), last, dtype=np.intp)
         for code in range(last - 1, -1, -1):

@@ -38,7 +38,7 @@ class Branches:
     columns: tuple[EncodedColumn, ...]
     """Where the columns come from."""
     encoding: Encoding | None
-    """How features become columns; None: they are given as columns."""
+    """How features become columns; None: features are columns already."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,7 +233,7 @@ def tree_rules(
     columns
         The columns it was fitted on, for the texts; by default its own names, or x0, x1, ...
     encoding
-        How features become its columns; by default they are given as the tree takes them.
+        How features become its columns; by default features are columns as the tree takes them.
 
     Raises
     ------

@@ -59,7 +59,7 @@ class SklearnLearner(Learner):
 
     @property
     def recipe(self) -> Recipe:
-        """How the base is made."""
+        """The recipe of the base."""
         return Recipe(self.base, self.base_parameters)
 
     def estimator(self, rng: np.random.Generator) -> Any:

@@ -460,14 +460,14 @@ LIMIT = "CP Optimizer Community Edition solves problems with search spaces up to
 
 def test_the_limit_of_the_community_edition(fake, monkeypatch, tmp_path):
     path = fake(GREETING + f"answer('Error', {LIMIT!r})")
-    monkeypatch.setattr(engines, "_full_installations", list)
+    monkeypatch.setattr(engines, "_find_full_installations", list)
     said = failure()
     assert said.startswith("the problem is too large for the Community Edition")
     assert path in said
     assert f"install the full edition (free for academia) and set {engines.VARIABLE}" in said
     assert "'exact'" in said
     full = program(tmp_path / "full")
-    monkeypatch.setattr(engines, "_full_installations", lambda: [str(tmp_path / "full")])
+    monkeypatch.setattr(engines, "_find_full_installations", lambda: [str(tmp_path / "full")])
     assert f"set {engines.VARIABLE}={full}" in failure()
 
 

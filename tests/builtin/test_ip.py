@@ -23,7 +23,7 @@ import fpbench
 from fpbench import FpbenchError, InputError, Problem, SolverStatus
 from fpbench.builtin.correctors import _ip_solver
 from fpbench.builtin.correctors._ip_model import Model
-from fpbench.builtin.correctors._ip_rows import simplest, way_out
+from fpbench.builtin.correctors._ip_rows import exclude_counts, simplify
 from fpbench.builtin.correctors.ip import IP
 from fpbench.claims import (
     METRICS,
@@ -248,7 +248,7 @@ class TestExactness:
         instance = Problem(np.zeros(sum(sizes), int), 2, np.repeat([0, 1], sizes), None, (claim(),))
         part = CountedProblem(instance).classes.part(None)
         row = (part.rate_at_least if least else part.rate_at_most)(1, bound)
-        simple = simplest(row, sizes)
+        simple = simplify(row, sizes)
         assert max((abs(a) for *_, a in simple.terms), default=0) <= max(*sizes, 1)
         for negative, positive in product(range(sizes[0] + 1), range(sizes[1] + 1)):
             counts = np.array([[0, negative], [0, positive]])
@@ -264,7 +264,7 @@ class TestExactness:
         condition = AnyOf(tuple((row,) for row in rows)) if nested else rows[0]
         counts = rng.integers(0, 4, (2, 2))
         assume(not condition.holds(counts))
-        way = way_out(condition, counts)
+        way = exclude_counts(condition, counts)
         assert not way.holds(counts)
         for flat in product(range(4), repeat=4):
             other = np.array(flat).reshape(2, 2)
@@ -273,7 +273,7 @@ class TestExactness:
     def test_counts_that_a_solver_gets_wrong_are_cut_off(self, monkeypatch):
         """A solver that ignores one row of a claim is asked again until the claim holds."""
         instance = problem(24, 2, 1, [claim(0.05)])
-        row, calls = Model._row, []
+        row, calls = Model._add_row, []
 
         def careless(self, row_of_claim, switch=None):
             if switch is not None:
@@ -283,7 +283,7 @@ class TestExactness:
             calls.append(arguments)
             return _ip_solver.solve(*arguments)
 
-        monkeypatch.setattr(Model, "_row", careless)
+        monkeypatch.setattr(Model, "_add_row", careless)
         monkeypatch.setattr("fpbench.builtin.correctors.ip.solve", count_calls)
         check_answer(
             IP().correct(instance),

@@ -261,7 +261,7 @@ class TestExponentiatedGradient:
         from fairlearn.reductions import ExponentiatedGradient as Theirs
         from sklearn.tree import DecisionTreeClassifier
 
-        from fpbench.builtin.learners._fitted import without_known_warnings
+        from fpbench.builtin.learners._fitted import hide_known_warnings
 
         sample = make_people(300)
         model = ExponentiatedGradient(base_parameters={"max_depth": 3}).fit(
@@ -270,7 +270,7 @@ class TestExponentiatedGradient:
         seed = int(np.random.default_rng(1).integers(2**31 - 1))
         tree = DecisionTreeClassifier(max_depth=3, random_state=seed)
         theirs = Theirs(tree, DemographicParity(difference_bound=0.01))
-        with without_known_warnings():
+        with hide_known_warnings():
             theirs.fit(encode(sample.features), sample.labels, sensitive_features=sample.sensitive)
         expected = theirs._pmf_predict(encode(sample.features))
         ours = model.predict_proba(sample.features, np.random.default_rng(0))
@@ -378,7 +378,7 @@ class TestCorrelationRemover:
     def test_what_is_left_has_the_same_mean_in_every_group(self, k, make_people, rng):
         sample = make_people(300, k)
         model = CorrelationRemover().fit(sample, rng)
-        left = model._residuals(sample.features, sample.sensitive)
+        left = model._remove_correlation(sample.features, sample.sensitive)
         means = np.array([left[sample.sensitive == group].mean(axis=0) for group in range(k)])
         np.testing.assert_allclose(means, np.tile(means[0], (k, 1)), atol=1e-9)
 
@@ -458,13 +458,13 @@ class TestGridSearch:
         from fairlearn.reductions import DemographicParity
         from fairlearn.reductions import GridSearch as Theirs
 
-        from fpbench.builtin.learners._fitted import without_known_warnings
+        from fpbench.builtin.learners._fitted import hide_known_warnings
 
         sample, learner = make_people(300, 3), GridSearch(grid_size=13, constraint_weight=0.8)
         model = learner.fit(sample, np.random.default_rng(1))
         tree = learner.estimator(np.random.default_rng(1))
         theirs = Theirs(tree, DemographicParity(), grid_size=13, constraint_weight=0.8)
-        with without_known_warnings():
+        with hide_known_warnings():
             theirs.fit(encode(sample.features), sample.labels, sensitive_features=sample.sensitive)
         expected = theirs.predict(encode(sample.features))
         for seed in (0, 1):

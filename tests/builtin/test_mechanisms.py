@@ -225,7 +225,7 @@ def test_discrete_gaussian_noise_keeps_epsilon_and_delta(epsilon, delta):
     """Delta at epsilon, from the distribution itself, for one cell and for two."""
     mechanism = DiscreteGaussian(delta=delta)
     for neighbours, cells in (("add-remove", 1), ("attribute", 2)):
-        variance = float(mechanism._variance(epsilon, COUNT_SENSITIVITY[neighbours].l2))
+        variance = float(mechanism._find_variance(epsilon, COUNT_SENSITIVITY[neighbours].l2))
         z = np.arange(-60, 61) if variance < 25 else np.arange(-400, 401)
         p = pmf_gaussian(z, variance)
         if p[0] > 1e-15:  # too wide to add up here

@@ -413,7 +413,7 @@ def test_epsilon_gives_the_sigma_that_gives_epsilon(epsilon, voting, public):
 @settings(deadline=None)
 def test_more_noise_or_fewer_questions_guarantee_more(sigma, more, public):
     def epsilon(sigma, public):
-        return Pate(sigma=sigma, public=public)._guarantee(sigma).epsilon
+        return Pate(sigma=sigma, public=public)._compute_guarantee(sigma).epsilon
 
     assert epsilon(sigma * more, public) <= epsilon(sigma, public) <= epsilon(sigma, public + 1)
 

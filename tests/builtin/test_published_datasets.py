@@ -276,10 +276,10 @@ def _openml(
 
 
 def test_openml_makes_the_known_original(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(credit_card, "_from_openml", _openml)
+    monkeypatch.setattr(credit_card, "_fetch_openml", _openml)
     (path,) = CreditCard().fetch(DataHome((tmp_path,)))
     assert path.read_bytes() == DataHome.default().find(path.name).read_bytes()
-    monkeypatch.setattr(credit_card, "_from_openml", lambda: pytest.fail("is here already"))
+    monkeypatch.setattr(credit_card, "_fetch_openml", lambda: pytest.fail("is here already"))
     assert CreditCard().fetch(DataHome((tmp_path,))) == [path]
 
 
@@ -294,7 +294,7 @@ def test_openml_makes_the_known_original(tmp_path: Path, monkeypatch: pytest.Mon
 def test_anything_else_from_openml_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[..., Any], says: str
 ) -> None:
-    monkeypatch.setattr(credit_card, "_from_openml", lambda: _openml(change))
+    monkeypatch.setattr(credit_card, "_fetch_openml", lambda: _openml(change))
     with pytest.raises(DataError, match=says):
         CreditCard().fetch(DataHome((tmp_path,)))
     assert list(tmp_path.iterdir()) == []

@@ -15,7 +15,7 @@ from scipy import stats
 import fpbench
 from fpbench import COUNT_SENSITIVITY, LEAST_EPSILON, Guarantee, InputError, check_epsilon
 from fpbench.base.public_names import public_names, rooms
-from fpbench.builtin.auditors._pafer_queries import half_of
+from fpbench.builtin.auditors._pafer_queries import halve_epsilon
 from fpbench.builtin.learners._pflr_objective import NoiseBudget
 from fpbench.builtin.mechanisms._simulated import discrete_laplace
 from fpbench.components.catalog import discover
@@ -262,7 +262,7 @@ def test_a_share_that_is_too_little_is_named():
         fpbench.models.TreeRecipe(epsilon=4e-9, max_depth=6)
     fpbench.models.TreeRecipe(epsilon=2e-9, max_depth=1)
     with pytest.raises(InputError, match=r"epsilon / 2, of each of two .*, not 7\.5e-10"):
-        half_of(1.5e-9)
+        halve_epsilon(1.5e-9)
     budget = NoiseBudget("pflr", 2e-9, 0.3, 0.25, 3, 3, 2)
     with pytest.raises(InputError, match=r"epsilon \* fairness_share must be .*, not 5e-10"):
         budget.guarantee()

@@ -91,10 +91,10 @@ def test_what_mechanisms_claim_is_true(mechanism, epsilon, relation):
     claimed = mechanism.guarantee(epsilon, relation)
     step = 1e-4 if epsilon > 0.5 else 1e-5
     if mechanism.name == "discrete-gaussian":
-        sigma = math.sqrt(mechanism._variance(epsilon, sensitivity.l2))
+        sigma = math.sqrt(mechanism._find_variance(epsilon, sensitivity.l2))
         one = pld.from_discrete_gaussian_mechanism(sigma, value_discretization_interval=step)
     elif mechanism.name == "gaussian":
-        sigma = sensitivity.l2 * mechanism._multiplier(epsilon)
+        sigma = sensitivity.l2 * mechanism._find_multiplier(epsilon)
         one = pld.from_gaussian_mechanism(sigma, value_discretization_interval=step)
     else:
         made = {

@@ -38,7 +38,7 @@ _COMPARISONS = {"<=": " to ", ">=": " from ", "<": " below ", ">": " above "}
 """Words for the signs in names of groups: "age < 60" and "age >= 60" must stay different."""
 
 
-def counts_by_group(people: Sample) -> NDArray[np.int64]:
+def count_by_group(people: Sample) -> NDArray[np.int64]:
     """People by label, prediction and group: (2, 2, K)."""
     k = len(people.groups)
     cells = (2 * people.labels.astype(np.intp) + people.predictions) * k + people.sensitive
@@ -47,22 +47,25 @@ def counts_by_group(people: Sample) -> NDArray[np.int64]:
 
 def measure_counts(counts: NDArray[np.int64], names: list[str]) -> dict[str, NDArray[np.float64]]:
     """All measures of counts (..., 2, 2, K), each (...); NaN where undefined."""
-    rates = _rates(counts)
-    gaps = {name: _gap(rate) for name, rate in rates.items()}
-    ratios = {name: _ratio(rate) for name, rate in rates.items()}
+    rates = _measure_rates(counts)
+    gaps = {name: _measure_gap(rate) for name, rate in rates.items()}
+    ratios = {name: _measure_ratio(rate) for name, rate in rates.items()}
     measures = {}
     for notion, parts in NOTIONS.items():
         measures[f"{notion}_gap"] = np.fmax.reduce([gaps[part] for part in parts])
         measures[f"{notion}_ratio"] = np.fmin.reduce([ratios[part] for part in parts])
     for name in _RATES[1:]:  # the gap of the selection rates is that of independence
-        measures[f"{name}_gap"], measures[f"{name}_ratio"] = gaps[name], ratios[name]
+        measures[f"{name}_gap"], measures[f"{name}_ratio"] = (
+            gaps[name],
+            ratios[name],
+        )
     for rate in _RATES:
         for k, group in enumerate(names):
             measures[f"{rate}_{group}"] = rates[rate][..., k]
     return measures
 
 
-def _rates(counts: NDArray[np.int64]) -> dict[str, NDArray[np.float64]]:
+def _measure_rates(counts: NDArray[np.int64]) -> dict[str, NDArray[np.float64]]:
     """Rates of the groups (..., K), in the order of `_RATES`; NaN for a group without members."""
     right_no, wrong_yes = counts[..., 0, 0, :], counts[..., 0, 1, :]
     wrong_no, right_yes = counts[..., 1, 0, :], counts[..., 1, 1, :]
@@ -81,19 +84,19 @@ def _rates(counts: NDArray[np.int64]) -> dict[str, NDArray[np.float64]]:
     }
 
 
-def _gap(rates: NDArray[np.float64]) -> NDArray[np.float64]:
+def _measure_gap(rates: NDArray[np.float64]) -> NDArray[np.float64]:
     """The greatest difference of the rates (..., K) that there are."""
     return np.asarray(np.fmax.reduce(rates, axis=-1) - np.fmin.reduce(rates, axis=-1))
 
 
-def _ratio(rates: NDArray[np.float64]) -> NDArray[np.float64]:
+def _measure_ratio(rates: NDArray[np.float64]) -> NDArray[np.float64]:
     """The least divided by the greatest of the rates (..., K) that there are."""
     least, greatest = np.fmin.reduce(rates, axis=-1), np.fmax.reduce(rates, axis=-1)
     alike = np.where(np.isnan(greatest), np.nan, 1.0)
     return np.divide(least, greatest, out=alike, where=greatest > 0)
 
 
-def group_suffixes(groups: Iterable[str]) -> list[str]:
+def make_suffixes(groups: Iterable[str]) -> list[str]:
     """Suffixes of names of measures, one for each group: snake_case, all different."""
     suffixes: list[str] = []
     for number, group in enumerate(groups):

@@ -1,10 +1,10 @@
 """Intervals for the fairness of the population, computed from released counts only.
 
-A plausible true count is a noisy count with noise added again; given counts, a plausible rate of
-the population is a draw of Jeffreys' beta distribution. Together they are draws of the rates that
-are plausible given a release: generalised pivotal quantities (Weerahandi, 1993). A beta draw is
-never 0, but a rate may be: where it is plausible that nobody of a group is accepted, the lower end
-is 0.
+A plausible true count is a noisy count with noise added again; for given counts, a plausible rate
+of the population is a draw of Jeffreys' beta distribution. Both together give draws of the rates
+that are plausible after a release: generalised pivotal quantities (Weerahandi, 1993). A beta draw
+is never 0, but a rate may be: where it is plausible that nobody of a group is accepted, the lower
+end is 0.
 """
 
 from __future__ import annotations
@@ -76,13 +76,13 @@ def interval(drawn: Draws, confidence: float) -> tuple[Numbers, Numbers]:
     differences = by_stratum.reshape(-1, releases, draws)
     differences.sort(axis=-1)
     tail = (1 - confidence) / 2
-    low = np.minimum(_quantiles(differences, tail), -_quantiles(differences, 1 - tail))
-    high = np.minimum(_quantiles(differences, 1 - tail), -_quantiles(differences, tail))
+    low = np.minimum(_find_quantiles(differences, tail), -_find_quantiles(differences, 1 - tail))
+    high = np.minimum(_find_quantiles(differences, 1 - tail), -_find_quantiles(differences, tail))
     candidates = (low <= high.min(axis=0)).sum(axis=0)
     level = tail / np.maximum(candidates, 1)
-    safe = np.minimum(_quantiles(differences, 1 - level), -_quantiles(differences, level)).min(
-        axis=0
-    )
+    safe = np.minimum(
+        _find_quantiles(differences, 1 - level), -_find_quantiles(differences, level)
+    ).min(axis=0)
     least = np.exp(np.minimum(low.min(axis=0), 0))
     least[(drawn.nobody.sum(axis=0) >= tail * (draws + 1)).any(axis=(1, 2))] = 0.0
     return least, np.exp(np.minimum(safe, 0))
@@ -92,19 +92,19 @@ _RANK = 5
 """Least number of draws beyond a quantile for it to be taken from the draws."""
 
 
-def _quantiles(ordered: Numbers, level: float | Numbers) -> Numbers:
+def _find_quantiles(ordered: Numbers, level: float | Numbers) -> Numbers:
     """Quantiles (P, r) of draws (P, r, B), sorted along the last axis, at one level or (r,) levels.
 
     The j-th of B draws is the quantile j / (B + 1). Where too few draws lie beyond a quantile, the
     nearest reliable one is extrapolated as in a normal distribution.
     """
     releases, last = ordered.shape[1], ordered.shape[2] - 1
-    wanted = np.broadcast_to(np.asarray(level, dtype=np.float64), releases)
+    at = np.broadcast_to(np.asarray(level, dtype=np.float64), releases)
     least = min(_RANK / (last + 2), 0.4)
-    taken = np.clip(wanted, least, 1 - least)
+    taken = np.clip(at, least, 1 - least)
     quantiles = _interpolate(ordered, taken)
-    if (taken != wanted).any():
-        levels, which = np.unique(wanted, return_inverse=True)
+    if (taken != at).any():
+        levels, which = np.unique(at, return_inverse=True)
         normal = NormalDist()
         ends = np.clip(levels, least, 1 - least)
         stretch = [

@@ -50,7 +50,7 @@ class Query:
         return np.asarray(counts, dtype=np.float64).reshape(shape)
 
 
-def query(
+def make_query(
     parts: Codes, n_parts: int, strata: Codes | None, n_strata: int, *, but_first: bool = False
 ) -> Query:
     """The request whose cells are every part in every stratum.
@@ -101,20 +101,20 @@ class Question:
     rules: Rules | None
     """The rules, if they are distinguished."""
 
-    def query(self, *, accepted_only: bool = False) -> Query:
+    def query_outcomes(self, *, accepted_only: bool = False) -> Query:
         """The query about outcomes."""
-        return query(
+        return make_query(
             self.outcomes, self.n_outcomes, self.strata, len(self.labels), but_first=accepted_only
         )
 
-    def everyone(self) -> Query:
+    def query_everyone(self) -> Query:
         """The query about everyone, regardless of prediction."""
-        return query(np.zeros(len(self.outcomes), np.int8), 1, self.strata, len(self.labels))
+        return make_query(np.zeros(len(self.outcomes), np.int8), 1, self.strata, len(self.labels))
 
 
 @dataclass(frozen=True)
 class NoisyCounts:
-    """The noisy counts of R audits, repaired."""
+    """Repaired noisy counts of R audits."""
 
     accepted: Numbers
     members: Numbers
@@ -130,7 +130,7 @@ class NoisyCounts:
     """Noisy counts of an audit."""
     invalid_ratio: float
     """Share of the noisy counts that are negative or larger than their total."""
-    plausible: Callable[[slice, int, np.random.Generator], Draws]
+    draw_plausible: Callable[[slice, int, np.random.Generator], Draws]
     """Draws of rates that are plausible given some of the releases."""
 
     @property
@@ -139,11 +139,11 @@ class NoisyCounts:
         return self.by_rule.shape[1:]
 
 
-def by_partition(
+def ask_partition(
     question: Question, epsilon: float, mechanism: Mechanism, policy: Policy | None, r: int
 ) -> NoisyCounts:
     """One histogram over rejected and accepted, or rejected and each rule, with all of epsilon."""
-    outcomes = question.query()
+    outcomes = question.query_outcomes()
     people = outcomes.people
     answers = outcomes.ask(question.curator, epsilon, mechanism, r)
     cells = project_counts(answers, people) if policy is None else policy.repair(answers, people)
@@ -151,18 +151,18 @@ def by_partition(
     accepted = cells[..., 1, :] if two else cells[..., 1:, :].sum(axis=-2)
     noise = _SimulatedNoise(question, mechanism)
 
-    def plausible(part: slice, b: int, rng: np.random.Generator) -> Draws:
+    def draw_plausible(part: slice, b: int, rng: np.random.Generator) -> Draws:
         may = noise.redraw(answers[part], people, epsilon, b, rng)
         some = project_totals(may[..., 1:, :], people[:, 1:])
         return plausible_rates(some, some + project_totals(may[..., :1, :], people[:, :1]), rng)
 
     return NoisyCounts(
         accepted, accepted + cells[..., 0, :], cells[..., 1:, :], people[:, 1:], (epsilon,),
-        people.size, cells[0].size, _invalid([(answers, people)]), plausible,
+        people.size, cells[0].size, _count_invalid([(answers, people)]), draw_plausible,
     )  # fmt: skip
 
 
-def half_of(epsilon: float) -> float:
+def halve_epsilon(epsilon: float) -> float:
     """Epsilon of each of the two histograms of mode reference.
 
     Raises
@@ -174,17 +174,17 @@ def half_of(epsilon: float) -> float:
     return epsilon / 2
 
 
-def by_reference(
+def ask_reference(
     question: Question, epsilon: float, mechanism: Mechanism, policy: Policy | None, r: int
 ) -> NoisyCounts:
     """Two histograms, of the groups' sizes and of the rules that predict 1, each with half epsilon.
 
     The first is requested only if the budget allows both.
     """
-    half, everyone = half_of(epsilon), question.everyone()
-    accepted = question.query(accepted_only=True)
+    half, everyone = halve_epsilon(epsilon), question.query_everyone()
+    accepted = question.query_outcomes(accepted_only=True)
     if accepted.people.size:
-        _afford_both(question.curator, half, mechanism, r)
+        _require_budget(question.curator, half, mechanism, r)
     n, people = everyone.people, accepted.people
     within = np.broadcast_to(n, people.shape)
     overall = everyone.ask(question.curator, half, mechanism, r)
@@ -199,14 +199,15 @@ def by_reference(
     cells = policy.repair(answers, people, within) if people.size else answers
     noise = _SimulatedNoise(question, mechanism)
 
-    def plausible(part: slice, b: int, rng: np.random.Generator) -> Draws:
+    def draw_plausible(part: slice, b: int, rng: np.random.Generator) -> Draws:
         members = project_totals(noise.redraw(overall[part], n, half, b, rng), n)
         some = noise.redraw(answers[part], people, half, b, rng)
         return plausible_rates(project_totals(some, people), members, rng)
 
     return NoisyCounts(
         cells.sum(axis=-2), sizes[..., 0, :], cells, people, (half, half), n.size + people.size,
-        sizes[0].size + cells[0].size, _invalid([(overall, n), (answers, within)]), plausible,
+        sizes[0].size + cells[0].size, _count_invalid([(overall, n), (answers, within)]),
+        draw_plausible,
     )  # fmt: skip
 
 
@@ -214,7 +215,7 @@ _ROUNDING = 1 + 1e-9
 """Slack for the remaining budget, which is a float; the ledger itself decides exactly."""
 
 
-def _afford_both(curator: HistogramSource, epsilon: float, mechanism: Mechanism, r: int) -> None:
+def _require_budget(curator: HistogramSource, epsilon: float, mechanism: Mechanism, r: int) -> None:
     """Refuse an audit whose second histogram the budget does not allow, before anything is spent.
 
     Raises
@@ -236,7 +237,7 @@ def _afford_both(curator: HistogramSource, epsilon: float, mechanism: Mechanism,
             )
 
 
-def _invalid(answers: list[tuple[Numbers, Sizes]]) -> float:
+def _count_invalid(answers: list[tuple[Numbers, Sizes]]) -> float:
     """Share of noisy counts (R, S, M, K) below 0 or above their totals (S, M)."""
     wrong = [np.count_nonzero((a < 0) | (a > most[..., None])) for a, most in answers]
     return float(sum(wrong) / sum(a.size for a, _ in answers))
@@ -268,7 +269,7 @@ class _SimulatedNoise:
         return answers + simulation.release(counts, relation, epsilon, rng, upper) - counts
 
 
-def ratios(accepted: Numbers, members: Numbers) -> Numbers:
+def compute_ratios(accepted: Numbers, members: Numbers) -> Numbers:
     """Least group rate divided by the greatest, the smallest of all strata.
 
     A rate without members is 0; if all rates are 0, the ratio is 1.

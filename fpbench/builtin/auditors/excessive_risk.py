@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from fpbench import Auditor, Measure, MeasureValues, Subject, excessive_risk
 from fpbench.auditing import RiskMethod, RiskReport
-from fpbench.builtin.auditors._groups import group_suffixes
+from fpbench.builtin.auditors._groups import make_suffixes
 
 
 class ExcessiveRisk(Auditor):
@@ -33,8 +33,8 @@ class ExcessiveRisk(Auditor):
     learner does not tell, or a method does not draw, is undefined.
 
     Standard errors are of independent draws: antithetic pairs count as one. That of a gap is of the
-    difference of the two groups that were found extreme. In closed form errors are differences from
-    the delta method.
+    difference between the two groups with the extreme risks. In closed form they come from the
+    delta method.
 
     For people's own values and tables call `fpbench.excessive_risk`. Formulas, and departures from
     the paper, are in docs/excessive-risk.md.
@@ -125,10 +125,10 @@ class ExcessiveRisk(Auditor):
             subject.model, subject.train, subject.test, repetitions=self.repetitions,
             method=self.method, antithetic=self.antithetic, rng=rng,
         )  # fmt: skip
-        return _measures(report, subject.test.groups)
+        return _flatten_report(report, subject.test.groups)
 
 
-def _measures(report: RiskReport, groups: tuple[str, ...]) -> MeasureValues:
+def _flatten_report(report: RiskReport, groups: tuple[str, ...]) -> MeasureValues:
     """The report's tables as one row."""
     measured: dict[str, Any] = {"audit_private": int(report.private), "risk_method": None}
     measured |= report.model
@@ -138,17 +138,17 @@ def _measures(report: RiskReport, groups: tuple[str, ...]) -> MeasureValues:
         on = row.pop("on")
         row["expected_accuracy"] = row.pop("accuracy")
         measured |= {f"{name}_{on}": value for name, value in row.items()}
-    suffixes = dict(zip(groups, group_suffixes(groups), strict=True))
+    suffixes = dict(zip(groups, make_suffixes(groups), strict=True))
     for row in report.groups.to_dict("records"):
         suffix = f"{row.pop('on')}_{suffixes[row.pop('group')]}"
         measured |= {f"{name}_{suffix}": value for name, value in row.items()}
     for row in report.bounds.to_dict("records"):
         measured[f"bound_{row['bound']}"] = row["value"]
         measured[f"holds_{row['bound']}"] = row["holds"]
-    return {name: _plain(value) for name, value in measured.items()}
+    return {name: _to_plain(value) for name, value in measured.items()}
 
 
-def _plain(value: Any) -> float | int | str | None:
+def _to_plain(value: Any) -> float | int | str | None:
     """A value as plain Python; None instead of NaN."""
     if isinstance(value, np.generic):
         value = value.item()

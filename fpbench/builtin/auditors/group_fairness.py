@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from fpbench import Auditor, Measure, MeasureValues, Subject
-from fpbench.builtin.auditors._groups import GAPS, counts_by_group, group_suffixes, measure_counts
+from fpbench.builtin.auditors._groups import GAPS, count_by_group, make_suffixes, measure_counts
 
 
 class GroupFairness(Auditor):
@@ -69,8 +69,8 @@ class GroupFairness(Auditor):
     def audit(self, subject: Subject, rng: np.random.Generator) -> MeasureValues:
         """Rates, gaps and ratios, with bootstrap intervals."""
         people = subject.test if self.part == "test" else subject.train
-        counts = counts_by_group(people)
-        names = group_suffixes(people.groups)
+        counts = count_by_group(people)
+        names = make_suffixes(people.groups)
         measured = measure_counts(counts, names)
         drawn = {}
         if self.resamples:
@@ -85,12 +85,12 @@ class GroupFairness(Auditor):
         for name, value in measured.items():
             measures[name] = None if np.isnan(value) else float(value)
             if name in drawn:
-                ends = _quantiles(drawn[name], tails) if measures[name] is not None else (None,) * 2
+                ends = _find_ends(drawn[name], tails) if measures[name] is not None else (None,) * 2
                 measures[f"{name}_interval_low"], measures[f"{name}_interval_high"] = ends
         return measures
 
 
-def _quantiles(
+def _find_ends(
     drawn: NDArray[np.float64], levels: tuple[float, float]
 ) -> tuple[float | None, float | None]:
     """Quantiles of the defined draws; None if there are none."""

@@ -12,8 +12,8 @@ from fpbench.auditing import SimilarityReport
 from fpbench.builtin.auditors._groups import (
     GAPS,
     NOTIONS,
-    counts_by_group,
-    group_suffixes,
+    count_by_group,
+    make_suffixes,
     measure_counts,
 )
 
@@ -25,7 +25,7 @@ _SHARES = (
 )
 
 
-def _as_tuple(names: Any) -> Any:
+def _to_tuple(names: Any) -> Any:
     """One name, or a list of them, as a tuple."""
     return tuple(names) if isinstance(names, list | tuple) else (names,)
 
@@ -47,7 +47,7 @@ class IndividualFairness(Auditor):
     these features are similar, and they may have any value.
 
     The sensitive attribute is no feature and plays no part in who is similar, so that it is always
-    free: a learner that is told it to predict shows that in its pairs, and has no rules.
+    free: a learner that needs it to predict shows that in its pairs, and has no rules.
 
     `independence_gap`, `separation_gap` and `sufficiency_gap` are those of `group-fairness`. All is
     exact, and about these people: none of it is an estimate.
@@ -88,7 +88,7 @@ class IndividualFairness(Auditor):
     tau: float = Field(
         0.05, ge=0, lt=1, description="how far the numbers of similar people are apart at most"
     )
-    free: Annotated[tuple[str, ...], BeforeValidator(_as_tuple)] = Field(
+    free: Annotated[tuple[str, ...], BeforeValidator(_to_tuple)] = Field(
         (), description="features that may have any value, in the measures `..._free`"
     )
     part: Literal["test", "train"] = Field("test", description="the people that are measured")
@@ -108,8 +108,8 @@ class IndividualFairness(Auditor):
             again = self._measure(subject, self.free)
             repeated = (*_SHARES, "accuracy_of_certified")
             measured |= {f"{name}_free": again[name] for name in repeated}
-        counts = counts_by_group(people)
-        gaps = measure_counts(counts, group_suffixes(people.groups))
+        counts = count_by_group(people)
+        gaps = measure_counts(counts, make_suffixes(people.groups))
         for notion in NOTIONS:
             gap = float(gaps[f"{notion}_gap"])
             measured[f"{notion}_gap"] = None if np.isnan(gap) else gap
@@ -127,13 +127,13 @@ class IndividualFairness(Auditor):
             name: None if np.isnan(shares[name]) else float(shares[name]) for name in _SHARES
         }
         right = people.predictions == people.labels
-        measured["accuracy_of_certified"] = _certified_accuracy(report, right, self.tau)
+        measured["accuracy_of_certified"] = _measure_certified(report, right, self.tau)
         measured["certified_note"] = report.note
         measured["scaled_by_range"] = ", ".join(report.ranged) or None
         return measured
 
 
-def _certified_accuracy(report: SimilarityReport, right: Any, tau: float) -> float | None:
+def _measure_certified(report: SimilarityReport, right: Any, tau: float) -> float | None:
     """Share of certified people whose prediction is right; None if nobody is certified."""
     certified = np.zeros(len(right), bool) if report.region is None else report.region > tau
     return float(right[certified].mean()) if certified.any() else None

@@ -28,10 +28,10 @@ from fpbench.builtin.auditors._pafer_intervals import interval
 from fpbench.builtin.auditors._pafer_queries import (
     NoisyCounts,
     Question,
-    by_partition,
-    by_reference,
-    half_of,
-    ratios,
+    ask_partition,
+    ask_reference,
+    compute_ratios,
+    halve_epsilon,
 )
 from fpbench.claims import Metric, RateConstraint
 from fpbench.models import Rules
@@ -146,7 +146,7 @@ class Pafer(Auditor):
             try:
                 epsilon = self.epsilon
                 if self.mode == "reference":
-                    epsilon = half_of(epsilon)
+                    epsilon = halve_epsilon(epsilon)
                 self.mechanism.guarantee(epsilon, self.neighbours)
             except InputError as error:
                 why = str(error)
@@ -163,20 +163,20 @@ class Pafer(Auditor):
         BudgetError
             If it costs more than the curator's remaining budget.
         """
-        question = self._question(subject)
-        ask = by_reference if self.mode == "reference" else by_partition
+        question = self._make_question(subject)
+        ask = ask_reference if self.mode == "reference" else ask_partition
         noisy = ask(question, self.epsilon, self.mechanism, self.policy, self.repetitions)
-        values = ratios(noisy.accepted, noisy.members)
-        low, high = self._intervals(noisy, values, rng)
+        values = compute_ratios(noisy.accepted, noisy.members)
+        low, high = self._compute_intervals(noisy, values, rng)
         neighbours = question.curator.neighbours
         guarantee = compose(self.mechanism.guarantee(e, neighbours) for e in noisy.epsilons)
-        rules = None if question.rules is None else _table(question, noisy)
+        rules = None if question.rules is None else _tabulate_rules(question, noisy)
         return Release(
             self.metric, values, low, high, self.confidence, guarantee, self.mechanism.noise,
-            self._measures(question, noisy), rules,
+            self._collect_measures(question, noisy), rules,
         )  # fmt: skip
 
-    def _question(self, subject: Subject) -> Question:
+    def _make_question(self, subject: Subject) -> Question:
         people, curator = subject.test, subject.curator
         if curator is None:
             raise InputError(f"auditor {self.name!r} needs a curator, and there is none")
@@ -206,7 +206,7 @@ class Pafer(Auditor):
         outcomes = outcome_of.take(codes)
         return Question(curator, outcomes, 1 + rules.n_favourable, strata, labels, rules)
 
-    def _intervals(
+    def _compute_intervals(
         self, noisy: NoisyCounts, values: NDArray[np.float64], rng: np.random.Generator
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Lower and upper ends (R,) of the intervals; NaN without resamples."""
@@ -217,14 +217,14 @@ class Pafer(Auditor):
             step = max(_AT_ONCE // width, 1)
             for start in range(0, len(values), step):
                 part = slice(start, start + step)
-                drawn = noisy.plausible(part, self.resamples, rng)
+                drawn = noisy.draw_plausible(part, self.resamples, rng)
                 low[part], high[part] = interval(drawn, self.confidence)
             # A user's policy may put the estimate outside.
             np.minimum(low, values, out=low)
             np.maximum(high, values, out=high)
         return low, high
 
-    def _measures(self, question: Question, noisy: NoisyCounts) -> MeasureValues:
+    def _collect_measures(self, question: Question, noisy: NoisyCounts) -> MeasureValues:
         strata = len(question.labels)
         measured: MeasureValues = {
             "n_queries": noisy.queries,
@@ -241,7 +241,7 @@ class Pafer(Auditor):
         return measured
 
 
-def _table(question: Question, noisy: NoisyCounts) -> DataFrame:
+def _tabulate_rules(question: Question, noisy: NoisyCounts) -> DataFrame:
     """Every rule that predicts 1, for each label, with the counts and rates of the first audit."""
     import pandas as pd
 
@@ -256,5 +256,5 @@ def _table(question: Question, noisy: NoisyCounts) -> DataFrame:
     columns["people"] = noisy.people.ravel()
     columns |= {name: counts[..., g].ravel() for g, name in groups}
     columns |= {f"rate of {name}": rates[..., g].ravel() for g, name in groups}
-    columns["ratio"] = ratios(counts[..., None, :], members[..., None, :]).ravel()
+    columns["ratio"] = compute_ratios(counts[..., None, :], members[..., None, :]).ravel()
     return pd.DataFrame(columns)

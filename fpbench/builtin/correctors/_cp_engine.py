@@ -1,4 +1,4 @@
-"""CP Optimizer itself: where it is found, which version it is, and one model solved by it."""
+"""CP Optimizer: its path and version, and the solution of one model."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _STATUSES = {
     ("Feasible", "SearchStoppedByLimit"): SolverStatus.FEASIBLE,
     ("Unknown", "SearchStoppedByLimit"): SolverStatus.TIMEOUT,
 }
-"""What its solve status and the cause of its stopping mean."""
+"""The meaning of its solve status and the cause of its end."""
 
 
 class EngineError(FpbenchError):
@@ -62,19 +62,19 @@ class Engine(NamedTuple):
             If there is none; says how to install it.
         """
         if named := os.environ.get(VARIABLE):
-            if found := shutil.which(named):
-                return cls(os.path.abspath(found), VARIABLE)
+            if path := shutil.which(named):
+                return cls(os.path.abspath(path), VARIABLE)
             raise EngineError(
                 f"{VARIABLE} names {named!r}, which is not a program: set it to the path of "
                 f"cpoptimizer, or unset it"
             )
-        for folder, where in _folders():
-            if found := shutil.which("cpoptimizer", path=folder):
-                return cls(os.path.abspath(found), where)
+        for folder, where in _list_folders():
+            if path := shutil.which("cpoptimizer", path=folder):
+                return cls(os.path.abspath(path), where)
         raise EngineError(f"CP Optimizer is not installed here: {_INSTALL}")
 
     def version(self) -> str:
-        """The version that it says it is.
+        """The version that the program reports.
 
         Raises
         ------
@@ -94,11 +94,11 @@ class Engine(NamedTuple):
             raise self.failed(str(error)) from None
         except subprocess.TimeoutExpired:
             raise self.failed(f"did not answer in {_START:g} s") from None
-        said = re.search(rb'"SolverVersion"\s*:\s*"([^"]*)"', done.stdout)
-        if said is None:
+        version = re.search(rb'"SolverVersion"\s*:\s*"([^"]*)"', done.stdout)
+        if version is None:
             output = done.stdout.decode(errors="replace")
-            raise self.failed(f"ended with code {done.returncode} and said {output!r}")
-        return said[1].decode(errors="replace")
+            raise self.failed(f"ended with code {done.returncode} and wrote {output!r}")
+        return version[1].decode(errors="replace")
 
     def run(self, model: Any, seconds: float) -> tuple[SolverStatus, Any]:
         """Solve a model with one worker, no tolerance and no log, the same way every time.
@@ -113,7 +113,7 @@ class Engine(NamedTuple):
         Returns
         -------
         tuple
-            What it says of its answer, and the answer: docplex's `CpoSolveResult`.
+            The status of the answer, and the answer: docplex's `CpoSolveResult`.
 
         Raises
         ------
@@ -124,51 +124,51 @@ class Engine(NamedTuple):
         if result is None:
             _drop_start_timer(model)
             raise self.failed(failure)
-        said = result.get_solve_status(), result.get_stop_cause()
-        if said not in _STATUSES:
-            raise self.failed(f"ended with {said}")
-        return _STATUSES[said], result
+        end = result.get_solve_status(), result.get_stop_cause()
+        if end not in _STATUSES:
+            raise self.failed(f"ended with {end}")
+        return _STATUSES[end], result
 
-    def failed(self, said: str) -> EngineError:
-        """The error that says how it failed, and what mends it."""
-        said = " ".join(said.split()).rstrip(".")
+    def failed(self, problem: str) -> EngineError:
+        """The error of a failure, with what mends it."""
+        problem = " ".join(problem.split()).rstrip(".")
         name = f"CP Optimizer ({self.path})"
-        if "Community Edition" in said:
+        if "Community Edition" in problem:
             return EngineError(
                 f"the problem is too large for the Community Edition of {name}, which ends at a "
-                f"search space of 2^1000: {_full_edition()}, or use the corrector 'exact'"
+                f"search space of 2^1000: {_explain_full_edition()}, or use the corrector 'exact'"
             )
-        if "licen" in said.lower():
+        if "licen" in problem.lower():
             return EngineError(
-                f"{name} has no valid licence: {said}; renew it, or use the Community Edition: "
+                f"{name} has no valid licence: {problem}; renew it, or use the Community Edition: "
                 f"{_INSTALL}, with {VARIABLE} unset"
             )
         return EngineError(
-            f"{name} failed: {said}; `fpbench doctor` tries it, `pip install --force-reinstall "
+            f"{name} failed: {problem}; `fpbench doctor` tries it, `pip install --force-reinstall "
             f"cplex` mends that of the extra `cp`, and {VARIABLE} chooses another"
         )
 
 
-def _folders() -> Iterator[tuple[str, str]]:
+def _list_folders() -> Iterator[tuple[str, str]]:
     for scheme in (sysconfig.get_default_scheme(), sysconfig.get_preferred_scheme("user")):
         yield sysconfig.get_path("scripts", scheme), "scripts of this Python"
     yield os.environ.get("PATH", ""), "PATH"
-    for folder in _full_installations():
+    for folder in _find_full_installations():
         yield folder, "full installation"
 
 
-def _full_installations() -> list[str]:
-    """Folders of cpoptimizer in every CPLEX Optimization Studio that can be found, newest first."""
+def _find_full_installations() -> list[str]:
+    """Folders of cpoptimizer in every CPLEX Optimization Studio, newest first."""
     named = {
         value: name for name, value in os.environ.items() if name.startswith("CPLEX_STUDIO_DIR")
     }
     usual = {str(path): path.name for root in _STUDIOS for path in Path(root).glob("CPLEX_Studio*")}
-    studios = [*sorted(named, key=lambda path: _release(named[path]), reverse=True),
-               *sorted(usual, key=lambda path: _release(usual[path]), reverse=True)]  # fmt: skip
-    return [str(found) for path in studios for found in Path(path).glob("cpoptimizer/bin/*")]
+    studios = [*sorted(named, key=lambda p: _read_release(named[p]), reverse=True),
+               *sorted(usual, key=lambda p: _read_release(usual[p]), reverse=True)]  # fmt: skip
+    return [str(folder) for path in studios for folder in Path(path).glob("cpoptimizer/bin/*")]
 
 
-def _release(name: str) -> tuple[int, int]:
+def _read_release(name: str) -> tuple[int, int]:
     """Release at the end of a name: 12.10 of CPLEX_STUDIO_DIR1210, 22.1 of CPLEX_Studio221."""
     digits = re.search(r"(\d{2})(\d*)$", name)
     return (int(digits[1]), int(digits[2] or 0)) if digits else (0, 0)
@@ -180,15 +180,15 @@ def _attempt(engine: Engine, model: Any, seconds: float) -> tuple[Any, str]:
 
     try:
         with (
-            CpoSolver(model, execfile=engine.path, TimeLimit=seconds, **_settings()) as solver,
-            _stopped(solver.agent.process, seconds + _GRACE),
+            CpoSolver(model, execfile=engine.path, TimeLimit=seconds, **_make_settings()) as solver,
+            _kill_late(solver.agent.process, seconds + _GRACE),
         ):
             return solver.solve(), ""
     except Exception as error:
         return None, str(error)
 
 
-def _settings() -> dict[str, Any]:
+def _make_settings() -> dict[str, Any]:
     return {
         "Workers": 1,
         "RandomSeed": 0,
@@ -206,7 +206,7 @@ def _settings() -> dict[str, Any]:
 
 
 @contextmanager
-def _stopped(process: subprocess.Popen[bytes], seconds: float) -> Iterator[None]:
+def _kill_late(process: subprocess.Popen[bytes], seconds: float) -> Iterator[None]:
     """Kill a process that takes longer, and in the end: docplex waits for it to read."""
     late = threading.Event()
 
@@ -238,9 +238,9 @@ def _drop_start_timer(model: Any) -> None:
             thread.cancel()
 
 
-def _full_edition() -> str:
-    """How to use it."""
-    for folder in _full_installations():
-        if found := shutil.which("cpoptimizer", path=folder):
-            return f"set {VARIABLE}={found}, which is installed here"
+def _explain_full_edition() -> str:
+    """How to use the full edition."""
+    for folder in _find_full_installations():
+        if path := shutil.which("cpoptimizer", path=folder):
+            return f"set {VARIABLE}={path}, which is installed here"
     return f"install the full edition (free for academia) and set {VARIABLE} to its cpoptimizer"

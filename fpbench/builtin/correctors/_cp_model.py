@@ -70,16 +70,16 @@ class MoveModel:
         }
         self._table, costs = np.empty(shape, dtype=object), []
         for j, k in np.ndindex(shape):
-            leaving, entering = self._through(j, k)
+            leaving, entering = self._count_flow(j, k)
             self._table[j, k] = int(counted.counts[j, k]) - leaving + entering
             costs.append(modeler.element(counted.prefix_costs(j, k), leaving))
         for j in range(classes):
             self._forbid_crossing(j)
         for condition in counted.conditions:
-            self.model.add(self._says(condition))
+            self.model.add(self._express(condition))
         self.model.minimize(reduce(add, costs))
 
-    def counts(self, result: Any) -> NDArray[np.int64]:
+    def read_counts(self, result: Any) -> NDArray[np.int64]:
         """(J, K) people of each class in each group, in a solution."""
         counts = self._counted.counts.copy()
         for (j, k, to), move in self._moves.items():
@@ -88,7 +88,7 @@ class MoveModel:
             counts[j, to] += moved
         return counts
 
-    def _through(self, j: int, k: int) -> tuple[Any, Any]:
+    def _count_flow(self, j: int, k: int) -> tuple[Any, Any]:
         """Who leaves and who enters a group: nobody does if others do the opposite."""
         out = [move for (c, source, _), move in self._moves.items() if (c, source) == (j, k)]
         into = [move for (c, _, sink), move in self._moves.items() if (c, sink) == (j, k)]
@@ -107,73 +107,75 @@ class MoveModel:
                 down = self._moves[j, sources[1], sinks[0]]
                 self.model.add(self._cp.logical_or(up == 0, down == 0))
 
-    def _says(self, condition: Condition) -> list[Any]:
+    def _express(self, condition: Condition) -> list[Any]:
         """Expressions that are all true where a condition holds, and nowhere else."""
         match condition:
             case Row():
-                return [self._row(condition)]
+                return [self._express_row(condition)]
             case Occupied():
-                return self._rows(condition)
+                return self._express_rows(condition)
             case Proportional(part, group):
-                positives, members = self._tally(part, group)
+                positives, members = self._sum_people(part, group)
                 x, m = condition.unit
                 times = self.model.integer_var(0, part.people // max(m, 1))
                 return [positives == x * times, members == m * times]
             case RatesWithin(part):
                 pairs = permutations(range(part.groups), 2)
-                return [*self._rows(condition), *(self._near(condition, *pair) for pair in pairs)]
+                return [
+                    *self._express_rows(condition),
+                    *(self._express_near(condition, *pair) for pair in pairs),
+                ]
             case Gap():
-                return [*self._rows(condition), self._far(condition)]
+                return [*self._express_rows(condition), self._express_far(condition)]
             case RatesApart() | AnyOf():
                 ways = condition.alternatives(self._counted.counts)
-                return [self._any([self._all(way) for way in ways])]
+                return [self._disjoin([self._conjoin(way) for way in ways])]
         raise InputError(f"corrector 'cp' cannot express the condition {condition}")
 
-    def _all(self, conditions: Iterable[Condition]) -> Any:
-        said = [expression for condition in conditions for expression in self._says(condition)]
-        return reduce(self._cp.logical_and, said)
+    def _conjoin(self, conditions: Iterable[Condition]) -> Any:
+        return reduce(self._cp.logical_and, (e for c in conditions for e in self._express(c)))
 
-    def _any(self, expressions: list[Any]) -> Any:
+    def _disjoin(self, expressions: list[Any]) -> Any:
         return reduce(self._cp.logical_or, expressions, self._cp.false())
 
-    def _tally(self, part: Part, group: int) -> tuple[Any, Any]:
+    def _sum_people(self, part: Part, group: int) -> tuple[Any, Any]:
         """Positively predicted people and people of a group."""
         positives = reduce(add, self._table[list(part.positive), group])
         negatives = reduce(add, self._table[list(part.negative), group])
         return positives, positives + negatives
 
-    def _rows(self, condition: Condition) -> list[Any]:
-        return [self._row(row) for row in condition.rows()]
+    def _express_rows(self, condition: Condition) -> list[Any]:
+        return [self._express_row(row) for row in condition.rows()]
 
-    def _row(self, row: Row) -> Any:
+    def _express_row(self, row: Row) -> Any:
         sizes = self._counted.classes.sizes
-        row = _in_small_numbers(row, sizes)
+        row = _reduce_numbers(row, sizes)
         _check(abs(row.most) + sum(abs(a) * sizes[j] for j, _, a in row.terms))
         return reduce(add, [a * self._table[j, k] for j, k, a in row.terms]) <= row.most
 
-    def _near(self, condition: RatesWithin, high: int, low: int) -> Any:
+    def _express_near(self, condition: RatesWithin, high: int, low: int) -> Any:
         """The rate of one group is at most so far above that of another, if both have one."""
-        products = _products(condition.part)
+        products = _multiply(condition.part)
         e, q = floor_fraction(condition.tolerance, products).as_integer_ratio()
         _check(q * products)
-        (x, m), (y, n) = (self._tally(condition.part, group) for group in (high, low))
+        (x, m), (y, n) = (self._sum_people(condition.part, group) for group in (high, low))
         if condition.ratio:
             return (q - e) * (x * n) <= q * (y * m)
         return q * (x * n - y * m) <= e * (m * n)
 
-    def _far(self, condition: Gap) -> Any:
+    def _express_far(self, condition: Gap) -> Any:
         """The rate of one group is at least so far above that of another; both have one."""
-        products = _products(condition.part)
+        products = _multiply(condition.part)
         e, q = (1 - floor_fraction(1 - condition.tolerance, products)).as_integer_ratio()
         _check(q * products)
         pair = condition.high, condition.low
-        (x, m), (y, n) = (self._tally(condition.part, group) for group in pair)
+        (x, m), (y, n) = (self._sum_people(condition.part, group) for group in pair)
         if condition.ratio:
             return q * (y * m) <= (q - e) * (x * n)
         return q * (x * n - y * m) >= e * (m * n)
 
 
-def _products(part: Part) -> int:
+def _multiply(part: Part) -> int:
     """Greatest product of counts of two groups: a denominator of differences of their rates."""
     return max(part.people**2 // 4, 1)
 
@@ -186,7 +188,7 @@ def _check(largest: int) -> None:
         )
 
 
-def _in_small_numbers(row: Row, sizes: Sequence[int]) -> Row:
+def _reduce_numbers(row: Row, sizes: Sequence[int]) -> Row:
     """The same row for whole counts, without a long denominator if it bounds a quotient.
 
     p A <= q B, for sums A and B of counts, says A / B <= q / p: fractions between the greatest

@@ -1,7 +1,7 @@
 """The general integer program over individuals: what constraints demand, as lines of a program.
 
 A column says that a person is moved from the group they start in to another: K - 1 columns a
-person, so one for two groups. Staying is what is left, and free.
+person, so one for two groups. Who is in no such column stays, at no cost.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from fpbench import Problem
 from fpbench.builtin.correctors._ip_program import Line, Program
-from fpbench.builtin.correctors._ip_rows import simplest
+from fpbench.builtin.correctors._ip_rows import simplify
 from fpbench.claims import (
     AnyOf,
     Condition,
@@ -46,7 +46,7 @@ def is_linear(condition: Condition) -> bool:
 
 
 class Model:
-    """A problem as a program, and what a solution of it says.
+    """A problem as a program, and how its solutions are read.
 
     Known people are not in it, nor are those at whom no constraint looks: they stay as they are.
 
@@ -76,15 +76,15 @@ class Model:
         self._class = tally.members[self._person].astype(np.intp)
         self._summed = summed[self._person]
         whole = self._summed if counted else np.ones(len(self._person), dtype=bool)
-        self.program = Program(_costs(problem)[self._person], whole)
-        self._each_moved_once(k - 1)
-        self._changes = self._count() if counted else None
+        self.program = Program(_get_costs(problem)[self._person], whole)
+        self._forbid_double_moves(k - 1)
+        self._changes = self._add_counts() if counted else None
         for condition in tally.conditions:
             self.demand(condition)
         for constraint in self._sums:
-            self._sum(constraint)
+            self._add_sum(constraint)
 
-    def counts(self, solution: _Solution) -> NDArray[np.int64]:
+    def read_counts(self, solution: _Solution) -> NDArray[np.int64]:
         """(J, K) people of each class in each group in a solution."""
         counts = self._tally.counts.copy()
         if self._changes is not None:
@@ -92,57 +92,57 @@ class Model:
             counts[:, 1:] += changes
             counts[:, 0] -= changes.sum(axis=1)
             return counts
-        moved = self._moved(solution) & (self._class >= 0)
+        moved = self._find_moved(solution) & (self._class >= 0)
         np.add.at(counts, (self._class[moved], self._target[moved]), 1)
         np.add.at(counts, (self._class[moved], self._source[moved]), -1)
         return counts
 
-    def settled(self, solution: _Solution) -> CountedProblem:
+    def settle(self, solution: _Solution) -> CountedProblem:
         """The problem with the people of linear constraints known: where a solution has them."""
         if not self._sums:
             return self._tally
         problem, values = self._tally.problem, np.array(self._tally.start)
-        moved = self._summed & self._moved(solution)
+        moved = self._summed & self._find_moved(solution)
         values[self._person[moved]] = self._target[moved]
         people = np.unique(self._person[self._summed])
         known = KnownPeople(people, values[people].astype(np.int64))
         return CountedProblem(replace(problem, constraints=(*problem.constraints, known)))
 
-    def missed(self, settled: CountedProblem) -> bool:
+    def misses_any(self, settled: CountedProblem) -> bool:
         """Whether some linear constraint does not hold."""
         return any(not _holds(constraint, settled.start) for constraint in self._sums)
 
     def exclude(self, solution: _Solution) -> None:
         """Demand that not all people of linear constraints are where a solution has them."""
         columns = np.flatnonzero(self._summed)
-        moved = self._moved(solution)[columns]
+        moved = self._find_moved(solution)[columns]
         least = 1.0 - np.count_nonzero(moved)
         self.program.lines.append(Line(columns, np.where(moved, -1.0, 1.0), least, math.inf))
 
     def demand(self, condition: Condition) -> None:
         """Add the lines of a condition."""
         if isinstance(condition, Proportional):
-            self._multiples(condition)
+            self._demand_multiples(condition)
         elif isinstance(condition, AnyOf):
-            self._any_of(condition)
+            self._demand_any(condition)
         else:
             for row in condition.rows():
-                self._row(row)
+                self._add_row(row)
 
-    def _moved(self, solution: _Solution) -> NDArray[np.bool_]:
+    def _find_moved(self, solution: _Solution) -> NDArray[np.bool_]:
         return np.asarray(solution[: len(self._person)] > 0.5, dtype=bool)
 
-    def _each_moved_once(self, columns: int) -> None:
+    def _forbid_double_moves(self, columns: int) -> None:
         for first in range(0, len(self._person) if columns > 1 else 0, columns):
             mine = np.arange(first, first + columns)
             self.program.lines.append(Line(mine, np.ones(columns), -math.inf, 1.0))
 
-    def _count(self) -> NDArray[np.intp]:
+    def _add_counts(self) -> NDArray[np.intp]:
         """Columns (J, K - 1): how much each count changes; what others gain, the first loses."""
         classes, groups = self._tally.counts.shape
         changes = np.empty((classes, groups - 1), dtype=np.intp)
         for j, k in product(range(classes), range(1, groups)):
-            changes[j, k - 1] = column = self.program.add(*self._room(j, k))
+            changes[j, k - 1] = column = self.program.add(*self._bound_change(j, k))
             here = self._class == j
             into, out = (np.flatnonzero(here & (at == k)) for at in (self._target, self._source))
             columns = np.concatenate([into, out, [column]])
@@ -150,12 +150,12 @@ class Model:
             self.program.lines.append(Line(columns, values, 0.0, 0.0))
         return changes
 
-    def _room(self, j: int, k: int) -> tuple[int, int]:
+    def _bound_change(self, j: int, k: int) -> tuple[int, int]:
         """Least and greatest change of a count."""
         movable = self._tally.movable[j]
         return -int(movable[k]), int(movable.sum() - movable[k])
 
-    def _multiples(self, condition: Proportional) -> None:
+    def _demand_multiples(self, condition: Proportional) -> None:
         """People and positively predicted people of the group: as many times those of the unit.
 
         The two rows say the same, but a solver would search through remainders.
@@ -167,36 +167,36 @@ class Model:
         for classes, unit in ((part.positive, positives), (inside, people)):
             here = -float(self._tally.counts[list(classes), group].sum())
             terms = {(j, group): 1.0 for j in classes}
-            self._line(terms, here, here, (times, -float(unit)))
+            self._add_line(terms, here, here, (times, -float(unit)))
 
-    def _any_of(self, condition: AnyOf) -> None:
+    def _demand_any(self, condition: AnyOf) -> None:
         """A whole number an option, 1 where its rows are switched on; some option is."""
         switches = []
         for option in condition.options:
             switches.append(switch := self.program.add(0, 1))
             for row in (row for one in option for row in one.rows()):
-                self._row(row, switch)
+                self._add_row(row, switch)
         if switches:
-            self.program.line(((switch, 1.0) for switch in switches), 1.0, math.inf)
+            self.program.add_line(((switch, 1.0) for switch in switches), 1.0, math.inf)
         else:
             self.program.forbid()
 
-    def _row(self, row: Row, switch: int | None = None) -> None:
+    def _add_row(self, row: Row, switch: int | None = None) -> None:
         """Add a row; one with a switch may be violated as far as anyone can where it is off."""
-        row = simplest(row, self._tally.classes.sizes)
+        row = simplify(row, self._tally.classes.sizes)
         space = row.most - sum(a * int(self._tally.counts[j, k]) for j, k, a in row.terms)
-        reach = sum(max(a * b for b in self._room(j, k)) for j, k, a in row.terms)
+        reach = sum(max(a * b for b in self._bound_change(j, k)) for j, k, a in row.terms)
         if reach <= space:  # nobody can violate it
             return
-        scale = _scale(max(abs(a) for *_, a in row.terms))
+        scale = _choose_scale(max(abs(a) for *_, a in row.terms))
         # Sums are whole: where there are large numbers, half a unit more admits nothing, and keeps
         # rounding from excluding anything.
         high = (space + (0.5 if scale < 1 else 0.0)) * scale
         terms = {(j, k): a * scale for j, k, a in row.terms}
         off = None if switch is None else (switch, (reach - space) * scale)
-        self._line(terms, -math.inf, high + (off[1] if off else 0.0), off)
+        self._add_line(terms, -math.inf, high + (off[1] if off else 0.0), off)
 
-    def _line(
+    def _add_line(
         self,
         terms: dict[tuple[int, int], float],
         low: float,
@@ -221,10 +221,10 @@ class Model:
         elif not low <= 0.0 <= high:
             self.program.forbid()
 
-    def _sum(self, constraint: LinearConstraint) -> None:
+    def _add_sum(self, constraint: LinearConstraint) -> None:
         """Add a linear constraint over the people of a group."""
         group = constraint.group
-        array, low, high = _normal(constraint)
+        array, low, high = _normalise(constraint)
         into, out = self._target == group, self._source == group
         values = array[self._person] * (into.astype(np.float64) - out)
         start = math.fsum(array[self._tally.start == group])
@@ -239,16 +239,16 @@ class Model:
             self.program.lines.append(Line(columns, values[columns], low, high))
 
 
-def _costs(problem: Problem) -> NDArray[np.float64]:
+def _get_costs(problem: Problem) -> NDArray[np.float64]:
     return np.ones(len(problem.guess)) if problem.weights is None else problem.weights
 
 
-def _scale(largest: int) -> float:
+def _choose_scale(largest: int) -> float:
     """The power of two that brings a row's largest coefficient below 2 ** 10."""
     return math.ldexp(1.0, min(_BITS - largest.bit_length(), 0))
 
 
-def _normal(constraint: LinearConstraint) -> tuple[NDArray[np.float64], float, float]:
+def _normalise(constraint: LinearConstraint) -> tuple[NDArray[np.float64], float, float]:
     """Coefficients and bounds, scaled so that the largest coefficient is between 1 and 2."""
     array = constraint.array()
     exponent = 1 - math.frexp(float(np.abs(array).max(initial=0.0)))[1]
@@ -261,6 +261,6 @@ def _normal(constraint: LinearConstraint) -> tuple[NDArray[np.float64], float, f
 
 def _holds(constraint: LinearConstraint, values: NDArray[np.integer[Any]]) -> bool:
     """Whether a linear constraint holds of groups, nearly."""
-    array, low, high = _normal(constraint)
+    array, low, high = _normalise(constraint)
     total = math.fsum(array[values == constraint.group])
     return low - NEAR <= total <= high + NEAR

@@ -46,8 +46,8 @@ class Program:
     def unit(self) -> float:
         """What a solver should call 1: the decisive cost, or that of a typical column.
 
-        Solvers have absolute tolerances, under which small costs vanish; of costs that are more
-        than 1e9 times others nothing can be made that keeps both.
+        Solvers have absolute tolerances, under which small costs vanish; no scale keeps
+        both of two costs whose ratio is above 1e9.
         """
         if self.decisive is not None:
             return self.decisive
@@ -60,11 +60,11 @@ class Program:
         self.others.append((low, high))
         return len(self.costs) + len(self.others) - 1
 
-    def line(self, terms: Iterable[tuple[int, float]], low: float, high: float) -> None:
+    def add_line(self, terms: Iterable[tuple[int, float]], low: float, high: float) -> None:
         """Add a line of few terms."""
         columns, values = zip(*terms, strict=True)
         self.lines.append(Line(np.array(columns, dtype=np.intp), np.array(values), low, high))
 
     def forbid(self) -> None:
-        """Make it impossible."""
-        self.line([(self.add(0, 0), 1.0)], 1, 1)
+        """Make the program infeasible."""
+        self.add_line([(self.add(0, 0), 1.0)], 1, 1)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from fpbench.claims import AnyOf, Condition, Row
 
 
-def simplest(row: Row, sizes: tuple[int, ...]) -> Row:
+def simplify(row: Row, sizes: tuple[int, ...]) -> Row:
     """A row with the smallest coefficients that the same counts satisfy.
 
     A bound on a rate says that of two whole numbers, x times one is at most y times the other.
@@ -26,16 +26,16 @@ def simplest(row: Row, sizes: tuple[int, ...]) -> Row:
     """
     groups = {k for _, k, _ in row.terms}
     coefficients = sorted({a for *_, a in row.terms})
-    if row.most or len(groups) != 1 or len(coefficients) != 2 or not _opposite(*coefficients):
+    if row.most or len(groups) != 1 or len(coefficients) != 2 or not _differ_in_sign(*coefficients):
         return row
     low, high = coefficients
     people = {c: sum(sizes[j] for j, _, a in row.terms if a == c) for c in coefficients}
-    bound = _greatest(Fraction(-low, high), people[high], people[low])
+    bound = _find_greatest(Fraction(-low, high), people[high], people[low])
     new = {high: bound.denominator, low: -bound.numerator, 0: 0}
     return Row.of(([new[a] for a in line] for line in row.coefficients), 0)
 
 
-def way_out(condition: Condition, counts: NDArray[np.int64]) -> AnyOf:
+def exclude_counts(condition: Condition, counts: NDArray[np.int64]) -> AnyOf:
     """What excludes counts that violate a condition, and nothing that satisfies it."""
     if not isinstance(condition, AnyOf):
         return AnyOf(tuple(tuple(way) for way in condition.alternatives(counts)))
@@ -46,11 +46,11 @@ def way_out(condition: Condition, counts: NDArray[np.int64]) -> AnyOf:
     return AnyOf(tuple(ways))
 
 
-def _opposite(low: int, high: int) -> bool:
+def _differ_in_sign(low: int, high: int) -> bool:
     return low < 0 < high
 
 
-def _greatest(bound: Fraction, numerator: int, denominator: int) -> Fraction:
+def _find_greatest(bound: Fraction, numerator: int, denominator: int) -> Fraction:
     """The greatest fraction up to a bound with no larger numerator and denominator.
 
     Down the Stern-Brocot tree, all steps to one side at once.

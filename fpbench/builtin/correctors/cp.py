@@ -52,7 +52,7 @@ class CP(OptimalCorrector):
 
     @classmethod
     def runs_on(cls) -> str:
-        """The CP Optimizer that was found, or the command that installs it."""
+        """The installed CP Optimizer, or the command that installs it."""
         try:
             engine = Engine.find()
             return f"CP Optimizer {engine.version()}, {engine.path} ({engine.where})"
@@ -70,8 +70,8 @@ class CP(OptimalCorrector):
             If a constraint needs larger whole numbers than CP Optimizer has.
         """
         started = time.perf_counter()
-        found = _solve(CountedProblem(problem), started + self.time_limit)
-        return replace(found, seconds=time.perf_counter() - started)
+        correction = _solve(CountedProblem(problem), started + self.time_limit)
+        return replace(correction, seconds=time.perf_counter() - started)
 
 
 def _solve(counted: CountedProblem, deadline: float) -> Correction:
@@ -85,7 +85,7 @@ def _solve(counted: CountedProblem, deadline: float) -> Correction:
     status, result = engine.run(model.model, seconds)
     if status not in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE):
         return Correction(None, status)
-    counts = model.counts(result)
+    counts = model.read_counts(result)
     if not counted.holds(counts):
         raise engine.failed("gave counts that do not satisfy what is known")
     bound = min(counted.base + result.get_objective_bound(), counted.cost(counts))

@@ -12,7 +12,7 @@ from pydantic import Field, field_validator
 
 from fpbench import Correction, FpbenchError, InputError, Problem, SolverStatus
 from fpbench.builtin.correctors._ip_model import Model, is_linear
-from fpbench.builtin.correctors._ip_rows import way_out
+from fpbench.builtin.correctors._ip_rows import exclude_counts
 from fpbench.builtin.correctors._ip_solver import Answer, check_solver, solve
 from fpbench.correction import CountedProblem, OptimalCorrector
 
@@ -32,7 +32,7 @@ class IP(OptimalCorrector):
     nothing is cheaper is proven as far as solvers prove anything, to about 1e-6 of the objective.
 
     Departs from the paper in its columns: those of people who stay are left out, and exact
-    equality of rates is said with multiples of the smallest group that has the overall rate.
+    equality of rates is expressed by multiples of the smallest group that has the overall rate.
     """
 
     name = "ip"
@@ -64,7 +64,7 @@ class IP(OptimalCorrector):
 
     @field_validator("solver")
     @classmethod
-    def _known(cls, name: str) -> str:
+    def _check_solver(cls, name: str) -> str:
         return check_solver(name)
 
     def check(self, problem: Problem) -> None:
@@ -88,28 +88,28 @@ class IP(OptimalCorrector):
     def solve(self, problem: Problem) -> Correction:
         """Find the cheapest correction."""
         deadline = time.perf_counter() + self.time_limit
-        tally = CountedProblem(problem)
-        if tally.known is None:
+        counted = CountedProblem(problem)
+        if counted.known is None:
             return Correction(None, SolverStatus.INFEASIBLE)
-        model = Model(tally, counted=self.model == "counts")
-        bound = tally.base
+        model = Model(counted, counted=self.model == "counts")
+        bound = counted.base
         while True:
             answer = solve(model.program, self.solver, deadline)
-            bound = max(bound, tally.base + (answer.bound or 0.0))
+            bound = max(bound, counted.base + (answer.bound or 0.0))
             if answer.values is None:
                 proven = answer.status is SolverStatus.TIMEOUT
                 return Correction(None, answer.status, bound=bound if proven else None)
-            settled, counts = model.settled(answer.values), model.counts(answer.values)
-            violated = next((c for c in tally.conditions if not c.holds(counts)), None)
+            settled, counts = model.settle(answer.values), model.read_counts(answer.values)
+            violated = next((c for c in counted.conditions if not c.holds(counts)), None)
             if violated is not None:
-                model.demand(way_out(violated, counts))
-            elif model.missed(settled):
+                model.demand(exclude_counts(violated, counts))
+            elif model.misses_any(settled):
                 model.exclude(answer.values)
             else:
-                return _correction(settled, counts, answer, bound)
+                return _make_correction(settled, counts, answer, bound)
 
 
-def _correction(
+def _make_correction(
     settled: CountedProblem, counts: NDArray[np.int64], answer: Answer, bound: float
 ) -> Correction:
     """The cheapest correction with the solver's counts: it is the solver's, but for ties."""

@@ -84,21 +84,21 @@ class Posterior(Corrector):
         if problem.groups != 2:
             raise InputError(f"corrector {self.name!r} is for two groups, not {problem.groups}")
         odds = np.ones(len(problem.guess)) if problem.weights is None else problem.weights
-        found = compute_posterior(np.where(problem.guess == 1, odds, -odds), problem)
-        if found.probabilities is None:
+        beliefs = compute_posterior(np.where(problem.guess == 1, odds, -odds), problem)
+        if beliefs.probabilities is None:
             return Correction(None, SolverStatus.INFEASIBLE)
         # At even odds the guess stays.
-        likely = np.where(found.probabilities == 0.5, problem.guess, found.probabilities > 0.5)
+        likely = np.where(beliefs.probabilities == 0.5, problem.guess, beliefs.probabilities > 0.5)
         values = likely.astype(problem.guess.dtype)
         return Correction(
             values,
             None,
             objective=float(odds[values != problem.guess].sum()),
             moves=CountedProblem(problem).moves(values),
-            posterior=found.probabilities,
+            posterior=beliefs.probabilities,
             measures={
-                "claim_bits": found.claim_bits,
-                "prior_expected_accuracy": found.prior_expected_accuracy,
-                "expected_accuracy": found.expected_accuracy,
+                "claim_bits": beliefs.claim_bits,
+                "prior_expected_accuracy": beliefs.prior_expected_accuracy,
+                "expected_accuracy": beliefs.expected_accuracy,
             },
         )

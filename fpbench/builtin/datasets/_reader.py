@@ -155,7 +155,7 @@ def _find_line(row: int, origins: list[tuple[Path | Content, list[int]]]) -> str
 
 
 def _read_rows(path: Path | Content, layout: Layout) -> Iterator[tuple[int, list[str]]]:
-    """Line numbers and the wanted fields of the rows in which nothing is missing."""
+    """Line numbers, and fields of the layout's columns, of the rows in which nothing is missing."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             lines = (line for line in file) if not layout.comment else _blank_comments(file, layout)

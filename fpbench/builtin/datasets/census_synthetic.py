@@ -16,7 +16,7 @@ from fpbench.data import Domain
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-_CHUNK = 16_384  # rows made from one child seed; another value would make other data
+_CHUNK = 16_384  # rows of one child seed; another value would change the data
 _BASE_LOGIT = -2.0
 _GROUP_EFFECT = 0.5
 
@@ -51,9 +51,9 @@ class CensusSynthetic(Dataset):
     workclass      5                                     self-employed high, public low   .35  .00
     ============== ===================================== ================================ ===  ====
 
-    Base probabilities, roughly those of Adult, are in `_features` of this module. At dependence 0
-    neither features nor label say anything of the group. With two groups, at the default, label 1
-    has 26 % of all, 34 % of A and 9 % of B.
+    Base probabilities, roughly those of Adult, are in `_make_features` of this module. At
+    dependence 0 neither features nor label say anything of the group. With two groups, at the
+    default, label 1 has 26 % of all, 34 % of A and 9 % of B.
 
     Everything is therefore known: `posterior` gives the exact P(group | features, label), and no
     adversary that sees only these can be more accurate than the mean of its largest value:
@@ -80,7 +80,7 @@ class CensusSynthetic(Dataset):
 
     @property
     def n_groups(self) -> int:
-        """As many as asked for."""
+        """The parameter `groups`."""
         return self.groups
 
     def load(self, home: DataHome | None = None) -> Table:
@@ -101,14 +101,14 @@ class CensusSynthetic(Dataset):
                     f"data set {self.name!r}: with rows = {self.rows} and seed = {self.seed} group "
                     f"{letter!r} has no member; ask for more rows or fewer groups"
                 )
-        data = {f.name: f.column(c) for f, c in zip(_features(), columns, strict=True)}
+        data = {f.name: f.column(c) for f, c in zip(_make_features(), columns, strict=True)}
         return Table(
             name=self.name,
             features=pd.DataFrame(data, copy=False),  # ours alone: sharing halves the memory
             labels=labels,
-            sensitive=pd.DataFrame({"group": _categorical(codes, names)}, copy=False),
+            sensitive=pd.DataFrame({"group": _make_categorical(codes, names)}, copy=False),
             positive="high income",
-            domain=Domain.of({f.name: f.public for f in _features()}),
+            domain=Domain.of({f.name: f.public for f in _make_features()}),
         )
 
     def posterior(self, people: Table | Sample) -> NDArray[np.float64]:
@@ -121,8 +121,7 @@ class CensusSynthetic(Dataset):
         Parameters
         ----------
         people
-            n people of a table that this component made, or a part of them, with features and
-            labels.
+            n people of a table of this component, or a part of them, with features and labels.
 
         Returns
         -------
@@ -135,43 +134,43 @@ class CensusSynthetic(Dataset):
             If the features are not of this data set.
         """
         logit = np.full(len(people), _BASE_LOGIT)
-        joint = np.tile(np.log(_shares(self.groups)), (len(people), 1))
-        for feature, log_rates in zip(_features(), self._log_rates(), strict=True):
+        joint = np.tile(np.log(_compute_shares(self.groups)), (len(people), 1))
+        for feature, log_rates in zip(_make_features(), self._tilt_rates(), strict=True):
             codes = feature.encode(people.features)
             logit += (feature.effect * feature.scores).take(codes)
             joint += log_rates.T.take(codes, axis=0)
         sign = 1.0 - 2.0 * people.labels
-        for group, shift in enumerate(self.dependence * _GROUP_EFFECT * self._positions(0)):
+        for group, shift in enumerate(self.dependence * _GROUP_EFFECT * self._place_groups(0)):
             joint[:, group] -= np.logaddexp(0.0, sign * (logit + shift))
         joint = np.exp(joint - joint.max(axis=1, keepdims=True))
         posterior: NDArray[np.float64] = joint / joint.sum(axis=1, keepdims=True)
         return posterior
 
-    def _positions(self, feature: int) -> NDArray[np.float64]:
+    def _place_groups(self, feature: int) -> NDArray[np.float64]:
         """t_jg for every group, (K,)."""
         order = (np.arange(self.groups) + 2 * feature) % self.groups
         span = np.sqrt(self.groups / 2)
         positions: NDArray[np.float64] = span * (1.0 - 2.0 * order / (self.groups - 1))
         return positions
 
-    def _log_rates(self) -> list[NDArray[np.float64]]:
+    def _tilt_rates(self) -> list[NDArray[np.float64]]:
         """Per feature, log P(value | group), (K, values)."""
         tilted = []
-        for j, feature in enumerate(_features()):
-            tilts = self.dependence * feature.tilt * self._positions(j)
+        for j, feature in enumerate(_make_features()):
+            tilts = self.dependence * feature.tilt * self._place_groups(j)
             logs = np.log(feature.base) + np.outer(tilts, feature.scores)
             tilted.append(logs - np.log(np.exp(logs).sum(axis=1, keepdims=True)))
         return tilted
 
     def _generate(self) -> tuple[list[NDArray[np.integer]], NDArray[np.int8], NDArray[np.int8]]:
         """Columns of features as stored, labels and group codes."""
-        stored = [feature.stored for feature in _features()]
-        effects = [feature.effect * feature.scores for feature in _features()]
+        stored = [feature.stored for feature in _make_features()]
+        effects = [feature.effect * feature.scores for feature in _make_features()]
         # Cumulated rates of group g shifted by g: sorted as one, row after row.
         shift = np.arange(float(self.groups))[:, None]
-        rates = [np.cumsum(np.exp(log_rates), axis=1) + shift for log_rates in self._log_rates()]
-        shares = np.cumsum(_shares(self.groups))[:-1]
-        shifts = self.dependence * _GROUP_EFFECT * self._positions(0)
+        rates = [np.cumsum(np.exp(log_rates), axis=1) + shift for log_rates in self._tilt_rates()]
+        shares = np.cumsum(_compute_shares(self.groups))[:-1]
+        shifts = self.dependence * _GROUP_EFFECT * self._place_groups(0)
         columns = [np.empty(self.rows, values.dtype) for values in stored]
         labels, codes = np.empty(self.rows, np.int8), np.empty(self.rows, np.int8)
         starts = range(0, self.rows, _CHUNK)
@@ -234,7 +233,7 @@ class _Feature(NamedTuple):
     def column(self, stored: NDArray[np.integer]) -> Any:
         """Make a column of a DataFrame, sharing the memory of what is stored."""
         if isinstance(self.values, tuple):
-            return _categorical(stored, self.values, ordered=self.ordered)
+            return _make_categorical(stored, self.values, ordered=self.ordered)
         return stored
 
     def encode(self, features: DataFrame) -> NDArray[np.intp]:
@@ -255,7 +254,7 @@ class _Feature(NamedTuple):
 
 
 @cache
-def _features() -> tuple[_Feature, ...]:
+def _make_features() -> tuple[_Feature, ...]:
     """Every feature, in the order in which they are drawn."""
     age = np.arange(17, 91, dtype=np.int16)
     ages = (age - 16.0) ** 1.9 * np.exp((16.0 - age) / 7.7)
@@ -284,13 +283,15 @@ def _features() -> tuple[_Feature, ...]:
     )
 
 
-def _categorical(codes: NDArray[np.integer], names: Sequence[str], *, ordered: bool = False) -> Any:
+def _make_categorical(
+    codes: NDArray[np.integer], names: Sequence[str], *, ordered: bool = False
+) -> Any:
     import pandas as pd
 
     return pd.Categorical.from_codes(codes, categories=pd.Index(names), ordered=ordered)
 
 
-def _shares(groups: int) -> NDArray[np.float64]:
+def _compute_shares(groups: int) -> NDArray[np.float64]:
     """P(group), (K,)."""
     weights = 1.0 / np.arange(1, groups + 1)
     shares: NDArray[np.float64] = weights / weights.sum()

@@ -137,7 +137,7 @@ class Compas(PublishedDataset):
         DataError
             If it cannot be downloaded, or does not hold what it should.
         """
-        return [home.fetch(_FILE, accept=_anonymous)]
+        return [home.fetch(_FILE, accept=_anonymise)]
 
     def read(self, home: DataHome) -> LabelledColumns:
         """Read the file and filter its rows.
@@ -148,7 +148,7 @@ class Compas(PublishedDataset):
             If the file is missing, or holds a row that is not as ProPublica's.
         """
         (path,) = self.find_files(home)
-        frame = _filtered(read([path], _LAYOUT))
+        frame = _filter_rows(read([path], _LAYOUT))
         if not len(frame):
             raise DataError(f"{path}: ProPublica's filters leave no row")
         stay = frame["c_jail_out"] - frame["c_jail_in"]
@@ -166,7 +166,7 @@ class Compas(PublishedDataset):
         return LabelledColumns(columns.reset_index(drop=True), labels, self.about.label)
 
 
-def _filtered(frame: DataFrame) -> DataFrame:
+def _filter_rows(frame: DataFrame) -> DataFrame:
     """The rows that ProPublica analysed."""
     return frame[
         frame["days_b_screening_arrest"].between(-_DAYS, _DAYS)
@@ -176,7 +176,7 @@ def _filtered(frame: DataFrame) -> DataFrame:
     ]
 
 
-def _anonymous(content: bytes) -> bytes:
+def _anonymise(content: bytes) -> bytes:
     """The file without what names people, if it holds what it should."""
     try:
         rows = list(csv.reader(io.StringIO(content.decode("utf-8-sig"), newline="")))
@@ -193,7 +193,7 @@ def _anonymous(content: bytes) -> bytes:
     text = io.StringIO(newline="")
     csv.writer(text, lineterminator="\n").writerows(without_names)
     frame = read([Content("what came", text.getvalue())], _LAYOUT)
-    counts = len(frame), len(_filtered(frame))
+    counts = len(frame), len(_filter_rows(frame))
     if counts != (_ROWS, _FILTERED):
         raise DataError(
             f"what came holds {counts[0]:,} rows, {counts[1]:,} after the filters, where "

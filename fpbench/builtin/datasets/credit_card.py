@@ -108,15 +108,15 @@ class CreditCard(PublishedDataset):
         DataError
             If OpenML cannot be reached, or what comes does not make the known original.
         """
-        return [home.keep(_FILE, lambda path: path.write_bytes(as_spread(_from_openml())))]
+        return [home.keep(_FILE, lambda path: path.write_bytes(to_spread_file(_fetch_openml())))]
 
 
-def _from_openml() -> DataFrame:
+def _fetch_openml() -> DataFrame:
     from sklearn.datasets import fetch_openml
 
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of retries; what fails in the end is said once
+            warnings.simplefilter("ignore")  # of retries; the last failure is reported below
             got = fetch_openml(data_id=_OPENML, as_frame=True, parser="auto", cache=False)
     except (OSError, ValueError, KeyError) as error:
         raise DataError(f"OpenML gave no data set {_OPENML}: {error}") from error
@@ -124,7 +124,7 @@ def _from_openml() -> DataFrame:
     return frame
 
 
-def as_spread(frame: DataFrame) -> bytes:
+def to_spread_file(frame: DataFrame) -> bytes:
     """Write what OpenML has as the file that is spread.
 
     Parameters
@@ -149,10 +149,10 @@ def as_spread(frame: DataFrame) -> bytes:
             raise DataError(f"what came holds other than whole numbers in {name!r}")
         columns.append(numbers.astype("int64").tolist())
     lines = [",".join(["ID", *_KINDS, _LABEL])]
-    lines += [",".join(map(_spread, row)) for row in zip(*columns, strict=True)]
+    lines += [",".join(map(_format_number, row)) for row in zip(*columns, strict=True)]
     return ("\n".join(lines) + "\n").encode()
 
 
-def _spread(number: int) -> str:
+def _format_number(number: int) -> str:
     """Write a whole number as the spreadsheet did through which the file went."""
     return f"{number:.2E}" if number and number % 100_000 == 0 else str(number)

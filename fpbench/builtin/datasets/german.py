@@ -56,7 +56,7 @@ _KINDS: dict[str, Kind] = {
     "telephone": Codes({"A191": "none", "A192": "yes"}),
     "foreign-worker": Codes({"A201": "yes", "A202": "no"}),
 }  # fmt: skip
-"""Sex is made of the codes of personal status."""
+"""The codes of sex are those of personal status."""
 
 
 class German(PublishedDataset):

@@ -13,7 +13,7 @@ from fpbench.base import suggest_name
 
 
 class GivenTable(Dataset):
-    """A table of your own, made in Python and handed over with the matrix.
+    """A table of your own, handed over from Python with the matrix.
 
     In the matrix, `use = "table"` and `table = "people"`; in Python::
 

@@ -138,7 +138,7 @@ class DPRelease(Disclosure):
                 f"disclosure {self.name!r}: auditor {self.auditor.name!r} gives no release"
             )
         estimate, low, high = (float(e[0]) for e in (release.values, release.low, release.high))
-        least, most = self._claimed_interval(estimate, low, high)
+        least, most = self._read_interval(estimate, low, high)
         constraint = RateConstraint(release.metric, round_up(1 - Fraction(least)), "ratio")
         upper_end = KnownUnfairness(release.metric, round_down(1 - Fraction(most)), 1.0, "ratio")
         truth = 1 - constraint.unfairness(
@@ -154,7 +154,7 @@ class DPRelease(Disclosure):
         also = (upper_end,) if most < 1 else ()
         return Claim(constraint, self.name, also, notes, release.guarantee, release.noise)
 
-    def _claimed_interval(self, estimate: float, low: float, high: float) -> tuple[float, float]:
+    def _read_interval(self, estimate: float, low: float, high: float) -> tuple[float, float]:
         """The least and the greatest ratio that are claimed."""
         no_interval = np.isnan(low) and np.isnan(high)
         if no_interval and self.says != "estimate":

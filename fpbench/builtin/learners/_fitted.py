@@ -56,7 +56,7 @@ class Fitted:
         InputError
             If the classifier gives none.
         """
-        return probabilities(self.estimator, encode(features, self.encoding))
+        return predict_both(self.estimator, encode(features, self.encoding))
 
 
 def as_labels(predicted: NDArray[Any]) -> Codes:
@@ -64,12 +64,12 @@ def as_labels(predicted: NDArray[Any]) -> Codes:
     return np.asarray(predicted).astype(np.int8, copy=False)
 
 
-def both_labels(positive: NDArray[np.float64]) -> NDArray[np.float64]:
+def stack_labels(positive: NDArray[np.float64]) -> NDArray[np.float64]:
     """Probabilities (n, 2) of label 0 and label 1, from those (n,) of label 1."""
     return np.column_stack([1.0 - positive, positive])
 
 
-def probabilities(estimator: Any, matrix: NDArray[Any]) -> NDArray[np.float64]:
+def predict_both(estimator: Any, matrix: NDArray[Any]) -> NDArray[np.float64]:
     """Probabilities (n, 2) of label 0 and label 1, even if training saw one label only.
 
     Raises
@@ -82,7 +82,7 @@ def probabilities(estimator: Any, matrix: NDArray[Any]) -> NDArray[np.float64]:
     by_label = np.zeros((len(matrix), 2))
     by_label[:, np.asarray(estimator.classes_, dtype=np.intp)] = estimator.predict_proba(matrix)
     # Single-precision probabilities may add up to a little more than 1.
-    return both_labels(np.clip(by_label[:, 1], 0.0, 1.0))
+    return stack_labels(np.clip(by_label[:, 1], 0.0, 1.0))
 
 
 def require_groups(sensitive: Codes | None, learner: str) -> Codes:
@@ -112,7 +112,7 @@ def split_pipeline(estimator: Any) -> tuple[Any | None, Any]:
 
 
 @contextmanager
-def without_known_warnings() -> Iterator[None]:
+def hide_known_warnings() -> Iterator[None]:
     """Hide the warnings that fairlearn causes in pandas, and no others.
 
     fairlearn (up to 0.15 at least) grows pandas Series in ways that pandas 2 and 3 deprecate. The
@@ -136,7 +136,7 @@ _MOMENTS = {
 """The class of each metric in `fairlearn.reductions`."""
 
 _RATE_BITS = 30
-"""Bits of rates that are kept: enough to see one person among a million."""
+"""Bits of rates after rounding: enough to see one person among a million."""
 
 
 def make_moment(metric: str, **bounds: float) -> Any:

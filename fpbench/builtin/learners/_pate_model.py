@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench import Codes, DataError, Guarantee, InputError, MeasureValues
-from fpbench.builtin.learners._fitted import as_labels, both_labels
+from fpbench.builtin.learners._fitted import as_labels, stack_labels
 from fpbench.models import (
     MLPTraining,
     Networks,
@@ -181,15 +181,15 @@ class Student:
         self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
     ) -> Codes:
         """Predict labels (n,) in {0, 1}; a probability of one half is label 0."""
-        return as_labels(self._positive(features) > 0.5)
+        return as_labels(self._predict_positive(features) > 0.5)
 
     def predict_proba(
         self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
     ) -> Floats:
         """Probabilities (n, 2) of label 0 and label 1."""
-        return both_labels(self._positive(features))
+        return stack_labels(self._predict_positive(features))
 
-    def _positive(self, features: DataFrame) -> Floats:
+    def _predict_positive(self, features: DataFrame) -> Floats:
         positive: Floats = self.family.proba(self.parameters, self.scaled(encode(features)))[0]
         return positive
 

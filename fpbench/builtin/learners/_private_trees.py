@@ -65,7 +65,7 @@ class TreeModel:
         self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
     ) -> NDArray[np.float64]:
         """Probabilities (n, 2) of label 0 and label 1."""
-        return self.tree.proba(as_matrix(self.domain, features))
+        return self.tree.proba(encode_declared(self.domain, features))
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class RedrawnTrees:
 
     def proba(self, features: DataFrame) -> NDArray[np.float64]:
         """Probabilities (R, n) of label 1."""
-        return self.trees.proba(as_matrix(self.domain, features))
+        return self.trees.proba(encode_declared(self.domain, features))
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class PrivateTreeModel(TreeModel):
 
     def redraw(self, repetitions: int, rng: np.random.Generator) -> RedrawnTrees:
         """R trees trained again with fresh noise."""
-        matrix = as_matrix(self.domain, self.people)
+        matrix = encode_declared(self.domain, self.people)
         trees = grow_trees(self.candidates, matrix, self.labels, repetitions, rng)
         return RedrawnTrees(self.domain, trees)
 
@@ -112,10 +112,10 @@ class PrivateTreeModel(TreeModel):
         InputError
             If there are none: the similarity is not `grid`, or tau = 0.
         """
-        return self.candidates.cells(as_matrix(self.domain, features))
+        return self.candidates.cells(encode_declared(self.domain, features))
 
 
-def as_matrix(domain: Domain, features: DataFrame) -> NDArray[np.float32]:
+def encode_declared(domain: Domain, features: DataFrame) -> NDArray[np.float32]:
     """Features as a matrix, within the domain and one-hot.
 
     Raises
@@ -207,17 +207,17 @@ class TreeLearner(Learner):
         domain = sample.domain.only(str(name) for name in features.columns)
         candidates = SplitCandidates.of_domain(features, domain, recipe)
         people, labels = domain.fit(features), np.asarray(sample.labels)
-        matrix, columns = as_matrix(domain, people), encoded_names(people)
+        matrix, columns = encode_declared(domain, people), encoded_names(people)
         tree = grow_trees(candidates, matrix, labels, 1, rng).tree(0)
         clean = replace(candidates, recipe=recipe.without_privacy())
         baseline = TreeModel(domain, grow_trees(clean, matrix, labels, 1, rng).tree(0), columns)
         model = PrivateTreeModel(
             domain, tree, columns, recipe.guarantee, baseline, candidates, people, labels
         )
-        return replace(model, notes=_notes(model))
+        return replace(model, notes=_collect_notes(model))
 
 
-def _notes(model: PrivateTreeModel) -> MeasureValues:
+def _collect_notes(model: PrivateTreeModel) -> MeasureValues:
     """A row's measures of the tree; each is public or computed from noisy results."""
     rules, guarantee = model.rules, model.guarantee
     one = len(rules) == 1

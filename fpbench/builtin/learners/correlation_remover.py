@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from fpbench import Classifier, Codes, Sample
-from fpbench.builtin.learners._fitted import as_labels, probabilities, require_groups
+from fpbench.builtin.learners._fitted import as_labels, predict_both, require_groups
 from fpbench.models import Encoding, SklearnLearner, encode
 
 if TYPE_CHECKING:
@@ -45,8 +45,8 @@ class CorrelationRemover(SklearnLearner):
         """Train on features, labels and groups."""
         from fairlearn import preprocessing
 
-        shares = _members(sample.sensitive, len(sample.groups) - 1).mean(axis=0)
-        matrix = _with_groups(self.encode(sample.features), sample.sensitive, shares)
+        shares = _encode_groups(sample.sensitive, len(sample.groups) - 1).mean(axis=0)
+        matrix = _append_groups(self.encode(sample.features), sample.sensitive, shares)
         columns = range(matrix.shape[1] - len(shares), matrix.shape[1])
         remover = preprocessing.CorrelationRemover(
             sensitive_feature_ids=list(columns), alpha=self.alpha
@@ -74,28 +74,28 @@ class Uncorrelated:
         Raises
         ------
         InputError
-            If people's groups are not given.
+            If people's groups are missing.
         """
-        return as_labels(self.estimator.predict(self._residuals(features, sensitive)))
+        return as_labels(self.estimator.predict(self._remove_correlation(features, sensitive)))
 
     def predict_proba(
         self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
     ) -> NDArray[np.float64]:
         """Probabilities (n, 2) of label 0 and label 1."""
-        return probabilities(self.estimator, self._residuals(features, sensitive))
+        return predict_both(self.estimator, self._remove_correlation(features, sensitive))
 
-    def _residuals(self, features: DataFrame, sensitive: Codes | None) -> Any:
+    def _remove_correlation(self, features: DataFrame, sensitive: Codes | None) -> Any:
         codes = require_groups(sensitive, CorrelationRemover.name)
         matrix = encode(features, self.encoding)
-        return self.remover.transform(_with_groups(matrix, codes, self.shares))
+        return self.remover.transform(_append_groups(matrix, codes, self.shares))
 
 
-def _members(codes: Codes, others: int) -> NDArray[np.bool_]:
+def _encode_groups(codes: Codes, others: int) -> NDArray[np.bool_]:
     """Membership (n, others) in every group but the first, which follows from the others."""
     return np.equal(np.asarray(codes)[:, None], np.arange(1, others + 1))
 
 
-def _with_groups(
+def _append_groups(
     matrix: NDArray[Any], codes: Codes, shares: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Encoded features, then membership minus the group's share in training.
@@ -104,5 +104,5 @@ def _with_groups(
     is wrong for more than two groups. Double precision because in single precision a large feature
     would keep some of its correlation.
     """
-    groups = _members(codes, len(shares)) - shares
+    groups = _encode_groups(codes, len(shares)) - shares
     return np.hstack([matrix, groups], dtype=np.float64)

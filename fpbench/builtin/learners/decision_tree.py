@@ -15,7 +15,7 @@ from fpbench.builtin.learners._fitted import Fitted
 from fpbench.models import Encoding, encode, encoded_names, random_state, tree_rules
 
 
-def _as_tuple(values: Any) -> Any:
+def _to_tuple(values: Any) -> Any:
     """One value, or a list of them, as a tuple."""
     return tuple(values) if isinstance(values, list | tuple) else (values,)
 
@@ -52,13 +52,13 @@ class DecisionTree(Learner):
             cross-validation
     """)  # fmt: skip
 
-    depths: Annotated[tuple[_Depth, ...], BeforeValidator(_as_tuple)] = Field(
+    depths: Annotated[tuple[_Depth, ...], BeforeValidator(_to_tuple)] = Field(
         (2, 3, 4), min_length=1, description="greatest depths to try"
     )
-    leaves: Annotated[tuple[_Leaves, ...], BeforeValidator(_as_tuple)] = Field(
+    leaves: Annotated[tuple[_Leaves, ...], BeforeValidator(_to_tuple)] = Field(
         tuple(range(3, 13)), min_length=1, description="greatest numbers of leaves to try"
     )
-    max_features: Annotated[tuple[_Chosen, ...], BeforeValidator(_as_tuple)] = Field(
+    max_features: Annotated[tuple[_Chosen, ...], BeforeValidator(_to_tuple)] = Field(
         ("sqrt", "all", "log2"),
         min_length=1,
         description="how many features a split is chosen from, to try",
@@ -132,12 +132,12 @@ class DecisionTree(Learner):
         parts = [(matrix[fit], labels[fit], matrix[test], labels[test]) for fit, test in folds]
         grid: list[dict[str, Any]] = []
         scores: list[float] = []
-        # In the order of scikit-learn's ParameterGrid: names sorted, values as given.
+        # In the order of scikit-learn's ParameterGrid: by sorted names, then as in the parameters.
         for depth, some in product(self.depths, self.max_features):
             shape = {"max_depth": depth, "max_features": None if some == "all" else some}
             largest = DecisionTreeClassifier(max_leaf_nodes=max(self.leaves), **shape, **fixed)
             by_fold = [
-                list(_scores(largest.fit(x, y).tree_, test, truth, self.leaves))
+                list(_score_trees(largest.fit(x, y).tree_, test, truth, self.leaves))
                 for x, y, test, truth in parts
             ]
             grid += [{**shape, "max_leaf_nodes": leaves} for leaves in self.leaves]
@@ -146,7 +146,7 @@ class DecisionTree(Learner):
         return grid[best], scores[best]
 
 
-def _scores(
+def _score_trees(
     tree: Any, people: NDArray[np.float32], truth: Codes, leaves: tuple[int, ...]
 ) -> Iterator[float]:
     """Balanced accuracies of the trees with at most so many leaves, from the largest one.

@@ -134,7 +134,7 @@ class Distilled(Learner):
             If `people` is `public`, and the teacher's model does not say who is public.
         """
         model = self.teacher.fit(sample.only(self.teacher.needs), rng)
-        rows = self._rows(model, len(sample))
+        rows = self._choose_rows(model, len(sample))
         public = getattr(model, "public_rows", None) is not None and self.people != "training"
         features = sample.features.iloc[rows].reset_index(drop=True)
         # A teacher that needs people's groups gets them; the tree never does.
@@ -156,17 +156,17 @@ class Distilled(Learner):
         rules = tree_rules(tree, columns, self.encoding)
         guarantee = getattr(model, "guarantee", None) if public else None
         notes: MeasureValues = {
-            **_teacher_notes(model, keep_privacy=guarantee is not None),
+            **_take_notes(model, keep_privacy=guarantee is not None),
             "distilled_on": "public" if public else "training",
             "distilled_people": len(features),
             "distilled_depth": int(tree.get_depth()),
             "distilled_leaves": int(tree.get_n_leaves()),
             "distilled_rules": rules.n_favourable,
-            "fidelity": self._fidelity(tree, model, sample, rng),
+            "fidelity": self._find_fidelity(tree, model, sample, rng),
         }
         return Imitation(tree, self.encoding, columns, notes, guarantee, baseline)
 
-    def _rows(self, model: Any, n: int) -> NDArray[np.intp]:
+    def _choose_rows(self, model: Any, n: int) -> NDArray[np.intp]:
         """Rows of the people that the tree is fitted on."""
         public = getattr(model, "public_rows", None)
         if public is None and self.people == "public":
@@ -190,7 +190,9 @@ class Distilled(Learner):
             random_state=state,
         ).fit(matrix, predictions)
 
-    def _fidelity(self, tree: Any, model: Any, sample: Sample, rng: np.random.Generator) -> float:
+    def _find_fidelity(
+        self, tree: Any, model: Any, sample: Sample, rng: np.random.Generator
+    ) -> float:
         """Share of the training people for whom tree and model predict the same."""
         groups = sample.sensitive if self.teacher.predicts_with_sensitive else None
         theirs = model.predict(sample.features, rng, groups)
@@ -198,8 +200,8 @@ class Distilled(Learner):
         return float(np.mean(mine == np.asarray(theirs)))
 
 
-def _teacher_notes(model: Any, *, keep_privacy: bool) -> MeasureValues:
-    """The notes of the teacher's model; without those about privacy unless they are kept."""
+def _take_notes(model: Any, *, keep_privacy: bool) -> MeasureValues:
+    """The notes of the teacher's model; without those about privacy unless `keep_privacy`."""
     return {
         name: value
         for name, value in getattr(model, "notes", {}).items()

@@ -13,10 +13,10 @@ from pydantic import Field
 from fpbench import Classifier, Codes, FpbenchError, Measure, MeasureValues, Sample
 from fpbench.builtin.learners._fitted import (
     as_labels,
-    both_labels,
+    hide_known_warnings,
     make_moment,
     split_pipeline,
-    without_known_warnings,
+    stack_labels,
 )
 from fpbench.claims import Metric, RateConstraint
 from fpbench.models import Encoding, SklearnLearner, encode
@@ -78,7 +78,7 @@ class ExponentiatedGradient(SklearnLearner):
         matrix = self.encode(sample.features)
         if scaler is not None:
             matrix = scaler.fit_transform(matrix)
-        tolerances = _tolerances(self.tolerance)
+        tolerances = _list_tolerances(self.tolerance)
         for retries, tolerance in enumerate(tolerances):
             try:
                 fitted = self._reduce(base, matrix, sample, tolerance)
@@ -100,7 +100,7 @@ class ExponentiatedGradient(SklearnLearner):
 
         moment = make_moment(self.metric, difference_bound=tolerance)
         algorithm = reductions.ExponentiatedGradient(base, moment, max_iter=self.max_iter)
-        with without_known_warnings():
+        with hide_known_warnings():
             return algorithm.fit(matrix, sample.labels, sensitive_features=sample.sensitive)
 
 
@@ -119,16 +119,16 @@ class Mixture:
         self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
     ) -> Codes:
         """Draw labels (n,) in {0, 1}; each person's is drawn on its own."""
-        positive = self._positive(features)
+        positive = self._predict_positive(features)
         return as_labels(rng.random(len(positive)) < positive)
 
     def predict_proba(
         self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
     ) -> NDArray[np.float64]:
         """Probabilities (n, 2) with which label 0 and label 1 are predicted."""
-        return both_labels(self._positive(features))
+        return stack_labels(self._predict_positive(features))
 
-    def _positive(self, features: DataFrame) -> NDArray[np.float64]:
+    def _predict_positive(self, features: DataFrame) -> NDArray[np.float64]:
         matrix = encode(features, self.encoding)
         if self.scaler is not None:
             matrix = self.scaler.transform(matrix)
@@ -146,8 +146,8 @@ def _extract_mixture(fitted: Any) -> tuple[tuple[Any, ...], NDArray[np.float64]]
     return predictors, shares / shares.sum()
 
 
-def _tolerances(first: float) -> list[float]:
-    """The given tolerance, and those to try after it."""
+def _list_tolerances(first: float) -> list[float]:
+    """The first tolerance, and those to try after it."""
     steps = (_FIRST_STEP * (2**retry - 1) for retry in range(_RETRIES + 1))
     # Rounded, so that a row shows 0.0101 and not 0.010100000000000001.
     larger = [round(min(first + step, 1.0), 12) for step in steps]

@@ -13,9 +13,9 @@ from pydantic import Field
 from fpbench import Classifier, Component, Dataset, InputError, Sample
 from fpbench.builtin.learners._fitted import (
     Fitted,
+    hide_known_warnings,
     make_moment,
     split_pipeline,
-    without_known_warnings,
 )
 from fpbench.claims import Metric, RateConstraint
 from fpbench.models import SklearnLearner
@@ -66,7 +66,7 @@ class GridSearch(SklearnLearner):
     def incompatible(self, other: Component) -> str | None:
         """Why the data set has too many groups for the grid."""
         if isinstance(other, Dataset) and other.n_groups is not None:
-            too_many = self._too_many(other.n_groups)
+            too_many = self._explain_too_many(other.n_groups)
             if too_many:
                 return too_many
         return super().incompatible(other)
@@ -82,7 +82,7 @@ class GridSearch(SklearnLearner):
         from fairlearn import reductions
 
         groups = len(np.unique(sample.sensitive))
-        too_many = self._too_many(groups)
+        too_many = self._explain_too_many(groups)
         if too_many:
             raise InputError(too_many)
         scaler, base = split_pipeline(self.estimator(rng))
@@ -93,22 +93,22 @@ class GridSearch(SklearnLearner):
             base,
             make_moment(self.metric),
             constraint_weight=self.constraint_weight,
-            grid_size=_fill_grid(self.grid_size, self._dimensions(groups)),
+            grid_size=_fill_grid(self.grid_size, self._count_dimensions(groups)),
             grid_limit=self.grid_limit,
         )
-        with without_known_warnings():
+        with hide_known_warnings():
             search.fit(matrix, sample.labels, sensitive_features=sample.sensitive)
         # Not the search itself: it keeps all training data.
         best = search.predictors_[search.best_idx_]
         return Fitted(best if scaler is None else _join_pipeline(scaler, best), self.encoding)
 
-    def _dimensions(self, groups: int) -> int:
+    def _count_dimensions(self, groups: int) -> int:
         """Number of independent prices."""
         return (groups - 1) * (2 if self.metric == "equalized-odds" else 1)
 
-    def _too_many(self, groups: int) -> str | None:
+    def _explain_too_many(self, groups: int) -> str | None:
         """Why there is no good grid for so many groups; None if there is."""
-        dimensions = self._dimensions(groups)
+        dimensions = self._count_dimensions(groups)
         about = (
             f"learner {self.name!r}: {groups} groups and {self.metric} make a grid of "
             f"{dimensions} dimensions"

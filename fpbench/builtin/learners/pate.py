@@ -220,10 +220,10 @@ class Pate(Learner):
         """The sensitivity of all answers together to a change of one teacher."""
         if self.voting == "gnmax":
             return VoteCost(self.public)
-        return VoteCost(self._most_answers(), self.public, self.ratio)
+        return VoteCost(self._limit_answers(), self.public, self.ratio)
 
     def noise(self) -> float:
-        """Standard deviation of the noise of each count, given or calibrated to epsilon."""
+        """Standard deviation of the noise of each count: `sigma`, or calibrated to epsilon."""
         if self.epsilon is not None:
             return self.cost().sigma(self.epsilon, self.delta)
         return _SIGMA if self.sigma is None else self.sigma
@@ -247,18 +247,18 @@ class Pate(Learner):
         design = scaled(matrix)
         public_design = design[public]
         parts = deal_parts(self.partition, matrix, sample.labels, private, self.teachers, parts_rng)
-        family = self._family(self.teacher, self.teacher_penalty, models_rng)
+        family = self._make_family(self.teacher, self.teacher_penalty, models_rng)
         teachers = family.teachers(design, sample.labels.astype(np.float64), parts)
         votes = count_votes(family.proba(teachers, public_design) > 0.5 + _TIE)
-        confident, sigma = self._confidence_test(), self.noise()
+        confident, sigma = self._make_confidence_test(), self.noise()
         noise = draw_noise((1, self.public), sigma, confident, noise_rng)
         targets, weights = derive_targets(votes, noise, self.labels, self.teachers, confident)
-        family = self._family(self.student, self.penalty, models_rng)
+        family = self._make_family(self.student, self.penalty, models_rng)
         clean_targets = vote_labels(votes, self.labels, self.teachers)[None]
         clean_student = family.students(public_design, clean_targets, None)
         private_student = family.students(public_design, targets, weights)
-        guarantee = self._guarantee(sigma)
-        notes = self._notes(votes, sigma, guarantee)
+        guarantee = self._compute_guarantee(sigma)
+        notes = self._collect_notes(votes, sigma, guarantee)
         notes["pate_answered"] = self.public if weights is None else int(weights.sum())
         notes["pate_teachers_empty"] = sum(not len(part) for part in parts)
         won = votes[:, 1] > votes[:, 0]
@@ -273,7 +273,7 @@ class Pate(Learner):
             penalty=self.penalty, student=self.student, confident=confident, notes=notes,
         )  # fmt: skip
 
-    def _most_answers(self) -> int:
+    def _limit_answers(self) -> int:
         return self.public if self.answers is None else min(self.answers, self.public)
 
     def _draw_public(self, n: int, rng: np.random.Generator) -> tuple[Rows, Rows]:
@@ -287,18 +287,18 @@ class Pate(Learner):
         order = rng.permutation(n)
         return np.sort(order[: self.public]), np.sort(order[self.public :])
 
-    def _family(self, model: Model, penalty: float, rng: np.random.Generator) -> Family:
+    def _make_family(self, model: Model, penalty: float, rng: np.random.Generator) -> Family:
         if model == "logistic":
             return LogisticFamily(penalty)
         training = MLPTraining(self.hidden, penalty, self.epochs, self.batch, self.rate)
         return MLPFamily(training, random_state(rng))
 
-    def _confidence_test(self) -> ConfidenceTest | None:
+    def _make_confidence_test(self) -> ConfidenceTest | None:
         if self.voting == "gnmax":
             return None
-        return ConfidenceTest(self.threshold * self.teachers, self.ratio, self._most_answers())
+        return ConfidenceTest(self.threshold * self.teachers, self.ratio, self._limit_answers())
 
-    def _guarantee(self, sigma: float) -> Guarantee | None:
+    def _compute_guarantee(self, sigma: float) -> Guarantee | None:
         if sigma == 0:
             return None
         cost = self.cost()
@@ -310,7 +310,7 @@ class Pate(Learner):
             cost.rho(sigma),
         )  # fmt: skip
 
-    def _notes(
+    def _collect_notes(
         self, votes: NDArray[np.int64], sigma: float, guarantee: Guarantee | None
     ) -> MeasureValues:
         """A row's measures of the votes and their privacy; they are not private."""

@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from fpbench import LEAST_EPSILON, Codes, Guarantee, Learner, Measure, MeasureValues, Sample
-from fpbench.builtin.learners._fitted import as_labels, both_labels
+from fpbench.builtin.learners._fitted import as_labels, stack_labels
 from fpbench.builtin.learners._pflr_objective import (
     BoundedFeatures,
     Floats,
@@ -68,7 +68,7 @@ class LogisticModel:
         self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
     ) -> Floats:
         """Probabilities (n, 2) of label 0 and label 1."""
-        return both_labels(RedrawnLogistic(self.design, self.weights[None]).proba(features)[0])
+        return stack_labels(RedrawnLogistic(self.design, self.weights[None]).proba(features)[0])
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ class Pflr(Learner):
     )
 
     @model_validator(mode="after")
-    def _fits_together(self) -> Pflr:
+    def _check_shift(self) -> Pflr:
         if 0 < self.fairness < _LEAST:
             raise ValueError(
                 f"fairness = {self.fairness} is too close to 0: choose 0, or at least {_LEAST:g}"
@@ -222,7 +222,7 @@ class Pflr(Learner):
         return PflrModel(
             design=design, weights=weights[0], guarantee=budget.guarantee(),
             baseline=LogisticModel(design, best[0]), learner=self, sums=sums,
-            notes=self._notes(budget, int(changed[0]), len(sums.slope)),
+            notes=self._collect_notes(budget, int(changed[0]), len(sums.slope)),
         )  # fmt: skip
 
     def draw(
@@ -246,7 +246,7 @@ class Pflr(Learner):
             changed.append(repairs)
         return np.concatenate(weights), np.concatenate(changed)
 
-    def _notes(self, budget: NoiseBudget, changed: int, d: int) -> MeasureValues:
+    def _collect_notes(self, budget: NoiseBudget, changed: int, d: int) -> MeasureValues:
         """A row's measures of the noise; the guarantee covers all of them."""
         guarantee = budget.guarantee()
         return {

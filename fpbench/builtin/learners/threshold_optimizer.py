@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from fpbench import Classifier, Codes, DataError, Sample
-from fpbench.builtin.learners._fitted import as_labels, both_labels, require_groups
+from fpbench.builtin.learners._fitted import as_labels, require_groups, stack_labels
 from fpbench.claims import Metric, RateConstraint
 from fpbench.models import Encoding, SklearnLearner, encode
 
@@ -64,7 +64,7 @@ class ThresholdOptimizer(SklearnLearner):
             constraints=_CONSTRAINTS[self.metric],
             predict_method="predict_proba",
         )
-        matrix = _matrix(sample.features, self.encoding)
+        matrix = _encode_double(sample.features, self.encoding)
         optimizer.fit(matrix, sample.labels, sensitive_features=sample.sensitive)
         return Thresholds(optimizer.interpolated_thresholder_, groups, self.encoding)
 
@@ -86,34 +86,34 @@ class Thresholds:
         Raises
         ------
         InputError
-            If people's groups are not given.
+            If people's groups are missing.
         DataError
             If a group was absent in training.
         """
-        positive = self._positive(features, sensitive)
+        positive = self._find_positive(features, sensitive)
         return as_labels(rng.random(len(positive)) < positive)
 
     def predict_proba(
         self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
     ) -> NDArray[np.float64]:
         """Probabilities (n, 2) with which label 0 and label 1 are predicted."""
-        return both_labels(self._positive(features, sensitive))
+        return stack_labels(self._find_positive(features, sensitive))
 
-    def _positive(self, features: DataFrame, sensitive: Codes | None) -> NDArray[np.float64]:
+    def _find_positive(self, features: DataFrame, sensitive: Codes | None) -> NDArray[np.float64]:
         codes = require_groups(sensitive, ThresholdOptimizer.name)
         # fairlearn would silently predict 0 for everyone of such a group.
         if not np.isin(codes, list(self.groups)).all():
             raise DataError(
-                f"learner {ThresholdOptimizer.name!r} is asked about a group that has nobody in "
+                f"learner {ThresholdOptimizer.name!r} cannot predict for a group with nobody in "
                 f"the training part; it has thresholds for {', '.join(self.groups.values())}"
             )
-        matrix = _matrix(features, self.encoding)
-        # fairlearn's own `predict` draws from these; drawing here uses the given generator.
+        matrix = _encode_double(features, self.encoding)
+        # fairlearn's own `predict` draws from these; drawing here uses `rng`.
         probabilities = self.thresholder._pmf_predict(matrix, sensitive_features=codes)
         return np.asarray(probabilities, dtype=np.float64)[:, 1]
 
 
-def _matrix(features: DataFrame, encoding: Encoding) -> NDArray[np.float64]:
+def _encode_double(features: DataFrame, encoding: Encoding) -> NDArray[np.float64]:
     """Encoded features in double precision, so that the base model's scores are too.
 
     fairlearn writes probabilities into the array of scores, which pandas 3 refuses in single.

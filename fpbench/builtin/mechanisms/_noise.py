@@ -1,4 +1,4 @@
-"""Checks of what mechanisms are given, and noise for arrays of epsilons."""
+"""Checks of the arguments of mechanisms, and noise for arrays of epsilons."""
 
 from __future__ import annotations
 

@@ -43,13 +43,13 @@ def discrete_gaussian(variance: Floats, shape: tuple[int, ...], rng: np.random.G
     v = np.broadcast_to(variance, shape).ravel()
     t = np.floor(np.sqrt(v)) + 1
     noise = np.empty(v.size)
-    left = np.arange(v.size)
-    while left.size:
-        z = discrete_laplace(t[left], left.shape, rng)
-        away = np.abs(z) - v[left] / t[left]
-        accepted = rng.random(left.size) < np.exp(-(away**2) / (2 * v[left]))
-        noise[left[accepted]] = z[accepted]
-        left = left[~accepted]
+    rejected = np.arange(v.size)
+    while rejected.size:
+        z = discrete_laplace(t[rejected], rejected.shape, rng)
+        away = np.abs(z) - v[rejected] / t[rejected]
+        accepted = rng.random(rejected.size) < np.exp(-(away**2) / (2 * v[rejected]))
+        noise[rejected[accepted]] = z[accepted]
+        rejected = rejected[~accepted]
     return noise.reshape(shape)
 
 

@@ -61,7 +61,7 @@ class DiscreteGaussian(Mechanism):
         counts, epsilon = check_integers(counts, "counts"), check_epsilons(epsilon)
 
         def variance(value: float) -> Fraction:
-            return self._variance(value, sensitivity.l2)
+            return self._find_variance(value, sensitivity.l2)
 
         if self.noise == "secure":
             return add_exact_noise(counts, lambda e: variance(float(e)), exact, epsilon)
@@ -69,7 +69,7 @@ class DiscreteGaussian(Mechanism):
         variances = calibrate(lambda value: float(variance(value)), epsilon)
         return counts + simulated(variances, shape, rng)
 
-    def _variance(self, epsilon: float, l2: float) -> Fraction:
+    def _find_variance(self, epsilon: float, l2: float) -> Fraction:
         """The variance s^2, rounded up to a multiple of 2^-20 so that rounding costs no privacy.
 
         The factor 1 + 1e-9 is far above the floating-point error of its computation.

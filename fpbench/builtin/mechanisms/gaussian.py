@@ -45,7 +45,7 @@ class Gaussian(Mechanism):
         InputError
             If `classic` calibration does not hold for this epsilon.
         """
-        rho = gaussian_rho(self._multiplier(epsilon))
+        rho = gaussian_rho(self._find_multiplier(epsilon))
         return Guarantee(epsilon, self.delta, neighbours, rho)
 
     def release(
@@ -57,14 +57,14 @@ class Gaussian(Mechanism):
         upper: ArrayLike | None = None,
     ) -> NDArray[np.float64]:
         """Noisy counts."""
-        sigma = sensitivity.l2 * calibrate(self._multiplier, check_epsilons(epsilon))
+        sigma = sensitivity.l2 * calibrate(self._find_multiplier, check_epsilons(epsilon))
         shape = np.broadcast_shapes(np.shape(counts), sigma.shape)
         noisy: NDArray[np.float64] = np.asarray(rng.standard_normal(shape))
         noisy *= sigma
         noisy += counts
         return noisy
 
-    def _multiplier(self, epsilon: float) -> float:
+    def _find_multiplier(self, epsilon: float) -> float:
         """Standard deviation for sensitivity 1."""
         if self.calibration == "analytic":
             return gaussian_sigma(epsilon, self.delta)

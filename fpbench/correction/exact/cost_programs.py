@@ -36,7 +36,7 @@ class Optimum(NamedTuple):
     """The best counts under some rows."""
 
     counts: Counts | None
-    """None if there are none (bound infinite), or none was found in time."""
+    """None if there are none (bound infinite), or time ran out before a solution."""
     bound: float
     proven: bool
 
@@ -72,9 +72,9 @@ class CountProgram:
         relaxed = self.relax(conditions)
         if relaxed is None:
             return Optimum(None, np.inf, True)
-        return self._by_lattice(conditions, relaxed) or self._by_integers(conditions, relaxed)
+        return self._solve_lattice(conditions, relaxed) or self._solve_integers(conditions, relaxed)
 
-    def _by_lattice(self, conditions: Sequence[Condition], relaxed: Answer) -> Optimum | None:
+    def _solve_lattice(self, conditions: Sequence[Condition], relaxed: Answer) -> Optimum | None:
         """The optimum by lattice search near the linear program's prices; None if it gives up."""
         rows = [row for condition in conditions for row in condition.rows()]
         if len(self._place) > 2 or any(len({k for _, k, _ in row.terms}) > 1 for row in rows):
@@ -83,24 +83,24 @@ class CountProgram:
         # A class alone is its own partner, of whom there are none.
         prices = (*relaxed.prices[: len(self._sizes)], 0.0)[:2]
         sizes = (*self._sizes.tolist(), 0)[:2]
-        groups = [self._group(k, rows) for k in range(self._counts.shape[1])]
+        groups = [self._make_group(k, rows) for k in range(self._counts.shape[1])]
         points = search_lattice(groups, sizes, prices, self._unit)
         if points is UNFINISHED:
             return None
         if points is None:
             return Optimum(None, np.inf, True)
         counts = np.array(points).T[: len(self._sizes)]
-        return Optimum(counts, self._cost(counts), True)
+        return Optimum(counts, self._compute_cost(counts), True)
 
-    def _group(self, k: int, rows: Sequence[Row]) -> Group:
+    def _make_group(self, k: int, rows: Sequence[Row]) -> Group:
         planes = []
         for row in rows:
             own = {self._place[j]: a for j, group, a in row.terms if group == k}
             if own:
                 planes.append(HalfPlane(own.get(0, 0), own.get(1, 0), row.most))
-        return Group((self._axis(0, k), self._axis(1, k)), planes)
+        return Group((self._make_axis(0, k), self._make_axis(1, k)), planes)
 
-    def _axis(self, j: int, k: int) -> Axis:
+    def _make_axis(self, j: int, k: int) -> Axis:
         """A class in a group: the more the cheaper, up to as many as there are, then free."""
         if j >= len(self._sizes):
             return Axis(0, np.zeros(1))
@@ -109,22 +109,22 @@ class CountProgram:
         costs[: len(leaving)] = leaving[::-1]
         return Axis(int(self._least[j, k]), costs)
 
-    def _by_integers(self, conditions: Sequence[Condition], relaxed: Answer) -> Optimum:
+    def _solve_integers(self, conditions: Sequence[Condition], relaxed: Answer) -> Optimum:
         """The optimum by one integer program over all groups."""
         assert relaxed.values is not None
         counts: NDArray[Any] = relaxed.values
         bound, news, tried = 0.0, True, set[float]()
         while self._zoom(counts) or news:
-            left = self._deadline - time.perf_counter()
-            if left <= 0:
+            remaining = self._deadline - time.perf_counter()
+            if remaining <= 0:
                 return Optimum(None, bound, False)
-            answer = self._model(conditions, True, left)
+            answer = self._optimise(conditions, True, remaining)
             if answer is None:
                 return Optimum(None, np.inf, True)
             if answer.values is None:
                 return Optimum(None, max(bound, answer.bound), False)
             counts = np.rint(answer.values).astype(np.int64)
-            cost, news = self._cost(counts), self._update_unit(counts, tried)
+            cost, news = self._compute_cost(counts), self._update_unit(counts, tried)
             if not news:
                 bound = max(bound, answer.bound)
             if not answer.proven or (not news and cost - bound <= PROVEN * cost):
@@ -135,7 +135,7 @@ class CountProgram:
         """Make costs exact near these counts; returns whether some were not."""
         before = sum(map(len, self._ends.values()))
         for cell in self._cells:
-            out = self._leaving(counts, cell)
+            out = self._count_leaving(counts, cell)
             near = np.arange(math.floor(out) - _WINDOW, math.ceil(out) + _WINDOW + 1)
             self._ends[cell] = insert_ends(self._ends[cell], near)
         return sum(map(len, self._ends.values())) > before
@@ -150,19 +150,19 @@ class CountProgram:
     def _refine(self, conditions: Sequence[Condition]) -> Answer | None:
         tried = set[float]()
         while True:
-            answer = self._model(conditions, False, np.inf)
+            answer = self._optimise(conditions, False, np.inf)
             if answer is None or answer.values is None:
                 return None
             coarse = self._update_unit(answer.values, tried)
             for cell in self._cells:
-                ends, out = self._ends[cell], self._leaving(answer.values, cell)
+                ends, out = self._ends[cell], self._count_leaving(answer.values, cell)
                 at = int(np.clip(np.searchsorted(ends, out), 1, len(ends) - 1))
                 low, high = int(ends[at - 1]), int(ends[at])
                 if low + 1 < high and low < out < high:
                     self._ends[cell] = insert_ends(ends, spread_evenly(low, high, _PIECES))
                     coarse = True
             if not coarse:
-                return answer._replace(bound=min(answer.bound, self._cost(answer.values)))
+                return answer._replace(bound=min(answer.bound, self._compute_cost(answer.values)))
 
     def _update_unit(self, counts: NDArray[Any], tried: set[float]) -> bool:
         """Set the unit to the greatest cost of a person who leaves; returns whether it changed.
@@ -172,26 +172,28 @@ class CountProgram:
         """
         before = self._unit
         tried.add(before)
-        outs = [(self._weights[cell], self._leaving(counts, cell)) for cell in self._cells]
+        outs = [(self._weights[cell], self._count_leaving(counts, cell)) for cell in self._cells]
         own = [float(weights[math.ceil(out) - 1]) for weights, out in outs if out > 0.5]
         self._unit = max(own or [min((float(w[0]) for w, _ in outs), default=before)])
         ratio = self._unit / before
         return not 1 / _FAR < ratio < _FAR and self._unit not in tried
 
-    def _leaving(self, counts: NDArray[Any], cell: _Cell) -> float:
+    def _count_leaving(self, counts: NDArray[Any], cell: _Cell) -> float:
         """Number of people who leave a cell, clipped to what is possible."""
         return float(np.clip(self._counts[cell] - counts[cell], 0, len(self._weights[cell])))
 
-    def _cost(self, counts: NDArray[Any]) -> float:
+    def _compute_cost(self, counts: NDArray[Any]) -> float:
         """Cost of counts, whole or not."""
         total = 0.0
         for cell in self._cells:
-            out, costs = self._leaving(counts, cell), self._costs[cell]
+            out, costs = self._count_leaving(counts, cell), self._costs[cell]
             low, high = costs[math.floor(out)], costs[math.ceil(out)]
             total += float(low + (high - low) * (out % 1))
         return total
 
-    def _model(self, conditions: Sequence[Condition], whole: bool, limit: float) -> Answer | None:
+    def _optimise(
+        self, conditions: Sequence[Condition], whole: bool, limit: float
+    ) -> Answer | None:
         """The best counts (J, K) of the program; None if there are none."""
         model = Model()
         high = self._least + self._spare[:, None]
@@ -252,8 +254,8 @@ class LinkedPrograms:
     def relax(self, conditions: Sequence[Condition]) -> tuple[_Numbers | None, float]:
         """The best counts that satisfy the rows of conditions, whole or not; and a bound."""
         counts, bound = self._counted.counts.astype(np.float64), 0.0
-        for classes, mine in self._parts(conditions):
-            answer = self._program(classes).relax(mine)
+        for classes, mine in self._split_conditions(conditions):
+            answer = self._get_program(classes).relax(mine)
             if answer is None or answer.values is None:
                 return None, np.inf
             counts[list(classes)] = answer.values
@@ -267,7 +269,7 @@ class LinkedPrograms:
         not: who checks the conditions will see it.
         """
         counts, bound, proven = self._counted.counts.copy(), 0.0, True
-        for classes, mine in self._parts(conditions):
+        for classes, mine in self._split_conditions(conditions):
             optimum = self._solve(classes, mine)
             if optimum.counts is None:
                 return Optimum(None, optimum.bound if optimum.proven else bound, optimum.proven)
@@ -275,16 +277,16 @@ class LinkedPrograms:
             bound, proven = bound + optimum.bound, proven and optimum.proven
         return Optimum(counts, bound, proven)
 
-    def _parts(
+    def _split_conditions(
         self, conditions: Sequence[Condition]
     ) -> Iterator[tuple[tuple[int, ...], list[Condition]]]:
         """Sets of linked classes, and the conditions on each."""
-        for classes in _linked(conditions, len(self._counted.classes.sizes)):
-            mine = [c for c in conditions if (own := _classes(c)) and own <= set(classes)]
+        for classes in _link_classes(conditions, len(self._counted.classes.sizes)):
+            mine = [c for c in conditions if (own := _list_classes(c)) and own <= set(classes)]
             if mine:
                 yield tuple(classes), mine
 
-    def _program(self, classes: tuple[int, ...]) -> CountProgram:
+    def _get_program(self, classes: tuple[int, ...]) -> CountProgram:
         if classes not in self._programs:
             self._programs[classes] = CountProgram(self._counted, classes, self._deadline)
         return self._programs[classes]
@@ -292,18 +294,18 @@ class LinkedPrograms:
     def _solve(self, classes: tuple[int, ...], conditions: list[Condition]) -> Optimum:
         key = classes, frozenset(conditions)
         if key not in self._solved:
-            optimum = self._program(classes).solve(conditions)
+            optimum = self._get_program(classes).solve(conditions)
             if not optimum.proven:
                 return optimum
             self._solved[key] = optimum
         return self._solved[key]
 
 
-def _classes(condition: Condition) -> set[int]:
+def _list_classes(condition: Condition) -> set[int]:
     return {j for row in condition.rows() for j, _, _ in row.terms}
 
 
-def _linked(conditions: Sequence[Condition], classes: int) -> list[list[int]]:
+def _link_classes(conditions: Sequence[Condition], classes: int) -> list[list[int]]:
     """Sets of classes that rows link; demands to be in one of several parts link nothing."""
     root = list(range(classes))
     for condition in conditions:

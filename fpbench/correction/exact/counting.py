@@ -36,7 +36,7 @@ class CountedProblem:
     def classes(self) -> Classes:
         """The coarsest classes that the constraints distinguish."""
         problem = self.problem
-        labels = _labels(problem)
+        labels = _list_labels(problem)
         sizes = []
         for label in labels:
             inside = self.inside(label)
@@ -121,7 +121,7 @@ class CountedProblem:
 
     def weights(self, j: int, k: int) -> _Weights:
         """Ascending costs of moving the free people of a class out of their guessed group."""
-        return self._sorted(j, k)[1]
+        return self._sort_cell(j, k)[1]
 
     def prefix_costs(self, j: int, k: int) -> _Weights:
         """Least cost of moving 0, 1, 2, ... of them."""
@@ -154,7 +154,7 @@ class CountedProblem:
         values = np.array(self.start)
         for j in range(len(counts)):
             change = counts[j] - self.counts[j]
-            leaving = np.concatenate([self._sorted(j, k)[0][:-m] if (m := int(c)) < 0 else []
+            leaving = np.concatenate([self._sort_cell(j, k)[0][:-m] if (m := int(c)) < 0 else []
                                    for k, c in enumerate(change)]).astype(np.intp)  # fmt: skip
             values[leaving] = np.repeat(np.arange(len(change)), np.maximum(change, 0))
         cost = self.cost(counts)
@@ -181,7 +181,7 @@ class CountedProblem:
         cells = self.members[who].astype(np.int64) * shape[1] + self.start[who]
         return np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
 
-    def _sorted(self, j: int, k: int) -> tuple[NDArray[np.intp], _Weights]:
+    def _sort_cell(self, j: int, k: int) -> tuple[NDArray[np.intp], _Weights]:
         """Rows and costs of the free people of a cell, cheapest first, among equals in order."""
         if (j, k) not in self._cells:
             mine = (self.members == j) & (self.start == k)
@@ -196,7 +196,7 @@ class CountedProblem:
         return {}
 
 
-def _labels(problem: Problem) -> tuple[int | None, ...]:
+def _list_labels(problem: Problem) -> tuple[int | None, ...]:
     """Labels of the people that the constraints look at; None if labels do not matter."""
     looked_at = {label for constraint in problem.constraints for label in constraint.labels}
     if looked_at <= {None}:

@@ -21,7 +21,7 @@ class Answer(NamedTuple):
     """The result of a program for which HiGHS did not prove infeasibility."""
 
     values: _Numbers | None
-    """Value of every column; None if no solution was found in time."""
+    """Value of every column; None if time ran out before a solution."""
     bound: float
     """No solution costs less."""
     proven: bool
@@ -77,7 +77,7 @@ class Model:
             highs.setOptionValue(f"{kind}_feasibility_tolerance", tolerance)
         if np.isfinite(time_limit):
             highs.setOptionValue("time_limit", max(float(time_limit), 0.0))
-        highs.passModel(self._program(highspy))
+        highs.passModel(self._build_program(highspy))
         highs.run()
         statuses = highspy.HighsModelStatus
         infeasible = (
@@ -107,7 +107,7 @@ class Model:
     def _has_whole(self) -> bool:
         return any(kind.any() for *_, kind in self._columns)
 
-    def _program(self, highspy: Any) -> Any:
+    def _build_program(self, highspy: Any) -> Any:
         low, high, cost, whole = (
             np.concatenate(parts) for parts in zip(*self._columns, strict=True)
         )

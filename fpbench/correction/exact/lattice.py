@@ -23,7 +23,7 @@ _Numbers = NDArray[np.float64]
 _Integers = NDArray[np.int64]
 
 _EQUAL = 1e-13
-"""Costs that differ by less than this, relative to what they are made of, are equal."""
+"""Costs that differ by less than this, relative to their summands, are equal."""
 
 
 class HalfPlane(NamedTuple):
@@ -61,7 +61,7 @@ class Group:
         low = np.full(len(self._a), b.first)
         high = low + len(b.costs) - 1
         for plane in planes:
-            low, high = _within(plane, self._a, low, high)
+            low, high = _cut_interval(plane, self._a, low, high)
         self._low, self._high = low - b.first, high - b.first
 
     def turned(self) -> Group:
@@ -81,11 +81,11 @@ class Group:
         self._valley = int(flat[0]), int(flat[-1])
         some = self._low <= self._high
         self._best = np.full(len(self._h), np.inf)
-        self._best[some] = (self._h + self._v[self._nearest()])[some]
+        self._best[some] = (self._h + self._v[self._find_nearest()])[some]
         self._least = float(self._best.min())
         return self._least
 
-    def _nearest(self) -> _Integers:
+    def _find_nearest(self) -> _Integers:
         """Place of the best b of each a."""
         inside: _Integers = np.clip(self._valley[0], self._low, self._high)
         return np.clip(inside, 0, len(self._v) - 1)
@@ -93,7 +93,7 @@ class Group:
     def best(self) -> tuple[int, int]:
         """The first point without excess."""
         row = int(np.argmin(self._best))
-        return int(self._a[row]), self._axes[1].first + int(self._nearest()[row])
+        return int(self._a[row]), self._axes[1].first + int(self._find_nearest()[row])
 
     @property
     def flat(self) -> bool:
@@ -114,7 +114,7 @@ class Group:
         low = valley + 1 - np.searchsorted(falling[::-1], room, side="right")
         high = valley - 1 + np.searchsorted(rising, room, side="right")
         # The best point of a row is in, whatever rounding says.
-        nearest = self._nearest()[rows]
+        nearest = self._find_nearest()[rows]
         low = np.maximum(np.minimum(low, nearest), self._low[rows])
         high = np.minimum(np.maximum(high, nearest), self._high[rows])
         count = high - low + 1
@@ -126,11 +126,11 @@ class Group:
     def rows(self, excess: float) -> Points:
         """Every a with its best b, whose excess is at most this."""
         rows = np.flatnonzero(self._best - self._least <= excess)
-        b = self._axes[1].first + self._nearest()[rows]
+        b = self._axes[1].first + self._find_nearest()[rows]
         return Points(self._a[rows], b, self._best[rows] - self._least)
 
     def best_b(self, a: int) -> tuple[int, int]:
-        """Least and greatest b that cost least, given a that can be."""
+        """Least and greatest b of least cost, for a possible a."""
         at, first = a - self._axes[0].first, self._axes[1].first
         low, high = np.clip(self._valley, self._low[at], self._high[at])
         return first + int(low), first + int(high)
@@ -148,7 +148,7 @@ class Group:
         return np.where(inside, self._h[row] + self._v[at] - self._least, np.inf)
 
 
-def _within(
+def _cut_interval(
     plane: HalfPlane, a: _Integers, low: _Integers, high: _Integers
 ) -> tuple[_Integers, _Integers]:
     """The interval of b that a half-plane leaves for each a."""
@@ -167,7 +167,7 @@ _Prices = tuple[float, float]
 
 
 class Unfinished(Enum):
-    """The result of a search that was given up."""
+    """The result of a search that ended early."""
 
     UNFINISHED = "unfinished"
 
@@ -221,13 +221,13 @@ def search_lattice(
         if solution is not UNFINISHED:
             return solution
     # Prices of the linear program may be one of many: those of whole counts tell more.
-    best = _best_prices(groups, sizes, prices, unit)
+    best = _find_prices(groups, sizes, prices, unit)
     for group in groups:
         group.price(best)
     return _widen(groups, sizes, unit, projected=False)
 
 
-def _best_prices(
+def _find_prices(
     groups: Sequence[Group], sizes: tuple[int, int], prices: _Prices, unit: float
 ) -> _Prices:
     """Prices near these whose bound is greatest, by cutting planes (Kelley, 1960)."""
@@ -266,7 +266,7 @@ def _widen(
         if points is UNFINISHED:
             return points
         if points is not None and total <= excess:
-            return _shared(groups, points, sizes[1]) if projected else points
+            return _share_rest(groups, points, sizes[1]) if projected else points
         if points is None and excess > most:
             return None
         excess = min(4 * excess, total * (1 + 1e-12)) if points is not None else 4 * excess
@@ -294,7 +294,7 @@ def _combine(
         state, point = np.nonzero(sums <= excess)
         sums = sums[state, point]
         a, b = a[state] + own.a[point], b[state] + own.b[point]
-        keep = _cheapest(a if projected else a * (b.max() + 1) + b, sums)
+        keep = _keep_cheapest(a if projected else a * (b.max() + 1) + b, sums)
         a, b, total = a[keep], b[keep], sums[keep]
         trail.append((k, state[keep], point[keep]))
     rest = groups[last].excess(sizes[0] - a, None if projected else sizes[1] - b)
@@ -310,7 +310,7 @@ def _combine(
     return points, best
 
 
-def _shared(
+def _share_rest(
     groups: Sequence[Group], points: list[tuple[int, int]], size: int
 ) -> list[tuple[int, int]] | Unfinished:
     """The same a with other b of the same cost that add up; UNFINISHED if none do."""
@@ -326,7 +326,7 @@ def _shared(
     return shared
 
 
-def _cheapest(key: _Integers, cost: _Numbers) -> NDArray[np.intp]:
+def _keep_cheapest(key: _Integers, cost: _Numbers) -> NDArray[np.intp]:
     """Index of the cheapest of each key; the first of equals."""
     order = np.lexsort((cost, key))
     first = np.ones(len(order), dtype=bool)

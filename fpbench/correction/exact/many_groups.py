@@ -96,7 +96,7 @@ class _BranchAndBound:
             return True
         if time.perf_counter() > self._deadline:
             return False
-        # Rates that are far apart need no whole numbers to be told apart.
+        # Rates that are far apart differ whatever the rounding to whole people.
         fine = np.rint(relaxed * _FINE).astype(np.int64)
         unequal = next(
             (c for c in conditions if isinstance(c, RatesWithin) and _rates_differ(c, fine)), None

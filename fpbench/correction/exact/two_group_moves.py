@@ -89,10 +89,10 @@ class Slice:
         y, positives = self.ones - x, region.part.positives
         xs, ys = (0, positives), (0, region.people - positives)
         if self.free is not None:
-            xs, ys = self._reach(True, x), self._reach(False, y)
+            xs, ys = self._find_reach(True, x), self._find_reach(False, y)
         return list_candidates(region, (x, y), xs, ys)
 
-    def _reach(self, prediction: bool, current: int) -> tuple[int, int]:
+    def _find_reach(self, prediction: bool, current: int) -> tuple[int, int]:
         """Least and greatest number of people of group 1 with a prediction, if all free move."""
         up, down = (int(np.count_nonzero(self.cell(prediction, up))) for up in (True, False))
         return current - down, current + up
@@ -121,7 +121,7 @@ def list_candidates(
         outside = np.maximum(np.maximum(low - y0, y0 - high), 0)
         return np.clip(y0, low, high) - y0, low <= high, outside
 
-    sides = [(True, *_side(column, x0, xs[1])), (False, *_side(column, x0, xs[0]))]
+    sides = [(True, *_scan_side(column, x0, xs[1])), (False, *_scan_side(column, x0, xs[0]))]
     quadrants = []
     for up_y in (True, False):
         same_y = []
@@ -135,7 +135,7 @@ def list_candidates(
     return quadrants
 
 
-def _side(column: _Column, start: int, end: int) -> tuple[_Counts, _Counts]:
+def _scan_side(column: _Column, start: int, end: int) -> tuple[_Counts, _Counts]:
     """Candidates on one side of the guess: numbers of moves in x, and signed moves in y.
 
     How far y0 lies outside the interval is the ceiling of a convex function of x: it falls, then
@@ -145,7 +145,7 @@ def _side(column: _Column, start: int, end: int) -> tuple[_Counts, _Counts]:
     step = 1 if end >= start else -1
     moves_x, moves_y = [], []
     least_outside: int | None = None
-    for a in _windows(abs(end - start) + 1):
+    for a in _split_windows(abs(end - start) + 1):
         dy, possible, outside = column(start + step * a)
         none_needed = np.flatnonzero(possible & (dy == 0))
         if len(none_needed):
@@ -161,7 +161,7 @@ def _side(column: _Column, start: int, end: int) -> tuple[_Counts, _Counts]:
     return np.concatenate(moves_x), np.concatenate(moves_y)
 
 
-def _windows(count: int) -> Iterator[_Counts]:
+def _split_windows(count: int) -> Iterator[_Counts]:
     """0, 1, ..., count - 1 in pieces: small ones first, for the side that ends at once."""
     first, size = 0, min(_WINDOW, 256)
     while first < count:

@@ -56,7 +56,7 @@ class Region:
         low = np.maximum(x, self.least[1])
         high = np.minimum(x + (n - self.part.positives), n - self.least[0])
         for condition in self.conditions:
-            for one_low, one_high in _intervals(condition, self.part, x):
+            for one_low, one_high in _list_intervals(condition, self.part, x):
                 if one_low is not None:
                     low = np.maximum(low, _narrow(one_low, n))
                 if one_high is not None:
@@ -120,23 +120,23 @@ def _classes_of(condition: Condition) -> set[int]:
     return {-1}
 
 
-def _intervals(
+def _list_intervals(
     condition: Row | Proportional | RatesWithin, part: Part, x: _Counts
 ) -> Iterator[_Bounds]:
     if isinstance(condition, RatesWithin):
-        yield _together(condition, part, x)
+        yield _cut_by_rates(condition, part, x)
     else:
-        yield from (_half_plane(row, part, x) for row in condition.rows())
+        yield from (_cut_by_row(row, part, x) for row in condition.rows())
 
 
-def _half_plane(row: Row, part: Part, x: _Counts) -> _Bounds:
+def _cut_by_row(row: Row, part: Part, x: _Counts) -> _Bounds:
     """Sizes m with a x + b (m - x) <= c, where a and b weigh group 1 against group 0."""
     (j0,), (j1,), n = part.negative, part.positive, part.people
     (b0, b1), (a0, a1) = row.coefficients[j0], row.coefficients[j1]
     a, b = a1 - a0, b1 - b0
     room = row.most - b0 * part.sizes[j0] - a0 * part.sizes[j1]
     largest = abs(room) + (abs(a) + abs(b)) * max(n, 1)
-    rest = room - (a - b) * _safe(x, largest)
+    rest = room - (a - b) * _avoid_overflow(x, largest)
     if b > 0:
         return None, rest // b
     if b < 0:
@@ -144,11 +144,11 @@ def _half_plane(row: Row, part: Part, x: _Counts) -> _Bounds:
     return np.where(np.asarray(rest >= 0, dtype=bool), 0, n + 1), None
 
 
-def _together(condition: RatesWithin, part: Part, x: _Counts) -> _Bounds:
+def _cut_by_rates(condition: RatesWithin, part: Part, x: _Counts) -> _Bounds:
     """Both groups are treated alike, so group 1 is largest where group 0 is smallest."""
     n, positives = part.people, part.positives
-    own = _safe(x, 8 * condition.tolerance.denominator * max(n, 1) ** 2)
-    least = _least_ratio if condition.ratio else _least_between
+    own = _avoid_overflow(x, 8 * condition.tolerance.denominator * max(n, 1) ** 2)
+    least = _find_least_ratio if condition.ratio else _find_least_between
     low = least(own, positives, n, condition.tolerance)
     return low, n - least(positives - own, positives, n, condition.tolerance)
 
@@ -160,12 +160,12 @@ def _narrow(bound: _Integers, n: int) -> _Counts:
     return bound.astype(np.int64, copy=False)
 
 
-def _safe(x: _Counts, largest: int) -> _Integers:
+def _avoid_overflow(x: _Counts, largest: int) -> _Integers:
     """The same integers, in Python's own where 64 bits could overflow."""
     return x.astype(np.int64 if largest < 2**62 else object)
 
 
-def _least_ratio(x: _Integers, positives: int, n: int, tolerance: Fraction) -> _Integers:
+def _find_least_ratio(x: _Integers, positives: int, n: int, tolerance: Fraction) -> _Integers:
     """Least m for which the other group's rate is at least (1 - tolerance) times this one's."""
     e, q = tolerance.as_integer_ratio()
     rest = positives - x
@@ -175,7 +175,7 @@ def _least_ratio(x: _Integers, positives: int, n: int, tolerance: Fraction) -> _
     return n - np.where(bounded, np.minimum(others, n), n)
 
 
-def _least_between(x: _Integers, positives: int, n: int, tolerance: Fraction) -> _Integers:
+def _find_least_between(x: _Integers, positives: int, n: int, tolerance: Fraction) -> _Integers:
     """Least m with q (x n - positives m) <= e m (n - m): rates at most e / q apart.
 
     The left side less the right is convex in m and at most 0 at m = n, so the condition holds

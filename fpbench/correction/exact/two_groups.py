@@ -82,8 +82,8 @@ class Scan:
             first, stop = self._bracket(x_prefix, y_prefix)
         # Within the bracket everyone pays the same for what lies before it.
         a, d = self.a[first : stop + 1], self.d[first : stop + 1]
-        x_cost = _running(x_prefix[a[0] : a[-1]])[a - a[0]]
-        y_cost = _running(y_prefix[d[-1] : d[0]])[d - d[-1]]
+        x_cost = _accumulate(x_prefix[a[0] : a[-1]])[a - a[0]]
+        y_cost = _accumulate(y_prefix[d[-1] : d[0]])[d - d[-1]]
         index = first + int(np.argmin(x_cost + y_cost))
         cost = x_prefix[: self.a[index]].sum() + y_prefix[: self.d[index]].sum()
         return index, float(cost)
@@ -94,19 +94,19 @@ class Scan:
         Between two grid points x costs at least what it costs at the first, y what at the second.
         """
         a, d = self.a[self._grid], self.d[self._grid]
-        x_cost = _sums(x_prefix, a)
-        y_cost = _sums(y_prefix, d[::-1])[::-1]
+        x_cost = _sum_prefixes(x_prefix, a)
+        y_cost = _sum_prefixes(y_prefix, d[::-1])[::-1]
         least = x_cost[:-1] + y_cost[1:]
         slack = 1e-12 * (x_cost[-1] + y_cost[0])
         blocks = np.flatnonzero(least <= (x_cost + y_cost).min() + slack)
         return int(self._grid[blocks[0]]), int(self._grid[blocks[-1] + 1])
 
 
-def _running(values: _Weights) -> _Weights:
+def _accumulate(values: _Weights) -> _Weights:
     return np.concatenate([[0.0], np.cumsum(values)])
 
 
-def _sums(values: _Weights, ends: _Counts) -> _Weights:
+def _sum_prefixes(values: _Weights, ends: _Counts) -> _Weights:
     """Sum of values[:end] for ascending ends; several times faster than a running sum of all."""
     if ends[-1] == 0:
         return np.zeros(len(ends))
@@ -157,12 +157,12 @@ def solve_two_groups(counted: CountedProblem, ways: list[RegionSet]) -> Correcti
     solved = [moves for way in ways if (moves := _solve(counted, way)) is not None]
     if not solved:
         return Correction(None, SolverStatus.INFEASIBLE)
-    best = min(solved, key=_cost)
+    best = min(solved, key=_sum_costs)
     values = np.array(counted.start)
     for part in best:
         for up, rows in zip(part.up, part.rows, strict=True):
             values[rows] = int(up)
-    cost = counted.base + _cost(best)
+    cost = counted.base + _sum_costs(best)
     if counted.known:
         kinds = counted.moves(values)
     else:  # cheaper than counting everybody
@@ -173,7 +173,7 @@ def solve_two_groups(counted: CountedProblem, ways: list[RegionSet]) -> Correcti
     return Correction(values.astype(problem.guess.dtype), SolverStatus.OPTIMAL, cost, cost, kinds)
 
 
-def _cost(moves_of_parts: list[_Moves]) -> float:
+def _sum_costs(moves_of_parts: list[_Moves]) -> float:
     return sum(moves.cost for moves in moves_of_parts)
 
 
@@ -200,35 +200,35 @@ def _solve(counted: CountedProblem, way: RegionSet) -> list[_Moves] | None:
 
     @cache
     def best(which: int, least: tuple[int, int]) -> _Moves | None:
-        return _best_moves(people[which], way.parts[which][1].needing(least), weights)
+        return _find_moves(people[which], way.parts[which][1].needing(least), weights)
 
     def cheapest_of(choices: list[tuple[tuple[int, int], ...]]) -> list[_Moves] | None:
         tried = [[best(which, least) for which, least in enumerate(choice)] for choice in choices]
         solved = [[m for m in answers if m] for answers in tried if None not in answers]
-        return min(solved, key=_cost) if solved else None
+        return min(solved, key=_sum_costs) if solved else None
 
     free = (0, 0)
     answer = cheapest_of([(free,) * len(people)])
     if not way.union or len(people) == 1:
         return answer
-    if answer is not None and not all(_members(people, answer)):
-        group = _members(people, answer).index(0)
+    if answer is not None and not all(_count_members(people, answer)):
+        group = _count_members(people, answer).index(0)
         one = (1, 0) if group == 0 else (0, 1)
         answer = cheapest_of([(one, free), (free, one)])
-    if answer is not None and not all(_members(people, answer)):
+    if answer is not None and not all(_count_members(people, answer)):
         both = (1, 1)
         answer = cheapest_of([(both, free), (free, both), ((1, 0), (0, 1)), ((0, 1), (1, 0))])
     return answer
 
 
-def _members(parts: list[Slice], moves: list[_Moves]) -> tuple[int, int]:
+def _count_members(parts: list[Slice], moves: list[_Moves]) -> tuple[int, int]:
     """Members of group 0 and group 1 in all slices after the moves."""
     size = sum(s.size for s in parts)
     ones = sum(s.ones + m.gained for s, m in zip(parts, moves, strict=True))
     return size - ones, ones
 
 
-def _best_moves(people: Slice, region: Region, weights: _Weights | None) -> _Moves | None:
+def _find_moves(people: Slice, region: Region, weights: _Weights | None) -> _Moves | None:
     quadrants = people.frontier(region)
     counts: dict[tuple[bool, bool], int] = {}
     for quadrant in quadrants:

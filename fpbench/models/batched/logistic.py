@@ -48,9 +48,9 @@ def fit_logistic(
     penalty
         Above 0; else there may be no minimum.
     weights
-        Of the shape of the targets, not negative; a 0 leaves a person out. All 1 if not given.
+        Of the shape of the targets, not negative; a 0 leaves a person out. All 1 by default.
     start
-        (d,) or (B, d) where to start, 0 if not given; near the answer saves steps.
+        (d,) or (B, d) where to start, 0 by default; near the answer saves steps.
     tolerance
         The last step of Newton's method moves nobody's log-odds by more than this. How much the
         Hessian changes on the way is bounded by that, so that what is left is about its square.
@@ -74,7 +74,7 @@ def fit_logistic(
     theta = np.zeros((count, d))
     if start is not None:
         theta[:] = start
-    shared = _outer_products(design) if design.ndim == 2 else None
+    shared = _multiply_columns(design) if design.ndim == 2 else None
     problems = _Problems(design, shared, targets, shares, penalty)
     each = max(people * (1 if shared is not None else d), d * d, 1)
     size = max(1, _CHUNK // each)
@@ -177,7 +177,7 @@ def _normalise_weights(targets: _Floats, weights: _Floats | None) -> _Floats:
     return np.asarray(np.divide(weights, totals, out=np.zeros_like(weights), where=totals > 0))
 
 
-def _outer_products(design: _Floats) -> _Floats | None:
+def _multiply_columns(design: _Floats) -> _Floats | None:
     """The upper triangles of x x' of all people, (m, d (d + 1) / 2); None if that is too much."""
     m, d = design.shape
     if m * d * (d + 1) // 2 > _OUTER:

@@ -79,9 +79,9 @@ class Networks:
         cls, width: int, hidden: tuple[int, int], rngs: Sequence[np.random.Generator]
     ) -> Networks:
         """Untrained networks: uniform weights of the width of Glorot & Bengio (2010)."""
-        networks = cls(np.empty((len(rngs), sum(_sizes(width, hidden)))), width, hidden)
+        networks = cls(np.empty((len(rngs), sum(_count_parameters(width, hidden)))), width, hidden)
         one, two = hidden
-        first, second, biases, third, last = _sizes(width, hidden)
+        first, second, biases, third, last = _count_parameters(width, hidden)
         fans = np.repeat(
             [width - 1 + one, one + two, two + 1], [first, second + biases, third + last]
         )
@@ -98,7 +98,7 @@ class Networks:
         its bias.
         """
         one, two = self.hidden
-        ends = np.cumsum(_sizes(self.width, self.hidden))
+        ends = np.cumsum(_count_parameters(self.width, self.hidden))
         first, second, bias, third, last = np.split(self.flat, ends[:-1], axis=1)
         return (
             first.reshape(-1, self.width, one), second.reshape(-1, one, two), bias, third, last,
@@ -141,7 +141,7 @@ def fit_networks(
     rng
         Draws initial parameters and orders.
     weights
-        (B, m), 0 leaves a person out. All 1 if not given.
+        (B, m), 0 leaves a person out. All 1 by default.
 
     Raises
     ------
@@ -218,7 +218,7 @@ def fit_networks_apart(
     return networks
 
 
-def _sizes(width: int, hidden: tuple[int, int]) -> tuple[int, ...]:
+def _count_parameters(width: int, hidden: tuple[int, int]) -> tuple[int, ...]:
     one, two = hidden
     return (width * one, one * two, two, two, 1)
 

@@ -150,7 +150,7 @@ class PrivateTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         InputError
             If a parameter is out of range, bounds or a domain are not declared, or a label is not.
         """
-        recipe = self._recipe()
+        recipe = self._make_recipe()
         X, domain = self._check_features(X, first=True)
         labels = self._encode_labels(y, len(X))
         if domain is None:
@@ -210,7 +210,7 @@ class PrivateTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         if not np.isin(self.classes_, (0, 1)).all():
             raise InputError("rules: the tree must predict 0 or 1")
         if self._columns is None or self._domain is None:
-            return tree_rules(self)  # which makes single precision of what it is given
+            return tree_rules(self)  # which converts to single precision
         return rules_within(tree_rules(self._tree, self._columns, "one-hot"), self._domain)
 
     def __sklearn_tags__(self) -> Any:
@@ -219,7 +219,7 @@ class PrivateTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         tags.classifier_tags.poor_score = math.isfinite(self.epsilon)
         return tags
 
-    def _recipe(self) -> TreeRecipe:
+    def _make_recipe(self) -> TreeRecipe:
         names = TreeRecipe.__dataclass_fields__
         return TreeRecipe(**{name: getattr(self, name) for name in names})
 

@@ -92,7 +92,7 @@ class _BinnedPeople:
 
     @property
     def most_entries(self) -> int:
-        """Numbers that a histogram of one tree is made of."""
+        """Numbers in a histogram of one tree."""
         return max((spread.bins.size for spread in self.spreads), default=1)
 
     def impurities(self, group: NDArray[np.int64], groups: int) -> Floats:

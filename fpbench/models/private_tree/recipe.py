@@ -84,16 +84,16 @@ class TreeRecipe:
         for name in ("leaf_share", "tau"):
             value = getattr(self, name)
             real = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-            _number(name, value, real, "a number")
-        _number("leaf_share", self.leaf_share, 0 < self.leaf_share < 1, "above 0 and below 1")
+            _check_number(name, value, real, "a number")
+        _check_number("leaf_share", self.leaf_share, 0 < self.leaf_share < 1, "above 0 and below 1")
         share = min(self.leaf_share, 1 - self.leaf_share)
-        _number("leaf_share", self.leaf_share, share >= _LEAST, f"{_LEAST:g} from 0 and 1")
-        _number("tau", self.tau, 0 <= self.tau < 1, "at least 0 and below 1")
+        _check_number("leaf_share", self.leaf_share, share >= _LEAST, f"{_LEAST:g} from 0 and 1")
+        _check_number("tau", self.tau, 0 <= self.tau < 1, "at least 0 and below 1")
         exact = self.tau == 0 or self.tau >= _LEAST
-        _number("tau", self.tau, exact, f"0 or at least {_LEAST:g}")
-        _whole("max_depth", self.max_depth, 1, MOST_DEPTH)
-        _whole("thresholds", self.thresholds, 1, MOST_THRESHOLDS)
-        _whole("most_people", self.most_people, 2, 2**53)
+        _check_number("tau", self.tau, exact, f"0 or at least {_LEAST:g}")
+        _check_whole("max_depth", self.max_depth, 1, MOST_DEPTH)
+        _check_whole("thresholds", self.thresholds, 1, MOST_THRESHOLDS)
+        _check_whole("most_people", self.most_people, 2, 2**53)
         if self.similarity == "none" and self.tau > 0:
             raise InputError('tau means something only with similarity = "grid" or "ball"')
         if self.private:
@@ -142,9 +142,9 @@ class TreeRecipe:
         """
         if not self.private:
             return None
-        splits = Guarantee(self.level_epsilon, 0.0, "add-remove", _rho(self.level_epsilon))
+        splits = Guarantee(self.level_epsilon, 0.0, "add-remove", _find_rho(self.level_epsilon))
         leaves = (
-            Guarantee(self.leaf_epsilon, 0.0, "add-remove", _rho(self.leaf_epsilon))
+            Guarantee(self.leaf_epsilon, 0.0, "add-remove", _find_rho(self.leaf_epsilon))
             if self.mechanism is None
             else self.mechanism.guarantee(self.leaf_epsilon, "add-remove")
         )
@@ -158,7 +158,7 @@ class TreeRecipe:
         return replace(self, epsilon=math.inf, mechanism=None)
 
 
-def _rho(epsilon: float) -> float | None:
+def _find_rho(epsilon: float) -> float | None:
     rho = epsilon * epsilon / 2
     return rho if 0 < rho < math.inf else None
 
@@ -175,12 +175,12 @@ def _check_mechanism(mechanism: Mechanism) -> None:
         )
 
 
-def _number(name: str, value: object, fits: bool, want: str) -> None:
+def _check_number(name: str, value: object, fits: bool, want: str) -> None:
     if not fits:
         raise InputError(f"{name} must be {want}, not {value!r}")
 
 
-def _whole(name: str, value: object, least: int, most: int) -> None:
+def _check_whole(name: str, value: object, least: int, most: int) -> None:
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not whole or not least <= value <= most:  # type: ignore[operator]
         raise InputError(f"{name} must be a whole number from {least} to {most:,}, not {value!r}")

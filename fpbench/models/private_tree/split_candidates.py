@@ -234,7 +234,7 @@ def _make_number(
     shares = np.arange(1, recipe.thresholds + 1) / (recipe.thresholds + 1)
     if recipe.similarity == "grid" and recipe.tau > 0:
         border = np.maximum(np.round(shares / recipe.tau), 1.0)
-        values = _cell_border(border[border * recipe.tau < 1], low, high, recipe.tau)
+        values = _find_border(border[border * recipe.tau < 1], low, high, recipe.tau)
     else:
         values = low + shares * (high - low)
     # Bounds that are next to each other leave no room for so many. In single precision, in which
@@ -244,7 +244,7 @@ def _make_number(
     return NumberFeature(column, low, high, values[(values >= least) & (values < most)])
 
 
-def _cell_border(k: Floats, low: float, high: float, tau: float) -> Floats:
+def _find_border(k: Floats, low: float, high: float, tau: float) -> Floats:
     """The lower border of cell k, always by the same floating-point operations."""
     return np.asarray(low + (k * tau) * (high - low))
 
@@ -255,8 +255,8 @@ def _find_cell(feature: NumberFeature, values: NDArray[Any], tau: float) -> Floa
     x = np.clip(values.astype(np.float64), low, high)
     k = np.ceil((x - low) / (high - low) / tau) - 1
     for _ in range(2):  # rounding may be off by one
-        k += x > _cell_border(k + 1, low, high, tau)
-        k -= x <= _cell_border(k, low, high, tau)
+        k += x > _find_border(k + 1, low, high, tau)
+        k -= x <= _find_border(k, low, high, tau)
     return np.asarray(np.maximum(k, 0.0))
 
 

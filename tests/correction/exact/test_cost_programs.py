@@ -100,7 +100,7 @@ def test_lattice_and_integer_program_agree(tolerance, monkeypatch):
         tally = CountedProblem(replace(problem, constraints=(claim,)))
         by_lattice = LinkedPrograms(tally, FOREVER).solve(tally.conditions)
         with monkeypatch.context() as patch:
-            patch.setattr(CountProgram, "_by_lattice", lambda *_: None)
+            patch.setattr(CountProgram, "_solve_lattice", lambda *_: None)
             by_integers = LinkedPrograms(tally, FOREVER).solve(tally.conditions)
         assert (by_lattice.counts is None) == (by_integers.counts is None)
         if by_lattice.counts is not None:
@@ -113,13 +113,13 @@ def test_lattice_and_integer_program_agree(tolerance, monkeypatch):
 def test_a_lattice_search_that_is_given_up_is_followed_by_an_integer_program(monkeypatch):
     rng = np.random.default_rng(3)
     asked = []
-    integers = CountProgram._by_integers
+    integers = CountProgram._solve_integers
 
     def counted(self, *arguments):
         asked.append(self)
         return integers(self, *arguments)
 
-    monkeypatch.setattr(CountProgram, "_by_integers", counted)
+    monkeypatch.setattr(CountProgram, "_solve_integers", counted)
     given_up = 0
     for _ in range(8):
         problem = draw(rng, 40, 3, ["rate"], forms=["to-overall"], weights="random")
@@ -192,7 +192,7 @@ def test_parts_that_nothing_links_are_solved_apart(monkeypatch):
 
 
 def test_without_time_nothing_is_proven_and_the_bound_is_true(monkeypatch):
-    monkeypatch.setattr(CountProgram, "_by_lattice", lambda *_: None)
+    monkeypatch.setattr(CountProgram, "_solve_lattice", lambda *_: None)
     rng = np.random.default_rng(6)
     for seconds in (-1.0, 1e-6, 0.01):
         problem = draw(rng, 400, 4, ["rate"], forms=["to-overall"], weights="random")
@@ -237,7 +237,7 @@ def test_everyone_predicted_alike_is_no_trouble():
 
 def stop_early(monkeypatch):
     """Integer programs are stopped by their time limit: with counts, and half of the bound."""
-    model = CountProgram._model
+    model = CountProgram._optimise
 
     def stopped(self, conditions, whole, time_limit):
         answer = model(self, conditions, whole, time_limit)
@@ -245,8 +245,8 @@ def stop_early(monkeypatch):
             return answer
         return answer._replace(bound=answer.bound / 2, proven=False)
 
-    monkeypatch.setattr(CountProgram, "_model", stopped)
-    monkeypatch.setattr(CountProgram, "_by_lattice", lambda *_: None)
+    monkeypatch.setattr(CountProgram, "_optimise", stopped)
+    monkeypatch.setattr(CountProgram, "_solve_lattice", lambda *_: None)
 
 
 def test_an_integer_program_that_is_stopped_is_not_proven(monkeypatch):

@@ -71,7 +71,7 @@ def test_weights_of_any_size_equal_all_vectors(weights):
 
 
 def test_the_integer_program_finds_what_the_lattice_finds(monkeypatch):
-    monkeypatch.setattr(CountProgram, "_by_lattice", lambda *_: None)
+    monkeypatch.setattr(CountProgram, "_solve_lattice", lambda *_: None)
     rng = np.random.default_rng(5)
     for at in range(60):
         k = 2 + at % 3
@@ -252,8 +252,8 @@ def test_nothing_to_do_changes_nothing():
 
 def test_what_an_integer_program_was_stopped_at_is_feasible(monkeypatch):
     """Counts that HiGHS had when its time was over: they keep the claim, and are not the optimum."""
-    monkeypatch.setattr(CountProgram, "_by_lattice", lambda *_: None)
-    model = CountProgram._model
+    monkeypatch.setattr(CountProgram, "_solve_lattice", lambda *_: None)
+    model = CountProgram._optimise
 
     def stopped(self, conditions, whole, time_limit):
         answer = model(self, conditions, whole, time_limit)
@@ -261,7 +261,7 @@ def test_what_an_integer_program_was_stopped_at_is_feasible(monkeypatch):
             return answer
         return answer._replace(bound=answer.bound / 2, proven=False)
 
-    monkeypatch.setattr(CountProgram, "_model", stopped)
+    monkeypatch.setattr(CountProgram, "_optimise", stopped)
     rng = np.random.default_rng(9)
     seen = Counter()
     for at in range(40):
