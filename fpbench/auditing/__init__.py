@@ -1,4 +1,4 @@
-"""What is measured of a model: excessive risk, individual fairness.
+"""Measurements of trained models: excessive risk, individual fairness.
 
 Plugins may import what `__init__.pyi` lists: the reports of `fpbench.excessive_risk` and
 `fpbench.individual_fairness`, and what private models have so that their risk can be measured.

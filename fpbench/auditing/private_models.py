@@ -1,4 +1,4 @@
-"""Models that have a counterpart without privacy: what an audit of excessive risk reads."""
+"""Interfaces of models with a counterpart without privacy, for audits of excessive risk."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ class Scored(Protocol):
 
 
 class PrivateModel(Scored, Protocol):
-    """A model with a counterpart without privacy: what an audit of excessive risk reads.
+    """A model with a counterpart without privacy, for audits of excessive risk.
 
-    It may have `redraw(repetitions, rng)`, which gives `RedrawnModels`, or be a `VotedModel`. With
-    neither, it stands for its own learner: one model, one draw.
+    It may have `redraw(repetitions, rng)`, which returns `RedrawnModels`, or be a `VotedModel`.
+    Without either, it is the only draw of its learner.
     """
 
     @property
     def baseline(self) -> Scored:
-        """What would have been trained without privacy."""
+        """The model of the same training without privacy."""
 
 
 class RedrawnModels(Protocol):
@@ -44,9 +44,9 @@ class RedrawnModels(Protocol):
 class VotedModel(PrivateModel, Protocol):
     """A student that learnt from noisy votes of teachers, and can learn again from fresh noise.
 
-    A logistic one minimises the mean loss + `penalty` ||theta||^2, its intercept a part of theta.
-    Any other may have `distances(parameters)`, which gives how far students are from the baseline
-    (R,), and `gradient_norms(design, labels)`, those of the baseline's losses (n,).
+    A logistic student minimises the mean loss + `penalty` ||theta||^2; the intercept is a part of
+    theta. Any other may have `distances(parameters)`, the distances (R,) of students from the
+    baseline, and `gradient_norms(design, labels)`, the norms (n,) of gradients of its losses.
     """
 
     @property
@@ -63,11 +63,11 @@ class VotedModel(PrivateModel, Protocol):
 
     @property
     def labels(self) -> str:
-        """What the student learns: `hard`, `soft` or `soft-clipped`."""
+        """The kind of labels that the student learns: `hard`, `soft` or `soft-clipped`."""
 
     @property
     def penalty(self) -> float:
-        """Lambda, in the mean objective."""
+        """Lambda of the mean objective."""
 
     @property
     def student(self) -> str:
@@ -78,7 +78,7 @@ class VotedModel(PrivateModel, Protocol):
         """(d,) parameters of a logistic baseline, the intercept last; None for any other."""
 
     def design(self, features: DataFrame) -> NDArray[np.float64]:
-        """What students take: (n, d), with a last column of ones."""
+        """Inputs (n, d) of students, with a last column of ones."""
 
     def draw_noise(
         self, repetitions: int, rng: np.random.Generator, antithetic: bool = False
@@ -91,12 +91,12 @@ class VotedModel(PrivateModel, Protocol):
     def targets(
         self, noise: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
-        """What students learn from noise (R, m, 2): labels (R, m), and weights (R, m) or None."""
+        """Labels (R, m) that students learn from noise (R, m, 2), and weights (R, m) or None."""
 
     def fit_students(
         self, targets: NDArray[np.float64], weights: NDArray[np.float64] | None = None
     ) -> Any:
-        """Students of labels (R, m): parameters (R, d) of logistic ones, else anything."""
+        """Students trained on labels (R, m): parameters (R, d) if logistic, else any object."""
 
     def student_proba(self, parameters: Any, design: NDArray[np.float64]) -> NDArray[np.float64]:
         """Probabilities (R, n) of label 1 by all students."""

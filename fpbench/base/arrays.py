@@ -33,7 +33,7 @@ def drop_last_bits(
         Magnitude of the summands, which may be larger than the sums: a difference of nearly equal
         numbers has errors of the size of their last bits.
     bits
-        How many binary digits below the scale are kept.
+        Number of binary digits below the scale that survive.
     """
     # A power of two, so that only the rounding itself changes anything.
     unit = np.ldexp(1.0, int(np.frexp(scale)[1]) - bits)

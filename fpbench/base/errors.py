@@ -67,13 +67,7 @@ def suggest_name(name: str, valid: Iterable[str]) -> str:
 
 
 def check_choice(what: str, value: object, valid: Iterable[str]) -> None:
-    """Refuse a value that is none of the valid names.
-
-    Raises
-    ------
-    InputError
-        Names the nearest valid one.
-    """
+    """Raise InputError, with the nearest valid name, if a value is none of them."""
     names = tuple(valid)
     if value not in names:
         raise InputError(f"unknown {what} {value!r}; {suggest_name(str(value), names)}")

@@ -1,4 +1,4 @@
-"""Guarded reading and atomic writing of files in directories that a stranger may have made.
+"""Guarded reading and atomic writing of files in directories of unknown origin.
 
 A run directory may come from anybody. Its files must be regular files of its own: a link may lead
 to any file of this user, a pipe blocks whoever opens it, a device may do anything once opened. No
@@ -36,21 +36,8 @@ _KINDS = (
 def open_file(file: Path, *, most: int, flags: int = os.O_RDONLY, named: bool = False) -> int:
     """The descriptor of an opened regular file that has no other name (hard link).
 
-    Parameters
-    ----------
-    file
-        The file.
-    most
-        Greatest size in bytes.
-    flags
-        To read, to write, and whether to create it, as `os.open` takes them.
-    named
-        Whether the user named this very file: then links are followed and hard links allowed.
-
-    Raises
-    ------
-    OSError
-        If it cannot be opened, is of another kind, has another name, or is larger.
+    `flags` are those of `os.open`. With `named`, the user named this very file: links are followed
+    and hard links allowed. OSError if the file is of another kind, or larger than `most` bytes.
     """
     if os.path.lexists(file):  # before it is opened, which some devices notice
         check_file(file, most=most, named=named)
@@ -67,13 +54,7 @@ def open_file(file: Path, *, most: int, flags: int = os.O_RDONLY, named: bool = 
 
 
 def check_file(file: Path, *, most: int, named: bool = False) -> None:
-    """Refuse what `open_file` refuses, without opening the file.
-
-    Raises
-    ------
-    OSError
-        If it is not there, is no regular file, has another name, or is larger.
-    """
+    """Raise OSError for a file that `open_file` refuses, without opening it."""
     _check(os.stat(file, follow_symlinks=named), file, most, named)
 
 
@@ -90,13 +71,7 @@ def _check(status: os.stat_result, file: Path, most: int, named: bool) -> None:
 
 
 def read_file(file: Path, *, most: int, named: bool = False) -> bytes:
-    """The content of a file that `open_file` opens.
-
-    Raises
-    ------
-    OSError
-        If it cannot be opened or read, or is larger than `most`.
-    """
+    """The content of a file that `open_file` opens; OSError if it cannot, or is too large."""
     with os.fdopen(open_file(file, most=most, named=named), "rb") as stream:
         content = stream.read(most + 1)
     if len(content) > most:  # it has grown, or its status does not tell its size
@@ -105,12 +80,9 @@ def read_file(file: Path, *, most: int, named: bool = False) -> bytes:
 
 
 def read_matrix(directory: Path) -> tuple[Path, bytes] | None:
-    """The matrix file of a run directory, and its content; None if there is none.
+    """The matrix file of a run directory, and its content; StoreError if it is refused.
 
-    Raises
-    ------
-    StoreError
-        If it is there, and cannot be read or is refused.
+    None if there is no matrix file.
     """
     for name in MATRIX_NAMES:
         if os.path.lexists(file := directory / name):

@@ -34,12 +34,9 @@ RENAMED = {
 
 @cache
 def public_names(package: str = "fpbench") -> dict[str, str]:
-    """Module that each public name of a package is in; that of a room is the room.
+    """Modules of the public names of `fpbench` or a room, by name; empty for any other package.
 
-    Parameters
-    ----------
-    package
-        `fpbench` or a room of it: `fpbench.models`. Any other package has no public names.
+    The module of a room is the room.
     """
     top, _, room = package.partition(".")
     stub = _ROOT.joinpath(*room.split("."), "__init__.pyi")

@@ -36,16 +36,9 @@ def format_number(number: float | None) -> str:
 
 
 def escape_unprintable(text: str, but: str = "") -> str:
-    """Text that is safe to print: control and invisible characters are escaped.
+    """Text that is safe to print: control and invisible characters, `but` some, are escaped.
 
-    What is printed may come from a stranger's matrix or run directory.
-
-    Parameters
-    ----------
-    text
-        What is to be printed.
-    but
-        Characters that are left as they are.
+    The text may come from a stranger's matrix or run directory.
     """
     if text.isprintable():
         return text

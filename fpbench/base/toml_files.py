@@ -38,10 +38,8 @@ _TOKEN = re.compile(
 def read_toml(path: Path) -> tuple[str, dict[str, Any]]:
     """The text of a TOML file that the user named, and its data.
 
-    Raises
-    ------
-    MatrixError
-        If the file cannot be read, is no TOML, or is larger or deeper than anything sensible.
+    MatrixError if the file cannot be read, is no TOML, or is larger or deeper than anything
+    sensible.
     """
     try:
         content = read_file(path, most=MATRIX_BYTES, named=True)
@@ -51,13 +49,7 @@ def read_toml(path: Path) -> tuple[str, dict[str, Any]]:
 
 
 def parse_toml(content: bytes, name: str) -> tuple[str, dict[str, Any]]:
-    """The text of a TOML document, and its data; the name is for messages.
-
-    Raises
-    ------
-    MatrixError
-        If the content is no TOML, or is deeper than anything sensible.
-    """
+    """The text of a TOML document, and its data; MatrixError if it is wrong or too deep."""
     try:
         text = content.decode("utf-8-sig").replace("\r\n", "\n")
         if _longest_key(text) > _MOST_PARTS:
@@ -92,13 +84,7 @@ def _longest_key(text: str) -> int:
 
 
 def check_depth(data: Any, where: str) -> None:
-    """Refuse data that is nested deeper than anything sensible.
-
-    Raises
-    ------
-    MatrixError
-        If it is; also if it contains itself.
-    """
+    """Raise MatrixError if data are nested deeper than anything sensible, or contain themselves."""
     level: list[Any] = [data]
     for _ in range(DEEPEST):
         level = [child for value in level for child in _children(value)]

@@ -49,8 +49,8 @@ def why_not_importable(module: str) -> str | None:
 
     It may if every file that would run came with an accepted distribution: scikit-learn, one that
     requires scikit-learn (be it in an extra), or a plugin; or if it belongs to a package that the
-    user names in `FPBENCH_IMPORTS`. Nothing is imported to find out. Importing a package may change
-    where its modules are found: call this again for each of them.
+    user names in `FPBENCH_IMPORTS`. The check imports nothing. Importing a package may change where
+    Python looks for its modules: call this again for each of them.
     """
     package = module.partition(".")[0]
     if package in sys.stdlib_module_names:

@@ -15,21 +15,8 @@ def validate(
 ) -> Any:
     """An instance of a pydantic model, or one clear error about the first thing wrong.
 
-    Parameters
-    ----------
-    model
-        The model of the data.
-    data
-        Keys and values, as a user wrote them.
-    where
-        File and table that they stand in, for the message.
-    also
-        Further valid keys, for the message.
-
-    Raises
-    ------
-    MatrixError
-        Says where, which key, which value, and the nearest valid name.
+    MatrixError says where (file and table), which key, which value, and the nearest valid name;
+    `also` are further valid keys.
     """
     try:
         return model.model_validate(data)

@@ -1,4 +1,4 @@
-"""What can be known about people's groups: rates, shares, people; as conditions on counts.
+"""Knowledge about people's groups: rates, shares, people; as conditions on counts.
 
 Plugins may import what `__init__.pyi` lists: the metrics of group fairness, the constraints that a
 disclosure claims, and the conditions on counts that correctors read them as.

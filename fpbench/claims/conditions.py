@@ -1,7 +1,7 @@
 """Constraints, and the conditions on counts that they demand.
 
-A condition that is not linear in the counts has rows that it implies, and alternatives into which
-a solver splits it where the rows are not enough.
+A condition that is not linear in the counts implies linear rows, and has alternatives into which a
+solver splits it if the rows are not enough.
 """
 
 from __future__ import annotations
@@ -35,17 +35,11 @@ class Constraint(ABC):
         """Labels of the people it looks at; None stands for everyone."""
 
     def conditions(self, classes: Classes) -> list[Condition]:
-        """What it demands of counts; empty if nothing."""
+        """The conditions on counts that it demands; may be empty."""
         return []
 
     def check(self, people: int, groups: int) -> None:  # noqa: B027 (most have nothing to refuse)
-        """Refuse to be about groups or people that are not there.
-
-        Raises
-        ------
-        InputError
-            Says which.
-        """
+        """Raise InputError if it is about groups or people that do not exist."""
 
 
 @dataclass(frozen=True)
@@ -126,22 +120,23 @@ class Occupied(Condition):
 
 
 @dataclass(frozen=True)
-class RatesWithin(Condition):
-    """The rates of any two groups in a part are close: their difference, or their ratio.
+class _Comparison(Condition):
+    part: Part
+    tolerance: Fraction
+    ratio: bool
+
+
+@dataclass(frozen=True)
+class RatesWithin(_Comparison):
+    """The rates of any two groups in a part differ by the tolerance at most.
 
     Attributes
     ----------
     part
         The people whose rates are compared.
-    tolerance
-        Greatest difference; for a ratio, 1 less the least quotient of two rates.
-    ratio
-        Whether quotients of rates are compared, not differences.
+    tolerance, ratio
+        Greatest difference of two rates; if `ratio`, 1 less the least quotient.
     """
-
-    part: Part
-    tolerance: Fraction
-    ratio: bool
 
     def holds(self, counts: Counts) -> bool:
         """Whether these counts satisfy it, exactly."""
@@ -184,22 +179,16 @@ class RatesWithin(Condition):
 
 
 @dataclass(frozen=True)
-class RatesApart(Condition):
-    """The rates of some two groups in a part are at least so far apart; `tolerance` is above 0.
+class RatesApart(_Comparison):
+    """The rates of some two groups in a part differ by the tolerance at least; it is above 0.
 
     Attributes
     ----------
     part
         The people whose rates are compared.
-    tolerance
-        Least difference; for a ratio, 1 less the greatest quotient of two rates.
-    ratio
-        Whether quotients of rates are compared, not differences.
+    tolerance, ratio
+        Least difference; if `ratio`, 1 less the greatest quotient.
     """
-
-    part: Part
-    tolerance: Fraction
-    ratio: bool
 
     def _gaps(self) -> list[Gap]:
         pairs = permutations(range(self.part.groups), 2)
@@ -215,26 +204,17 @@ class RatesApart(Condition):
 
 
 @dataclass(frozen=True)
-class Gap(Condition):
-    """The rate of one group is at least so far above that of another; both have members.
+class Gap(_Comparison):
+    """The rate of one group exceeds that of another by the tolerance at least; both have members.
 
     Attributes
     ----------
-    part
-        The people whose rates are compared.
-    tolerance
-        Least difference; for a ratio, 1 less the greatest quotient.
-    ratio
-        Whether the quotient of the rates is compared, not the difference.
-    high
-        Code of the group whose rate is the greater one.
-    low
-        Code of the other group.
+    part, tolerance, ratio
+        As of `RatesApart`, for these two groups.
+    high, low
+        Codes of the group of the greater rate, and of the other group.
     """
 
-    part: Part
-    tolerance: Fraction
-    ratio: bool
     high: int
     low: int
 

@@ -23,7 +23,21 @@ COUNT_CONSTRAINTS = frozenset({
 
 
 @dataclass(frozen=True)
-class ShareBounds(Constraint):
+class _GroupBounds(Constraint):
+    group: int
+    low: float | Fraction = 0.0
+    high: float | Fraction = 1.0
+
+    def __post_init__(self) -> None:
+        _check_bounds(self.word.replace("-", " "), self.low, self.high)
+
+    def check(self, people: int, groups: int) -> None:
+        """Raise InputError if there is no such group."""
+        _check_group(self.group, groups)
+
+
+@dataclass(frozen=True)
+class ShareBounds(_GroupBounds):
     """The share of one group among all people lies between bounds.
 
     Attributes
@@ -41,13 +55,6 @@ class ShareBounds(Constraint):
         If the bounds are not 0 <= low <= high <= 1.
     """
 
-    group: int
-    low: float | Fraction = 0.0
-    high: float | Fraction = 1.0
-
-    def __post_init__(self) -> None:
-        _check_bounds("share", self.low, self.high)
-
     word = "share"
     labels = (None,)
 
@@ -60,13 +67,9 @@ class ShareBounds(Constraint):
             everyone.row(self.group, 0, -1, -least.__ceil__()),
         ]
 
-    def check(self, people: int, groups: int) -> None:
-        """Raise InputError if there is no such group."""
-        _check_group(self.group, groups)
-
 
 @dataclass(frozen=True)
-class RateBounds(Constraint):
+class RateBounds(_GroupBounds):
     """The rate of positive predictions of one group lies between bounds, in the metric's slices.
 
     A group without members in a slice satisfies it there.
@@ -88,13 +91,10 @@ class RateBounds(Constraint):
         If the bounds are not 0 <= low <= high <= 1, or the metric is unknown.
     """
 
-    group: int
-    low: float | Fraction = 0.0
-    high: float | Fraction = 1.0
     metric: Metric = "statistical-parity"
 
     def __post_init__(self) -> None:
-        _check_bounds("positive rate", self.low, self.high)
+        super().__post_init__()
         object.__setattr__(self, "metric", parse_metric(self.metric))
 
     word = "positive-rate"
@@ -114,10 +114,6 @@ class RateBounds(Constraint):
                 classes.part(label).rate_at_most(self.group, to_fraction(self.high)),
             )
         ]
-
-    def check(self, people: int, groups: int) -> None:
-        """Raise InputError if there is no such group."""
-        _check_group(self.group, groups)
 
 
 @dataclass(frozen=True)
@@ -157,7 +153,7 @@ class KnownUnfairness(Constraint):
 
     @property
     def word(self) -> str:
-        """What correctors call it."""
+        """`unfairness`, and the form unless it is `to-overall`."""
         return "unfairness" if self.form == "to-overall" else f"unfairness {self.form}"
 
     @property

@@ -1,6 +1,6 @@
-"""Facts of a matrix that the world knows besides a claim; with the truth, they are constraints.
+"""Facts in a matrix: what the world knows besides a claim. The truth turns facts into constraints.
 
-A fact is true: bounds that are not given are the true value less and plus a `margin`.
+A fact is true: a bound that the matrix leaves out is the true value less or plus a `margin`.
 """
 
 from __future__ import annotations

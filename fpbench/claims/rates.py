@@ -34,7 +34,7 @@ _ALIASES = {
 
 
 def _resolve_alias(name: Any) -> Any:
-    """The name of a metric, given that or an alias; other values unchanged."""
+    """The name of a metric, from the name or an alias; other values unchanged."""
     if not isinstance(name, str):
         return name
     hyphened = name.replace("_", "-")
@@ -42,11 +42,11 @@ def _resolve_alias(name: Any) -> Any:
 
 
 Metric: TypeAlias = Annotated[_MetricName, BeforeValidator(_resolve_alias)]
-"""Whose rate is compared: everyone's, that of label 0, that of label 1, or both of these.
+"""The people whose rates are compared: everyone, those of label 0, of label 1, or of each label.
 
-Parameters of this type also take the field's other names, `demographic-parity` for instance."""
+Parameters of this type also take aliases such as `demographic-parity`."""
 Form: TypeAlias = Literal["to-overall", "between-groups", "ratio"]
-"""How: each group with everyone, the greatest difference, or 1 - least / greatest."""
+"""The comparison: each group with everyone, the greatest difference, or 1 - least / greatest."""
 
 METRICS: tuple[Metric, ...] = get_args(_MetricName)
 """All metrics."""
@@ -64,13 +64,7 @@ _Integers: TypeAlias = NDArray[np.integer[Any]]
 
 
 def parse_metric(name: str) -> Metric:
-    """The metric of a name or an alias.
-
-    Raises
-    ------
-    InputError
-        If there is none.
-    """
+    """The metric of a name or an alias; InputError if there is none."""
     metric: Any = _resolve_alias(name)
     check_choice("metric", metric, METRICS)
     return metric  # type: ignore[no-any-return]
@@ -142,12 +136,11 @@ class RateConstraint(Constraint):
         InputError
             If the metric needs labels and there are none.
         """
-        wanted = self.labels
-        if wanted == (None,):
+        if self.labels == (None,):
             return [None]
         if labels is None:
             raise InputError(f"metric {self.metric!r} needs the labels")
-        return [np.asarray(labels) == label for label in wanted]
+        return [np.asarray(labels) == label for label in self.labels]
 
     def unfairness(
         self, groups: _Integers, predictions: _Integers, labels: _Integers | None, k: int
@@ -226,7 +219,7 @@ def group_counts(
 def unfairness(
     members: NDArray[np.int64], positives: NDArray[np.int64], form: Form = "to-overall"
 ) -> Fraction:
-    """How far the groups' rates of positive predictions are apart, exactly.
+    """The exact difference between the groups' rates of positive predictions.
 
     Parameters
     ----------

@@ -49,8 +49,8 @@ class Component(BaseModel, ABC):
     reference: ClassVar[str] = ""
     """Citation of its source, if it has one."""
     measures: ClassVar[tuple[Measure, ...]] = ()
-    """What its notes and measures are called and mean, and which way is better; the most telling
-    first. Audits are ranked by the first of their auditor's."""
+    """Declarations of its notes and measures, the most important first: leaderboards rank audits
+    by the first measure of their auditor."""
 
     @classmethod
     def unavailable(cls) -> str | None:
@@ -59,9 +59,9 @@ class Component(BaseModel, ABC):
 
     @classmethod
     def runs_on(cls) -> str | None:
-        """What it needs besides Python packages: what was found here, or the command that mends it.
+        """The solver or program that it uses here, or the command that installs a missing one.
 
-        None if it needs nothing else. `fpbench doctor` shows it.
+        None if it needs Python packages only. `fpbench doctor` shows the text.
         """
         return None
 
@@ -69,13 +69,13 @@ class Component(BaseModel, ABC):
     def examples(cls, directory: Path) -> list[dict[str, Any]]:
         """Parameters with which it can be tested, as a matrix has them; none, by default.
 
-        `fpbench check` tests a component with each of them. Components that it holds are tables
-        with `use`; those that it needs and that are left out are chosen for it.
+        `fpbench check` tests a component with each of them. Components in its slots are tables
+        with `use`; `fpbench check` fills the required slots that an example leaves empty.
 
         Parameters
         ----------
         directory
-            Is empty; what it reads may be written there.
+            An empty directory for files that the examples read.
         """
         return [{}]
 
@@ -91,16 +91,17 @@ class Component(BaseModel, ABC):
 
     def portable_throughout(self) -> bool:
         """Whether it is portable, and so are all components that it holds."""
-        held = (value for value in self.__dict__.values() if isinstance(value, Component))
-        return self.portable and all(component.portable_throughout() for component in held)
+        return self.portable and all(inner.portable_throughout() for inner in self._inner())
 
     def declared_measures(self) -> Iterator[Measure]:
         """The measures that it declares, and then those of the components that it holds."""
         for measure in self.measures:
             yield replace(measure, source=f"{self.kind} {self.name}")
-        for value in self.__dict__.values():
-            if isinstance(value, Component):
-                yield from value.declared_measures()
+        for inner in self._inner():
+            yield from inner.declared_measures()
+
+    def _inner(self) -> list[Component]:
+        return [value for value in self.__dict__.values() if isinstance(value, Component)]
 
     @property
     def protects(self) -> frozenset[str]:
@@ -117,10 +118,10 @@ class Dataset(Component):
 
     kind = "dataset"
     about: ClassVar[DatasetFacts | None] = None
-    """What is known of its original; None if that depends on the parameters."""
+    """Facts about the original; None if they depend on the parameters."""
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Have its `load` refuse where an adversary runs: a generated table needs no file."""
+        """Make its `load` refuse in an adversary's process; a generated table needs no file."""
         super().__init_subclass__(**options)
         if "load" in vars(cls):
             cls.load = _with_leave(cls.load)  # type: ignore[method-assign]
@@ -137,17 +138,17 @@ class Dataset(Component):
 
     @property
     def measured_cuts(self) -> dict[str, str]:
-        """What of its tables, as far as it is known, is cut at a statistic of everybody."""
+        """Columns that are cut at a statistic of everybody, as far as known, and how."""
         return {}
 
     def incompatible(self, other: Component) -> str | None:
-        """Cuts must be public for whoever guarantees differential privacy."""
+        """Why a private component refuses cuts that are not public; None if it accepts them."""
         return explain_no_guarantee(
             self.measured_cuts, other.protects, f"{other.kind} {other.name!r}"
         )
 
     def absent(self, home: DataHome) -> str | None:
-        """Why it cannot be loaded here, with what mends it; None if it can."""
+        """Why it cannot be loaded here, with the command that helps; None if it can."""
         missing = home.missing(self.files)
         if not missing:
             return None
@@ -155,11 +156,11 @@ class Dataset(Component):
         return f"data of {self.name!r} not found ({names}): fpbench data fetch {self.name}"
 
     def checksums(self, home: DataHome) -> dict[str, Callable[[], str]]:
-        """How to compute the checksum of everything that it reads, by name."""
+        """Functions that compute the checksum of each file that it reads, by name."""
         return {file.name: partial(sha256, home.find(file)) for file in self.files}
 
     def unlike(self, home: DataHome, sums: Mapping[str, str]) -> list[str]:
-        """What to say of files that are not the known originals, from their checksums by name."""
+        """Warnings about files that are not the known originals, from their checksums by name."""
         return [
             f"{home.find(file)} is not the known original: its sha256 is {sums[file.name]}, that "
             f"of the original {file.sha256}; `fpbench data fetch {self.name}` gets it"
@@ -207,9 +208,9 @@ class Learner(Component):
 
     kind = "learner"
     needs: ClassVar[frozenset[str]] = frozenset({"features", "labels", "sensitive"})
-    """Columns of the training people that it is shown to train."""
+    """Columns of the training people that it trains on; fpbench hides the others."""
     predicts_with_sensitive: ClassVar[bool] = False
-    """Whether the model must be told people's groups to predict, and so cannot be queried."""
+    """Whether the model needs people's groups to predict, so that no adversary can query it."""
     gives_scores: ClassVar[bool] = False
     """Whether its models have `predict_proba`."""
 
@@ -231,13 +232,13 @@ class Learner(Component):
     def fit(self, sample: Sample, rng: np.random.Generator) -> Classifier:
         """Train on a sample that has the columns it `needs`.
 
-        A model may have a `notes` dictionary of measures about its training; a row shows them. What
-        it guarantees, if it is private, is its `guarantee`, a `Guarantee`; notes name no other.
+        A model may have a `notes` dictionary of measures about its training, which go into rows.
+        A private model has a `guarantee`, a `Guarantee`; its notes state no other.
         """
 
 
 class Disclosure(Component):
-    """What the world is told about the target's fairness."""
+    """Publishes a claim about the target's fairness."""
 
     kind = "disclosure"
 
@@ -247,7 +248,7 @@ class Disclosure(Component):
     )  # fmt: skip
 
     def forms(self) -> tuple[str, ...]:
-        """Forms that its claims about rates may have; none if it never makes any."""
+        """Forms that its claims about rates may have; empty if it makes no such claim."""
         return ("to-overall",)
 
     def words(self) -> list[str]:
@@ -256,7 +257,7 @@ class Disclosure(Component):
 
     @abstractmethod
     def claim(self, context: Context, rng: np.random.Generator) -> Claim | None:
-        """Say what is disclosed; None if nothing is."""
+        """The claim that is disclosed; None if nothing is."""
 
 
 class Adversary(Component):
@@ -264,8 +265,8 @@ class Adversary(Component):
 
     kind = "adversary"
     sees: ClassVar[frozenset[str]]
-    """Columns of the target's training people it is shown: of `features`, `labels`,
-    `predictions`, `scores`. Of the attack set it is shown the same, and the sensitive attribute."""
+    """Columns that it sees of the target's training people: of `features`, `labels`,
+    `predictions`, `scores`. Of the attack set it also sees the sensitive attribute."""
 
     @property
     def tunes_once(self) -> bool:
@@ -273,21 +274,22 @@ class Adversary(Component):
         return False
 
     def incompatible(self, other: Component) -> str | None:
-        """Scores must be given by the learner."""
+        """Why a learner without scores does not fit an adversary that sees scores; else None."""
         if isinstance(other, Learner) and "scores" in self.sees and not other.gives_scores:
             return f"adversary {self.name!r} sees scores, and learner {other.name!r} gives none"
         return None
 
     def tune(self, known: Sample, rng: np.random.Generator) -> Adversary:
-        """The adversary that guesses in its place, tuned on people whose groups are known.
+        """A tuned adversary, which then guesses instead of this one.
 
-        `known` is an attack set with the sensitive attribute, and what is seen without a model.
+        `known` is an attack set with the sensitive attribute, and the columns that it sees without
+        a model: people whose groups are known.
         """
         return self
 
     @abstractmethod
     def guess(self, view: View, rng: np.random.Generator) -> Guess:
-        """Guess everyone's group, and a held-out part of the attack set's."""
+        """Guesses of the groups of everyone, and of a held-out part of the attack set."""
 
 
 class Corrector(Component):
@@ -298,7 +300,7 @@ class Corrector(Component):
     """Words of the constraints it can be handed (`Constraint.word`)."""
 
     def incompatible(self, other: Component) -> str | None:
-        """A corrector needs a claim, and one that it can express."""
+        """Why a disclosure makes no claim, or one that this corrector cannot express; else None."""
         if not isinstance(other, Disclosure):
             return None
         words = other.words()
@@ -307,12 +309,12 @@ class Corrector(Component):
         return self._cannot(words)
 
     def check(self, problem: Problem) -> None:
-        """Refuse what it cannot express.
+        """Refuse a problem that it cannot express.
 
         Raises
         ------
         InputError
-            If nothing is known, or something that this corrector cannot express.
+            If the problem has no constraint, or one that this corrector cannot express.
         """
         words = [constraint.word for constraint in problem.constraints]
         reason = self._cannot(words) if words else "needs a claim, and nothing was claimed"
@@ -337,17 +339,17 @@ class Corrector(Component):
         guess
             The guess, n people.
         held_out, truth
-            The same problem on the m held-out people of the attack set, without weights, and
-            their groups, which the adversary knows. Of what is known, it has the claim about rates.
+            The same problem on the m held-out people of the attack set, without weights, and their
+            groups, which the adversary knows. Its only constraint is the claim about rates.
 
         Returns
         -------
         Weighing
-            (n,) positive costs, or None if every change costs the same; what a row should say
-            of how they were made; and groups that are to be corrected instead of the guess.
+            (n,) positive costs, or None if every change costs the same; measures for the row; and
+            groups to be corrected instead of the guess.
         """
         return Weighing(None)
 
     @abstractmethod
     def correct(self, problem: Problem) -> Correction:
-        """Solve the problem; an impossible one is a result with a status, not an error."""
+        """The solution; an infeasible problem has a result with a status, and is no error."""

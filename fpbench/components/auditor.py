@@ -25,7 +25,7 @@ NOISES = ("simulation", "secure")
 
 @dataclass(frozen=True)
 class Subject:
-    """All that an auditor is handed; what it does not declare in `sees` is not there.
+    """All that an auditor gets; columns that it does not declare in `sees` are missing.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class Subject:
     model
         The trained model, a `Classifier`; None if not in `sees`.
     curator
-        Who answers about the groups of the people it is audited on.
+        Answers queries about the groups of the people it is audited on; None if not in `sees`.
     """
 
     train: Sample
@@ -47,7 +47,7 @@ class Subject:
 
 @dataclass(frozen=True, eq=False)
 class Release:
-    """What a private audit says of a model's fairness: R audits alike, of fresh noise each.
+    """The result of a private audit of fairness, R times over, each time with fresh noise.
 
     Fairness is the ratio of the least to the greatest group rate, in [0, 1]: 1 is fair. For
     equalized odds it is the smaller of the two labels' ratios.
@@ -63,15 +63,15 @@ class Release:
     high
         (R,) upper ends.
     confidence
-        Of the intervals.
+        Confidence level of the intervals, in (0, 1).
     guarantee
-        Of one of the audits.
+        The privacy guarantee of one of the audits.
     noise
         Where the noise came from: `simulation` or `secure`.
     measures
-        What else a row should say: queries, share of invalid answers, ...
+        Further measures for the row: queries, share of invalid answers, ...
     rules
-        The rules with their noisy counts, of the first audit, if it asked about rules.
+        The rules with their noisy counts, of the first audit; None if there are no rules.
     """
 
     metric: Metric
@@ -100,7 +100,7 @@ class Release:
 
 
 class HistogramSource(Protocol):
-    """Who owns people's groups and answers histogram queries under differential privacy.
+    """The owner of people's groups, who answers histogram queries under differential privacy.
 
     `fpbench.privacy.Curator` in this process, `fpbench.privacy.RemoteCurator` on another machine.
     """
@@ -135,11 +135,12 @@ class HistogramSource(Protocol):
         n_cells
             Number of cells C.
         epsilon
-            Of one answer; one or several, shape (...). Cells share nobody, so each uses all of it.
+            Epsilon of one answer; one or several, shape (...). Cells are disjoint, so each has all
+            of it.
         mechanism
             Adds the noise.
         repetitions
-            Number R of answers for each epsilon, each of fresh noise and each paid for.
+            Number R of answers for each epsilon; each has fresh noise, and each costs epsilon.
 
         Returns
         -------
@@ -151,7 +152,7 @@ class HistogramSource(Protocol):
         InputError
             If the cells are not n such codes.
         BudgetError
-            If the answers cost more than is left; nothing is spent then.
+            If the answers cost more than the rest of the budget; nothing is spent then.
         """
 
 
@@ -160,8 +161,8 @@ class Auditor(Component):
 
     kind = "auditor"
     sees: ClassVar[frozenset[str]]
-    """What it is shown: of `features`, `labels`, `sensitive`, `predictions`, `model`, and
-    `curator`: somebody who answers about the sensitive attribute under differential privacy."""
+    """What it sees: of `features`, `labels`, `sensitive`, `predictions`, `model`, and `curator`,
+    which answers about the sensitive attribute under differential privacy."""
 
     @property
     def needs_rules(self) -> bool:
@@ -175,16 +176,16 @@ class Auditor(Component):
 
     @property
     def relation(self) -> Neighbours:
-        """The relation of the curator that it is given in a matrix."""
+        """Which data sets are neighbours for its curator in a matrix."""
         return "attribute"
 
     @property
     def protects(self) -> frozenset[str]:
-        """The groups, if it asks a curator."""
+        """The sensitive attribute, if it asks a curator."""
         return frozenset({"sensitive"} if "curator" in self.sees else ())
 
     def incompatible(self, other: Component) -> str | None:
-        """Rules, and a baseline, must come from the learner."""
+        """Why a learner lacks the rules or the baseline that it needs; None if it has both."""
         if not isinstance(other, Learner):
             return None
         if self.needs_rules and not other.gives_rules:
@@ -198,8 +199,8 @@ class Auditor(Component):
 
     @abstractmethod
     def audit(self, subject: Subject, rng: np.random.Generator) -> MeasureValues | Release:
-        """Measure; names of measures are snake_case.
+        """Measures of the model by name, in snake_case; a `Release` of a private audit.
 
-        An audit that never saw the sensitive attribute gives a `Release`, and fpbench, which knows
-        the truth, measures how far off it is.
+        A private audit does not see the sensitive attribute. fpbench, which knows the truth,
+        measures the error of its `Release`.
         """

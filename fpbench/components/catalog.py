@@ -23,8 +23,7 @@ from fpbench.base.trust import (
     normalize_name,
     third_party_allowed,
 )
-from fpbench.components import hooks as hookspecs
-from fpbench.components.hooks import Lazy, Registered
+from fpbench.components.hooks import HOOKS, Lazy, Registered
 from fpbench.components.names import KINDS
 
 if TYPE_CHECKING:
@@ -167,7 +166,7 @@ def discover() -> Catalog:
 def _register_all(points: Iterable[tuple[PluginEntry, Source]]) -> Catalog:
     catalog, everyone = Catalog(), third_party_allowed()
     manager = pluggy.PluginManager("fpbench")
-    manager.add_hookspecs(hookspecs)
+    manager.add_hookspecs(HOOKS)
     for point, source in sorted(points, key=lambda p: (p[0].name, p[0].value)):
         if everyone or point.value.partition(".")[0] == _OURS:
             _register(catalog, manager, point, source)
@@ -179,16 +178,9 @@ def _register_all(points: Iterable[tuple[PluginEntry, Source]]) -> Catalog:
 def discover_in(path: Path) -> tuple[Catalog, Source]:
     """The catalog of installed plugins and those of a path, and the source of the latter.
 
-    Parameters
-    ----------
-    path
-        A folder with a `pyproject.toml` that names plugins, a Python package, or a module.
-        Installed plugins of the same distribution or module are left out.
-
-    Raises
-    ------
-    InputError
-        If there is no plugin.
+    The path is a folder with a `pyproject.toml` that names plugins, a package, or a module;
+    InputError if it has no plugin. Installed plugins of the same distribution or module are left
+    out.
     """
     source, folder, values = _read_plugins(path.resolve())
     for place in (folder, folder / "src"):

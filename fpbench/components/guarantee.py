@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from numbers import Integral, Rational, Real
 from typing import Any, Literal, TypeAlias, get_args
@@ -13,8 +13,8 @@ from fpbench.base.errors import InputError, check_choice
 from fpbench.base.text import to_fraction
 
 LEAST_EPSILON = 1e-9
-"""Less is refused everywhere. It would be worth nothing, as its noise is in the billions, it would
-cost nothing, and simulated noise must be right at every epsilon that is allowed."""
+"""The least epsilon everywhere. A smaller one needs noise in the billions and costs nothing, and
+simulated noise must be correct for every valid epsilon."""
 
 
 def check_epsilon(epsilon: Any, name: str = "epsilon", *, infinite: bool = False) -> None:
@@ -51,13 +51,7 @@ def check_epsilon(epsilon: Any, name: str = "epsilon", *, infinite: bool = False
 
 
 def to_python_number(value: Any, name: str) -> float:
-    """One number, as Python's own: whole numbers stay whole, those of NumPy are not NumPy's.
-
-    Raises
-    ------
-    InputError
-        If it is none, or several.
-    """
+    """One int or float of Python, from any kind of number; InputError for anything else."""
     kind: type = type(value)
     if kind is not bool and isinstance(value, Integral):
         return int(value)
@@ -77,20 +71,19 @@ def _check(epsilon: float, name: str, infinite: bool) -> None:
 
 
 Neighbours: TypeAlias = Literal["attribute", "add-remove"]
-"""Which data sets must be hard to tell apart: those that differ in one person's group, or in
-whether one person is counted at all. Who takes part, and so the size of every cell, is public under
-both; a person's group then has twice the epsilon of `add-remove`."""
+"""Which data sets are neighbours: those that differ in one person's group, or in whether one person
+is counted. Both make public who takes part, and so the size of every cell; under `add-remove`, the
+epsilon for a person's group is therefore twice as large."""
 
 NEIGHBOURS: tuple[Neighbours, ...] = get_args(Neighbours)
 
 Relation: TypeAlias = Literal["attribute", "add-remove", "replace-one"]
-"""What a guarantee may be measured by: a relation that a curator answers under, or that one person,
-and with that all of a record, is replaced by another."""
+"""The relation of a guarantee: one of `Neighbours`, or the replacement of one whole record."""
 
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """How far the answers of neighbouring data sets may lie apart.
+    """Greatest distances between the answers on neighbouring data sets.
 
     Attributes
     ----------
@@ -113,7 +106,7 @@ COUNT_SENSITIVITY: dict[Neighbours, Sensitivity] = {
 
 @dataclass(frozen=True)
 class Guarantee:
-    """What an observer of a release may learn of a person, at most.
+    """A limit on what an observer of a release can learn about a person.
 
     Attributes
     ----------
@@ -122,7 +115,7 @@ class Guarantee:
     delta
         Probability that the loss may be exceeded, in [0, 1); 0 is pure differential privacy.
     neighbours
-        Which data sets are hard to tell apart: `attribute`, `add-remove` or `replace-one`.
+        Which data sets are neighbours: `attribute`, `add-remove` or `replace-one`.
     rho
         Of zero-concentrated differential privacy, where the mechanism has it; None if unknown.
 
@@ -151,13 +144,7 @@ class Guarantee:
 
 
 def check_neighbours(name: str) -> None:
-    """Refuse an unknown relation of neighbours.
-
-    Raises
-    ------
-    InputError
-        If it is unknown.
-    """
+    """Raise InputError if a relation of neighbours is unknown."""
     check_choice("neighbours", name, NEIGHBOURS)
 
 
@@ -177,14 +164,7 @@ def compose(guarantees: Iterable[Guarantee]) -> Guarantee:
     InputError
         If there is none, or they are of different relations, or delta reaches 1.
     """
-    parts = _check_relation(guarantees)
-    rhos = [part.rho for part in parts]
-    return Guarantee(
-        float(sum(to_fraction(part.epsilon) for part in parts)),
-        float(sum(to_fraction(part.delta) for part in parts)),
-        parts[0].neighbours,
-        None if None in rhos else math.fsum(rho for rho in rhos if rho is not None),
-    )
+    return _combine(guarantees, lambda values: float(sum(map(to_fraction, values))), math.fsum)
 
 
 def compose_disjoint(guarantees: Iterable[Guarantee]) -> Guarantee:
@@ -203,17 +183,15 @@ def compose_disjoint(guarantees: Iterable[Guarantee]) -> Guarantee:
     InputError
         If there is none, or they are of different relations.
     """
-    parts = _check_relation(guarantees)
-    rhos = [part.rho for part in parts]
-    return Guarantee(
-        max(part.epsilon for part in parts),
-        max(part.delta for part in parts),
-        parts[0].neighbours,
-        None if None in rhos else max(rho for rho in rhos if rho is not None),
-    )
+    return _combine(guarantees, max, max)
 
 
-def _check_relation(guarantees: Iterable[Guarantee]) -> list[Guarantee]:
+_Combination: TypeAlias = Callable[[list[float]], float]
+
+
+def _combine(
+    guarantees: Iterable[Guarantee], combine: _Combination, combine_rhos: _Combination
+) -> Guarantee:
     parts = list(guarantees)
     if not parts:
         raise InputError("there is no guarantee to compose")
@@ -222,4 +200,10 @@ def _check_relation(guarantees: Iterable[Guarantee]) -> list[Guarantee]:
         raise InputError(
             f"guarantees of different neighbours do not compose: {' and '.join(relations)}"
         )
-    return parts
+    rhos = [part.rho for part in parts if part.rho is not None]
+    return Guarantee(
+        combine([part.epsilon for part in parts]),
+        combine([part.delta for part in parts]),
+        parts[0].neighbours,
+        combine_rhos(rhos) if len(rhos) == len(parts) else None,
+    )

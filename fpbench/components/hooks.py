@@ -3,10 +3,12 @@
 Each hook returns component classes, or `Lazy` references to classes that are imported on use.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import pluggy
+
+from fpbench.components.names import KINDS, Kind
 
 if TYPE_CHECKING:
     from fpbench.components.attack_kinds import Component
@@ -28,48 +30,19 @@ class Lazy(NamedTuple):
 
 
 Registered: TypeAlias = "type[Component] | Lazy"
-"""What a hook may return."""
+"""A component class, or a reference to one: what hooks return."""
 
-hookspec = pluggy.HookspecMarker("fpbench")
 hookimpl = pluggy.HookimplMarker("fpbench")
 """Marks a function of a plugin as one that fpbench asks for components."""
 
 
-@hookspec
-def fpbench_datasets() -> "Iterable[Registered]":  # type: ignore[empty-body]
-    """Return the datasets this plugin adds."""
+def _specify_hook(kind: Kind) -> "Callable[[], Iterable[Registered]]":
+    def hook() -> "Iterable[Registered]":
+        raise NotImplementedError  # only plugins implement it
+
+    hook.__doc__ = f"Return the {kind.plural} this plugin adds."
+    return pluggy.HookspecMarker("fpbench")(hook)
 
 
-@hookspec
-def fpbench_learners() -> "Iterable[Registered]":  # type: ignore[empty-body]
-    """Return the learners this plugin adds."""
-
-
-@hookspec
-def fpbench_disclosures() -> "Iterable[Registered]":  # type: ignore[empty-body]
-    """Return the disclosures this plugin adds."""
-
-
-@hookspec
-def fpbench_adversaries() -> "Iterable[Registered]":  # type: ignore[empty-body]
-    """Return the adversaries this plugin adds."""
-
-
-@hookspec
-def fpbench_correctors() -> "Iterable[Registered]":  # type: ignore[empty-body]
-    """Return the correctors this plugin adds."""
-
-
-@hookspec
-def fpbench_mechanisms() -> "Iterable[Registered]":  # type: ignore[empty-body]
-    """Return the mechanisms this plugin adds."""
-
-
-@hookspec
-def fpbench_policies() -> "Iterable[Registered]":  # type: ignore[empty-body]
-    """Return the invalid-answer policies this plugin adds."""
-
-
-@hookspec
-def fpbench_auditors() -> "Iterable[Registered]":  # type: ignore[empty-body]
-    """Return the auditors this plugin adds."""
+HOOKS = type("Hooks", (), {kind.hook: _specify_hook(kind) for kind in KINDS.values()})
+"""The specification of each hook: `fpbench_datasets`, `fpbench_learners`, ..., one a kind."""

@@ -1,7 +1,7 @@
-"""What a measure is called, what it means and which way is better: records, and a glossary of them.
+"""Measures: their names, headings and meanings, which way is better, and a glossary of them.
 
-The measures of fpbench itself are in `fpbench.components.own_measures`; a component declares those
-that it adds in its `measures`.
+The measures of fpbench itself are in `fpbench.components.own_measures`; components declare theirs
+in `measures`.
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ _LONGEST = 500
 
 @dataclass(frozen=True)
 class Measure:
-    """What rows hold under a name: a number, or a word.
+    """The declaration of a column of rows: a number, or a word.
 
     Attributes
     ----------
     name
         In rows: snake_case. `*` stands for any letters, such as the name of a group.
     heading
-        What stands above its column; the name with spaces, if empty.
+        Heading of its column; by default the name, with spaces.
     better
-        Which values are better, `greater` or `less`; `neither` if that cannot be said.
+        Which values are better: `greater`, `less` or `neither`.
     unit
-        Of its values: `share`, `s`, `people`, `bits`, ...; empty without one. The name of
-        what is in `s` ends in `_seconds`: comparisons of runs leave it out.
+        Of its values: `share`, `s`, `people`, `bits`, ...; may be empty. The name of a measure
+        in `s` ends in `_seconds`: comparisons of runs skip it.
     meaning
-        What it says, in one sentence.
+        Its meaning in one sentence.
     column
-        When a leaderboard has a column of it: `always`, only where not all lines have the same
-        value (`varying`), or only if somebody asks for it (`asked`).
+        When a leaderboard has this column: `always`, only where lines differ in it (`varying`), or
+        only on demand (`asked`).
     source
-        Kind and name of the component that adds it; fpbench fills this in.
+        Kind and name of the component that declares it; set by fpbench.
 
     Examples
     --------
@@ -92,13 +92,7 @@ class Measure:
         return tuple(measures)
 
     def check(self) -> None:
-        """See that it is as described.
-
-        Raises
-        ------
-        PluginError
-            If a field is not.
-        """
+        """Raise PluginError if a field is not as described."""
         for field in fields(self):
             text = getattr(self, field.name)
             if not isinstance(text, str) or not text.isprintable() or len(text) > _LONGEST:
@@ -118,20 +112,15 @@ class Measure:
                 )
 
     def as_data(self) -> dict[str, str]:
-        """The same as plain data, for JSON."""
+        """The measure as plain data, for JSON."""
         return asdict(self)
 
 
 class Glossary:
-    """Measures by name. A name that nobody declared is known, too: nothing is said of it.
+    """Measures by name; a name without a declaration has a measure without heading and meaning.
 
-    Parameters
-    ----------
-    own
-        Measures of fpbench.
-    declared
-        Those that components add, in the order of their columns; of several of one name the first
-        counts, and none counts that has the name of one of fpbench's.
+    `own` are those of fpbench, `declared` those of components in the order of their columns. The
+    first of several with one name counts, and none with the name of one of fpbench's.
     """
 
     def __init__(self, own: Iterable[Measure], declared: Iterable[Measure] = ()) -> None:
@@ -149,11 +138,11 @@ class Glossary:
 
     @property
     def declared(self) -> tuple[Measure, ...]:
-        """Measures that components add."""
+        """Measures of components."""
         return tuple(self._declared.values())
 
     def declaring(self, measures: Iterable[Measure]) -> Glossary:
-        """The same with more measures of components."""
+        """A glossary with more measures of components."""
         return Glossary(self.own, (*self.declared, *measures))
 
     def __getitem__(self, name: str) -> Measure:
@@ -164,25 +153,21 @@ class Glossary:
         return self._known[name]
 
     def heading(self, name: str) -> str:
-        """What stands above the column of a measure."""
+        """The heading of the column of a measure."""
         return self[name].heading
 
     def columns(self, measured: Collection[str]) -> list[Measure]:
-        """Measures of components that a leaderboard shows unasked, in the order declared."""
-        places = {name: place for place, name in enumerate(self._declared)}
-        shown = [self[name] for name in measured if name not in self._own]
-        shown = [measure for measure in shown if measure.source and measure.column != "asked"]
-        return sorted(shown, key=lambda measure: places.get(measure.name, len(places)))
+        """Measures of components that a leaderboard shows by default, in the order declared."""
+        order = {name: place for place, name in enumerate(self._declared)}
+        added = [self[name] for name in measured if name not in self._own]
+        columns = [measure for measure in added if measure.source and measure.column != "asked"]
+        return sorted(columns, key=lambda measure: order.get(measure.name, len(order)))
 
     def name_of(self, text: str, among: Collection[str]) -> str:
-        """The measure that a name or a heading stands for; the text itself if it is neither.
+        """Name of the measure of a name or a heading; the text itself if there is none.
 
-        Case, spaces and signs do not matter.
-
-        Raises
-        ------
-        InputError
-            If several measures read so.
+        Case, spaces and signs do not matter. InputError if several measures have this name or
+        heading.
         """
         if text in among:
             return text
@@ -194,21 +179,10 @@ class Glossary:
         return names[0] if names else text
 
     def find(self, text: str, among: Collection[str], role: str) -> str:
-        """The measure that a name or a heading stands for.
+        """Name of the measure, among existing ones, of a name or a heading that a user typed.
 
-        Parameters
-        ----------
-        text
-            What somebody typed.
-        among
-            Names of the measures that there are.
-        role
-            What it is wanted for, as in `measure to rank by`.
-
-        Raises
-        ------
-        InputError
-            If there is none, or several; names the nearest name or heading.
+        InputError if there is none or several; it suggests the nearest. `role` is the purpose, for
+        the message: `measure to rank by`.
         """
         name = self.name_of(text, among)
         if name in among:
@@ -216,7 +190,7 @@ class Glossary:
         raise InputError(f"unknown {role}: {text!r}; {self.suggest(text, among)}")
 
     def suggest(self, text: str, among: Collection[str]) -> str:
-        """What a text may have meant, of names and headings."""
+        """A hint for messages: the name or heading nearest to a text."""
         headings = {self.heading(name) for name in among}
         return suggest_name(
             text, {*among, *(h for h in headings if h.replace(" ", "_") not in among)}
@@ -224,20 +198,14 @@ class Glossary:
 
 
 def _undeclared(name: str) -> Measure:
-    """A measure of a component that does not declare it, of an earlier version mostly."""
+    """The measure of a name that no component declares, mostly from an earlier version."""
     if name.endswith("_seconds"):
         return Measure(name, better=LESS, unit="s", column="asked")
     return Measure(name, column="asked")
 
 
 def measures_from(data: Any) -> list[Measure]:
-    """Measures from what `Measure.as_data` made of them, after a way through JSON.
-
-    Raises
-    ------
-    ValueError
-        If it is not that.
-    """
+    """Measures from the data of `Measure.as_data`; ValueError for any other data."""
     try:
         measures = [Measure(**one) for one in data]
         for measure in measures:
@@ -247,40 +215,21 @@ def measures_from(data: Any) -> list[Measure]:
     return measures
 
 
-_LOOKS = {
-    "a": "\u0391\u03b1\u0410\u0430",
-    "b": "\u0392\u0412",
-    "c": "\u0421\u0441",
-    "d": "\u0501",
-    "e": "\u0395\u0415\u0435",
-    "g": "\u0261\u0581",
-    "h": "\u0397\u041d\u04bb",
-    "i": "\u0131\u0399\u03b9\u0406\u0456",
-    "j": "\u0408\u0458",
-    "k": "\u039a\u041a",
-    "l": "\u0196\u04cf",
-    "m": "\u039c\u041c",
-    "n": "\u039d\u0578",
-    "o": "\u039f\u03bf\u041e\u043e",
-    "p": "\u03a1\u03c1\u0420\u0440",
-    "q": "\u051a\u051b",
-    "s": "\u0405\u0455",
-    "t": "\u03a4\u0422",
-    "u": "\u03c5",
-    "v": "\u03bd\u0475",
-    "w": "\u051c\u051d",
-    "x": "\u03a7\u0425\u0445",
-    "y": "\u03a5\u0423\u0443\u04af",
-    "z": "\u0396",
-}
-"""Letters of other scripts (Greek, Cyrillic, Armenian) that look like a Latin one."""
-_LATIN = str.maketrans({odd: plain for plain, odds in _LOOKS.items() for odd in odds})
+_LOOKS = (
+    "a\u0391\u03b1\u0410\u0430 b\u0392\u0412 c\u0421\u0441 d\u0501 e\u0395\u0415\u0435 "
+    "g\u0261\u0581 h\u0397\u041d\u04bb i\u0131\u0399\u03b9\u0406\u0456 j\u0408\u0458 "
+    "k\u039a\u041a l\u0196\u04cf m\u039c\u041c n\u039d\u0578 o\u039f\u03bf\u041e\u043e "
+    "p\u03a1\u03c1\u0420\u0440 q\u051a\u051b s\u0405\u0455 t\u03a4\u0422 u\u03c5 v\u03bd\u0475 "
+    "w\u051c\u051d x\u03a7\u0425\u0445 y\u03a5\u0423\u0443\u04af z\u0396"
+)
+"""Latin letters, each with those of Greek, Cyrillic and Armenian that look like it."""
+_LATIN = str.maketrans({odd: word[0] for word in _LOOKS.split() for odd in word[1:]})
 _LATIN[0x03B5] = "epsilon"
 
 
 @lru_cache(maxsize=1 << 14)
 def fold_name(name: str) -> str:
-    """A name as the eye reads it: the same for names that differ in case, signs or look alike."""
+    """A name in lower-case Latin letters and digits: equal for names that look alike."""
     # Capitals of other scripts look like Latin ones that their small letters do not look like.
     plain = unicodedata.normalize("NFKD", name).translate(_LATIN).casefold().translate(_LATIN)
     return "".join(letter for letter in plain if letter.isalnum())

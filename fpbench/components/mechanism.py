@@ -40,16 +40,16 @@ class Mechanism(Component):
         return noise
 
     def guarantee(self, epsilon: float, neighbours: Neighbours) -> Guarantee:
-        """What a release with this epsilon guarantees: pure differential privacy, by default.
+        """The guarantee of a release with this epsilon: pure differential privacy, by default.
 
         Raises
         ------
         InputError
-            If epsilon is not one that the mechanism can give.
+            If the mechanism does not support this epsilon.
         """
         pure = Guarantee(epsilon, 0.0, neighbours)
         rho = float(epsilon) * float(epsilon) / 2
-        # At an epsilon beyond all sense there is no such number.
+        # The square of a huge epsilon overflows, and that of a tiny one underflows.
         return replace(pure, rho=rho if 0 < rho < math.inf else None)
 
     @abstractmethod
@@ -61,31 +61,26 @@ class Mechanism(Component):
         rng: np.random.Generator,
         upper: ArrayLike | None = None,
     ) -> NDArray[np.float64]:
-        """Noisy counts of all counts at once.
+        """Noisy counts, of the shape of counts and epsilon, broadcast.
 
         Parameters
         ----------
         counts
             The true counts, of any shape.
         sensitivity
-            By how much they may differ between neighbours.
+            Greatest distance between the counts of neighbouring data sets.
         epsilon
-            Privacy parameter of the whole release; an array is one release an element, and is
-            broadcast with the counts.
+            Privacy parameter of the whole release; an array has one release for each element, and
+            is broadcast with the counts.
         rng
             For simulated noise; secure noise does not use it.
         upper
             Public upper bounds of the counts, broadcast with them; a mechanism may need them.
-
-        Returns
-        -------
-        ndarray
-            Of the shape of counts and epsilon, broadcast.
         """
 
 
 class Policy(Component):
-    """Makes noisy histograms valid again. Deterministic: what it does not know, it cannot leak."""
+    """Repairs invalid noisy histograms; deterministic, and without access to the true counts."""
 
     kind = "policy"
 
@@ -93,7 +88,7 @@ class Policy(Component):
     def repair(
         self, answers: NDArray[np.float64], total: ArrayLike, upper: ArrayLike | None = None
     ) -> NDArray[np.float64]:
-        """Histograms between 0 and their totals.
+        """Histograms (..., K) of counts between 0 and their totals, of the shape of the answers.
 
         Parameters
         ----------
@@ -102,10 +97,5 @@ class Policy(Component):
         total
             (...) public number of people of each histogram, broadcast.
         upper
-            (...) greatest count that passes for valid, broadcast; the total, if not given.
-
-        Returns
-        -------
-        ndarray
-            Of the shape of the answers.
+            (...) greatest valid count, broadcast; the total by default.
         """

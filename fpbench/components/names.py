@@ -1,7 +1,7 @@
-"""The kinds of component: the one table that hooks, matrix, listings and tests are made from.
+"""The kinds of component: hooks, matrix, listings and tests are made from this table.
 
-The table holds words only, so that listing what is installed costs no heavy import; the base
-class of each kind is in `fpbench.components.bases`.
+The table holds words only, so that a listing imports nothing heavy; the base class of each kind is
+in `fpbench.components.bases`.
 """
 
 from enum import StrEnum
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class Status(StrEnum):
-    """What became of a cell; drives the store, the exit code and the colours."""
+    """The outcome of a cell, which decides the exit code and the colour."""
 
     DONE = "done"
     FAILED = "failed"
@@ -20,12 +20,12 @@ class Kind(NamedTuple):
     """A kind of component."""
 
     name: str
-    """Its name: the key of its tables in a matrix, and the word on the command line."""
+    """Key of its tables in a matrix, and the word on the command line."""
     plural: str
     base: str
     """Name of its base class, which is public."""
     method: str
-    """The method that a component of this kind must have."""
+    """Name of the abstract method of this kind."""
     summary: str
 
     @property
@@ -54,6 +54,6 @@ AUDIT = ("dataset", "learner", "auditor", "mechanism", "policy")
 """The kinds that an audit cell combines; an auditor may take no mechanism and no policy."""
 
 FIXED = frozenset({"cell", *KINDS, "seed", "status", "reason", "seconds"})
-"""What every row has, whatever was measured."""
+"""Columns of every row, besides its measures."""
 PORTABLE = "portable"
-"""A measure that fpbench itself writes: false in rows that other processors give otherwise."""
+"""A measure of fpbench: false in rows whose numbers differ on another processor."""

@@ -1,9 +1,8 @@
-"""The measures of fpbench itself: all that it puts into rows, or computes from rows.
+"""The measures of fpbench itself: those in its rows, and those that it computes from rows.
 
-`OWN` is the one table of what they are called, what they mean and which way is better: headings,
-rankings, reports and the glossary in the docs are made from it. Whatever writes a measure of
-fpbench is typed by one of the classes here, so that no name is missing. No note of a component may
-have such a name, in whichever cell.
+The table `OWN` has their names, headings and meanings, and which way is better: rankings, reports
+and the glossary in the docs follow it. The classes are the types of the dicts that code fills, so
+that mypy notices a missing measure. No note of a component may have such a name, in any cell.
 """
 
 from __future__ import annotations
@@ -13,14 +12,7 @@ from string import ascii_lowercase
 from typing import TYPE_CHECKING, Annotated, Required, TypeAlias, TypedDict, TypeVar, get_type_hints
 
 from fpbench.base.errors import PluginError
-from fpbench.components.measures import (
-    GREATER,
-    LESS,
-    NEITHER,
-    Glossary,
-    Measure,
-    fold_name,
-)
+from fpbench.components.measures import Glossary, Measure, fold_name
 from fpbench.components.names import FIXED
 
 if TYPE_CHECKING:
@@ -28,41 +20,41 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _T = TypeVar("_T")
-_SAID = "as a component says it"
-Said: TypeAlias = Annotated[_T, _SAID]
-"""A measure that fpbench takes over from a component's answer, and does not compute."""
+_REPORTED = "as a component reports it"
+Reported: TypeAlias = Annotated[_T, _REPORTED]
+"""A measure that fpbench copies from a component's answer, and does not compute."""
 
 
 class PlanMeasures(TypedDict, total=False):
-    """Of a cell as it was planned, in rows whose numbers other processors give otherwise."""
+    """Of a planned cell, in rows whose numbers differ on another processor."""
 
     portable: bool
 
 
 class ModelMeasures(TypedDict, total=False):
-    """Of the target model, in every row; what it guarantees but epsilon only if it does."""
+    """Of the target model, in every row; of its guarantee, all but epsilon are optional."""
 
     train_accuracy: Required[float]
     test_accuracy: Required[float]
     train_unfairness: Required[float]
     test_unfairness: Required[float]
-    model_epsilon: Required[Said[float | None]]
-    model_delta: Said[float]
-    model_neighbours: Said[str]
-    model_rho: Said[float | None]
+    model_epsilon: Required[Reported[float | None]]
+    model_delta: Reported[float]
+    model_neighbours: Reported[str]
+    model_rho: Reported[float | None]
 
 
 class ClaimMeasures(TypedDict, total=False):
-    """Of the claim of an attack; what it guarantees only if it was made privately."""
+    """Of the claim of an attack; with a guarantee only if the claim is private."""
 
-    claim_metric: Required[Said[str | None]]
-    claim_form: Required[Said[str | None]]
-    claim_tolerance: Required[Said[float | None]]
+    claim_metric: Required[Reported[str | None]]
+    claim_form: Required[Reported[str | None]]
+    claim_tolerance: Required[Reported[float | None]]
     claim_holds: Required[int | None]
-    claim_epsilon: Said[float]
-    claim_delta: Said[float]
-    claim_neighbours: Said[str]
-    claim_noise: Said[str | None]
+    claim_epsilon: Reported[float]
+    claim_delta: Reported[float]
+    claim_neighbours: Reported[str]
+    claim_noise: Reported[str | None]
 
 
 class AttackMeasures(TypedDict):
@@ -74,18 +66,18 @@ class AttackMeasures(TypedDict):
     initial_accuracy: float
     corrected_accuracy: float | None
     gain: float | None
-    asked_metric: Said[str | None]
-    asked_tolerance: Said[float | None]
+    asked_metric: Reported[str | None]
+    asked_tolerance: Reported[float | None]
     changes: int | None
     change_precision: float | None
-    objective: Said[float | None]
-    solver_status: Said[str | None]
-    solver_gap: Said[float | None]
-    proven: Said[int | None]
+    objective: Reported[float | None]
+    solver_status: Reported[str | None]
+    solver_gap: Reported[float | None]
+    proven: Reported[int | None]
 
 
 class CorrectionMeasures(TypedDict, total=False):
-    """What is measured while a guess is corrected."""
+    """Of the correction of a guess, measured while it runs."""
 
     correct_seconds: Required[float]
     reconsidered_accuracy: float
@@ -94,11 +86,11 @@ class CorrectionMeasures(TypedDict, total=False):
 class ReleaseMeasures(TypedDict):
     """Of a private audit."""
 
-    audit_metric: Said[str]
-    epsilon: Said[float]
-    delta: Said[float]
-    neighbours: Said[str]
-    noise: Said[str]
+    audit_metric: Reported[str]
+    epsilon: Reported[float]
+    delta: Reported[float]
+    neighbours: Reported[str]
+    noise: Reported[str]
     repetitions: int
     true_ratio: float
     estimated_ratio: float
@@ -114,21 +106,21 @@ class ReleaseMeasures(TypedDict):
 
 
 class BesideAttacks(TypedDict):
-    """What attacks are beside the others of their run, all at once."""
+    """Of all attacks of a run, compared with each other."""
 
     best_initial_accuracy: NDArray[np.float64]
     gain_over_best: NDArray[np.float64]
 
 
 class BesideAudits(TypedDict):
-    """What private audits are beside those of other seeds, all at once."""
+    """Of all private audits of a run, compared over seeds."""
 
     uar: NDArray[np.float64]
     uar_minus_error: NDArray[np.float64]
 
 
 class DefenceMeasures(TypedDict):
-    """Of a learner as a defence, beside what its attacks measured."""
+    """Of a learner as a defence, from the rows of its attacks."""
 
     gain: float
     gain_over_best: float
@@ -140,13 +132,13 @@ class DefenceMeasures(TypedDict):
 
 
 GUARANTEE = "guarantee"
-"""The column of leaderboards that says what the learner's epsilon is of."""
+"""The column of leaderboards with the kind of the learner's guarantee."""
 NO_GUARANTEE = "none"
-"""Said there of a learner that promises nothing."""
+"""Its value for a learner without a guarantee."""
 NOT_RECORDED = "not recorded"
-"""Said there if rows do not say it: those of an earlier fpbench."""
+"""Its value for rows of an earlier fpbench, which lack the guarantee."""
 UNPROMISED = (NO_GUARANTEE, NOT_RECORDED)
-"""What is said there of learners of which no guarantee is known."""
+"""Its values for learners without a known guarantee."""
 
 _OF_ATTACKS = (PlanMeasures, AttackMeasures, ModelMeasures, ClaimMeasures, CorrectionMeasures)
 _OF_AUDITS = (PlanMeasures, ModelMeasures, ReleaseMeasures)
@@ -159,150 +151,111 @@ def _names(tables: _Tables) -> frozenset[str]:
 
 
 IN_ATTACKS, IN_AUDITS = _names(_OF_ATTACKS), _names(_OF_AUDITS)
-"""Names that fpbench gives in rows of attacks, and in those of audits."""
+"""Names of measures in rows of attacks, and in rows of audits."""
 MEASURED = IN_ATTACKS | IN_AUDITS
-"""All of them."""
+"""Names of measures in any row."""
 MEASURES = IN_ATTACKS | _names((BesideAttacks,))
-"""Names of what fpbench measures of attacks."""
+"""Names of measures of attacks, the compared ones included."""
 DERIVED = _names(_OF_RUNS) - MEASURED
-"""Names of what is computed from rows, and that no row has."""
-
-
-def _said() -> frozenset[str]:
-    hints = [
-        (name, hint)
-        for table in (*_OF_ATTACKS, *_OF_AUDITS)
-        for name, hint in get_type_hints(table, include_extras=True).items()
-    ]
-    return frozenset(name for name, hint in hints if _SAID in str(hint))
-
-
-COMPUTED = MEASURED - _said()
-"""Names of what fpbench computes from guesses, corrections, predictions and releases; the others
-it takes over from the answers of components."""
-
-# fmt: off
-OWN = (
-    # Of every cell.
-    Measure("seconds", "seconds", LESS, "s", "what the cell would have taken on its own"),
-    Measure("portable", "portable", NEITHER, "",
-            "false in rows whose numbers another processor would give otherwise"),
-    # Of the target model.
-    Measure("train_accuracy", "train accuracy", GREATER, "share",
-            "training people whose label the model predicts"),
-    Measure("test_accuracy", "accuracy", GREATER, "share",
-            "test people whose label the model predicts"),
-    Measure("train_unfairness", "train unfairness", LESS, "",
-            "unfairness of the predictions for the training people, by the metric of the claim, or "
-            "else by the one that the learner was trained for"),
-    Measure("test_unfairness", "unfairness", LESS, "", "the same for the test people"),
-    Measure("model_epsilon", "model eps", LESS, "",
-            "epsilon of the differential privacy that the model guarantees its training people"),
-    Measure("model_delta", "model delta", LESS, "", "delta of that guarantee"),
-    Measure("model_neighbours", "model neighbours", NEITHER, "",
-            "which data sets that guarantee compares"),
-    Measure("model_rho", "model rho", LESS, "", "the same guarantee as zero-concentrated privacy"),
-    Measure("asked_metric", "trained for", NEITHER, "",
-            "the fairness metric that the learner was trained for"),
-    Measure("asked_tolerance", "trained to", NEITHER, "",
-            "the unfairness that it was to keep below"),
-    # Of the claim that is attacked.
-    Measure("claim_metric", "claim metric", NEITHER, "", "the fairness metric of the claim"),
-    Measure("claim_form", "claim form", NEITHER, "",
-            "what the claim compares the groups' rates with"),
-    Measure("claim_tolerance", "claim tolerance", NEITHER, "",
-            "the unfairness that the claim allows"),
-    Measure("claim_holds", "claim true", GREATER, "yes or no",
-            "whether the claim is true of the training people; a noisy one may not be"),
-    Measure("claim_epsilon", "claim eps", LESS, "", "epsilon of a claim that was made privately"),
-    Measure("claim_delta", "claim delta", LESS, "", "delta of such a claim"),
-    Measure("claim_neighbours", "claim neighbours", NEITHER, "",
-            "which data sets the guarantee of such a claim compares"),
-    Measure("claim_noise", "claim noise", NEITHER, "",
-            "where its noise came from: simulation or secure"),
-    # Of an attack.
-    Measure("people", "people", NEITHER, "people", "people that the target was trained on"),
-    Measure("majority_accuracy", "majority", NEITHER, "share",
-            "people whose group is right if everyone is called a member of the largest group"),
-    Measure("prior_accuracy", "prior", NEITHER, "share",
-            "the same, expected, if everyone's group is drawn from the shares of the attack set"),
-    Measure("initial_accuracy", "guess", GREATER, "share",
-            "people whose group the adversary guesses right"),
-    Measure("corrected_accuracy", "corrected", GREATER, "share",
-            "people whose group is right after the correction"),
-    Measure("gain", "gain", GREATER, "share",
-            "what the correction adds to the accuracy of the guess"),
-    Measure("best_initial_accuracy", "best guess", GREATER, "share",
-            "accuracy of the best guess of any adversary of the run at the same model and seed"),
-    Measure("gain_over_best", "over best", GREATER, "share",
-            "accuracy after the correction less that of the best guess of any adversary"),
-    Measure("changes", "changes", LESS, "people", "guesses that the correction changes"),
-    Measure("change_precision", "changes right", GREATER, "share",
-            "changed guesses that are right now"),
-    Measure("objective", "objective", NEITHER, "", "total weight of the changed guesses"),
-    Measure("solver_status", "solver", NEITHER, "", "what the solver says of its answer"),
-    Measure("solver_gap", "solver gap", LESS, "share",
-            "how far the objective may be from the least one, as a share of it"),
-    Measure("proven", "proven", GREATER, "yes or no",
-            "whether the solver proved its answer, be it that nothing satisfies the claim"),
-    Measure("correct_seconds", "solve s", LESS, "s", "how long the correction took"),
-    Measure("reconsidered_accuracy", "recalibrated", GREATER, "share",
-            "people whose group is right in the guess that a corrector made of the adversary's "
-            "before it corrected it"),
-    # Of a private audit.
-    Measure("audit_metric", "metric", NEITHER, "", "the fairness metric that is audited"),
-    Measure("epsilon", "epsilon", LESS, "",
-            "epsilon of one audit; of a learner as a defence, of the model's guarantee"),
-    Measure("delta", "delta", LESS, "", "delta of one audit"),
-    Measure("neighbours", "neighbours", NEITHER, "", "which data sets its guarantee compares"),
-    Measure("noise", "noise", NEITHER, "", "where its noise came from: simulation or secure"),
-    Measure("repetitions", "repetitions", NEITHER, "", "audits alike, each with noise of its own"),
-    Measure("true_ratio", "truth", NEITHER, "ratio",
-            "the least group rate over the greatest, of the predictions for the people audited"),
-    Measure("estimated_ratio", "estimate", NEITHER, "ratio",
-            "what the audits say it is, on average"),
-    Measure("error", "error", LESS, "ratio", "mean absolute error of the estimates"),
-    Measure("error_deviation", "error sd", LESS, "ratio",
-            "standard deviation of the absolute errors over the repetitions"),
-    Measure("bias", "bias", NEITHER, "ratio", "mean error of the estimates"),
-    Measure("coverage", "coverage", GREATER, "share", "intervals that hold the truth"),
-    Measure("interval_width", "interval", LESS, "ratio", "mean width of the intervals"),
-    Measure("random_guess_error", "guessing", NEITHER, "ratio",
-            "expected error of an estimate that is drawn uniformly from 0 to 1"),
-    Measure("four_fifths_right", "4/5 right", GREATER, "share",
-            "estimates on the same side of 0.8 as the truth"),
-    Measure("true_tenth", "true tenth", NEITHER, "ratio", "the truth, rounded down to tenths"),
-    Measure("tenth_recall", "tenth recall", GREATER, "share",
-            "estimates that round down to the same tenth"),
-    Measure("uar", "UAR", GREATER, "share",
-            "unweighted average recall of the tenths, over all seeds of the same audit"),
-    Measure("uar_minus_error", "UAR - error", GREATER, "",
-            "that less the mean error over the same seeds"),
-    # Of a learner as a defence, over all attacks on it.
-    Measure("mean_accuracy", "mean reached", LESS, "share",
-            "accuracy that attacks reach, on average over them"),
-    Measure("strongest_accuracy", "reached", LESS, "share",
-            "accuracy that the strongest attack reaches"),
-    Measure("mean_leak", "mean leak", LESS, "share",
-            "mean accuracy of attacks less that of always guessing the largest group"),
-    Measure("leak", "leak", LESS, "share",
-            "accuracy of the strongest attack less that of always guessing the largest group"),
+"""Names of measures that are computed from rows, and stand in none."""
+COMPUTED = frozenset(
+    name
+    for table in (*_OF_ATTACKS, *_OF_AUDITS)
+    for name, hint in get_type_hints(table, include_extras=True).items()
+    if _REPORTED not in str(hint)
 )
-# fmt: on
-"""The table: name, heading, which way is better, unit, meaning."""
+"""Names of measures in rows that fpbench computes, and does not copy from components."""
+
+OWN = Measure.table(
+    "always",
+    """
+seconds | less s | what the cell would have taken on its own
+portable | neither | false in rows whose numbers another processor would give otherwise
+train_accuracy | greater share | training people whose label the model predicts
+test_accuracy, accuracy | greater share | test people whose label the model predicts
+train_unfairness | less | unfairness of the predictions for the training people, by the metric of
+    the claim, or else by the one that the learner was trained for
+test_unfairness, unfairness | less | the same for the test people
+model_epsilon, model eps | less | epsilon of the differential privacy that the model guarantees its
+    training people
+model_delta | less | delta of that guarantee
+model_neighbours | neither | which data sets that guarantee compares
+model_rho | less | the same guarantee as zero-concentrated privacy
+asked_metric, trained for | neither | the fairness metric that the learner was trained for
+asked_tolerance, trained to | neither | the unfairness that it was to keep below
+claim_metric | neither | the fairness metric of the claim
+claim_form | neither | what the claim compares the groups' rates with
+claim_tolerance | neither | the unfairness that the claim allows
+claim_holds, claim true | greater yes or no | whether the claim is true of the training people; a
+    noisy one may not be
+claim_epsilon, claim eps | less | epsilon of a claim that was made privately
+claim_delta | less | delta of such a claim
+claim_neighbours | neither | which data sets the guarantee of such a claim compares
+claim_noise | neither | where its noise came from: simulation or secure
+people | neither people | people that the target was trained on
+majority_accuracy, majority | neither share | people whose group is right if everyone is called a
+    member of the largest group
+prior_accuracy, prior | neither share | the same, expected, if everyone's group is drawn from the
+    shares of the attack set
+initial_accuracy, guess | greater share | people whose group the adversary guesses right
+corrected_accuracy, corrected | greater share | people whose group is right after the correction
+gain | greater share | what the correction adds to the accuracy of the guess
+best_initial_accuracy, best guess | greater share | accuracy of the best guess of any adversary of
+    the run at the same model and seed
+gain_over_best, over best | greater share | accuracy after the correction less that of the best
+    guess of any adversary
+changes | less people | guesses that the correction changes
+change_precision, changes right | greater share | changed guesses that are right now
+objective | neither | total weight of the changed guesses
+solver_status, solver | neither | what the solver says of its answer
+solver_gap | less share | how far the objective may be from the least one, as a share of it
+proven | greater yes or no | whether the solver proved its answer, be it that nothing satisfies the
+    claim
+correct_seconds, solve s | less s | how long the correction took
+reconsidered_accuracy, recalibrated | greater share | people whose group is right in the guess that
+    a corrector made of the adversary's before it corrected it
+audit_metric, metric | neither | the fairness metric that is audited
+epsilon | less | epsilon of one audit; of a learner as a defence, of the model's guarantee
+delta | less | delta of one audit
+neighbours | neither | which data sets its guarantee compares
+noise | neither | where its noise came from: simulation or secure
+repetitions | neither | audits alike, each with noise of its own
+true_ratio, truth | neither ratio | the least group rate over the greatest, of the predictions for
+    the people audited
+estimated_ratio, estimate | neither ratio | what the audits say it is, on average
+error | less ratio | mean absolute error of the estimates
+error_deviation, error sd | less ratio | standard deviation of the absolute errors over the
+    repetitions
+bias | neither ratio | mean error of the estimates
+coverage | greater share | intervals that hold the truth
+interval_width, interval | less ratio | mean width of the intervals
+random_guess_error, guessing | neither ratio | expected error of an estimate that is drawn uniformly
+    from 0 to 1
+four_fifths_right, 4/5 right | greater share | estimates on the same side of 0.8 as the truth
+true_tenth | neither ratio | the truth, rounded down to tenths
+tenth_recall | greater share | estimates that round down to the same tenth
+uar, UAR | greater share | unweighted average recall of the tenths, over all seeds of the same audit
+uar_minus_error, UAR - error | greater | that less the mean error over the same seeds
+mean_accuracy, mean reached | less share | accuracy that attacks reach, on average over them
+strongest_accuracy, reached | less share | accuracy that the strongest attack reaches
+mean_leak | less share | mean accuracy of attacks less that of always guessing the largest group
+leak | less share | accuracy of the strongest attack less that of always guessing the largest group
+""",
+)
+"""The table of measures: name, heading | which way is better, unit | meaning."""
 GLOSSARY = Glossary(OWN)
 
 RESERVED = {fold_name(name): name for name in sorted(MEASURED | DERIVED | FIXED | {GUARANTEE})}
-"""Names that no component may give, by how they read."""
+"""Names that no component may use, by how they look."""
 _MEANS = {fold_name(text): one.name for one in OWN for text in (one.heading, one.name)} | RESERVED
-"""Names and headings that no component may declare, by how they read, and what they mean."""
+"""Names and headings that no component may declare, by how they look, and their measures."""
 
 
 def reserved_like(read: str) -> str | None:
-    """The name of fpbench's that a folded name is, or is mistaken for; None if it is neither.
+    """The reserved name that a folded name equals or resembles; None if there is none.
 
-    Of letters that no table knows, and of digits, nobody says what they look like: they may stand
-    for any letter, if most letters of the name are known.
+    Digits, and letters without a known Latin lookalike, may stand for any letter if most letters of
+    the name are Latin.
     """
     if read in RESERVED or (read.isascii() and read.isalpha()):
         return RESERVED.get(read)
@@ -320,7 +273,7 @@ def reserved_like(read: str) -> str | None:
 
 
 def why_not_declarable(measures: object) -> str | None:
-    """What is wrong with the measures that a component declares; None if nothing is."""
+    """Why the declared measures of a component are wrong; None if they are right."""
     if not isinstance(measures, tuple) or not all(isinstance(one, Measure) for one in measures):
         return "must be a tuple of fpbench.Measure"
     names: set[str] = set()
@@ -339,9 +292,6 @@ def why_not_declarable(measures: object) -> str | None:
 
 
 def misplaced(names: Iterable[str], audit: bool) -> list[str]:
-    """Names that rows of an attack, or of an audit, cannot have: fpbench gives them elsewhere.
-
-    So do those that look like one of fpbench's.
-    """
+    """Names of fpbench, or lookalikes of them, that rows of an attack or an audit cannot have."""
     here = IN_AUDITS if audit else IN_ATTACKS
     return [name for name in names if name not in here and reserved_like(fold_name(name))]

@@ -1,4 +1,4 @@
-"""What plugins hand back or are handed that is no plain data."""
+"""Interfaces of objects that plugins get or return: models, and the context of disclosures."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class Classifier(Protocol):
-    """What a learner gives back.
+    """A trained model.
 
     It may also have `predict_proba(features, rng)`, `rules`, `guarantee` and `baseline`.
     """
@@ -23,11 +23,11 @@ class Classifier(Protocol):
     def predict(
         self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
     ) -> Codes:
-        """Predict labels (n,) in {0, 1}; `sensitive` only if the learner says it needs it."""
+        """Labels (n,) in {0, 1}; `sensitive` is None unless the learner predicts with it."""
 
 
 class Context(Protocol):
-    """What a disclosure is handed: samples with labels, groups and predictions."""
+    """What a disclosure reads: samples with labels, groups and predictions."""
 
     @property
     def asked(self) -> RateConstraint | None:

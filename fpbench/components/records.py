@@ -19,7 +19,7 @@ MeasureValues: TypeAlias = dict[str, float | int | str | None]
 
 
 class SolverStatus(StrEnum):
-    """What a corrector can say of its answer."""
+    """Statuses of a corrector's answer."""
 
     OPTIMAL = "optimal"
     FEASIBLE = "feasible"
@@ -30,7 +30,7 @@ class SolverStatus(StrEnum):
 
 @dataclass(frozen=True)
 class Predictions:
-    """What the target model said, drawn once: everything that is measured is measured on these."""
+    """The target model's predictions, drawn once: fpbench measures everything on these."""
 
     train: Codes
     test: Codes
@@ -38,9 +38,9 @@ class Predictions:
     asked: RateConstraint | None
     """The fairness that the learner was trained for."""
     notes: MeasureValues = field(default_factory=dict)
-    """What the learner says of its training."""
+    """Measures of the training, from the learner."""
     guarantee: Guarantee | None = None
-    """What the model itself guarantees to the people it was trained on; None if nothing."""
+    """The model's privacy guarantee to its training people; None if there is none."""
 
 
 @dataclass(frozen=True)
@@ -53,20 +53,20 @@ class Scores:
 
 @dataclass(frozen=True)
 class Claim:
-    """What is disclosed of the target, or believed: it holds on the training predictions.
+    """A published or estimated claim about the target's predictions for its training people.
 
     Attributes
     ----------
     constraint
-        About the rates of the groups; None if nothing is said of them.
+        About the rates of the groups; None if the claim does not mention them.
     source
-        Who says so: `published`, `estimated`, ...
+        Where the claim comes from: `published`, `estimated`, ...
     also
-        What else is known of the training people.
+        Further constraints on the training people.
     notes
-        What a row should say of how it was made.
+        Measures of the claim, for the row.
     guarantee
-        What it guarantees to the training people, if it was made privately.
+        The privacy guarantee of a private claim to the training people.
     noise
         Where the noise of a private claim came from: `simulation` or `secure`.
     """
@@ -80,13 +80,13 @@ class Claim:
 
     @property
     def constraints(self) -> tuple[Constraint, ...]:
-        """All of it."""
+        """All constraints of the claim."""
         return (*((self.constraint,) if self.constraint else ()), *self.also)
 
 
 @dataclass(frozen=True)
 class View:
-    """All that an adversary is handed.
+    """All that an adversary gets.
 
     Attributes
     ----------
@@ -102,7 +102,7 @@ class View:
 
 @dataclass(frozen=True)
 class Guess:
-    """An adversary's guess of everyone's group, and the same where it can check itself.
+    """An adversary's guess of everyone's group, and of held-out people whose group it knows.
 
     Attributes
     ----------
@@ -111,13 +111,13 @@ class Guess:
     confidence
         (n,) in [0, 1]: the adversary's probability for the group it guessed.
     held_out
-        (m,) rows of the attack set that were kept from training the attack.
+        (m,) rows of the attack set on which the attack was not trained.
     held_out_values
         (m,) guessed group codes of these rows.
     held_out_confidence
-        (m,) in [0, 1]: the probability of each of them.
+        (m,) in [0, 1]: the adversary's probability for each of these guesses.
     notes
-        What a row should say of how it was made.
+        Measures of the attack, for the row.
     """
 
     values: Codes
@@ -130,14 +130,14 @@ class Guess:
 
 @dataclass(frozen=True)
 class Weighing:
-    """What changing a guess costs.
+    """Costs of changing each guess.
 
     Attributes
     ----------
     weights
         (n,) positive costs of changing each guess; None: every change costs 1.
     measures
-        What a row should say of how they were made.
+        Measures of the weighing, for the row.
     values
         (n,) groups that are corrected instead of the guess; None: the guess itself.
     """
@@ -149,7 +149,7 @@ class Weighing:
 
 @dataclass(frozen=True)
 class Problem:
-    """A guess to be corrected, and what is known of the truth.
+    """A guess to be corrected, and constraints on the truth.
 
     Attributes
     ----------
@@ -162,7 +162,7 @@ class Problem:
     labels
         (n,) in {0, 1}; None only if no constraint looks at labels.
     constraints
-        What is known of the truth; empty if nothing is.
+        Constraints that the true groups satisfy; may be empty.
     weights
         (n,) positive costs of changing each guess; None: every change costs 1.
 
@@ -186,10 +186,10 @@ class Correction:
     Attributes
     ----------
     values
-        (n,) corrected group codes; None if no vector satisfies the constraint or none was
-        found.
+        (n,) corrected group codes; None if no assignment satisfies the constraints, or the solver
+        has found none.
     status
-        None if nothing was solved.
+        The solver's; None if there was nothing to solve.
     objective
         Total weight of the changed guesses.
     bound
@@ -199,7 +199,7 @@ class Correction:
     seconds
         Wall time of the correction.
     measures
-        What else the corrector measured; a row shows them.
+        Further measures of the corrector, for the row.
     posterior
         (n,) probability of group 1 given the claim, from a corrector that computes it.
     """

@@ -38,8 +38,8 @@ class Spec:
     def identity(self) -> str:
         """Canonical JSON: the same for the same component with the same parameters.
 
-        Defaults are left out: a parameter that a component gets later changes nothing of what is
-        drawn for it. (Its code does change, and with it the keys of its steps.)
+        Defaults are left out, so that a new parameter of a component does not change what is drawn
+        for it. (Its code does change, and so do the keys of its steps.)
         """
         slots = {name: spec.identity() for name, spec in self.slots.items()}
         return json.dumps([self.kind, self.use, self.chosen, slots], sort_keys=True)
@@ -94,8 +94,8 @@ def specify(
 
 def build_component(spec: Spec, catalog: Catalog) -> Component:
     """The component that a spec describes."""
-    held = {name: build_component(inner, catalog) for name, inner in spec.slots.items()}
-    return catalog.component(spec.kind, spec.use)(**spec.parameters, **held)
+    components = {name: build_component(inner, catalog) for name, inner in spec.slots.items()}
+    return catalog.component(spec.kind, spec.use)(**spec.parameters, **components)
 
 
 @cache
@@ -124,10 +124,9 @@ def fingerprint(spec: Spec, catalog: Catalog) -> str:
 
 @cache
 def _hash_code(cls: type[Component]) -> str:
-    """Hash of the code of a component without its prose: comments and docstrings change nothing.
+    """Hash of the code, without prose, of a component's module, its base classes and their imports.
 
-    Its module, those of its base classes, and what these import from their own package or from
-    fpbench.
+    Only imports from their own package or from fpbench count.
     """
     pending = [base.__module__ for base in cls.__mro__ if base.__module__ in sys.modules]
     hashes: dict[str, str] = {}
@@ -192,14 +191,9 @@ def _is_prose(statement: ast.AST) -> bool:
 
 
 def _list_imports(tree: ast.Module, package: str) -> list[str]:
-    """Modules that code imports of its own package and of fpbench, those behind public names too.
+    """Modules that code imports of its own package and of fpbench, through public names too.
 
-    Parameters
-    ----------
-    tree
-        The code of a module.
-    package
-        The package that the module is in, or is: relative imports start there.
+    Relative imports start at `package`, the package that contains the module, or the module itself.
     """
     ours = {"fpbench", package.partition(".")[0]} - {""}
     names: list[str] = []

@@ -1,4 +1,4 @@
-"""Sensitive attributes: a column, or a column and a rule that makes groups; columns left out."""
+"""Sensitive attributes: a column, or a column and a rule that makes groups; dropped columns."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ def describe_attribute(item: str | Attribute) -> str:
 
 
 def measured_cuts(sensitive: Iterable[str | Attribute]) -> dict[str, str]:
-    """How columns of a sample are cut at a statistic of the people: its groups, if any.
+    """Columns of a sample that are cut at a statistic of the people, and how: groups, if any.
 
     Parameters
     ----------
@@ -208,16 +208,9 @@ def measured_cuts(sensitive: Iterable[str | Attribute]) -> dict[str, str]:
 
 
 def explain_no_guarantee(cuts: Mapping[str, str], columns: Iterable[str], who: str) -> str | None:
-    """The reason why no privacy guarantee holds for these columns; None if one can hold.
+    """The reason why no privacy guarantee of a component holds for these columns; None if one can.
 
-    Parameters
-    ----------
-    cuts
-        How columns of a sample are cut at a statistic of the people, by column.
-    columns
-        Columns of a sample that the guarantee is about.
-    who
-        The component that gives it, for the message.
+    `cuts` says how columns are cut at a statistic of the people.
     """
     for name in sorted({*cuts}.intersection(columns)):
         others = {"labels": "the label", "sensitive": "the group"}.get(name, f"the {name}")
@@ -232,22 +225,7 @@ def explain_no_guarantee(cuts: Mapping[str, str], columns: Iterable[str], who: s
 def make_groups(
     sensitive: Iterable[str | Attribute], columns: DataFrame, where: str
 ) -> dict[str, Categorical[Any]]:
-    """Groups by every sensitive attribute.
-
-    Parameters
-    ----------
-    sensitive
-        The attributes.
-    columns
-        n rows; numbers and pandas categoricals.
-    where
-        The data set of the columns, for messages.
-
-    Raises
-    ------
-    DataError
-        If a rule does not fit its column, or a column needs a rule and has none.
-    """
+    """Groups by each sensitive attribute; DataError if a rule is missing or does not fit."""
     return {
         get_column_name(item): item.group(columns[item.column], where)
         if isinstance(item, Attribute)
@@ -334,31 +312,19 @@ Dropped: TypeAlias = Annotated[
     AfterValidator(_check_distinct),
     BeforeValidator(_parse_names, json_schema_input_type=str | list[str]),
 ]
-"""Type of a parameter that names columns to be left out."""
+"""Type of a parameter that names columns that are not to be features."""
 
 _SENSITIVE: TypeAdapter[tuple[str | Attribute, ...]] = TypeAdapter(Sensitive)
 _DROPPED: TypeAdapter[tuple[str, ...]] = TypeAdapter(Dropped)
 
 
 def parse_sensitive(value: Any) -> tuple[str | Attribute, ...]:
-    """Sensitive attributes, given in any form that a parameter accepts.
-
-    Raises
-    ------
-    InputError
-        If there is none, or a rule is invalid.
-    """
+    """Sensitive attributes, from any form of the parameter; InputError if none, or a wrong rule."""
     return _parse(_SENSITIVE, "sensitive", value)
 
 
 def parse_drop(value: Any) -> tuple[str, ...]:
-    """Columns to be left out, given in any form that a parameter accepts.
-
-    Raises
-    ------
-    InputError
-        If the value is neither a name nor a list of different names.
-    """
+    """Names of columns to drop, from any form of the parameter; InputError if they are no names."""
     several = isinstance(value, Iterable) and not isinstance(value, str)
     return _parse(_DROPPED, "drop", tuple(value) if several else value)
 
@@ -372,25 +338,13 @@ def _parse(adapter: TypeAdapter[_Names], what: str, value: Any) -> _Names:
 
 
 def check_column(name: str, columns: Iterable[str]) -> None:
-    """Refuse a name that is none of the columns.
-
-    Raises
-    ------
-    InputError
-        Names the nearest column.
-    """
+    """Raise InputError, with the nearest column, if a name is none of the columns."""
     if name not in columns:
         raise InputError(f"no column {name!r}; {suggest_name(name, columns)}")
 
 
 def check_drop(drop: Iterable[str], sensitive: Iterable[str | Attribute]) -> None:
-    """Refuse to drop what is sensitive.
-
-    Raises
-    ------
-    InputError
-        If a column is both.
-    """
+    """Raise InputError if a column to drop is sensitive."""
     names = [get_column_name(item) for item in sensitive]
     for name in drop:
         if name in names:

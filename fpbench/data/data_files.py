@@ -1,4 +1,4 @@
-"""Where data files are: looked for, verified, and (only when asked) downloaded."""
+"""Data files: finding, verifying and, only on demand, downloading them."""
 
 from __future__ import annotations
 
@@ -17,29 +17,23 @@ if TYPE_CHECKING:
     from fpbench.data.table import Table
 
 _ATTEMPTS = 3
-"""A download that is cut off or not what it should be is tried again twice."""
+"""Greatest number of downloads of a file that arrives cut off or wrong."""
 _PAUSE = 0.5
 """Seconds between two attempts."""
 _NO_DATA = "FPBENCH_NO_DATA"
-"""Set in the environment of a process that loads no data set, and of those that it starts."""
+"""Environment variable of processes that must not load data sets; their children inherit it."""
 _LEAVE = {"load": _NO_DATA not in os.environ}
 """Whether this process may load data sets."""
 
 
 def refuse_data() -> None:
-    """Load no data set in this process any more: an adversary runs in it."""
+    """Forbid this process to load data sets: an adversary runs in it."""
     os.environ[_NO_DATA] = "1"
     _LEAVE["load"] = False
 
 
 def check_leave() -> None:
-    """Refuse to load a data set where an adversary runs.
-
-    Raises
-    ------
-    HiddenError
-        If this process is an adversary's.
-    """
+    """Raise HiddenError if this process is an adversary's."""
     if not _LEAVE["load"]:
         raise HiddenError(
             "no data set is loaded in a process of an adversary: it has its view, and nothing else"
@@ -61,7 +55,7 @@ class DataFile:
     member
         Its name in the zip archive that is downloaded; empty if the file itself is.
     other_names
-        Paths at which it is looked for if it is not found by its name.
+        Paths to try if there is no file at `name`.
     """
 
     name: str
@@ -73,7 +67,7 @@ class DataFile:
 
 @dataclass(frozen=True)
 class DataHome:
-    """The directories in which data files are looked for, first match wins.
+    """The directories that are searched for data files; the first match wins.
 
     `DataHome.default()` is `FPBENCH_DATA` (several directories may be joined as in PATH), then
     the user's data directory.
@@ -83,7 +77,7 @@ class DataHome:
     directories
         Folders that are searched for data files, in order; files are fetched into the first.
     tables
-        Data sets that were handed over from Python, by name.
+        Data sets in memory, from Python, by name.
     """
 
     directories: tuple[Path, ...]
@@ -94,12 +88,12 @@ class DataHome:
         """The directories of this user and environment."""
         from platformdirs import user_data_path
 
-        given = os.environ.get("FPBENCH_DATA", "")
-        places = [Path(place).expanduser() for place in given.split(os.pathsep) if place]
+        variable = os.environ.get("FPBENCH_DATA", "")
+        places = [Path(place).expanduser() for place in variable.split(os.pathsep) if place]
         return cls((*places, user_data_path("fpbench")))
 
     def missing(self, files: Sequence[DataFile]) -> list[DataFile]:
-        """Those of the files that are in none of the directories."""
+        """Files that are in none of the directories."""
         return [file for file in files if self._look(file) is None]
 
     def find(self, file: DataFile | str) -> Path:
@@ -125,31 +119,27 @@ class DataHome:
     ) -> Path:
         """Download a file into `into` (the user's data directory by default) and verify it.
 
-        Nothing is downloaded if the known original is already found. A download that is cut off,
-        or is not what it should be, is tried again twice; it is written to disk only once it has
-        been found good, so a good file is never replaced by a bad one.
+        Nothing is downloaded if the known original is already here. A download that is cut off or
+        wrong is tried again twice; only a verified download is written to disk, so a good file is
+        never replaced by a bad one.
 
         Parameters
         ----------
         file
             What to fetch.
         into
-            A directory; only there is looked whether the file is here already.
+            A directory; a file in any other directory does not count as present.
         accept
-            What to keep of the content that comes; raises `DataError` if it is not what it
-            should be. By default, all is kept, and its checksum must be that of the known original.
+            Returns the part of the download to store; raises `DataError` if the download is wrong.
+            By default everything is stored, and its checksum must be that of the known original.
 
         Raises
         ------
         DataError
-            If the download fails or is not what it should be, or if a file of the same name in
-            another directory, found first, would hide it.
+            If the download fails or is wrong, or if a file of the same name in a directory that is
+            searched earlier would hide it.
         """
-
-        def whole(content: bytes) -> bytes:
-            return _original(content, file)
-
-        check = accept or whole
+        check = accept or (lambda content: _check_original(content, file))
 
         def write(path: Path) -> None:
             path.write_bytes(_download(file, check))
@@ -163,33 +153,33 @@ class DataHome:
         into: Path | None = None,
         check: Callable[[Path], object] | None = None,
     ) -> Path:
-        """Have a file made that is not here, or is here and not as it should be.
+        """The path of a file, which is made if it is missing or wrong.
 
         Parameters
         ----------
         file
-            What to make.
+            The file to make.
         write
-            Makes it at the path that it is given, next to where it will be.
+            Writes the file at a path, which is then renamed.
         into
             A directory, by default the user's data directory.
         check
-            Raises `DataError` if a file is not what it should be; by default, its checksum must be
-            that of the known original, if there is one.
+            Raises `DataError` if a file is wrong; by default, its checksum must be that of the
+            known original, if there is one.
 
         Raises
         ------
         DataError
-            If it cannot be made, or what is made is not as it should be, or a file of the same
-            name in another directory, found first, would hide it.
+            If the file cannot be made, or is made wrong, or if a file of the same name in a
+            directory that is searched earlier would hide it.
         """
         from tempfile import TemporaryDirectory
 
         check = check or (lambda path: _verify(path, file))
-        found = None if into else self._look(file)
+        present = None if into else self._look(file)
         target = (into or self.directories[-1]) / file.name
-        if found is not None and _passes(found, file, check):
-            return found
+        if present is not None and _passes(present, file, check):
+            return present
         hidden = self._look(DataFile(file.name))
         if not into and hidden is not None and hidden != target:
             raise DataError(
@@ -201,16 +191,16 @@ class DataHome:
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             with TemporaryDirectory(prefix=".fetch-", dir=target.parent) as beside:
-                made = Path(beside) / target.name
-                write(made)
-                check(made)
-                made.replace(target)
+                draft = Path(beside) / target.name
+                write(draft)
+                check(draft)
+                draft.replace(target)
         except (OSError, DataError) as error:
             whence = f" from {file.url}" if file.url else ""
-            said = " ".join(str(error).split())
+            why = " ".join(str(error).split())
             raise DataError(
                 f"data file {file.name!r} could not be fetched{whence} into "
-                f"{str(target.parent)!r}: {said}; or put it by hand where FPBENCH_DATA points"
+                f"{str(target.parent)!r}: {why}; or put it by hand where FPBENCH_DATA points"
             ) from error
         return target
 
@@ -225,7 +215,7 @@ class DataHome:
 
 
 def _passes(path: Path, file: DataFile, check: Callable[[Path], object]) -> bool:
-    """Whether a file that is here is the known original, or is as good."""
+    """Whether a file is the known original, or passes a check."""
     if file.sha256 and sha256(path) == file.sha256:
         return True
     try:
@@ -236,28 +226,27 @@ def _passes(path: Path, file: DataFile, check: Callable[[Path], object]) -> bool
 
 
 def _verify(path: Path, file: DataFile) -> None:
-    if file.sha256 and (found := sha256(path)) != file.sha256:
-        raise DataError(f"it is not the known original: its sha256 is {found}, not {file.sha256}")
+    if file.sha256 and (actual := sha256(path)) != file.sha256:
+        raise DataError(f"it is not the known original: its sha256 is {actual}, not {file.sha256}")
 
 
-def _original(content: bytes, file: DataFile) -> bytes:
-    """The content, if it is that of the known original."""
-    found = hashlib.sha256(content).hexdigest()
-    if file.sha256 and found != file.sha256:
+def _check_original(content: bytes, file: DataFile) -> bytes:
+    actual = hashlib.sha256(content).hexdigest()
+    if file.sha256 and actual != file.sha256:
         raise DataError(
-            f"what came is not the known original: its sha256 is {found}, not {file.sha256}"
+            f"what came is not the known original: its sha256 is {actual}, not {file.sha256}"
         )
     return content
 
 
 def _download(file: DataFile, check: Callable[[bytes], bytes]) -> bytes:
-    """What is good of a download, which is tried again while it is not."""
+    """The checked content of a download, after several attempts if need be."""
     if not file.url:
         raise DataError("no address is known from which it could be downloaded")
     for attempt in range(1, _ATTEMPTS + 1):
         try:
             return check(_member(_get(file.url), file))
-        except (OSError, DataError) as error:  # requests raises the one, what is wrong the other
+        except (OSError, DataError) as error:  # of requests, and of the check
             if attempt == _ATTEMPTS or not _may_pass(error):
                 raise
             time.sleep(_PAUSE)
@@ -265,7 +254,7 @@ def _download(file: DataFile, check: Callable[[bytes], bytes]) -> bytes:
 
 
 def _may_pass(error: Exception) -> bool:
-    """Whether another attempt may have more luck: not if the server says no such thing is there."""
+    """Whether another attempt may succeed: not after a client error such as 404."""
     status = getattr(getattr(error, "response", None), "status_code", None)
     return status is None or not 400 <= status < 500
 
@@ -273,7 +262,7 @@ def _may_pass(error: Exception) -> bool:
 def _get(url: str) -> bytes:
     import pooch
 
-    # pooch announces every download on the terminal, which is not its to write on.
+    # pooch announces every download on the terminal, where only fpbench may write.
     pooch.get_logger().setLevel("WARNING")
     content = BytesIO()
     try:
@@ -284,7 +273,7 @@ def _get(url: str) -> bytes:
 
 
 def _member(content: bytes, file: DataFile) -> bytes:
-    """The file in the archive that came."""
+    """The file in a downloaded archive, or the download itself."""
     import zipfile
     import zlib
 

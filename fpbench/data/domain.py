@@ -86,13 +86,7 @@ class Domain:
 
     def __or__(self, other: Domain) -> Domain:
         """The union of both; of a feature in both, the declaration of the other."""
-        return Domain(
-            {**{n: b for n, b in self.bounds.items() if n not in other.categories}, **other.bounds},
-            {
-                **{n: c for n, c in self.categories.items() if n not in other.bounds},
-                **other.categories,
-            },
-        )
+        return Domain.of(self.to_lists() | other.to_lists())
 
     def __bool__(self) -> bool:
         return bool(self.bounds or self.categories)
@@ -102,11 +96,8 @@ class Domain:
 
     def only(self, names: Iterable[str]) -> Domain:
         """The declarations of some features."""
-        wanted = set(names)
-        return Domain(
-            {name: b for name, b in self.bounds.items() if name in wanted},
-            {name: c for name, c in self.categories.items() if name in wanted},
-        )
+        features = set(names)
+        return Domain.of({name: v for name, v in self.to_lists().items() if name in features})
 
     def check_names(self, names: Iterable[str]) -> None:
         """Refuse declared names that are no columns.
@@ -265,13 +256,7 @@ class _Lists(dict[str, list[Any]]):
 
 
 def check_declared(lists: Mapping[str, Any], names: Iterable[str] = ()) -> dict[str, list[Any]]:
-    """A checked domain parameter, as hashable lists; of these columns, if their names are known.
-
-    Raises
-    ------
-    ValueError
-        If it declares no domain.
-    """
+    """A checked domain parameter, as hashable lists; ValueError if it is wrong."""
     try:
         domain = Domain.of(lists)
         if columns := list(names):

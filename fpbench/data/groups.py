@@ -25,18 +25,9 @@ def group_codes(
 ) -> tuple[Codes, tuple[str, ...]]:
     """Codes (n,) in 0..K-1 and names of the K groups.
 
-    Parameters
-    ----------
-    sensitive
-        (n,) codes, if `groups` names them; else values of any kind, or a data frame of several
-        columns, whose combinations are the groups.
-    groups
-        Names of the groups; some may be empty.
-
-    Raises
-    ------
-    InputError
-        If codes or names do not fit, values are missing, or there are fewer than two groups.
+    `sensitive` holds codes (n,), if `groups` names them (some groups may be empty); else values of
+    any kind, or a data frame of several columns, whose combinations are the groups. InputError if
+    codes or names do not fit, values are missing, or there are fewer than two groups.
     """
     return _encode_values(sensitive) if groups is None else _check_codes(sensitive, groups)
 

@@ -1,4 +1,4 @@
-"""Samples of people: a sample holds only the columns it was given."""
+"""Samples of people, which hold only the columns that their reader may see."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Codes: TypeAlias = NDArray[np.integer[Any]]
 class Sample:
     """Some columns of some people; reading any other column is an error.
 
-    A component that is handed a sample cannot reach columns that it should not see.
+    So a component cannot reach columns that it should not see.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ class Sample:
         Raises
         ------
         InputError
-            Says which column it is, and to choose a public cut.
+            If one of the columns was; names the column, and asks for a public cut.
         """
         if why := explain_no_guarantee(self.measured_cuts, columns, who):
             raise InputError(why)

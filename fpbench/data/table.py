@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DatasetFacts:
-    """What is known of a data set's original, for its default parameters.
+    """Facts about a data set's original, for its default parameters.
 
     Attributes
     ----------
     rows
-        People that are left of the original.
+        Number of people, after some of the original were dropped.
     features
         Columns of features.
     label
@@ -37,9 +37,9 @@ class DatasetFacts:
     source
         Where it comes from, as a citation or an address.
     licence
-        Under which terms it may be used.
+        Terms of use.
     dropped
-        What of the original is left out, and why.
+        Rows and columns of the original that are dropped, and why.
     """
 
     rows: int

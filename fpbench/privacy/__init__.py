@@ -1,7 +1,7 @@
 """Differential privacy: accounting, the ledger, consistent counts, noisy votes, the curator.
 
 Plugins may import what `__init__.pyi` lists: conversions between epsilon, delta, rho and sigma,
-the ledger of what was spent, who answers about people's groups, counts made valid, noisy votes.
+the ledger of spent budgets, curators of people's groups, repaired counts, noisy votes.
 
 Imports `base`, `data`, `components`.
 """

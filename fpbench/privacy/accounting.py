@@ -1,4 +1,4 @@
-"""How Gaussian noise, zero-concentrated privacy and (epsilon, delta) turn into each other."""
+"""Conversions between Gaussian noise, zero-concentrated privacy and (epsilon, delta)."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> fl
 
 
 def compose_gaussians(sigmas: Iterable[float]) -> float:
-    """The standard deviation of one Gaussian release that tells as much as several together.
+    """The standard deviation of one Gaussian release that reveals as much as several together.
 
     Each sigma is relative to the L2 sensitivity of its release, and so is the answer; it is exact
     (Dong, Roth & Su, Gaussian Differential Privacy, JRSS B 2022, Corollary 3.3).

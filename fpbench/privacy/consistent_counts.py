@@ -65,14 +65,14 @@ def _descending(columns: NDArray[np.float64]) -> Sequence[NDArray[np.float64]]:
     if len(columns) > _FEW:
         ordered: NDArray[np.float64] = np.sort(columns, axis=0)[::-1]
         return list(ordered)
-    found = list(columns)
-    for last in range(len(found) - 1, 0, -1):
+    ranked = list(columns)
+    for last in range(len(ranked) - 1, 0, -1):
         for i in range(last):
-            found[i], found[i + 1] = (
-                np.maximum(found[i], found[i + 1]),
-                np.minimum(found[i], found[i + 1]),
+            ranked[i], ranked[i + 1] = (
+                np.maximum(ranked[i], ranked[i + 1]),
+                np.minimum(ranked[i], ranked[i + 1]),
             )
-    return found
+    return ranked
 
 
 def find_invalid_answers(answers: NDArray[np.float64], total: ArrayLike) -> NDArray[np.bool_]:

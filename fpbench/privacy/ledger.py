@@ -18,11 +18,11 @@ from fpbench.privacy.ledger_files import FileBook
 ACCOUNTINGS: tuple[Accounting, ...] = get_args(Accounting)
 
 _MOST_TIMES = 2**63 - 1
-"""What an SQLite file can hold."""
+"""The greatest integer of SQLite."""
 
 
 class Balance(NamedTuple):
-    """What is spent, or left."""
+    """A part of a budget: what is spent, or what remains."""
 
     epsilon: float
     delta: float
@@ -31,33 +31,32 @@ class Balance(NamedTuple):
 
 
 class Ledger:
-    """A budget of (epsilon, delta) and what was spent of it; spending more is refused.
+    """A budget of (epsilon, delta), and all that was spent of it; spending more is refused.
 
-    Amounts are exact decimals as they are written: ten times 0.1 is 1. It is safe to share between
-    threads; with a file, between processes too, and what was spent is on disk before `spend`
-    returns, so that an answer given after it is paid for whatever happens next.
+    Amounts are exact decimals as they are written: ten times 0.1 is 1. Threads may share a ledger;
+    with a file, processes may, too. `spend` returns when the cost is on disk, so that an answer
+    afterwards is paid for whatever happens next.
 
     Parameters
     ----------
     epsilon
-        The budget; `math.inf` for no limit, as in simulations: then, unless there is a file,
-        nothing is added up and a spend costs nothing.
+        The budget; `math.inf` for no limit, as in simulations: without a file, nothing is then
+        recorded.
     delta
         The budget's delta.
     neighbours
         The relation of the budget; guarantees of another are refused.
     accounting
-        `basic`: epsilons and deltas add up. `zcdp`: rhos add up, and their sum must have the
-        budget's epsilon at its delta; many small releases cost less this way.
+        `basic`: epsilons and deltas add up. `zcdp`: rhos add up, and their sum must not exceed the
+        rho that has the budget's epsilon at its delta; many small releases then cost less.
     path
-        A file to keep it in, made if it is not there; SQLite, on a local disk. All that was spent
-        is in this one file, and every entry is checked when it is opened.
+        An SQLite file for the ledger, on a local disk; created if it is missing. Opening the file
+        checks every entry.
 
     Raises
     ------
     InputError
-        If a parameter is out of range, or the file is no ledger, one of another budget, or not
-        whole.
+        If a parameter is out of range, or the file is no ledger, of another budget, or damaged.
     """
 
     def __init__(
@@ -105,14 +104,14 @@ class Ledger:
         guarantee
             Of a release, or of several.
         note
-            What it is for; written down, so no data belongs in it.
+            The purpose; it is stored, so it must not contain data.
         times
-            How many releases alike of each guarantee.
+            Number of equal releases with each guarantee.
 
         Raises
         ------
         BudgetError
-            If it costs more than is left. Nothing is spent then.
+            If it costs more than remains. Nothing is spent then.
         InputError
             If a guarantee is of another relation, or has no rho with `zcdp` accounting.
         """
@@ -137,7 +136,7 @@ class Ledger:
 
     @property
     def spent(self) -> Balance:
-        """What was spent; epsilon by the accounting of the ledger, at its delta."""
+        """The spent part of the budget; epsilon by the ledger's accounting, at its delta."""
         first, second = self._book.total()
         if self.accounting == "basic":
             return Balance(float(first), float(second))
@@ -146,15 +145,15 @@ class Ledger:
 
     @property
     def remaining(self) -> Balance:
-        """What can still be spent: with `zcdp` accounting on one pure release, without delta."""
-        first, second = self._left(self._book.total())
+        """The rest of the budget; with `zcdp` accounting, the epsilon of one pure release."""
+        first, second = self._subtract(self._book.total())
         if self.accounting == "basic":
             return Balance(first, second)
         return Balance(math.sqrt(2 * first), 0.0, first)
 
     @property
     def entries(self) -> list[Spending]:
-        """Everything that was spent, in order; nothing if there is no limit and no file."""
+        """All entries, in order; empty if there is no limit and no file."""
         return self._book.entries()
 
     def _limits(self) -> tuple[Fraction | float, Fraction | float]:
@@ -175,7 +174,7 @@ class Ledger:
                 f"for neighbours = {guarantee.neighbours!r}"
             )
 
-    def _left(self, total: Amount) -> tuple[float, float]:
+    def _subtract(self, total: Amount) -> tuple[float, float]:
         first, second = (
             max(float(most - spent), 0.0) for most, spent in zip(self._limit, total, strict=True)
         )
@@ -183,16 +182,16 @@ class Ledger:
 
     def _refusal(self, cost: Amount, total: Amount) -> str:
         names = ("epsilon", "delta") if self.accounting == "basic" else ("rho", "")
-        asked, left, whole = (
+        wish, rest, budget = (
             " and ".join(
                 f"{name} {float(value):.12g}"
                 for name, value, most in zip(names, values, self._limit, strict=True)
                 if name and (most or any(cost[1:]))
             )
-            for values in (cost, self._left(total), self._limit)
+            for values in (cost, self._subtract(total), self._limit)
         )
         of = f", of epsilon {self.epsilon:g} at delta {self.delta:g}" if names[1] == "" else ""
         return (
-            f"the privacy budget does not allow this: asked for {asked}, left {left} of {whole}{of}"
+            f"the privacy budget does not allow this: asked for {wish}, left {rest} of {budget}{of}"
             f" (neighbours = {self.neighbours!r}); nothing was spent"
         )

@@ -1,4 +1,4 @@
-"""What a ledger writes down of what was spent, and the book that is kept in memory."""
+"""Entries of a ledger, their price, and the book that keeps them in memory."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from fpbench.base.text import to_fraction
 from fpbench.components.guarantee import Guarantee
 
 Accounting: TypeAlias = Literal["basic", "zcdp"]
-"""How costs add up: epsilons and deltas, or rhos of zero-concentrated differential privacy."""
+"""The unit of costs: epsilon and delta, or rho of zero-concentrated differential privacy."""
 
 Amount: TypeAlias = tuple[Fraction, Fraction]
-"""What is added up exactly: epsilon and delta, or rho and nothing."""
+"""An exact sum: epsilon and delta, or rho and 0."""
 
 Check: TypeAlias = Callable[[Amount], None]
-"""Is told the total so far, and raises if no more may be added."""
+"""Raises if nothing may be added to this total."""
 
 
 @dataclass(frozen=True)
@@ -28,18 +28,12 @@ class Spending:
 
     guarantee: Guarantee
     times: int
-    """How many releases alike."""
+    """Number of equal releases."""
     note: str
 
 
 def price(guarantee: Guarantee, accounting: str) -> Amount:
-    """What one release costs.
-
-    Raises
-    ------
-    InputError
-        If costs add up by `zcdp`, and the guarantee has no rho.
-    """
+    """The cost of one release; InputError if `zcdp` accounting lacks a rho."""
     if accounting == "basic":
         return to_fraction(guarantee.epsilon), to_fraction(guarantee.delta)
     if guarantee.rho is None:
@@ -50,20 +44,20 @@ def price(guarantee: Guarantee, accounting: str) -> Amount:
 
 
 class Book(Protocol):
-    """Where a ledger writes."""
+    """Storage of a ledger's entries."""
 
     def total(self) -> Amount:
-        """All that was spent."""
+        """The sum of all costs."""
 
     def add(self, cost: Amount, entries: list[Spending], check: Check) -> None:
-        """Write entries down if `check` does not raise."""
+        """Add entries, unless `check` raises."""
 
     def entries(self) -> list[Spending]:
-        """What was written down, in order."""
+        """All entries, in order."""
 
 
 class MemoryBook:
-    """A book that is forgotten with its process; threads may share it."""
+    """A book that ends with its process; threads may share it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -71,17 +65,17 @@ class MemoryBook:
         self._entries: list[Spending] = []
 
     def total(self) -> Amount:
-        """All that was spent."""
+        """The sum of all costs."""
         return self._total
 
     def add(self, cost: Amount, entries: list[Spending], check: Check) -> None:
-        """Write entries down if `check` does not raise."""
+        """Add entries, unless `check` raises."""
         with self._lock:
             check(self._total)
             self._total = (self._total[0] + cost[0], self._total[1] + cost[1])
             self._entries.extend(entries)
 
     def entries(self) -> list[Spending]:
-        """What was written down, in order."""
+        """All entries, in order."""
         with self._lock:
             return list(self._entries)

@@ -1,4 +1,4 @@
-"""The book of a ledger that is kept in an SQLite file."""
+"""The book of a ledger in an SQLite file."""
 
 from __future__ import annotations
 
@@ -24,25 +24,16 @@ _LONGEST = 1 << 20
 
 
 class FileBook:
-    """A book that threads and processes share, and that a crash does not shorten.
+    """A book that threads and processes share, and that survives a crash.
 
-    A write is one transaction that nobody else can get between (BEGIN IMMEDIATE), and is on disk
-    when it returns, as is the end of its rollback journal (synchronous = EXTRA). There is no
-    write-ahead log: between writes, the one file holds everything, and a copy of it that was taken
-    during a write is found out when it is opened (`ledger_tables`). The threads of a process take
-    turns on one connection; a forked process opens its own, as SQLite demands.
+    A write is one exclusive transaction (BEGIN IMMEDIATE). When it returns, it is on disk, and so
+    is the end of its rollback journal (synchronous = EXTRA). There is no write-ahead log: between
+    writes the one file holds everything, and opening a copy that was taken during a write fails
+    (`ledger_tables`). The threads of a process take turns on one connection; a forked process opens
+    its own, as SQLite demands.
 
-    Parameters
-    ----------
-    path
-        The file; made if it is not there.
-    terms
-        What the budget is; a file with others is refused.
-
-    Raises
-    ------
-    InputError
-        If the file is none of a ledger, of another budget, or not whole, or cannot be written.
+    A missing file is created. InputError if the file is no ledger, has other `terms` (the budget by
+    name), is damaged, or cannot be written.
     """
 
     def __init__(self, path: str | PathLike[str], terms: dict[str, str]) -> None:
@@ -52,19 +43,19 @@ class FileBook:
             pass
 
     def total(self) -> Amount:
-        """All that was spent."""
+        """The sum of all costs."""
         with self._turn() as db, _transaction(db, "DEFERRED"):
             return ledger_tables.read_head(db).total
 
     def add(self, cost: Amount, entries: list[Spending], check: Check) -> None:
-        """Write entries down if `check` does not raise."""
+        """Add entries, unless `check` raises."""
         with self._turn() as db, _transaction(db):
             head = ledger_tables.read_head(db)
             check(head.total)
             ledger_tables.append(db, head, cost, entries)
 
     def entries(self) -> list[Spending]:
-        """What was written down, in order."""
+        """All entries, in order."""
         with self._turn() as db:
             return ledger_tables.read_entries(db)
 
@@ -98,7 +89,7 @@ class FileBook:
             raise InputError(f"the ledger {self.path} cannot be used: {error}") from error
 
     def _open(self) -> sqlite3.Connection:
-        """Open the file; who leaves a write-ahead log must be alone, so others close and return."""
+        """Open the file, and retry: leaving a write-ahead log needs a process to be alone."""
         end = time.monotonic() + PATIENCE
         while True:
             try:
@@ -109,10 +100,10 @@ class FileBook:
             time.sleep(0.01 + 0.001 * secrets.randbelow(200))
 
     def _open_once(self) -> sqlite3.Connection:
-        # Mode rw: a file that is not there any more is an error, not a budget that starts afresh.
+        # Mode rw: a missing file is an error, not a new budget.
         db = _connect(self.path, "rw")
         try:
-            # The first entry to be read must be of the file whose identity is kept.
+            # Read first, so that entries are of the file with this identity.
             identity = self._identity()
             if ledger_tables.is_old(db, self.path):
                 _leave_wal(db)
@@ -133,14 +124,16 @@ class FileBook:
         self._file = identity
         return db
 
-    def _check_terms(self, found: dict[str, str]) -> None:
-        if found != self._terms:
-            different = [name for name, value in self._terms.items() if found.get(name) != value]
-            has, asked = (
-                ", ".join(f"{name} = {of.get(name)}" for name in different)
-                for of in (found, self._terms)
+    def _check_terms(self, stored: dict[str, str]) -> None:
+        if stored != self._terms:
+            different = [name for name, value in self._terms.items() if stored.get(name) != value]
+            actual, expected = (
+                ", ".join(f"{name} = {terms.get(name)}" for name in different)
+                for terms in (stored, self._terms)
             )
-            raise InputError(f"{self.path} is the ledger of another budget: {has}, not {asked}")
+            raise InputError(
+                f"{self.path} is the ledger of another budget: {actual}, not {expected}"
+            )
 
     def _identity(self) -> tuple[int, int]:
         status = self.path.stat()
@@ -148,7 +141,7 @@ class FileBook:
 
 
 _OF_PARENTS: list[sqlite3.Connection | None] = []
-"""Connections that came with a fork: to use them, even to close them, may break the parent's."""
+"""Connections inherited by a fork: using or closing them may break the parent's."""
 
 
 def _close(db: sqlite3.Connection, pid: int) -> None:
@@ -165,13 +158,13 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
     db.execute("PRAGMA trusted_schema = OFF")
     db.execute("PRAGMA cell_size_check = ON")
     # Of a rollback journal, FULL would leave the end to the file system: after a power failure
-    # the last transaction, whose answer was given, could be rolled back.
+    # the last transaction could be rolled back, though its answer was sent.
     db.execute("PRAGMA synchronous = EXTRA")
     return db
 
 
 def _create(path: Path, terms: dict[str, str]) -> None:
-    """Make a ledger that appears under its name when it is whole, and never replaces another."""
+    """Create a ledger that appears under its name when it is whole, and never replaces another."""
     draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
         with closing(_connect(draft, "rwc")) as db, _transaction(db):
@@ -182,7 +175,7 @@ def _create(path: Path, terms: dict[str, str]) -> None:
             return
     finally:
         draft.unlink(missing_ok=True)
-    if os.name == "posix":  # elsewhere a directory cannot be opened, and needs not be
+    if os.name == "posix":  # elsewhere a directory cannot be opened
         directory = os.open(path.parent, os.O_RDONLY)
         try:
             os.fsync(directory)
@@ -203,13 +196,7 @@ def _transaction(db: sqlite3.Connection, kind: str = "IMMEDIATE") -> Iterator[No
 
 
 def _leave_wal(db: sqlite3.Connection) -> None:
-    """Put a write-ahead log into the file, and keep none.
-
-    Raises
-    ------
-    sqlite3.OperationalError
-        If the file is locked: others have it open, too.
-    """
+    """Merge a write-ahead log into the file; OperationalError while others have the file open."""
     ((mode,),) = db.execute("PRAGMA journal_mode = DELETE").fetchall()
     if mode != "delete":
         raise sqlite3.OperationalError(f"its journal mode stays {mode}")

@@ -1,10 +1,9 @@
-"""The tables of a ledger's file, and the check that nothing is missing from them.
+"""The tables of a ledger's file, and the check that they are complete.
 
-Every entry carries a hash of its number, its values and the hash of the entry before it; the first
-one continues a hash of the budget's terms. The table `total` holds the number of entries, the last
-hash and the sum of all costs. A page that is older or newer than the others, an entry that was
-edited or deleted and a total that was changed therefore do not fit together. The hashes are no
-signature: who edits the file and computes them anew is not noticed.
+Every entry has a hash of its number, its values and the hash of the previous entry; the first entry
+continues a hash of the budget's terms. The table `total` holds the number of entries, the last hash
+and the sum of all costs. So an older or newer page, an edited or deleted entry and a changed total
+contradict the rest. The hashes are no signature: an edit that computes them anew goes unnoticed.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from fpbench.privacy.ledger_books import Amount, Spending, price
 APPLICATION = 0x66706C67
 """Marks an SQLite file as a ledger: `fplg`."""
 VERSION = 2
-"""Of the tables. Those of version 1 (0 in the file) had no hashes and were written in WAL mode."""
+"""Version of the tables. Those of version 1 (0 in the file) had no hashes, and used WAL mode."""
 
 _SCHEMA = {
     "terms": "CREATE TABLE terms (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
@@ -38,11 +37,11 @@ _SCHEMA = {
 }
 _COLUMNS = "id, epsilon, delta, neighbours, rho, times, note, at"
 _NUMBER = re.compile(r"\d{1,2000}(/\d{1,2000})?", re.ASCII)
-"""A fraction as it is written; no sum of 64-bit numbers needs so many digits."""
+"""A fraction as text; no sum of 64-bit numbers needs so many digits."""
 
 
 class Head(NamedTuple):
-    """What the file says of all its entries together."""
+    """Total, number and last hash of all entries, as the file states them."""
 
     total: Amount
     entries: int
@@ -50,7 +49,7 @@ class Head(NamedTuple):
 
 
 class DamagedError(sqlite3.DatabaseError):
-    """A ledger's file that is not whole, or that somebody edited."""
+    """A ledger's file that is incomplete, or that somebody edited."""
 
     def __init__(self, what: str) -> None:
         super().__init__(
@@ -59,7 +58,7 @@ class DamagedError(sqlite3.DatabaseError):
 
 
 def create(db: sqlite3.Connection, terms: dict[str, str]) -> None:
-    """Fill an empty file with the tables of a ledger of which nothing was spent."""
+    """Fill an empty file with the tables of an unspent ledger."""
     db.execute(f"PRAGMA application_id = {APPLICATION}")
     _create_tables(db, _SCHEMA)
     db.executemany("INSERT INTO terms VALUES (?, ?)", terms.items())
@@ -68,13 +67,7 @@ def create(db: sqlite3.Connection, terms: dict[str, str]) -> None:
 
 
 def is_old(db: sqlite3.Connection, path: object) -> bool:
-    """Whether the tables are those of version 1.
-
-    Raises
-    ------
-    InputError
-        If the file is no ledger, or one of a newer fpbench.
-    """
+    """Whether the tables are of version 1; InputError if they are of no known ledger."""
     ((mark,),) = db.execute("PRAGMA application_id").fetchall()
     ((tables,),) = db.execute("SELECT count(*) FROM sqlite_master").fetchall()
     if not mark and not tables:
@@ -94,7 +87,7 @@ def is_old(db: sqlite3.Connection, path: object) -> bool:
 
 
 def upgrade(db: sqlite3.Connection, terms: dict[str, str]) -> None:
-    """Write the tables of version 1 anew, with hashes; within a transaction of the caller's."""
+    """Rewrite tables of version 1 with hashes, within a transaction of the caller."""
     _check_names(db)
     rows = db.execute(f"SELECT {_COLUMNS} FROM entries ORDER BY id").fetchall()
     counts = Counter[Guarantee]()
@@ -115,13 +108,7 @@ def upgrade(db: sqlite3.Connection, terms: dict[str, str]) -> None:
 
 
 def check(db: sqlite3.Connection, terms: dict[str, str]) -> None:
-    """Check the whole file, every entry of it.
-
-    Raises
-    ------
-    DamagedError
-        If it is not whole; names the first entry that does not fit.
-    """
+    """Check every entry of the file; DamagedError names the first one that does not fit."""
     problems = db.execute("PRAGMA integrity_check(1)").fetchall()
     if problems != [("ok",)]:
         raise DamagedError(str(problems[0][0]).splitlines()[-1])
@@ -146,7 +133,7 @@ def check(db: sqlite3.Connection, terms: dict[str, str]) -> None:
 
 
 def read_terms(db: sqlite3.Connection) -> dict[str, str]:
-    """What the budget is, by name."""
+    """The terms of the budget, by name."""
     terms = dict(db.execute("SELECT name, value FROM terms"))
     if not all(isinstance(text, str) for item in terms.items() for text in item):
         raise DamagedError("its terms are not text")
@@ -154,20 +141,20 @@ def read_terms(db: sqlite3.Connection) -> dict[str, str]:
 
 
 def read_head(db: sqlite3.Connection) -> Head:
-    """What the file says of all its entries together; it must fit the last of them."""
+    """Total, number and last hash of all entries; DamagedError if the last entry contradicts."""
     rows = db.execute("SELECT first, second, entries, chain FROM total").fetchall()
     if len(rows) != 1:
         raise DamagedError("its total is missing" if not rows else "it has several totals")
     first, second, entries, chain = rows[0]
     last = db.execute("SELECT id, chain FROM entries ORDER BY id DESC LIMIT 1").fetchall()
     if last != ([(entries, chain)] if entries else []):
-        said = f"its last entry is {last[0][0] if last else 0}, and its total is of {entries}"
-        raise DamagedError(f"{said} entries")
+        number = last[0][0] if last else 0
+        raise DamagedError(f"its last entry is {number}, and its total is of {entries} entries")
     return Head((_read_number(first), _read_number(second)), entries, chain)
 
 
 def append(db: sqlite3.Connection, head: Head, cost: Amount, entries: Iterable[Spending]) -> None:
-    """Write entries after those that are there, and the new total."""
+    """Append entries, and write the new total."""
     at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     rows = [
         # Zero is added because SQLite keeps no sign of zero, and the hash would.
@@ -227,7 +214,7 @@ def _digest(values: list[Any]) -> str:
 
 
 def _check_total(total: Amount, counts: Counter[Guarantee], terms: dict[str, str]) -> None:
-    """Compare the total with what all entries cost; equal guarantees are priced once."""
+    """Compare the total with the costs of all entries; equal guarantees are priced once."""
     first = second = Fraction(0)
     for guarantee, times in counts.items():
         cost = price(guarantee, terms["accounting"])

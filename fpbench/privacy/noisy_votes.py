@@ -22,22 +22,22 @@ from fpbench.privacy.accounting import (
 )
 
 VoteLabels: TypeAlias = Literal["hard", "soft", "soft-clipped"]
-"""What becomes of noisy votes: the label with more of them; the share of label 1, which noise may
-carry out of [0, 1]; or that share, cut to [0, 1]."""
+"""Labels from noisy votes: the label with more votes; the share of label 1, which noise may push
+out of [0, 1]; or that share, cut to [0, 1]."""
 
 _Floats = NDArray[np.float64]
 
 
-def count_votes(said: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Votes (m, 2) for label 0 and label 1, of what teachers say: (k, m), whether it is label 1.
+def count_votes(positive: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Votes (m, 2) of the teachers for label 0 and label 1, of each of m people.
 
     Parameters
     ----------
-    said
-        (T, n): whether each of T teachers says label 1 of each person.
+    positive
+        (k, m) whether each of k teachers votes for label 1.
     """
-    ones = np.count_nonzero(said, axis=0).astype(np.int64)
-    return np.column_stack([len(said) - ones, ones])
+    ones = np.count_nonzero(positive, axis=0).astype(np.int64)
+    return np.column_stack([len(positive) - ones, ones])
 
 
 def flip_probabilities(votes: NDArray[np.int64], sigma: float) -> _Floats:
@@ -71,7 +71,7 @@ def flip_probabilities(votes: NDArray[np.int64], sigma: float) -> _Floats:
 
 
 def vote_labels(noisy: NDArray[Any], labels: VoteLabels, teachers: int) -> _Floats:
-    """What a student learns from counts: labels, or shares of label 1.
+    """Labels (...), or shares of label 1, that a student learns from noisy counts.
 
     Parameters
     ----------
@@ -81,12 +81,7 @@ def vote_labels(noisy: NDArray[Any], labels: VoteLabels, teachers: int) -> _Floa
         `hard`: 1 if label 1 has more votes, else 0, a tie too. `soft`: 1/2 + (n1 - n0) / (2 k).
         `soft-clipped`: the same, cut to [0, 1].
     teachers
-        Their number k.
-
-    Returns
-    -------
-    ndarray
-        (...).
+        Number k of teachers.
 
     Notes
     -----
@@ -106,7 +101,7 @@ def vote_labels(noisy: NDArray[Any], labels: VoteLabels, teachers: int) -> _Floa
 
 @dataclass(frozen=True)
 class VoteCost:
-    """How far all answers about votes may move together when one teacher changes.
+    """The privacy cost of all answers about votes, when one teacher may change.
 
     Every answer has Gaussian noise of a standard deviation that is a fixed multiple of `sigma`, so
     all of them together are one Gaussian release of this L2 sensitivity (Dong, Roth & Su, Gaussian
@@ -115,9 +110,9 @@ class VoteCost:
     Attributes
     ----------
     answers
-        Greatest number of people whose noisy counts are told.
+        Greatest number of people whose noisy counts are released.
     tests
-        Number of people whose greatest count is compared with a threshold first, under noise.
+        Number of people whose greatest count is first compared with a threshold, under noise.
     ratio
         Standard deviation of the noise of those tests, in multiples of sigma.
     """
@@ -154,7 +149,7 @@ class VoteCost:
         return gaussian_rho(sigma, self.sensitivity)
 
     def papers_epsilon(self, sigma: float, delta: float) -> float:
-        """As Tran et al. compute it: m g / sigma^2 + ln(1 / delta) / (g - 1), of the best order g.
+        """Epsilon as Tran et al. compute it: m g / sigma^2 + ln(1 / delta) / (g - 1), best order g.
 
         That is m / sigma^2 + 2 sqrt(m ln(1 / delta)) / sigma, the classic conversion of zCDP
         (Papernot et al., Scalable Private Learning with PATE, ICLR 2018, Proposition 8); never

@@ -45,7 +45,7 @@ def table(
     domain: Mapping[str, Any] | Domain | None = None,
     name: str = "table",
 ) -> Table:
-    """A data set made of a pandas frame.
+    """A data set from a pandas frame.
 
     Numbers stay numbers; strings, booleans and pandas categoricals become categoricals. A feature
     that is the same for everyone says nothing, and one that is different for everyone (strings, or
@@ -78,11 +78,11 @@ def table(
     Raises
     ------
     InputError
-        If it is no pandas frame; if a column or a value that is named is not there; if a domain is
-        neither bounds nor categories.
+        If it is no pandas frame; if there is no such column or value; if a domain is neither bounds
+        nor categories.
     DataError
         If values are missing; labels are not 0 or 1, or all the same; a column holds neither
-        numbers nor words, or is of no use as said above.
+        numbers nor words, or is constant or an identifier.
 
     Examples
     --------

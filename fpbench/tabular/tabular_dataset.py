@@ -62,7 +62,7 @@ def domain_field() -> Any:
 
 @dataclass(frozen=True)
 class LabelledColumns:
-    """Everyone's columns and label, before it is said which of the columns are sensitive.
+    """Everyone's columns and label, the sensitive columns still among the others.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ class TabularDataset(Dataset):
     n_values: ClassVar[Mapping[str, int]] = {}
     """Number of different values of the columns for which it is known."""
     declared: ClassVar[Domain] = Domain()
-    """What is publicly known of its columns; the parameter `domain` adds to it."""
+    """Public bounds and categories of its columns; the parameter `domain` adds to them."""
 
     sensitive: Sensitive = sensitive_field()
     drop: Dropped = Field((), description="columns that are not to be features")
@@ -173,27 +173,11 @@ def tabulate(
     domain: Domain | None = None,
     name: str = "table",
 ) -> Table:
-    """A table whose groups are made from some of its columns.
+    """A table with groups from some of its columns.
 
-    Parameters
-    ----------
-    people
-        Columns and labels.
-    sensitive
-        Columns or rules; several are crossed. These columns are no features.
-    drop
-        Columns that are no features either.
-    domain
-        What is publicly known of the columns.
-    name
-        Name of the data set, for messages and listings.
-
-    Raises
-    ------
-    InputError
-        If a column is not there.
-    DataError
-        If a rule does not fit its column, or fewer than two groups have members.
+    These columns, and those of `drop`, are no features; several attributes are crossed, and the
+    domain is cut to the features. InputError if there is no such column; DataError if a rule does
+    not fit its column, or fewer than two groups have members.
     """
     import pandas as pd
 

@@ -4,14 +4,13 @@ import pytest
 from flips import FLIP
 
 from fpbench import NameUnknownError, PluginError, discover
-from fpbench.components import hooks as hookspecs
 from fpbench.components.bases import BASES
+from fpbench.components.hooks import HOOKS
 from fpbench.components.names import ATTACK, AUDIT, KINDS
 
 
 def test_the_table_of_kinds_is_what_hooks_and_bases_are_made_from():
-    hooks = {name for name in vars(hookspecs) if name.startswith("fpbench_")}
-    assert hooks == {kind.hook for kind in KINDS.values()}
+    assert {name for name in vars(HOOKS) if not name.startswith("__")} == {kind.hook for kind in KINDS.values()}
     assert list(BASES) == list(KINDS)
     for kind, base in BASES.items():
         assert (base.__name__, base.kind) == (KINDS[kind].base, kind)
@@ -21,7 +20,7 @@ def test_the_table_of_kinds_is_what_hooks_and_bases_are_made_from():
 
 def test_every_hook_has_a_line_of_documentation():
     for kind in KINDS.values():
-        assert (getattr(hookspecs, kind.hook).__doc__ or "").endswith(".")
+        assert (getattr(HOOKS, kind.hook).__doc__ or "").endswith(".")
 
 
 def test_a_toy_plugin_uses_every_hook(toys):

@@ -1,1 +1,1 @@
-"""What privacy costs whom: draws, closed form, bounds."""
+"""Excessive risk, the cost of privacy for each person: draws, closed form, bounds."""

@@ -17,24 +17,12 @@ _Floats = NDArray[np.float64]
 
 
 def first_moment_bounds(design: _Floats, moments: LabelMoments, penalty: float) -> dict[str, float]:
-    """Bounds on E||theta~ - theta*||, the model sensitivity.
+    """Bounds on E||theta~ - theta*||, the model sensitivity, from a design (m, d) and its labels.
 
-    Parameters
-    ----------
-    design
-        (m, d) what the student learns from.
-    moments
-        Of the m labels.
-    penalty
-        Lambda of the mean objective, above 0.
-
-    Returns
-    -------
-    dict
-        `corollary1`: sum E|delta_x| ||x|| / (2 m lambda); of hard labels E|delta_x| is the flip
-        probability. `corollary1_paper`: the paper's 1 / (m lambda), true and twice too loose.
-        `corollary1_literal`: the same with the lambda of its equation (1), m times ours, for which
-        it is false.
+    `corollary1`: sum E|delta_x| ||x|| / (2 m lambda); of hard labels E|delta_x| is the flip
+    probability. `corollary1_paper`: the paper's 1 / (m lambda), true and twice too loose.
+    `corollary1_literal`: the same with the lambda of its equation (1), m times ours, for which it
+    is false.
     """
     m = len(design)
     moved = float(moments.distance @ np.linalg.norm(design, axis=1))
@@ -48,21 +36,13 @@ def first_moment_bounds(design: _Floats, moments: LabelMoments, penalty: float) 
 def second_moment_bounds(
     design: _Floats, moments: LabelMoments, penalty: float
 ) -> dict[str, float]:
-    """Bounds on E||theta~ - theta*||^2.
+    """Bounds on E||theta~ - theta*||^2, from a design (m, d) and its labels.
 
-    Parameters
-    ----------
-    design, moments, penalty
-        As of `first_moment_bounds`.
-
-    Returns
-    -------
-    dict
-        `corollary2`: sum E[delta_x^2] ||x||^2 / (4 m lambda^2). `corollary2_paper`: as printed,
-        sum E|delta_x|^2 ||x||^2 / (m lambda^2), and `corollary2_literal`, the same with m lambda
-        for lambda; both are false in general. `second_moment`: E||sum delta_x x||^2 / (2 m
-        lambda)^2, the best of them, where E||sum delta_x x||^2 = ||sum E[delta_x] x||^2 + sum
-        Var[delta_x] ||x||^2, as noises of different people are independent.
+    `corollary2`: sum E[delta_x^2] ||x||^2 / (4 m lambda^2). `corollary2_paper`: as printed, sum
+    E|delta_x|^2 ||x||^2 / (m lambda^2), and `corollary2_literal`, the same with m lambda for
+    lambda; both are false in general. `second_moment`: E||sum delta_x x||^2 / (2 m lambda)^2, the
+    best of them, where E||sum delta_x x||^2 = ||sum E[delta_x] x||^2 + sum Var[delta_x] ||x||^2, as
+    noises of different people are independent.
     """
     m = len(design)
     lengths = (design**2).sum(axis=1)
@@ -79,17 +59,9 @@ def second_moment_bounds(
 def risk_bounds(
     gradients: _Floats, lengths: _Floats, sensitivity: float, sensitivity_squared: float
 ) -> _Floats:
-    """Theorem 3: bounds (n,) on the excessive risks of people, under the logistic loss.
+    """Theorem 3: bounds (n,) on excessive risks, from (n,) norms of gradients at theta* and of x.
 
-    ||gradient|| E||theta~ - theta*|| + beta / 2 E||theta~ - theta*||^2, with beta = ||x||^2 / 4.
-
-    Parameters
-    ----------
-    gradients
-        (n,) norms of the gradient of each person's loss at theta*.
-    lengths
-        (n,) norms of x.
-    sensitivity, sensitivity_squared
-        E||theta~ - theta*|| and its square's.
+    ||gradient|| E||theta~ - theta*|| + beta / 2 E||theta~ - theta*||^2, with beta = ||x||^2 / 4:
+    the logistic loss.
     """
     return gradients * sensitivity + lengths**2 / 8 * sensitivity_squared

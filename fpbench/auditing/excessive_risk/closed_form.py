@@ -1,7 +1,7 @@
 """Logistic students of noisy labels as a normal distribution: their risks without drawing any.
 
 Labels of different people are noisy independently, and many of them make a student. So its
-parameters are nearly normal, N(mu, C), and what is left is to find mu and C:
+parameters are nearly normal, N(mu, C), and only mu and C are unknown:
 
 - The gradient of the objective is 0 at every student, so its mean is 0, too:
   mean_x (E[f(x)] - E[y]) x + 2 lambda mu = 0, E[f] the mean of the logistic function under the
@@ -31,7 +31,7 @@ _NODES = 21
 """Of Gauss-Hermite quadrature: exact to 6 digits for the logistic loss at deviations up to 5."""
 _STEPS = 60
 _WIDEST = 1.5
-"""How much wider than the linearisation the answer may be: beyond it, neither can be trusted."""
+"""Greatest ratio of the answer's variance to the linearisation's; beyond it, trust neither."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,7 @@ class NormalStudents:
     covariance: _Floats
     """(d, d) C."""
     linear: NormalStudents | None = None
-    """The same by the delta method. How far the two differ says how far off both may be."""
+    """The delta method's distribution; its difference from this one estimates the error of both."""
 
     def scores(self, design: _Floats) -> tuple[_Floats, _Floats]:
         """Means and standard deviations (n,) of x'theta."""
@@ -81,21 +81,10 @@ class NormalStudents:
 
 
 def fit_normal_students(design: _Floats, moments: LabelMoments, penalty: float) -> NormalStudents:
-    """The normal distribution of the logistic students of noisy labels.
+    """The normal distribution of the logistic students of noisy labels, from a design (m, d).
 
-    Parameters
-    ----------
-    design
-        (m, d) what students learn from.
-    moments
-        Of the m labels.
-    penalty
-        Lambda of the mean objective, above 0.
-
-    Raises
-    ------
-    InputError
-        If the noise is too strong for so weak a penalty: students are then far from normal.
+    InputError if the noise is too strong for the penalty (lambda of the mean objective, above 0):
+    students are then far from normal.
     """
     m, d = design.shape
     target = moments.clean + moments.mean

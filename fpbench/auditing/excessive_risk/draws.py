@@ -194,13 +194,7 @@ def _pulls(
 def draw_models(
     model: PrivateModel, evaluations: list[People], repetitions: int, rng: np.random.Generator
 ) -> ModelBatch:
-    """Scores of redrawn models, or of the model itself if it has no `redraw`.
-
-    Raises
-    ------
-    InputError
-        If their predictions are not probabilities of the expected shape.
-    """
+    """Scores of redrawn models, or of the one model; InputError if they are no probabilities."""
     redraw = getattr(model, "redraw", None)
     if redraw is None:
         scores_of_parts = [predict_chances(model, people, rng)[None] for people in evaluations]

@@ -1,4 +1,4 @@
-"""How far the labels that noisy votes give lie from those without noise, in moments."""
+"""Moments of the difference between labels from noisy votes and labels without noise."""
 
 from __future__ import annotations
 
@@ -36,23 +36,11 @@ class LabelMoments:
 
 
 def label_moments(votes: NDArray[np.int64], sigma: float, labels: VoteLabels) -> LabelMoments:
-    """Moments of the labels of noisy votes, in closed form.
+    """Moments of the labels of m people, in closed form, from noiseless votes (m, 2) of k teachers.
 
-    Parameters
-    ----------
-    votes
-        (m, 2) counts of all k teachers, without noise.
-    sigma
-        Standard deviation of the noise of each count.
-    labels
-        `hard`: delta is 1 - 2 y with the flip probability p, else 0. `soft`: delta is normal, of
-        standard deviation t = sigma / (sqrt 2 k). `soft-clipped`: the same, cut where the label
-        leaves [0, 1]: a censored normal variable.
-
-    Raises
-    ------
-    InputError
-        If sigma or the kind of label is invalid.
+    `hard`: delta is 1 - 2 y with the flip probability p, else 0. `soft`: delta is normal, of
+    standard deviation t = sigma / (sqrt 2 k). `soft-clipped`: the same, cut where the label leaves
+    [0, 1]: a censored normal variable. InputError if sigma or the kind of label is invalid.
     """
     teachers = int(votes[0].sum()) if len(votes) else 1
     flips = flip_probabilities(votes, sigma)

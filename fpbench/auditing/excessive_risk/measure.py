@@ -22,7 +22,7 @@ from fpbench.components.records import MeasureValues
 from fpbench.data.sample import Sample
 
 RiskMethod: TypeAlias = Literal["monte-carlo", "closed-form"]
-"""Train many models, or approximate their distribution by a normal one."""
+"""Train many models, or approximate their parameters by a normal distribution."""
 
 
 def excessive_risk(
@@ -35,11 +35,11 @@ def excessive_risk(
     antithetic: bool = True,
     rng: np.random.Generator | int | None = None,
 ) -> RiskReport:
-    """Measure how much more a private model is expected to lose than its baseline, on whom.
+    """Risks of people and groups: by how much a private model's expected loss exceeds a baseline's.
 
-    The risk of a person is E[loss(private model)] - loss(baseline), the mean over the randomness of
-    the private training, of the cross entropy without any penalty; that of a group the mean of its
-    members. NOT PRIVATE: see `RiskReport`.
+    The risk of a person is E[loss(private model)] - loss(baseline): cross entropy without penalty,
+    its mean over the randomness of the private training. The risk of a group is the mean of its
+    members' risks. NOT PRIVATE: see `RiskReport`.
 
     Parameters
     ----------
@@ -49,15 +49,15 @@ def excessive_risk(
         (`fpbench.auditing.VotedModel`) all repetitions are trained at once; one with `redraw` is
         redrawn; of any other there is one draw, and no standard error.
     train
-        The people it was trained on, in the order it was given: features, labels, groups.
+        The people it was trained on, in the order of the training: features, labels, groups.
     test
         Other people.
     repetitions
         Number R of private models.
     method
-        `monte-carlo`; or `closed-form`, for logistic students of votes, without weights: their
-        parameters are taken for normal, and errors are differences from the delta method: what such
-        an approximation may leave out. Where it cannot be trusted it is refused.
+        `monte-carlo`; or `closed-form`, for logistic students of votes without weights. The latter
+        approximates the parameters by a normal distribution; its errors are differences from the
+        delta method. It is refused where the approximation is poor.
     antithetic
         Draw noise in pairs, Z and -Z: less error of what is nearly linear in it. For votes only.
     rng
@@ -71,8 +71,8 @@ def excessive_risk(
     Raises
     ------
     InputError
-        If the model has no baseline or not what the method needs; a group has no member among those
-        that the model learnt from or in the test part; a number is out of range.
+        If the model has no baseline or does not fit the method; a group has no member among the
+        people that the model learnt from or in the test part; a number is out of range.
 
     References
     ----------

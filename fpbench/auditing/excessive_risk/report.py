@@ -26,11 +26,11 @@ class RiskReport:
     noise. Only the model itself has a guarantee, and this report is no part of it.
 
     Risk is expected loss less the loss by the baseline. Errors are standard errors; in closed form,
-    how far the answer is from the delta method's. What is unknown is NaN: a norm where the learner
-    does not say what its students take, the error of a single draw. `on` is `train` (what the
-    model learnt from: for votes the public people and their clean majority votes, which are the
-    labels of the private objective without noise; else the training people and their labels) or
-    `test` (the test people and their labels).
+    differences from the delta method. Unknown values are NaN: norms if the learner does not tell
+    the inputs of its students, and the error of a single draw. `on` is `train` (what the model
+    learnt from: for votes the public people and their clean majority votes, which are the labels of
+    the private objective without noise; else the training people and their labels) or `test` (the
+    test people and their labels).
 
     Attributes
     ----------
@@ -119,11 +119,11 @@ class EvaluationRisks:
         return cls(people, base, chance, risk, unknown, accuracy, np.zeros((0, k)), lengths,
                    unknown, unknown, unknown, unknown)  # fmt: skip
 
-    def doubted(self, doubt: _Floats) -> EvaluationRisks:
-        """The same risks with a doubt (n,), common to all people, as their errors."""
-        risks = np.bincount(self.people.sensitive, weights=doubt) / self.members
+    def with_errors(self, errors: _Floats) -> EvaluationRisks:
+        """The same risks with errors (n,) that people share."""
+        risks = np.bincount(self.people.sensitive, weights=errors) / self.members
         # Two units, this much above and below the mean, have it as their standard error.
-        return self.having(risk_error=np.abs(doubt), units=np.stack([risks, -risks]))
+        return self.having(risk_error=np.abs(errors), units=np.stack([risks, -risks]))
 
     def having(self, **values: _Floats) -> EvaluationRisks:
         """The same with these values."""

@@ -32,11 +32,11 @@ from fpbench.privacy.noisy_votes import VoteLabels, flip_probabilities
 
 _Floats = NDArray[np.float64]
 
-_DOUBT = 3.0
+_TOLERANCE = 3.0
 """A bound holds if the measured value is at most this many standard errors above it."""
 
 Answer = tuple[list[EvaluationRisks], list[dict[str, Any]], MeasureValues]
-"""What was measured on each evaluation, rows of the table of bounds, and measures of the model."""
+"""Risks on each evaluation, rows of the table of bounds, and measures of the model."""
 
 
 def sample_risks(
@@ -46,20 +46,9 @@ def sample_risks(
     antithetic: bool,
     rng: np.random.Generator,
 ) -> Answer:
-    """Risks measured by training many students of fresh noise.
+    """Risks of the public people and the test people, by training R students with fresh noise.
 
-    Parameters
-    ----------
-    model
-        The student.
-    parts
-        The public people with their clean votes, and the test people.
-    repetitions
-        Number R of students; even, if noise is antithetic.
-    antithetic
-        Draw noise in pairs.
-    rng
-        For the noise.
+    R, the repetitions, is even if noise is antithetic.
     """
     baseline, logits = _predict_baseline(model, parts, rng), model.theta_star is not None
     tallies = [
@@ -98,20 +87,17 @@ def sample_risks(
 def approximate_risks(model: VotedModel, parts: list[People], rng: np.random.Generator) -> Answer:
     """Risks under the normal approximation of logistic students; no noise is drawn.
 
-    Raises
-    ------
-    InputError
-        If the student is not logistic, weighs its labels, has no penalty, or its labels are so
-        noisy that its distribution is far from normal.
+    InputError if the student is not logistic, weighs its labels, has no penalty, or is far from
+    normal.
     """
-    wanted = "method closed-form needs a logistic student"
+    need = "method closed-form needs a logistic student"
     use = 'use method = "monte-carlo"'
     if model.theta_star is None:
-        raise InputError(f"{wanted}, not {model.student!r}; {use}")
+        raise InputError(f"{need}, not {model.student!r}; {use}")
     if _weighted(model, rng):
-        raise InputError(f"{wanted} that learns from all its labels, answered or not; {use}")
+        raise InputError(f"{need} that learns from all its labels, answered or not; {use}")
     if not model.penalty > 0:
-        raise InputError(f"{wanted} with a penalty above 0; {use}")
+        raise InputError(f"{need} with a penalty above 0; {use}")
     moments = label_moments(model.votes, model.sigma, cast("VoteLabels", model.labels))
     students = fit_normal_students(_design(parts[0]), moments, model.penalty)
     linear = cast("NormalStudents", students.linear)
@@ -136,7 +122,7 @@ def approximate_risks(model: VotedModel, parts: list[People], rng: np.random.Gen
         exact = EvaluationRisks.exact(
             people, base, _chance(baseline, logits=True), expected - base, right
         )
-        risks.append(exact.doubted(expected - linear.losses(*evaluation)))
+        risks.append(exact.with_errors(expected - linear.losses(*evaluation)))
     risks[0] = risks[0].having(flips=flips)
     return _add_bounds(model, risks, about, None)
 
@@ -179,7 +165,7 @@ def _row(name: str, of: str, value: float, about: MeasureValues) -> dict[str, An
     error = cast("float", about.get(f"{of}_error", 0.0))
     # Rounding must not break a bound that is met exactly.
     most = value * (1 + 1e-9) + 1e-12
-    holds: int | None = int(measured - (0.0 if np.isnan(error) else _DOUBT * error) <= most)
+    holds: int | None = int(measured - (0.0 if np.isnan(error) else _TOLERANCE * error) <= most)
     if np.isnan(error) and not holds:  # a single draw may lie above a mean
         holds = None
     return {"bound": name, "of": of, "measured": measured, "error": error, "value": value,

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class SimilarityReport:
-    """How consistent the labels of n similar people are, for every tau at once.
+    """Consistency of the labels of n people with those of similar people, for every tau.
 
     Distances above the greatest tau are infinite.
 
@@ -45,11 +45,11 @@ class SimilarityReport:
     region
         (n,) distance to the nearest input of the other label; None if it is not known.
     note
-        Why it is not.
+        Why `region` is unknown; None if it is known.
     free
         Features that may have any value.
     ranged
-        Numbers whose scale is not declared, but the range of people's values.
+        Numbers without a declared scale, which have the range of people's values.
     """
 
     taus: NDArray[np.float64]
@@ -73,12 +73,12 @@ class SimilarityReport:
 
     @property
     def isolated(self) -> NDArray[np.float64]:
-        """(T,) share of people to whom nobody is similar, and who are consistent for that alone."""
+        """(T,) share of people to whom nobody is similar, so that they count as consistent."""
         return _share_above(self.anybody, self.taus)
 
     @property
     def pair_consistency_of_others(self) -> NDArray[np.float64]:
-        """(T,) pair consistency of those to whom somebody is similar; NaN if there are none."""
+        """(T,) pair consistency of the people who are not isolated; NaN if all are."""
         met = self.anybody[:, None] <= self.taus
         fine = (self.other[:, None] > self.taus) & met
         share = np.full(len(self.taus), np.nan)
@@ -123,14 +123,13 @@ def individual_fairness(
     predictions: ArrayLike | None = None,
     rng: np.random.Generator | int | None = None,
 ) -> SimilarityReport:
-    """Measure how often similar people get the same label, and for how many this is certain.
+    """Shares of people who get the label of all similar people, as observed and as proven.
 
     People are similar if they have the same categories and no number differs by more than tau,
     scaled to [0, 1] by its bounds. That is the l-infinity distance of scaled numbers and one-hot
-    categories. Pairs: a person is consistent if all similar people in X have the same label.
-    Certified: if every possible input within tau has the same label; this needs a model whose rules
-    come from a tree. Certified people are always consistent. One computation serves every tau,
-    exactly.
+    categories. A person is consistent if all similar people in X have the same label, and certified
+    if every possible input within tau has the same label, which needs a model whose rules come from
+    a tree. Certified people are always consistent. One exact computation serves every tau.
 
     Parameters
     ----------
@@ -143,7 +142,7 @@ def individual_fairness(
     tau
         One or several, in [0, 1).
     free
-        Features that may have any value: people who differ in them are similar all the same.
+        Features that may have any value: people who differ in them may still be similar.
     domain
         Public bounds of numbers: lists by feature, as a data set declares them; or a `Domain`,
         which may know of more features than these.
@@ -168,7 +167,7 @@ def individual_fairness(
     Notes
     -----
     A sensitive attribute that is no feature is free: people who differ in nothing else are similar.
-    A model that is told it to predict treats them differently in pairs.
+    A model that takes the attribute to predict treats such people differently in pairs.
 
     References
     ----------

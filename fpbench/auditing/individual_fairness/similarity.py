@@ -90,23 +90,16 @@ def scale_people(
 
     Parameters
     ----------
-    features
-        n rows: a data frame of numbers and pandas categoricals, or a matrix of numbers.
-    domain
-        Declared bounds, between which a number lies in [0, 1].
-    reference
-        People whose least and greatest value are the ends of a number without bounds; those who
-        are placed, by default.
-    free
-        Features that may have any value.
-    names
-        Names of the columns of a matrix; x0, x1, ... by default.
+    features, reference
+        n rows: a data frame of numbers and pandas categoricals, or a matrix of numbers. The range
+        of the reference, by default these people, scales numbers without declared bounds.
+    domain, free, names
+        Declared bounds, features that may have any value, and names of the columns of a matrix.
 
     Raises
     ------
     InputError
-        If there is nobody or no such free feature, or a number has no scale: it is without bounds,
-        and the reference has one value only.
+        If there is nobody or no such free feature, or a number without bounds is constant.
     DataError
         If a feature is neither a number nor a categorical, or a number is missing or infinite.
     """
@@ -143,13 +136,7 @@ def scale_people(
 
 
 def to_frame_or_matrix(X: Any) -> Any:
-    """A data frame unchanged, or any other input as a matrix.
-
-    Raises
-    ------
-    DataError
-        If the input is no matrix.
-    """
+    """A data frame unchanged, or other input as a matrix; DataError if it is none."""
     if hasattr(X, "columns") and hasattr(X, "iloc"):
         return X
     try:
@@ -166,25 +153,11 @@ def to_frame_or_matrix(X: Any) -> Any:
 def measure_nearest_people(
     placed: ScaledPeople, labels: Codes, most: float
 ) -> tuple[_Floats, _Floats]:
-    """Distances to the nearest person of the other label, and to the nearest other person.
+    """Distances (n,) to the nearest person of the other label, and to the nearest other person.
 
-    Exact, and without comparing every pair: people with equal features are merged, and a k-d tree
-    of the rest, in which combinations of categories lie far apart, finds neighbours. Its distances
-    are greatest differences, without rounding.
-
-    Parameters
-    ----------
-    placed
-        n people on a common scale.
-    labels
-        (n,) their predictions in {0, 1}.
-    most
-        Greatest distance to look at.
-
-    Returns
-    -------
-    other, anybody
-        (n,) distances; infinite where they are greater than `most`.
+    Distances above `most` are infinite. Exact, without comparing every pair: people with equal
+    features are merged, and a k-d tree of the rest, in which combinations of categories lie far
+    apart, finds neighbours. Its distances are greatest differences, without rounding.
     """
     spots, spot, people, has = _merge_people(placed, labels)
     beyond = float(np.nextafter(most, np.inf))  # the tree takes what is less than this

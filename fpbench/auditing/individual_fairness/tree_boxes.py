@@ -24,36 +24,18 @@ def measure_nearest_region(
 ) -> NDArray[np.float64] | None:
     """Distances (n,) from each person to the nearest possible input with another label.
 
-    Inputs are all numbers of single precision, which is what models see, and the categories of the
-    person; free numbers and free categories take any value. A threshold lies between two such
-    numbers, so that every region is closed: a person is certified at tau, that is all inputs within
-    tau get one label, if and only if this distance is above tau. Distances are computed by the same
-    operations as those between people, and rounding keeps the order of numbers, so that no person
-    of another label is nearer, not even by a rounding error.
+    Distances above `most` are infinite; None if the tree takes other features than these. Inputs
+    are all numbers of single precision, which is what models see, and the categories of the person;
+    free numbers and free categories take any value. A threshold lies between two such numbers, so
+    that every region is closed: a person is certified at tau, that is all inputs within tau get one
+    label, if and only if this distance is above tau. Distances are computed by the same operations
+    as those between people, and rounding keeps the order of numbers, so that no person of another
+    label is nearer, not even by a rounding error.
 
-    Parameters
-    ----------
-    branches
-        The tree.
-    placed
-        n people on a common scale.
-    labels
-        (n,) the tree's predictions for them, in {0, 1}.
-    most
-        Greatest distance to look at.
-
-    Returns
-    -------
-    ndarray
-        (n,) distances; infinite where they are greater than `most`. None if the tree takes other
-        features than these.
-
-    References
-    ----------
-    Ranzato, Urban, Zanella: Fairness-Aware Training of Decision Trees by Abstract Interpretation.
-    CIKM 2021. There boxes are walked down a tree one by one; here everybody's at once.
+    Ranzato, Urban, Zanella: Fairness-Aware Training of Decision Trees by Abstract Interpretation,
+    CIKM 2021, walk boxes down a tree one by one; here everybody's are walked at once.
     """
-    if branches.encoding is None:  # columns are told by their places
+    if branches.encoding is None:  # columns have positions, not names
         matches = not placed.words and len(placed.numbers) == len(branches.columns)
     else:
         matches = {column.feature for column in branches.columns} <= {*placed.names}

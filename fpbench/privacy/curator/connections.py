@@ -1,8 +1,8 @@
-"""The connections of a curator's service, counted from accept: strangers cannot use up its files.
+"""The connections of a curator's service, limited from accept on.
 
-uvicorn counts a connection when its TLS handshake is over, and asyncio accepts without end before
-that. So sockets are accepted here, one at a time, and each gets a place among a bounded number
-before it is handed on. Who has not shown the token yet makes room for who comes later.
+uvicorn counts a connection after its TLS handshake, and asyncio accepts without limit before that.
+So sockets are accepted here, one at a time, and only a bounded number goes on to uvicorn.
+Connections without a valid token yet make room for newer ones.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ if TYPE_CHECKING:
 
 MOST_CONNECTIONS = 500
 MOST_OF_ONE = 100
-"""Connections, and those of one address: each holds a file of the few that a process may open."""
+"""Greatest number of connections, and of one address: each uses one of the process's few files."""
 
 SECONDS_TO_SHAKE = 10.0
-"""Until a TLS handshake is over, counted from accept."""
+"""Limit of a TLS handshake, from accept."""
 SECONDS_TO_ASK = 30.0
-"""Until the head of a request is there, and for an answer to be read; then the connection ends."""
+"""Limit for the head of a request to arrive, and for its answer to be read."""
 
 _SPARE_FILES = 64
-"""Files that are kept free for the ledger, its journal and all else that is no connection."""
+"""Files reserved for the ledger, its journal and everything else that is no connection."""
 _FEWEST = 8
 _LEAVING = 16
-"""Sockets that may wait for asyncio to close them, at most, before another one is accepted."""
+"""Greatest number of sockets waiting for asyncio to close them; more stop accepting."""
 _SECONDS_TO_LEAVE = 5.0
-"""For the other side to end TLS, once the connection is closed here."""
+"""Limit for the other side to end TLS after the connection is closed here."""
 _PAUSE = 0.1
-"""Seconds until the next try, if the system gives no socket."""
+"""Seconds until the next attempt if the system has no socket."""
 
 log = logging.getLogger("fpbench.privacy.curator.curator")
 
 
 def place_of(address: str) -> str:
-    """Whom an address stands for: itself, or its /64 network, as one IPv6 customer has them all."""
+    """The unit of limits for an address: itself, or its /64 network, all of one IPv6 customer."""
     try:
         ip = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
@@ -64,13 +64,13 @@ class Peer:
     def __init__(self, sock: socket.socket, place: str) -> None:
         self.sock, self.place = sock, place
         self.known = False
-        """Whether it has shown the token."""
+        """Whether it has presented the token."""
         self.leaving = False
         self.task: asyncio.Task[Any] | None = None
         self.transport: asyncio.Transport | None = None
 
     def drop(self) -> None:
-        """Close it at once, in whatever state it is."""
+        """Close the connection at once, in any state."""
         self.leaving = True
         if self.transport is not None:
             self.transport.abort()
@@ -81,12 +81,11 @@ class Peer:
 
 
 class Peers:
-    """All accepted sockets, a bounded number in all and of one place.
+    """All accepted sockets, limited in total and by place.
 
-    When there are too many, a connection that has not shown the token is dropped: of the place that
-    has the most of these, the oldest. So who opens many of them displaces mostly their own, and a
-    new one has as long to show the token as it takes to open that many. Those that have shown it
-    stay.
+    When there are too many, a connection without a token yet is dropped: the oldest of the place
+    that has the most of them. So a stranger who opens many displaces mostly their own connections,
+    and a new one has time to present the token. Connections with a token stay.
     """
 
     def __init__(self, most: int, most_of_one: int) -> None:
@@ -95,17 +94,17 @@ class Peers:
 
     @property
     def open(self) -> list[Peer]:
-        """Those whose sockets are not closed yet, the oldest first."""
+        """Peers whose sockets are still open, the oldest first."""
         self._peers = [peer for peer in self._peers if peer.sock.fileno() != -1]
         return self._peers
 
     @property
     def crowded(self) -> bool:
-        """Whether so many wait to be closed that no more should be accepted."""
+        """Whether too many sockets wait to be closed to accept another one."""
         return len(self.open) >= self._most + _LEAVING
 
     def add(self, peer: Peer) -> bool:
-        """Make room for one more; False, and it is closed, if there is none."""
+        """Add a peer and drop another if there are too many; False if the new one was dropped."""
         self.open.append(peer)
         staying = [other for other in self._peers if not other.leaving]
         at_home = [other for other in staying if other.place == peer.place]
@@ -124,13 +123,7 @@ class Peers:
 
 
 def most_connections() -> int:
-    """How many connections there may be, so that files are left for the ledger.
-
-    Raises
-    ------
-    InputError
-        If the process may open too few files.
-    """
+    """Number of connections that leaves files for the ledger; InputError if too small."""
     try:
         import resource
     except ImportError:  # Windows, where sockets are no files
@@ -147,7 +140,7 @@ def most_connections() -> int:
 
 
 def counting_server(config: Config) -> Server:
-    """A server of uvicorn's that counts connections from accept."""
+    """A uvicorn server that limits connections from accept."""
     from uvicorn import Server
 
     class CountingServer(Server):
@@ -172,8 +165,8 @@ def counting_server(config: Config) -> Server:
 
 
 async def _accept(server: Server, door: socket.socket, peers: Peers) -> None:
-    """Accept sockets for ever, and give each its place or close it."""
-    loop, carrier = asyncio.get_running_loop(), _carrier()
+    """Accept sockets forever, and serve or close each."""
+    loop, protocol = asyncio.get_running_loop(), _protocol()
     door.setblocking(False)
     complained = False
     while True:
@@ -181,7 +174,7 @@ async def _accept(server: Server, door: socket.socket, peers: Peers) -> None:
             await asyncio.sleep(_PAUSE / 10)
         try:
             sock, address = await loop.sock_accept(door)
-        except OSError as error:  # no files left, or the caller is gone already
+        except OSError as error:  # no free files, or the caller is gone
             if not complained:
                 now = datetime.now(UTC).isoformat(timespec="milliseconds")
                 log.info(json.dumps({"time": now, "outcome": f"cannot accept: {error}"}))
@@ -191,13 +184,13 @@ async def _accept(server: Server, door: socket.socket, peers: Peers) -> None:
         complained = False
         peer = Peer(sock, place_of(str(address[0])))
         if peers.add(peer):
-            peer.task = asyncio.create_task(_serve(server, peer, carrier))
+            peer.task = asyncio.create_task(_serve(server, peer, protocol))
             peer.task.add_done_callback(partial(_close_failed, peer))
-        await asyncio.sleep(0)  # accepting does not wait while there are callers, and others must
+        await asyncio.sleep(0)  # accept returns at once while callers wait; let other tasks run
 
 
-async def _serve(server: Server, peer: Peer, carrier: type[H11Protocol]) -> None:
-    """Shake hands, and hand the connection on to uvicorn."""
+async def _serve(server: Server, peer: Peer, protocol: type[H11Protocol]) -> None:
+    """Complete the handshake, and pass the connection to uvicorn."""
     config = server.config
     timeouts = (
         {"ssl_handshake_timeout": SECONDS_TO_SHAKE, "ssl_shutdown_timeout": _SECONDS_TO_LEAVE}
@@ -205,7 +198,7 @@ async def _serve(server: Server, peer: Peer, carrier: type[H11Protocol]) -> None
         else {}
     )
     await asyncio.get_running_loop().connect_accepted_socket(
-        lambda: carrier(config, server.server_state, {"peer": peer}),
+        lambda: protocol(config, server.server_state, {"peer": peer}),
         peer.sock,
         ssl=config.ssl,
         **timeouts,
@@ -213,16 +206,16 @@ async def _serve(server: Server, peer: Peer, carrier: type[H11Protocol]) -> None
 
 
 def _close_failed(peer: Peer, task: asyncio.Task[Any]) -> None:
-    """Close the socket of a handshake that failed, ended too late, or was not begun."""
+    """Close the socket of a handshake that failed, was too late, or did not begin."""
     if task.cancelled() or task.exception() is not None:
         peer.leaving = True
         peer.sock.close()
 
 
-def _carrier() -> type[H11Protocol]:
-    """How connections are carried: each has so long to ask, and to read what it is answered.
+def _protocol() -> type[H11Protocol]:
+    """The protocol class of connections, with limits of time for requests and answers.
 
-    By h11 even where httptools is installed, which reads heads of any length.
+    Always h11: httptools reads heads of any length.
     """
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -245,10 +238,10 @@ def _carrier() -> type[H11Protocol]:
             super().connection_lost(exc)
 
         def _wait(self) -> None:
-            self._timer = self.loop.call_later(SECONDS_TO_ASK, self._look, self.cycle)
+            self._timer = self.loop.call_later(SECONDS_TO_ASK, self._check_progress, self.cycle)
 
-        def _look(self, last: Any) -> None:
-            """End it if no request has come since the last look, or an answer is not read."""
+        def _check_progress(self, last: Any) -> None:
+            """End the connection if no request came since the last check, or no answer was read."""
             unread = self.transport.get_write_buffer_size() > 0
             idle = last is None or last.response_complete or unread
             if self.cycle is last and idle and (self._late or not unread):

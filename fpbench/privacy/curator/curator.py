@@ -1,4 +1,4 @@
-"""Who owns people's groups and answers about them, under differential privacy and a budget."""
+"""The owner of people's groups, who answers under differential privacy and a budget."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 _CHUNK = 1 << 16
-"""People counted at a time: what is computed of them stays in the processor's cache."""
+"""People counted at a time, so that intermediate results fit the processor's cache."""
 _PAIRED = 1 << 18
-"""The same for those counted in pairs, whose table of counts is larger."""
+"""The same for people counted in pairs, whose table of counts is larger."""
 _BYTE = 256
 
 
 class Curator:
     """The owner of a sensitive attribute, who answers histogram queries about it.
 
-    An answer is paid for before it is given: if the ledger refuses, nothing is spent and nothing
-    is said. The groups themselves cannot be read from it, only their names.
+    The ledger records the cost before the answer: if the ledger refuses, nothing is spent and there
+    is no answer. Nobody can read the groups from a curator, only their names.
 
     Parameters
     ----------
@@ -38,10 +38,10 @@ class Curator:
         (n,) the group of each person: codes in 0..K-1, if `groups` names them; else values of any
         kind, or a data frame of several columns, whose combinations are the groups.
     groups
-        Names of the K groups. They are public: without them, that somebody belongs to a group is
-        read from the data.
+        Names of the K groups, which are public. By default they come from the data, which reveals
+        that somebody belongs to each.
     ledger
-        The budget; without one there is no limit, as in simulations.
+        The budget; no limit by default, as in simulations.
     neighbours
         The relation that epsilon is measured by; that of the ledger, if there is one, else
         `attribute`.
@@ -107,7 +107,7 @@ class Curator:
 
     @property
     def remaining(self) -> Balance:
-        """What is left of the budget."""
+        """The rest of the budget."""
         return self._ledger.remaining
 
     def histogram(
@@ -119,39 +119,23 @@ class Curator:
         mechanism: Mechanism,
         repetitions: int = 1,
     ) -> NDArray[np.float64]:
-        """Noisy numbers of people of every group in every cell.
+        """Noisy numbers (..., R, C, K) of people of every group in every cell.
 
-        Parameters
-        ----------
-        cells
-            (n,) the cell of each person, in 0..n_cells-1, or -1 for none; public.
-        n_cells
-            Number of cells C.
-        epsilon
-            Of one answer; one or several, shape (...). Cells share nobody, so each uses all of it.
-        mechanism
-            Adds the noise.
-        repetitions
-            Number R of answers for each epsilon, each of fresh noise and each paid for.
-
-        Returns
-        -------
-        ndarray
-            (..., R, C, K).
+        Parameters are those of `fpbench.HistogramSource.histogram`.
 
         Raises
         ------
         InputError
-            If the cells are not n such codes, or epsilon is not one the mechanism can give.
+            If the cells are not n codes, or epsilon is not one the mechanism can give.
         BudgetError
-            If the answers cost more than is left; nothing is spent then.
+            If the answers cost more than the rest of the budget; nothing is spent then.
         """
         check_epsilon(epsilon)  # before it is converted: a text would become a number
         parameters = np.asarray(epsilon, dtype=np.float64)
         if not parameters.size:
             raise InputError("epsilon: there is none")
-        repetitions = _whole_number("repetitions", repetitions)
-        counts = self._count(checked_cells(cells, n_cells, self.people), n_cells)
+        repetitions = _check_whole("repetitions", repetitions)
+        counts = self._count(check_cells(cells, n_cells, self.people), n_cells)
         guarantees = [mechanism.guarantee(e, self.neighbours) for e in parameters.ravel().tolist()]
         note = f"histogram of {n_cells} cells, {mechanism.name}, noise {mechanism.noise}"
         self._ledger.spend(guarantees, note, times=repetitions)
@@ -179,7 +163,8 @@ class Curator:
         chunk = max(_CHUNK, len(counts))
         joint = np.empty(min(chunk, self.people), np.int64)
         for start in range(done, self.people, chunk):
-            part = _in_range(cells[start : start + chunk], n_cells)
+            part = cells[start : start + chunk]
+            check_range(part, n_cells)
             both = joint[: len(part)]
             both[:] = part
             both *= k
@@ -188,12 +173,12 @@ class Curator:
         return counts.reshape(n_cells + 1, k)[1:]
 
     def _count_paired(self, cells: NDArray[Any], n_cells: int) -> NDArray[np.int64]:
-        """The same, flat, for many people, two at a time: cell and group of both fit 16 bits."""
+        """The same numbers, flat, counted in pairs: cell and group of two people fit 16 bits."""
         pairs = np.zeros(_BYTE * _BYTE, np.int64)
         joint = np.empty(_PAIRED, np.uint8)
         for start in range(0, len(cells), _PAIRED):
-            # Bytes wrap around, so that cell -1 comes out right too.
-            joint[:] = _in_range(cells[start : start + _PAIRED], n_cells)
+            check_range(cells[start : start + _PAIRED], n_cells)
+            joint[:] = cells[start : start + _PAIRED]  # bytes wrap around, so -1 works too
             joint *= np.uint8(len(self._groups))
             joint += self._codes[start : start + _PAIRED]
             pairs += np.bincount(joint.view(np.uint16), minlength=len(pairs))
@@ -208,30 +193,24 @@ class Curator:
         raise InputError("a curator cannot be copied or sent elsewhere: people's groups stay there")
 
 
-def _in_range(cells: NDArray[Any], n_cells: int) -> NDArray[Any]:
+def check_range(cells: NDArray[Any], n_cells: int) -> None:
+    """Raise InputError if a cell is neither in 0..n_cells-1 nor -1."""
     if cells.max() >= n_cells or cells.min() < -1:
         raise InputError(f"cells must be in 0..{n_cells - 1}, or -1 for none")
-    return cells
 
 
-def checked_cells(cells: Codes | ArrayLike, n_cells: int, people: int) -> NDArray[Any]:
-    """Cells (n,) of people as an array of whole numbers; who counts them checks their range.
-
-    Raises
-    ------
-    InputError
-        If they are not n whole numbers, or there are no cells.
-    """
-    found = np.asarray(cells)
-    if found.shape != (people,):
-        raise InputError(f"cells are of shape {found.shape}, and there are {people:,} people")
-    if found.dtype.kind not in "biu":
-        raise InputError(f"cells must be whole numbers, not {found.dtype}")
-    _whole_number("n_cells", n_cells)
-    return found
+def check_cells(cells: Codes | ArrayLike, n_cells: int, people: int) -> NDArray[Any]:
+    """Cells (n,) as an array, their range unchecked; InputError if they are not n whole numbers."""
+    codes = np.asarray(cells)
+    if codes.shape != (people,):
+        raise InputError(f"cells are of shape {codes.shape}, and there are {people:,} people")
+    if codes.dtype.kind not in "biu":
+        raise InputError(f"cells must be whole numbers, not {codes.dtype}")
+    _check_whole("n_cells", n_cells)
+    return codes
 
 
-def _whole_number(name: str, value: Any) -> int:
+def _check_whole(name: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
         raise InputError(f"{name} must be a whole number, 1 or more, not {value!r}")
     return int(value)

@@ -1,4 +1,4 @@
-"""What a curator reads from disk: the token, and the sensitive columns of a table."""
+"""Files of a curator: the token, and the sensitive columns of a table."""
 
 from __future__ import annotations
 
@@ -21,18 +21,12 @@ _MISSING = {"", "?", "NA", "N/A", "NaN", "nan", "null", "NULL"}
 
 
 def read_token(path: Path) -> str:
-    """The token in a file: its only line.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read, or holds nothing, or more than a line.
-    """
+    """The only line of a token file; InputError if it is unreadable, empty or longer."""
     try:
         text = path.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        said = getattr(error, "strerror", None) or "it is not text"
-        raise InputError(f"token file {str(path)!r} cannot be read: {said}") from error
+        why = getattr(error, "strerror", None) or "it is not text"
+        raise InputError(f"token file {str(path)!r} cannot be read: {why}") from error
     if not text:
         raise InputError(f"token file {str(path)!r} is empty")
     if len(text.splitlines()) > 1:
@@ -46,23 +40,10 @@ def others_may_read(path: Path) -> bool:
 
 
 def read_sensitive(path: Path, columns: Sequence[str]) -> DataFrame:
-    """The sensitive columns of a table, every row of it.
+    """The sensitive columns of a CSV or parquet file; the n-th row is the n-th person.
 
-    Nothing is dropped: the n-th row here must be the n-th person of the auditor.
-
-    Parameters
-    ----------
-    path
-        A CSV file with the names of the columns in its first line, or a parquet file.
-    columns
-        Names of one or more of them.
-
-    Raises
-    ------
-    InputError
-        If a column is not there, or is named twice.
-    DataError
-        If the file cannot be read, or a value is missing.
+    InputError if a column is missing or named twice; DataError if the file is unreadable, or a
+    value is missing.
     """
     for name in columns:
         if columns.count(name) > 1:
@@ -84,23 +65,23 @@ def _text(path: Path, columns: list[str]) -> DataFrame:
         header = [name.strip() for name in next(reader, [])]
         _check(path, columns, header)
         places = [header.index(name) for name in columns]
-        found: list[list[str]] = [[] for _ in columns]
+        texts: list[list[str]] = [[] for _ in columns]
         known: dict[str, str] = {}
         for fields in reader:
             where = f"{path}, line {reader.line_num}"
             if len(fields) != len(header):
                 raise DataError(f"{where}: {len(fields)} fields where line 1 has {len(header)}")
-            for values, name, place in zip(found, columns, places, strict=True):
+            for values, name, place in zip(texts, columns, places, strict=True):
                 value = fields[place].strip()
                 if value in _MISSING:
                     raise DataError(_hole(where, name))
-                # The same few words, again and again: one string each.
+                # One string for all equal words.
                 values.append(known.setdefault(value, value))
-    return pd.DataFrame({n: _numbers(values) for n, values in zip(columns, found, strict=True)})
+    return pd.DataFrame({n: _numbers(values) for n, values in zip(columns, texts, strict=True)})
 
 
 def _numbers(values: list[str]) -> Any:
-    """Numbers if all are, so that too many different ones are noticed; else the words."""
+    """Numbers if all values are, so that a check of distinct numbers works; else the texts."""
     try:
         numbers = {value: float(value) for value in dict.fromkeys(values)}
     except ValueError:

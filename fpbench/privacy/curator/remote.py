@@ -1,4 +1,4 @@
-"""The curator of another machine, asked over HTTP."""
+"""The client of a curator on another machine, over HTTP."""
 
 from __future__ import annotations
 
@@ -44,23 +44,22 @@ _LONGEST_ANSWER = 1 << 26
 class RemoteCurator:
     """A curator that `fpbench curator serve` runs on another machine.
 
-    It answers as a `Curator` does, and the sensitive attribute never leaves its machine. The
-    people's order is theirs: the n-th cell is that of the n-th row of the curator's file.
+    It answers as a `Curator` does, and the sensitive attribute never leaves its machine. The n-th
+    cell of a query is of the person in the n-th row of the curator's file.
 
     Parameters
     ----------
     url
-        Where it is: `https://host:port`.
+        Its address: `https://host:port`.
     token
-        What the curator's owner gave you; by default, what the environment variable
-        FPBENCH_CURATOR_TOKEN holds.
+        The token from the curator's owner; by default, the value of the environment variable
+        FPBENCH_CURATOR_TOKEN.
     token_file
         A file with the token, instead.
     cafile
-        Certificates (PEM) to trust instead of the system's: the curator's own, if it signed it
-        itself.
+        Certificates (PEM) to trust instead of the system's, for a self-signed certificate.
     timeout
-        Seconds to wait: for an answer, and in total for a turn if others ask too.
+        Seconds to wait for an answer, and in total while the curator asks to try again later.
 
     Raises
     ------
@@ -69,7 +68,7 @@ class RemoteCurator:
 
     Notes
     -----
-    A connection that breaks before the answer arrives is an error, and is not tried again: the
+    A connection that breaks before the answer arrives is an error, without another attempt: the
     curator may have paid for that answer, and would pay again.
     """
 
@@ -82,8 +81,8 @@ class RemoteCurator:
         cafile: str | os.PathLike[str] | None = None,
         timeout: float = 60.0,
     ) -> None:
-        self._url, near, secure = _address(url)
-        self._headers = {"Authorization": f"Bearer {_token(token, token_file)}"}
+        self._url, near, secure = _parse_address(url)
+        self._headers = {"Authorization": f"Bearer {_read_own_token(token, token_file)}"}
         if not 0 < timeout < math.inf:
             raise InputError(f"timeout must be above 0 and finite, not {timeout!r}")
         self._timeout = timeout
@@ -93,7 +92,7 @@ class RemoteCurator:
                 "the answers",
                 stacklevel=2,
             )
-        self._opener = _opener(cafile, direct=near)
+        self._opener = _make_opener(cafile, direct=near)
 
     @property
     def groups(self) -> tuple[str, ...]:
@@ -108,17 +107,17 @@ class RemoteCurator:
     @property
     def neighbours(self) -> Neighbours:
         """The relation that epsilon is measured by."""
-        found: Neighbours = self._about["neighbours"]
-        return found
+        neighbours: Neighbours = self._about["neighbours"]
+        return neighbours
 
     @property
     def mechanisms(self) -> tuple[str, ...]:
-        """Mechanisms that it answers by."""
+        """Names of the mechanisms that it accepts."""
         return tuple(self._about["mechanisms"])
 
     @property
     def remaining(self) -> Balance:
-        """What is left of its budget, now."""
+        """The rest of its budget, now."""
         return Balance(**self._ask(ABOUT)["remaining"])
 
     def histogram(
@@ -130,41 +129,25 @@ class RemoteCurator:
         mechanism: Mechanism,
         repetitions: int = 1,
     ) -> NDArray[np.float64]:
-        """Noisy numbers of people of every group in every cell.
+        """Noisy numbers (..., R, C, K) of people, as of `Curator.histogram`.
 
-        Parameters
-        ----------
-        cells
-            (n,) the cell of each person, in 0..n_cells-1, or -1 for none; the curator sees them.
-        n_cells
-            Number of cells C.
-        epsilon
-            Of one answer; one or several, shape (...). Cells share nobody, so each uses all of it.
-        mechanism
-            Adds the noise, there; most curators accept only those with secure noise.
-        repetitions
-            Number R of answers for each epsilon, each of fresh noise and each paid for.
-
-        Returns
-        -------
-        ndarray
-            (..., R, C, K).
+        The curator sees the cells, and adds the noise; most curators accept secure noise only.
 
         Raises
         ------
         InputError
-            If the cells are not n such codes, or the curator refuses the query.
+            If the cells are not n codes, or the curator refuses the query.
         BudgetError
-            If the answers cost more than is left; nothing is spent then.
+            If the answers cost more than the rest of the budget; nothing is spent then.
         FpbenchError
             If the curator cannot be reached, or fails.
         """
         check_epsilon(epsilon)  # before it is converted: a text would become a number
         parameters = np.asarray(epsilon, dtype=np.float64)
         for value in set(parameters.ravel().tolist()):
-            mechanism.guarantee(value, self.neighbours)  # says what is wrong with it
+            mechanism.guarantee(value, self.neighbours)  # refuses a wrong epsilon
         query = Query.of(cells, n_cells, parameters, mechanism, repetitions, self.people)
-        query.answers(len(self.groups))
+        query.check_size(len(self.groups))
         answer = self._ask(HISTOGRAM_QUERY, query.model_dump_json().encode())
         shape = (*parameters.shape, repetitions, n_cells, len(self.groups))
         try:
@@ -174,13 +157,13 @@ class RemoteCurator:
 
     @cached_property
     def _about(self) -> dict[str, Any]:
-        found = self._ask(ABOUT)
-        if not {"groups", "people", "neighbours", "remaining"} <= found.keys():
+        about = self._ask(ABOUT)
+        if not {"groups", "people", "neighbours", "remaining"} <= about.keys():
             raise FpbenchError(f"{self._url} is no curator of this version of fpbench")
-        return found
+        return about
 
     def _ask(self, path: str, body: bytes | None = None) -> dict[str, Any]:
-        """The answer to a request; waits for its turn as long as it may."""
+        """The answer to a request; asks again, within the timeout, when the curator says so."""
         end = time.monotonic() + self._timeout
         while True:
             status, answer = self._send(path, body)
@@ -192,10 +175,10 @@ class RemoteCurator:
             if time.monotonic() + wait > end:
                 break
             time.sleep(max(wait, 0.01))
-        said = f"curator at {self._url}: {answer.get('error', f'HTTP status {status}')}"
+        message = f"curator at {self._url}: {answer.get('error', f'HTTP status {status}')}"
         if status == 409:
-            raise BudgetError(said)
-        raise InputError(said) if 400 <= status < 500 else FpbenchError(said)
+            raise BudgetError(message)
+        raise InputError(message) if 400 <= status < 500 else FpbenchError(message)
 
     def _send(self, path: str, body: bytes | None) -> tuple[int, dict[str, Any]]:
         headers = dict(self._headers)
@@ -205,10 +188,10 @@ class RemoteCurator:
         try:
             try:
                 with self._opener.open(request, timeout=self._timeout) as response:
-                    return response.status, _object(response.read(_LONGEST_ANSWER))
+                    return response.status, _read_object(response.read(_LONGEST_ANSWER))
             except HTTPError as refusal:
                 with refusal:
-                    return refusal.code, _object(refusal.read(_LONGEST_ANSWER))
+                    return refusal.code, _read_object(refusal.read(_LONGEST_ANSWER))
         except (OSError, HTTPException, ValueError) as error:
             reason = error.reason if isinstance(error, URLError) else error
             paid = "; what was asked for may have been paid for" if body is not None else ""
@@ -220,53 +203,53 @@ class RemoteCurator:
         return f"RemoteCurator({self._url!r})"
 
 
-def _object(content: bytes) -> dict[str, Any]:
-    """A JSON object; empty if it is none, as of a server that is no curator."""
+def _read_object(content: bytes) -> dict[str, Any]:
+    """A JSON object; empty for any other content, as of a server that is no curator."""
     try:
-        found = json.loads(content)
+        data = json.loads(content)
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return data if isinstance(data, dict) else {}
 
 
-def _address(url: str) -> tuple[str, bool, bool]:
-    """Where the curator is; whether that is this machine; whether the way there is encrypted."""
+def _parse_address(url: str) -> tuple[str, bool, bool]:
+    """The curator's address; whether that is this machine; whether the connection is encrypted."""
     try:
         parts = urlsplit(url)
         good = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:  # a port or an address that is none
+    except ValueError:  # an invalid port or address
         parts, good = urlsplit(""), False
     if not good or parts.query or parts.fragment or parts.username:
         raise InputError(f"{url!r} is no address of a curator: https://host:port")
     return url.rstrip("/"), parts.hostname in _NEAR, parts.scheme == "https"
 
 
-def _token(token: str | None, token_file: str | os.PathLike[str] | None) -> str:
+def _read_own_token(token: str | None, token_file: str | os.PathLike[str] | None) -> str:
     if token is not None and token_file is not None:
         raise InputError("give token or token_file, not both")
     if token_file is not None:
         token = read_token(Path(token_file))
-    found = token if token is not None else os.environ.get(TOKEN, "")
-    if not found:
+    token = token if token is not None else os.environ.get(TOKEN, "")
+    if not token:
         raise InputError(f"no token: give token or token_file, or set {TOKEN}")
-    if not (found.isascii() and found.isprintable()):
+    if not (token.isascii() and token.isprintable()):
         raise InputError("the token must be of plain characters")
-    return found
+    return token
 
 
-class _StayHere(HTTPRedirectHandler):
-    """A redirection would take the token elsewhere."""
+class _NoRedirects(HTTPRedirectHandler):
+    """Follows no redirection, which would send the token elsewhere."""
 
     def redirect_request(self, *_: Any) -> None:
         return None
 
 
-def _opener(cafile: str | os.PathLike[str] | None, *, direct: bool) -> OpenerDirector:
+def _make_opener(cafile: str | os.PathLike[str] | None, *, direct: bool) -> OpenerDirector:
     try:
         context = ssl.create_default_context(cafile=cafile)
     except (OSError, ssl.SSLError) as error:
         raise InputError(f"cafile {str(cafile)!r} cannot be used: {error}") from error
-    handlers: list[Any] = [HTTPSHandler(context=context), _StayHere]
+    handlers: list[Any] = [HTTPSHandler(context=context), _NoRedirects]
     if direct:
         handlers.append(ProxyHandler({}))
     return build_opener(*handlers)

@@ -1,4 +1,4 @@
-"""What a curator answers to auditors on other machines: who may ask what, and how often."""
+"""A curator's answers to auditors on other machines, with tokens, limits of rate and of noise."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from fpbench.privacy.curator.wire import Query, most_bytes
 from fpbench.privacy.ledger import Balance, Ledger
 
 SHORTEST_TOKEN = 16
-"""Characters that a token must have, at least."""
+"""Least number of characters of a token."""
 
 _MOST_ADDRESSES = 10_000
 
 
 class RefusedError(Exception):
-    """A request that is not answered: the status, the reason, and what else to say."""
+    """A refused request: HTTP status, outcome for the log, and the body of the answer."""
 
     def __init__(self, status: int, outcome: str, error: str, **more: Any) -> None:
         super().__init__(error)
@@ -34,51 +34,30 @@ class RefusedError(Exception):
 
 
 class RateLimit:
-    """How often each address may ask: a bucket that fills at a rate and holds one second of it.
-
-    Parameters
-    ----------
-    rate
-        Requests a second.
-    """
+    """A limit of requests a second for each address: a token bucket of one second."""
 
     def __init__(self, rate: float) -> None:
         self._rate, self._room = rate, max(rate, 1.0)
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def wait(self, address: str, now: float) -> float:
-        """Seconds until the address may ask again; 0, and counted, if it may now."""
-        left, since = self._buckets.pop(address, (self._room, now))
-        left = min(self._room, left + (now - since) * self._rate)
-        allowed = left >= 1
-        self._buckets[address] = (left - 1 if allowed else left, now)
+        """Seconds until the address may send a request; 0 if it may now, which uses one token."""
+        tokens, since = self._buckets.pop(address, (self._room, now))
+        tokens = min(self._room, tokens + (now - since) * self._rate)
+        allowed = tokens >= 1
+        self._buckets[address] = (tokens - 1 if allowed else tokens, now)
         if len(self._buckets) > _MOST_ADDRESSES:
             self._buckets.popitem(last=False)
-        return 0.0 if allowed else (1 - left) / self._rate
+        return 0.0 if allowed else (1 - tokens) / self._rate
 
 
 class Service:
-    """What a curator answers to whom; knows nothing of how requests travel.
+    """A curator's answers to authorised requests, independent of the transport.
 
-    Parameters
-    ----------
-    curator
-        Answers.
-    ledger
-        Its budget, which must be finite.
-    token
-        What auditors must present.
-    rate
-        Requests a second that one address may make.
-    allow_simulation
-        Whether noise may be simulated, and mechanisms of other packages used: for trying things
-        out, as neither keeps what its guarantee says of real people.
-
-    Raises
-    ------
-    InputError
-        If the token is short or not of plain characters, the rate is not positive, or the budget
-        has no end.
+    Auditors must present the `token`; one address may make `rate` requests a second. For trials
+    only, `allow_simulation` accepts simulated noise and mechanisms of other packages: neither keeps
+    its guarantee for real people. InputError if the token is short or not of plain characters, the
+    rate is not positive, or the budget of the ledger is infinite.
     """
 
     def __init__(
@@ -107,13 +86,7 @@ class Service:
         self.most_bytes = most_bytes(curator.people)
 
     def admit(self, address: str, authorization: bytes) -> None:
-        """Let a request in.
-
-        Raises
-        ------
-        RefusedError
-            If the address asks too often, or the token is not the right one.
-        """
+        """Check the rate and the token of a request; RefusedError if either is wrong."""
         wait = self._limit.wait(place_of(address), time.monotonic())
         if wait:
             raise RefusedError(429, "too many", "too many requests; wait", retry_after=wait)
@@ -121,7 +94,7 @@ class Service:
             raise RefusedError(401, "no token", "the token is missing or wrong")
 
     def about(self) -> dict[str, Any]:
-        """What is public of the curator, and what is left of its budget."""
+        """Public facts about the curator, and the rest of its budget, for JSON."""
         ledger = self._ledger
         return {
             "groups": list(self._curator.groups),
@@ -129,27 +102,24 @@ class Service:
             "neighbours": self._curator.neighbours,
             "budget": {"epsilon": ledger.epsilon, "delta": ledger.delta},
             "accounting": ledger.accounting,
-            "remaining": _said(ledger.remaining),
+            "remaining": _to_json(ledger.remaining),
             "mechanisms": self._mechanisms,
             "noise": ["secure", "simulation"] if self._simulation else ["secure"],
         }
 
-    def answer(self, body: bytes, asked: dict[str, Any]) -> dict[str, Any]:
-        """Answer a query; what may be logged of it is put into `asked` as it becomes known.
+    def answer(self, body: bytes, entry: dict[str, Any]) -> dict[str, Any]:
+        """The answer to a query, for JSON; public facts about the query are added to the log entry.
 
-        Raises
-        ------
-        RefusedError
-            If it is no query, asks for what is not allowed, or costs more than is left.
+        RefusedError if it is no query, is not allowed, or costs more than the rest of the budget.
         """
         try:
             query = Query.read(body)
-            asked["cells"] = query.n_cells
-            asked["answers"] = len(query.epsilon) * query.repetitions
-            asked["epsilon"] = math.fsum(query.epsilon) * query.repetitions
-            query.answers(len(self._curator.groups))
-            mechanism = self._mechanism(query.mechanism)
-            asked["mechanism"] = mechanism.name
+            entry["cells"] = query.n_cells
+            entry["answers"] = len(query.epsilon) * query.repetitions
+            entry["epsilon"] = math.fsum(query.epsilon) * query.repetitions
+            query.check_size(len(self._curator.groups))
+            mechanism = self._make_mechanism(query.mechanism)
+            entry["mechanism"] = mechanism.name
             for epsilon in set(query.epsilon):
                 mechanism.guarantee(epsilon, self._curator.neighbours)
             cells = query.codes(self._curator.people)
@@ -164,39 +134,39 @@ class Service:
                 repetitions=query.repetitions,
             )
         except BudgetError as error:
-            left = _said(self._ledger.remaining)
-            raise RefusedError(409, "budget", str(error), remaining=left) from error
-        return {"counts": counts.tolist(), "remaining": _said(self._ledger.remaining)}
+            rest = _to_json(self._ledger.remaining)
+            raise RefusedError(409, "budget", str(error), remaining=rest) from error
+        return {"counts": counts.tolist(), "remaining": _to_json(self._ledger.remaining)}
 
-    def _mechanism(self, given: dict[str, Any]) -> Mechanism:
-        parameters = dict(given)
+    def _make_mechanism(self, table: dict[str, Any]) -> Mechanism:
+        parameters = dict(table)
         use, catalog = parameters.pop("use", None), discover()
         if not isinstance(use, str):
             raise InputError('mechanism: needs use = "NAME"')
-        made, _ = specify(catalog, "mechanism", use, parameters, "mechanism")
-        assert isinstance(made, Mechanism)
+        mechanism, _ = specify(catalog, "mechanism", use, parameters, "mechanism")
+        assert isinstance(mechanism, Mechanism)
         ours = catalog.entry("mechanism", use).source.distribution == "fpbench"
-        if not self._simulation and not (ours and made.noise == "secure"):
+        if not self._simulation and not (ours and mechanism.noise == "secure"):
             able = ", ".join(self._mechanisms)
             raise InputError(
                 f'mechanism: this curator answers with noise = "secure" only, by {able}; not with '
-                f"{use}, noise = {made.noise!r}"
+                f"{use}, noise = {mechanism.noise!r}"
             )
-        return made
+        return mechanism
 
     @cached_property
     def _mechanisms(self) -> list[str]:
-        found = []
+        names = []
         for entry in discover().of_kind("mechanism"):
             ours = entry.source.distribution == "fpbench" and not entry.rivals
             if self._simulation or ours:
                 cls = discover().component("mechanism", entry.name)
                 assert issubclass(cls, Mechanism)
                 if self._simulation or not cls.continuous:
-                    found.append(entry.name)
-        return found
+                    names.append(entry.name)
+        return names
 
 
-def _said(balance: Balance) -> dict[str, float]:
+def _to_json(balance: Balance) -> dict[str, float]:
     rho = {} if balance.rho is None else {"rho": balance.rho}
     return {"epsilon": balance.epsilon, "delta": balance.delta, **rho}

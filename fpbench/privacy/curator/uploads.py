@@ -1,4 +1,4 @@
-"""Queries while they arrive at a curator's service: a deadline each, a bound on all of them."""
+"""Queries that arrive at a curator's service, with a deadline each and a limit on all of them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from contextlib import asynccontextmanager
 from fpbench.privacy.curator.service import RefusedError
 
 SECONDS_TO_SEND = 60.0
-"""For the whole of a query to arrive."""
-LEAST_HELD = 1 << 26
-"""Bytes of all queries together that are always allowed."""
+"""Limit for a whole query to arrive."""
+LEAST_MEMORY = 1 << 26
+"""Bytes that all queries together may always have."""
 _SECONDS_TO_RETRY = 1.0
 
 
@@ -23,42 +23,33 @@ class _Upload:
 
 
 class Uploads:
-    """What was sent and is not answered yet.
+    """Queries without an answer yet, limited in size: each, and in total to `at_once` large ones.
 
-    When all together are too large, of the place that sends the most the largest upload that has
-    not arrived whole is dismissed, to be sent again later: who sends many slowly hinders mostly
-    themselves.
-
-    Parameters
-    ----------
-    most_of_one
-        Bytes of one query, at most.
-    at_once
-        So many of the largest fit, in any case.
+    When they are too large together, the largest incomplete upload of the place that sends the most
+    is dismissed, and its sender may try again later. So a stranger who sends many slowly hinders
+    mostly themselves.
     """
 
     def __init__(self, most_of_one: int, at_once: int) -> None:
         self._most_of_one = most_of_one
-        self._most = max(LEAST_HELD, at_once * most_of_one)
+        self._most = max(LEAST_MEMORY, at_once * most_of_one)
         self._uploads: list[_Upload] = []
 
     @asynccontextmanager
     async def read(self, stream: AsyncIterator[bytes], place: str) -> AsyncIterator[list[bytes]]:
-        """The parts of a query that has arrived whole; they count until the block ends.
+        """The parts of a whole query; they use memory of the limit until the block ends.
 
-        Raises
-        ------
-        RefusedError
-            If it is too long, too slow or cut off, or all together are too large.
+        RefusedError if the query is too long, too slow or cut off, or all queries together are too
+        large.
         """
         upload = _Upload(place)
         self._uploads.append(upload)
         try:
-            yield await self._arrived(stream, upload)
+            yield await self._receive(stream, upload)
         finally:
             self._uploads.remove(upload)
 
-    async def _arrived(self, stream: AsyncIterator[bytes], upload: _Upload) -> list[bytes]:
+    async def _receive(self, stream: AsyncIterator[bytes], upload: _Upload) -> list[bytes]:
         from starlette.requests import ClientDisconnect
 
         parts: list[bytes] = []
@@ -67,15 +58,15 @@ class Uploads:
                 async for part in stream:
                     upload.size += len(part)
                     if upload.size > self._most_of_one:
-                        said = f"longer than {self._most_of_one:,} bytes, the most a query can be"
-                        raise RefusedError(413, "too long", said)
+                        why = f"longer than {self._most_of_one:,} bytes, the most a query can be"
+                        raise RefusedError(413, "too long", why)
                     self._make_room(upload)
                     parts.append(part)
         except TimeoutError:
             if upload.dismissed:
                 raise _busy() from None
-            said = f"the query did not arrive within {SECONDS_TO_SEND:.0f} seconds"
-            raise RefusedError(408, "too slow", said) from None
+            why = f"the query did not arrive within {SECONDS_TO_SEND:.0f} seconds"
+            raise RefusedError(408, "too slow", why) from None
         except ClientDisconnect:
             raise RefusedError(400, "cut off", "the query was cut off") from None
         upload.deadline = None
@@ -96,5 +87,5 @@ class Uploads:
 
 
 def _busy() -> RefusedError:
-    said = "too many queries are being sent at once; wait"
-    return RefusedError(429, "busy", said, retry_after=_SECONDS_TO_RETRY)
+    why = "too many queries are being sent at once; wait"
+    return RefusedError(429, "busy", why, retry_after=_SECONDS_TO_RETRY)

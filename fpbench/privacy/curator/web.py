@@ -26,25 +26,25 @@ if TYPE_CHECKING:
     from uvicorn import Server
 
 log = logging.getLogger("fpbench.privacy.curator.curator")
-"""One line of JSON a query: when, what was asked, what became of it; no data, no token."""
+"""One line of JSON for each query: time, kind and outcome; no data, no token."""
 
 _WAITING = 1024
-"""Callers that the system keeps in line until they are accepted: the others try again after 1 s."""
+"""Callers that may wait to be accepted; further ones try again after 1 s."""
 _AT_ONCE = 8
-"""Queries that are answered at the same time: each holds its cells in memory."""
+"""Queries that are answered at the same time, each with its cells in memory."""
 
 Work = Callable[[dict[str, Any]], Awaitable[Any]]
-"""Answers a request, and says what may be logged of it."""
+"""Answers a request, and completes its log entry."""
 
 
 def make_app(service: Service) -> "FastAPI":
-    """The service as an application that any ASGI server runs."""
+    """The service as an ASGI application."""
     from fastapi import FastAPI, Request
     from starlette.concurrency import run_in_threadpool
     from starlette.exceptions import HTTPException
     from starlette.responses import Response
 
-    # A redirection of /v1/about/ would lead to whatever host the caller named.
+    # A redirection of /v1/about/ would lead to any host that the caller names.
     app = FastAPI(
         title="fpbench curator", docs_url=None, redoc_url=None, openapi_url=None,
         redirect_slashes=False,
@@ -56,16 +56,19 @@ def make_app(service: Service) -> "FastAPI":
         async def work(_: dict[str, Any]) -> Any:
             return await run_in_threadpool(service.about)
 
-        return await _handled(service, request, "about", work)
+        return await _handle(service, request, "about", work)
 
     async def histogram(request: Request) -> Response:
-        async def work(asked: dict[str, Any]) -> Any:
+        async def work(entry: dict[str, Any]) -> Any:
             _refuse_long(request, service.most_bytes)
-            # Read before it is its turn: who sends slowly must not keep others waiting.
-            async with uploads.read(request.stream(), place_of(_address(request))) as parts, turns:
-                return await run_in_threadpool(service.answer, b"".join(parts), asked)
+            # Read before its turn, so that a slow sender does not delay others.
+            async with (
+                uploads.read(request.stream(), place_of(_get_address(request))) as parts,
+                turns,
+            ):
+                return await run_in_threadpool(service.answer, b"".join(parts), entry)
 
-        return await _handled(service, request, "histogram", work)
+        return await _handle(service, request, "histogram", work)
 
     async def unknown(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
@@ -74,7 +77,7 @@ def make_app(service: Service) -> "FastAPI":
         async def work(_: dict[str, Any]) -> Any:
             raise RefusedError(status, "unknown", detail)
 
-        response = await _handled(service, request, "unknown", work)
+        response = await _handle(service, request, "unknown", work)
         if response.status_code == status:
             response.headers.update(error.headers or {})  # which methods there are
         return response
@@ -85,34 +88,34 @@ def make_app(service: Service) -> "FastAPI":
     return app
 
 
-async def _handled(service: Service, request: "Request", what: str, work: Work) -> "Response":
-    """Admit a request and answer it; whatever happens is logged, and the service goes on."""
+async def _handle(service: Service, request: "Request", what: str, work: Work) -> "Response":
+    """The response to a request; every outcome is logged, and no error stops the service."""
     from starlette.responses import JSONResponse
 
-    asked: dict[str, Any] = {}
-    address = _address(request)
+    entry: dict[str, Any] = {}
+    address = _get_address(request)
     try:
         service.admit(address, request.headers.get("authorization", "").encode("latin-1"))
         peer = request.scope.get("state", {}).get("peer")
         if isinstance(peer, Peer):
             peer.known = True
-        answer = JSONResponse(await work(asked))
+        answer = JSONResponse(await work(entry))
     except RefusedError as refused:
-        _log(what, address, refused.status, refused.outcome, asked)
-        return _refusal(refused)
+        _log(what, address, refused.status, refused.outcome, entry)
+        return _make_refusal(refused)
     except Exception as error:
-        _log(what, address, 503, f"failed: {_described(error)}", asked)
-        said = "the curator failed at this; what was asked for may have been paid for"
-        return _refusal(RefusedError(503, "failed", said))
-    _log(what, address, 200, "answered", asked)
+        _log(what, address, 503, f"failed: {_describe(error)}", entry)
+        why = "the curator failed at this; what was asked for may have been paid for"
+        return _make_refusal(RefusedError(503, "failed", why))
+    _log(what, address, 200, "answered", entry)
     return answer
 
 
-def _address(request: "Request") -> str:
+def _get_address(request: "Request") -> str:
     return request.client.host if request.client else ""
 
 
-def _refusal(refused: RefusedError) -> "Response":
+def _make_refusal(refused: RefusedError) -> "Response":
     from starlette.responses import JSONResponse
 
     headers = {}
@@ -124,20 +127,20 @@ def _refusal(refused: RefusedError) -> "Response":
 
 
 def _refuse_long(request: "Request", most: int) -> None:
-    """Refuse by its announced length what is too long, before any of it is read."""
+    """Refuse a query by its announced length, before any of it is read."""
     announced = request.headers.get("content-length", "0")
     if not announced.isdecimal() or int(announced) > most:
         raise RefusedError(413, "too long", f"longer than {most:,} bytes, the most a query can be")
 
 
-def _log(what: str, address: str, status: int, outcome: str, asked: dict[str, Any]) -> None:
+def _log(what: str, address: str, status: int, outcome: str, entry: dict[str, Any]) -> None:
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
-    line = {"time": now, "query": what, "from": address, **asked}
+    line = {"time": now, "query": what, "from": address, **entry}
     log.info(json.dumps({**line, "status": status, "outcome": outcome}))
 
 
-def _described(error: Exception) -> str:
-    """An error in words of ours, or where it came from: its own message might hold data."""
+def _describe(error: Exception) -> str:
+    """An error of fpbench as text, or where another was raised: its message may hold data."""
     if isinstance(error, FpbenchError):
         return str(error)
     trace = error.__traceback__
@@ -148,7 +151,7 @@ def _described(error: Exception) -> str:
 
 
 def unavailable() -> str | None:
-    """Why nothing can be served here, with the command that mends it; None if it can."""
+    """Why this machine cannot serve, with the command that helps; None if it can."""
     missing = [name for name in ("fastapi", "uvicorn") if find_spec(name) is None]
     if not missing:
         return None
@@ -156,13 +159,7 @@ def unavailable() -> str | None:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket at which auditors may call.
-
-    Raises
-    ------
-    InputError
-        If there is no such address here, or somebody listens there already.
-    """
+    """A socket that listens for auditors; InputError if the address is wrong or in use."""
     if not 0 <= port <= 65535:
         raise InputError(f"port must be in 0..65535, not {port}")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -175,16 +172,10 @@ def listen(host: str, port: int) -> socket.socket:
 def make_server(
     service: Service, certfile: Path | None = None, keyfile: Path | None = None
 ) -> "Server":
-    """The server; its `run(sockets=[...])` serves until interrupted.
-
-    Raises
-    ------
-    InputError
-        If the certificate or its key cannot be used.
-    """
+    """The server, to be run with sockets; InputError if the certificate or its key is unusable."""
     import uvicorn
 
-    most_connections()  # before somebody calls
+    most_connections()  # refuses now what would fail at the first connection
     config = uvicorn.Config(
         make_app(service),
         loop="asyncio",
@@ -193,7 +184,7 @@ def make_server(
         log_config=None,
         access_log=False,
         server_header=False,
-        # A header that anybody can send would else say who asks, and so whom to slow down.
+        # Limits by address must not believe a header that anybody can send.
         proxy_headers=False,
         lifespan="off",
         ws="none",
@@ -201,6 +192,6 @@ def make_server(
     )
     try:
         config.load()
-    except OSError as error:  # of which ssl's are some
+    except OSError as error:  # ssl's included
         raise InputError(f"the certificate or its key cannot be used: {error}") from error
     return counting_server(config)

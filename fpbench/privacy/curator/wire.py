@@ -1,4 +1,4 @@
-"""What a curator and an auditor on two machines say to each other; both sides read it here."""
+"""Requests from an auditor to a curator on another machine, written and read for both sides."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from fpbench.base.errors import InputError
 from fpbench.components.guarantee import LEAST_EPSILON
 from fpbench.components.mechanism import Mechanism
-from fpbench.privacy.curator.curator import checked_cells
+from fpbench.privacy.curator.curator import check_cells, check_range
 
 ABOUT, HISTOGRAM_QUERY = "/v1/about", "/v1/histogram"
-"""Paths of the two routes: GET and POST."""
+"""Paths of the two routes, GET and POST."""
 
 MOST_ANSWERS = 100_000
-"""Noisy counts that one query may ask for: epsilons x repetitions x cells x groups."""
+"""Greatest number of noisy counts of a query: epsilons x repetitions x cells x groups."""
 
 _WIDTHS: dict[int, str] = {1: "<i1", 2: "<i2", 4: "<i4"}
 _MOST_EPSILONS = 1_000
 _SPARE = 1 << 18
-"""Bytes of a query that are not its cells, at most."""
+"""Greatest number of bytes of a query besides its cells."""
 
 _Epsilon = Annotated[float, Field(ge=LEAST_EPSILON, le=1e9, allow_inf_nan=False)]
-"""More hides nothing, and sums of it overflow."""
+"""A greater epsilon hides nothing, and sums of it overflow."""
 
 
 class Query(BaseModel):
@@ -36,14 +36,14 @@ class Query(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     cells: str
-    """Base64 of one little-endian whole number with a sign a person."""
+    """Base64 of one little-endian signed integer for each person."""
     width: Literal[1, 2, 4]
-    """Bytes of each."""
+    """Bytes of each integer."""
     n_cells: int = Field(ge=1, le=MOST_ANSWERS)
     epsilon: list[_Epsilon] = Field(min_length=1, max_length=_MOST_EPSILONS)
     repetitions: int = Field(1, ge=1, le=MOST_ANSWERS)
     mechanism: dict[str, Any]
-    """`use`, and its parameters."""
+    """The name as `use`, and the parameters."""
 
     @classmethod
     def of(
@@ -55,18 +55,12 @@ class Query(BaseModel):
         repetitions: int,
         people: int,
     ) -> Query:
-        """The query of an auditor.
-
-        Raises
-        ------
-        InputError
-            If the cells are not n whole numbers in range, or a number is out of range.
-        """
-        codes = checked_cells(cells, n_cells, people)
-        _check_range(codes, n_cells)
+        """The query of an auditor; InputError if cells or numbers are out of range."""
+        codes = check_cells(cells, n_cells, people)
+        check_range(codes, n_cells)
         width = next(w for w in _WIDTHS if n_cells <= 1 << (8 * w - 1))
         packed = base64.b64encode(np.asarray(codes, _WIDTHS[width]).tobytes())
-        return cls._checked(
+        return cls._validate(
             {
                 "cells": packed.decode(),
                 "width": width,
@@ -79,34 +73,22 @@ class Query(BaseModel):
 
     @classmethod
     def read(cls, body: bytes) -> Query:
-        """The query that came.
-
-        Raises
-        ------
-        InputError
-            If it is none; says what is wrong, and nothing of what it held.
-        """
-        return cls._checked(body)
+        """The query in a request; InputError names a mistake, but repeats no content."""
+        return cls._validate(body)
 
     @classmethod
-    def _checked(cls, given: dict[str, Any] | bytes) -> Query:
+    def _validate(cls, content: dict[str, Any] | bytes) -> Query:
         try:
-            if isinstance(given, bytes):
-                return cls.model_validate_json(given)
-            return cls.model_validate(given)
+            if isinstance(content, bytes):
+                return cls.model_validate_json(content)
+            return cls.model_validate(content)
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         where = ".".join(map(str, first["loc"]))
         raise InputError(f"{where}: {first['msg']}" if where else first["msg"])
 
     def codes(self, people: int) -> NDArray[np.signedinteger[Any]]:
-        """The cells (n,), of as many people as there are.
-
-        Raises
-        ------
-        InputError
-            If they are no base64, of another number of people, or out of range.
-        """
+        """The cells (n,); InputError if they are not base64, of n people, or in range."""
         try:
             packed = base64.b64decode(self.cells.encode(), validate=True)
         except (binascii.Error, UnicodeEncodeError):
@@ -116,29 +98,17 @@ class Query(BaseModel):
                 f"cells: {len(packed):,} bytes, and {people:,} people at {self.width} bytes each "
                 f"make {people * self.width:,}"
             )
-        found = np.frombuffer(packed, _WIDTHS[self.width])
-        _check_range(found, self.n_cells)
-        return found
+        codes = np.frombuffer(packed, _WIDTHS[self.width])
+        check_range(codes, self.n_cells)
+        return codes
 
-    def answers(self, groups: int) -> int:
-        """How many noisy counts it asks for.
-
-        Raises
-        ------
-        InputError
-            If these are too many.
-        """
-        found = len(self.epsilon) * self.repetitions * self.n_cells * groups
-        if found > MOST_ANSWERS:
-            raise InputError(f"asks for {found:,} counts; {MOST_ANSWERS:,} is the most at once")
-        return found
-
-
-def _check_range(cells: NDArray[Any], n_cells: int) -> None:
-    if cells.min() < -1 or cells.max() >= n_cells:
-        raise InputError(f"cells must be in 0..{n_cells - 1}, or -1 for none")
+    def check_size(self, groups: int) -> None:
+        """Raise InputError if the query asks for too many noisy counts of so many groups."""
+        counts = len(self.epsilon) * self.repetitions * self.n_cells * groups
+        if counts > MOST_ANSWERS:
+            raise InputError(f"asks for {counts:,} counts; {MOST_ANSWERS:,} is the most at once")
 
 
 def most_bytes(people: int) -> int:
-    """Length of the longest query that makes sense."""
+    """Length in bytes of the longest valid query."""
     return _SPARE + 4 * -(-people * max(_WIDTHS) // 3)

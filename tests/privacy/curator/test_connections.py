@@ -252,12 +252,12 @@ def test_an_answer_that_is_not_read_is_not_kept_for_ever(complete, unread, ends_
     from uvicorn.server import ServerState
 
     async def scenario():
-        line = curator_connections._carrier()(Config(None, log_config=None), ServerState(), {})
+        line = curator_connections._protocol()(Config(None, log_config=None), ServerState(), {})
         line.cycle = None if complete is None else SimpleNamespace(response_complete=complete)
         line.transport = Transport(unread)
         looks = 0
         while looks < 5 and not line.transport.aborted:
-            line._look(line.cycle)
+            line._check_progress(line.cycle)
             looks += 1
         line._timer and line._timer.cancel()
         return looks if line.transport.aborted else None
@@ -294,7 +294,7 @@ def test_those_who_have_shown_the_token_stay(service, monkeypatch):
 
 
 def test_uploads_are_bounded_together_and_the_greatest_sender_yields(monkeypatch):
-    monkeypatch.setattr("fpbench.privacy.curator.uploads.LEAST_HELD", 0)
+    monkeypatch.setattr("fpbench.privacy.curator.uploads.LEAST_MEMORY", 0)
     outcomes = {}
 
     async def scenario():
@@ -332,7 +332,7 @@ def test_uploads_are_bounded_together_and_the_greatest_sender_yields(monkeypatch
 
 
 def test_an_upload_that_arrived_keeps_its_place_until_it_is_answered(monkeypatch):
-    monkeypatch.setattr("fpbench.privacy.curator.uploads.LEAST_HELD", 0)
+    monkeypatch.setattr("fpbench.privacy.curator.uploads.LEAST_MEMORY", 0)
 
     async def scenario():
         uploads = Uploads(100, 2)
