@@ -1,4 +1,4 @@
-"""Tables of counts and linear rows over them: the language of constraints and correctors.
+"""Tables of counts and linear rows over them, for constraints and correctors.
 
 A *class* of people is a prediction, and a label where a constraint looks at it. An assignment of
 groups is then a table of counts (J, K): people of each of J classes in each of K groups. Everything

@@ -182,7 +182,7 @@ class Ledger:
 
     def _refusal(self, cost: Amount, total: Amount) -> str:
         names = ("epsilon", "delta") if self.accounting == "basic" else ("rho", "")
-        wish, rest, budget = (
+        requested, rest, budget = (
             " and ".join(
                 f"{name} {float(value):.12g}"
                 for name, value, most in zip(names, values, self._limit, strict=True)
@@ -192,6 +192,6 @@ class Ledger:
         )
         of = f", of epsilon {self.epsilon:g} at delta {self.delta:g}" if names[1] == "" else ""
         return (
-            f"the privacy budget does not allow this: asked for {wish}, left {rest} of {budget}{of}"
-            f" (neighbours = {self.neighbours!r}); nothing was spent"
+            f"the privacy budget does not allow this: asked for {requested}, left {rest} of "
+            f"{budget}{of} (neighbours = {self.neighbours!r}); nothing was spent"
         )

@@ -10,7 +10,9 @@ from fpbench.components.names import ATTACK, AUDIT, KINDS
 
 
 def test_the_table_of_kinds_is_what_hooks_and_bases_are_made_from():
-    assert {name for name in vars(HOOKS) if not name.startswith("__")} == {kind.hook for kind in KINDS.values()}
+    assert {name for name in vars(HOOKS) if not name.startswith("__")} == {
+        kind.hook for kind in KINDS.values()
+    }
     assert list(BASES) == list(KINDS)
     for kind, base in BASES.items():
         assert (base.__name__, base.kind) == (KINDS[kind].base, kind)

@@ -16,7 +16,7 @@ from fpbench.auditing.excessive_risk.label_moments import LabelMoments
 _Floats = NDArray[np.float64]
 
 
-def first_moment_bounds(design: _Floats, moments: LabelMoments, penalty: float) -> dict[str, float]:
+def bound_first_moment(design: _Floats, moments: LabelMoments, penalty: float) -> dict[str, float]:
     """Bounds on E||theta~ - theta*||, the model sensitivity, from a design (m, d) and its labels.
 
     `corollary1`: sum E|delta_x| ||x|| / (2 m lambda); of hard labels E|delta_x| is the flip
@@ -33,9 +33,7 @@ def first_moment_bounds(design: _Floats, moments: LabelMoments, penalty: float) 
     }
 
 
-def second_moment_bounds(
-    design: _Floats, moments: LabelMoments, penalty: float
-) -> dict[str, float]:
+def bound_second_moment(design: _Floats, moments: LabelMoments, penalty: float) -> dict[str, float]:
     """Bounds on E||theta~ - theta*||^2, from a design (m, d) and its labels.
 
     `corollary2`: sum E[delta_x^2] ||x||^2 / (4 m lambda^2). `corollary2_paper`: as printed, sum
@@ -56,7 +54,7 @@ def second_moment_bounds(
     }
 
 
-def risk_bounds(
+def bound_risks(
     gradients: _Floats, lengths: _Floats, sensitivity: float, sensitivity_squared: float
 ) -> _Floats:
     """Theorem 3: bounds (n,) on excessive risks, from (n,) norms of gradients at theta* and of x.

@@ -35,7 +35,9 @@ class LabelMoments:
         return self.variance + self.mean**2
 
 
-def label_moments(votes: NDArray[np.int64], sigma: float, labels: VoteLabels) -> LabelMoments:
+def compute_label_moments(
+    votes: NDArray[np.int64], sigma: float, labels: VoteLabels
+) -> LabelMoments:
     """Moments of the labels of m people, in closed form, from noiseless votes (m, 2) of k teachers.
 
     `hard`: delta is 1 - 2 y with the flip probability p, else 0. `soft`: delta is normal, of

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench.auditing.excessive_risk.bounds import (
-    first_moment_bounds,
-    risk_bounds,
-    second_moment_bounds,
+    bound_first_moment,
+    bound_risks,
+    bound_second_moment,
 )
 from fpbench.auditing.excessive_risk.closed_form import NormalStudents, fit_normal_students
 from fpbench.auditing.excessive_risk.draws import (
@@ -23,7 +23,7 @@ from fpbench.auditing.excessive_risk.draws import (
     estimate_error,
     predict_chances,
 )
-from fpbench.auditing.excessive_risk.label_moments import label_moments
+from fpbench.auditing.excessive_risk.label_moments import compute_label_moments
 from fpbench.auditing.excessive_risk.report import EvaluationRisks
 from fpbench.auditing.private_models import VotedModel
 from fpbench.base.errors import InputError
@@ -98,7 +98,7 @@ def approximate_risks(model: VotedModel, parts: list[People], rng: np.random.Gen
         raise InputError(f"{need} that learns from all its labels, answered or not; {use}")
     if not model.penalty > 0:
         raise InputError(f"{need} with a penalty above 0; {use}")
-    moments = label_moments(model.votes, model.sigma, cast("VoteLabels", model.labels))
+    moments = compute_label_moments(model.votes, model.sigma, cast("VoteLabels", model.labels))
     students = fit_normal_students(_design(parts[0]), moments, model.penalty)
     linear = cast("NormalStudents", students.linear)
     (first, second), (linear_first, linear_second) = (
@@ -142,7 +142,7 @@ def _add_bounds(
     bounded = []
     for risk in risks:
         gradients = np.abs(risk.chance - risk.people.labels) * risk.lengths
-        bound = risk_bounds(gradients, risk.lengths, first, second)
+        bound = bound_risks(gradients, risk.lengths, first, second)
         bounded.append(risk.having(gradients=gradients, bound=bound))
     if not model.penalty > 0:  # the objective need not be strongly convex
         return bounded, [], about
@@ -151,10 +151,10 @@ def _add_bounds(
         values["sensitivity"]["gradient"] = float(pulls.mean())
         values["sensitivity_squared"]["gradient_squared"] = float((pulls**2).mean())
     if not _weighted(model, np.random.default_rng(0)):
-        moments = label_moments(model.votes, model.sigma, cast("VoteLabels", model.labels))
+        moments = compute_label_moments(model.votes, model.sigma, cast("VoteLabels", model.labels))
         student = _design(risks[0].people), moments, model.penalty
-        values["sensitivity"] |= first_moment_bounds(*student)
-        values["sensitivity_squared"] |= second_moment_bounds(*student)
+        values["sensitivity"] |= bound_first_moment(*student)
+        values["sensitivity_squared"] |= bound_second_moment(*student)
     rows = [_row(name, target, value, about) for target, named in values.items()
             for name, value in named.items()]  # fmt: skip
     return bounded, rows, about

@@ -159,23 +159,25 @@ def measure_nearest_people(
     features are merged, and a k-d tree of the rest, in which combinations of categories lie far
     apart, finds neighbours. Its distances are greatest differences, without rounding.
     """
-    spots, spot, people, has = _merge_people(placed, labels)
+    points, point_of, people, has_label = _merge_people(placed, labels)
     beyond = float(np.nextafter(most, np.inf))  # the tree takes what is less than this
-    both = has[0] & has[1]
-    other = np.where(both, 0.0, np.inf)
-    profile = spots[:, -1]
+    mixed = has_label[0] & has_label[1]
+    other = np.where(mixed, 0.0, np.inf)
+    profile = points[:, -1]
     for label in (0, 1):
-        asks = has[label] & ~both
-        asks &= np.isin(profile, profile[has[1 - label]])
-        other[asks] = _query_nearest(spots[has[1 - label]], spots[asks], 1, beyond)
+        searching = has_label[label] & ~mixed
+        searching &= np.isin(profile, profile[has_label[1 - label]])
+        other[searching] = _query_nearest(
+            points[has_label[1 - label]], points[searching], 1, beyond
+        )
     anybody = np.where(people > 1, 0.0, np.inf)
-    alone = people == 1
-    anybody[alone] = _query_nearest(spots, spots[alone], 2, beyond)
-    return other[spot], anybody[spot]
+    single = people == 1
+    anybody[single] = _query_nearest(points, points[single], 2, beyond)
+    return other[point_of], anybody[point_of]
 
 
 def _query_nearest(among: _Floats, of: _Floats, which: int, beyond: float) -> _Floats:
-    """Distances to the nearest (1) or second nearest (2) of some spots, if less than `beyond`."""
+    """Distances to the nearest (1) or second nearest (2) of some points, if less than `beyond`."""
     from scipy.spatial import cKDTree
 
     if not len(of) or not len(among):
@@ -187,18 +189,18 @@ def _query_nearest(among: _Floats, of: _Floats, which: int, beyond: float) -> _F
 def _merge_people(
     placed: ScaledPeople, labels: Codes
 ) -> tuple[_Floats, NDArray[np.intp], NDArray[np.intp], NDArray[np.bool_]]:
-    """Distinct places (m, coordinates), each person's place (n,), people and labels of places."""
-    fixed = [i for i, name in enumerate(placed.numbers) if name not in placed.free]
-    columns = [placed.at[:, i] for i in fixed]
+    """Distinct points (m, d), each person's point (n,), and people and labels at each point."""
+    fixed_numbers = [i for i, name in enumerate(placed.numbers) if name not in placed.free]
+    columns = [placed.at[:, i] for i in fixed_numbers]
     profile = placed.profiles()
     order = np.lexsort([*columns, profile])
     coordinates = np.column_stack([*columns, _APART * profile])[order]
     first = np.ones(len(order), dtype=np.bool_)
     first[1:] = (coordinates[1:] != coordinates[:-1]).any(axis=1)
-    spot = np.empty(len(order), dtype=np.intp)
-    spot[order] = np.cumsum(first) - 1
-    counts = np.bincount(2 * spot + labels, minlength=2 * int(first.sum())).reshape(-1, 2)
-    return coordinates[first], spot, counts.sum(axis=1), counts.T > 0
+    point_of = np.empty(len(order), dtype=np.intp)
+    point_of[order] = np.cumsum(first) - 1
+    counts = np.bincount(2 * point_of + labels, minlength=2 * int(first.sum())).reshape(-1, 2)
+    return coordinates[first], point_of, counts.sum(axis=1), counts.T > 0
 
 
 def _get_names(features: Any) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fpbench.auditing.excessive_risk.closed_form import NormalStudents, fit_normal_students
-from fpbench.auditing.excessive_risk.label_moments import LabelMoments, label_moments
+from fpbench.auditing.excessive_risk.label_moments import LabelMoments, compute_label_moments
 from fpbench.base.errors import InputError
 from fpbench.models.batched.logistic import fit_logistic
 from fpbench.privacy.noisy_votes import vote_labels
@@ -65,7 +65,7 @@ def people(m=200, seed=0):
 @pytest.mark.parametrize("labels", ["hard", "soft", "soft-clipped"])
 def test_the_distribution_is_that_of_many_students(labels):
     design, votes, rng = people()
-    moments = label_moments(votes, 50.0, labels)
+    moments = compute_label_moments(votes, 50.0, labels)
     students = fit_normal_students(design, moments, 0.1)
     noise = rng.normal(0, 50.0, (2_000, 200, 2))
     drawn = fit_logistic(design, vote_labels(votes + noise, labels, 150), 0.1)
@@ -76,7 +76,7 @@ def test_the_distribution_is_that_of_many_students(labels):
 
 def test_the_first_step_is_the_delta_method():
     design, votes, _ = people()
-    moments = label_moments(votes, 50.0, "hard")
+    moments = compute_label_moments(votes, 50.0, "hard")
     linear = fit_normal_students(design, moments, 0.1).linear
     mean = fit_logistic(design, (moments.clean + moments.mean)[None], 0.1)[0]
     f = 1 / (1 + np.exp(-design @ mean))
@@ -91,7 +91,7 @@ def test_the_first_step_is_the_delta_method():
 
 def test_without_noise_it_is_the_baseline():
     design, votes, _ = people()
-    moments = label_moments(votes, 0.0, "hard")
+    moments = compute_label_moments(votes, 0.0, "hard")
     students = fit_normal_students(design, moments, 0.1)
     star = fit_logistic(design, moments.clean[None], 0.1)[0]
     np.testing.assert_allclose(students.mean, star, atol=1e-7)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fpbench.auditing.excessive_risk.label_moments import label_moments
+from fpbench.auditing.excessive_risk.label_moments import compute_label_moments
 from fpbench.base.errors import InputError
 from fpbench.privacy.noisy_votes import vote_labels
 
@@ -22,7 +22,7 @@ def votes_of(ones, k=20):
 def test_moments_are_those_of_many_draws(labels, sigma):
     votes, draws = votes_of([0, 3, 9, 10, 11, 16, 20]), 200_000
     noise = np.random.default_rng(0).normal(0, sigma, (draws, len(votes), 2))
-    found = label_moments(votes, sigma, labels)
+    found = compute_label_moments(votes, sigma, labels)
     deltas = vote_labels(votes + noise, labels, 20) - vote_labels(votes * 1.0, labels, 20)
     np.testing.assert_array_equal(found.clean, vote_labels(votes * 1.0, labels, 20))
     for closed, values in (
@@ -41,7 +41,7 @@ def test_moments_are_those_of_many_draws(labels, sigma):
     st.sampled_from(KINDS),
 )
 def test_moments_of_any_votes_are_moments(ones, sigma, labels):
-    found = label_moments(votes_of(ones, 30), sigma, labels)
+    found = compute_label_moments(votes_of(ones, 30), sigma, labels)
     assert (found.variance >= 0).all()
     assert (found.distance >= abs(found.mean) - 1e-12).all()
     assert (found.square >= found.distance**2 - 1e-9 * (1 + found.distance**2)).all()
@@ -53,7 +53,7 @@ def test_moments_of_any_votes_are_moments(ones, sigma, labels):
 
 def test_clipping_of_noise_that_never_leaves_the_range_changes_nothing():
     votes = votes_of([8, 10, 12])
-    soft, clipped = (label_moments(votes, 0.5, kind) for kind in ("soft", "soft-clipped"))
+    soft, clipped = (compute_label_moments(votes, 0.5, kind) for kind in ("soft", "soft-clipped"))
     for name in ("clean", "mean", "variance", "distance"):
         np.testing.assert_allclose(getattr(soft, name), getattr(clipped, name), atol=1e-12)
 
@@ -61,12 +61,12 @@ def test_clipping_of_noise_that_never_leaves_the_range_changes_nothing():
 def test_hardly_any_noise_is_as_good_as_none():
     votes = votes_of([0, 3, 10, 20])
     for labels in ("hard", "soft", "soft-clipped"):
-        found = label_moments(votes[:2], 1e-200, labels)
+        found = compute_label_moments(votes[:2], 1e-200, labels)
         assert found.distance.max() < 1e-100
 
 
 def test_what_is_refused():
     with pytest.raises(InputError, match="did you mean 'soft'"):
-        label_moments(votes_of([1]), 1.0, "sofft")
+        compute_label_moments(votes_of([1]), 1.0, "sofft")
     with pytest.raises(InputError, match="sigma must be at least 0"):
-        label_moments(votes_of([1]), -1.0, "hard")
+        compute_label_moments(votes_of([1]), -1.0, "hard")
