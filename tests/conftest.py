@@ -16,6 +16,10 @@ from fpbench import DataHome, discover
 settings.register_profile("laws", deadline=None)
 settings.load_profile("laws")
 
+# Hundreds of processes start here. Without bytecode each compiles all that it imports.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 TOYS = Path(__file__).parent / "plugins"
 
 Install = Callable[..., Path]

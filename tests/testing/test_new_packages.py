@@ -22,7 +22,7 @@ PACKAGES = {kind: f"fpbench-my-{kind}" for kind in KINDS}
 
 def run(*command, cwd=None, **more):
     env = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
-    env |= {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": "", **more}
+    env |= {"PYTHONPATH": "", **more}
     done = subprocess.run(
         list(map(str, command)), cwd=cwd, env=env, capture_output=True, text=True, check=False
     )
