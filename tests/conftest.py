@@ -13,7 +13,7 @@ from hypothesis import settings
 from fpbench import DataHome, discover
 
 # How long an example takes is the machine's affair, and no law.
-settings.register_profile("laws", deadline=None)
+settings.register_profile("laws", deadline=None, max_examples=50)
 settings.load_profile("laws")
 
 # Hundreds of processes start here. Without bytecode each compiles all that it imports.

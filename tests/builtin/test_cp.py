@@ -164,7 +164,7 @@ def small_problems(draw) -> Problem:
 
 
 @needs_engine
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=80)
 @given(small_problems())
 def test_small_problems_equal_all_vectors(problem):
     check(problem, least_cost_of_all(problem))

@@ -236,7 +236,7 @@ class TestLinear:
 
 
 class TestExactness:
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=100, deadline=None)
     @given(
         seed=st.integers(0, 2**32),
         bound=st.fractions(0, 1) | st.floats(0, 1).map(Fraction),

@@ -239,6 +239,18 @@ def test_a_model_keeps_the_contract(make_people, rng):
     assert (again.predict(sample.features, rng) == model.predict(sample.features, rng)).all()
 
 
+def test_notes_say_how_often_students_label_as_the_votes_do(make_people, rng):
+    sample = make_people(400)
+    model = fit(sample)
+    public = sample.features.iloc[model.public_rows]
+    won = model.votes[:, 1] > model.votes[:, 0]
+    assert 0.2 < won.mean() < 0.8
+    for name, student in (("", model), ("_baseline", model.baseline)):
+        agree = (student.predict_proba(public, rng)[:, 1] > 0.5) == won
+        assert model.notes[f"pate{name}_vote_accuracy"] == pytest.approx(agree.mean())
+        assert agree.mean() > 0.6
+
+
 def test_students_are_those_of_scikit_learn_one_by_one(make_people, rng):
     sample = make_people(400)
     model = fit(sample, penalty=0.05)

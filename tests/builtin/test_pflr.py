@@ -145,7 +145,7 @@ def moved(budget, design, one, other, k=2):
     return [np.abs(a - b).sum() for a, b in zip(*parts, strict=True)]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     st.integers(0, 2**32), st.integers(0, 3), st.lists(st.integers(1, 3), max_size=2),
     st.integers(1, 7), st.sampled_from([0.0, 0.3, 2.0]), st.sampled_from(["pflr", "pflr*"]),
@@ -339,7 +339,7 @@ def value(curvature, slope, c, fairness, w):
     return smooth + (fairness * unfair if fairness else 0.0)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.integers(0, 2**32), st.sampled_from([0.0, 0.01, 0.3, 1.0, 10.0]), st.integers(1, 4))
 def test_no_other_parameters_are_better(seed, fairness, k):
     curvature, slope, c = problem(seed, k=k)

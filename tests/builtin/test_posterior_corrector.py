@@ -114,7 +114,7 @@ def correct(problem: Problem):
     )  # fmt: skip
 
 
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=80)
 @given(problems())
 def test_small_problems_equal_all_vectors(problem):
     check(problem, correct(problem))

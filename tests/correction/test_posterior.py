@@ -117,7 +117,7 @@ def constraints(draw, n):
     return made
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 @given(people(), st.data())
 def test_any_constraints_together_equal_enumeration(drawn, data):
     p, predictions, labels = drawn

@@ -38,7 +38,6 @@ def run(*command, cwd):
     """Exit code 0 and what it said; errors belong to what a reader sees."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
     env |= {
-        "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONPATH": "",
         "FPBENCH_DATA": str(cwd),
         "COLUMNS": "120",

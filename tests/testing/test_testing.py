@@ -101,6 +101,20 @@ def test_noise_too_small_by_a_fifth_is_found(mechanism, neighbours):
     )
 
 
+def test_the_bounds_of_all_attacks_are_true_together(monkeypatch):
+    """Each may be wrong with its share of what all may be (Bonferroni)."""
+    wrong = []
+
+    def record(*_, confidence, **__):
+        wrong.append(1 - confidence)
+        return 0.0
+
+    monkeypatch.setattr("fpbench.testing.attacks.epsilon_lower_bound", record)
+    attacks = attack_mechanism(Laplace(), confidence=0.99, rng=np.random.default_rng(0))
+    assert len(attacks) == len(wrong) > 1
+    assert wrong == pytest.approx([0.01 / len(wrong)] * len(wrong))
+
+
 @pytest.mark.parametrize("neighbours", NEIGHBOURS)
 def test_it_is_found_in_discrete_gaussian_noise(neighbours):
     """Its claim comes from rho and has some slack, so the draws must be many."""

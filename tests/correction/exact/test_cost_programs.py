@@ -265,3 +265,18 @@ def test_an_integer_program_that_is_stopped_is_not_proven(monkeypatch):
         assert found.counts is not None
         assert not found.proven
         assert found.bound <= best.bound * (1 + 2e-9)
+
+
+def test_what_was_not_proven_is_solved_again(monkeypatch):
+    rng = np.random.default_rng(8)
+    proven = []
+    for _ in range(6):
+        tally = CountedProblem(draw(rng, 40, 3, ["rate"], forms=["to-overall"], weights="random"))
+        programs = LinkedPrograms(tally, FOREVER)
+        with monkeypatch.context() as patch:
+            stop_early(patch)
+            if programs.solve(tally.conditions).proven:
+                continue
+        proven.append(programs.solve(tally.conditions).proven)
+    assert len(proven) >= 2
+    assert all(proven)

@@ -53,7 +53,7 @@ def problems(draw) -> Problem:
     return Problem(column(group), k, column(bits), column(bits), constraints, weights)
 
 
-@settings(deadline=None, max_examples=300, derandomize=True)
+@settings(deadline=None, max_examples=150, derandomize=True)
 @given(problems())
 def test_small_problems_equal_all_vectors(problem):
     check_correction(problem, solve_exact(problem), oracles.brute_force(problem))

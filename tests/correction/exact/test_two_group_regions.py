@@ -64,7 +64,7 @@ def test_sizes_of_claims_equal_enumeration(form, tolerance):
                 assert list(range(lows[x], highs[x] + 1)) == wanted
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=150)
 @given(
     st.integers(1, 10**7), st.floats(0, 1), st.floats(0, 1), st.sampled_from(FORMS),
     st.sampled_from(TOLERANCES) | st.sampled_from([1e-4, 0.002, 0.03]) | st.floats(0, 1),
@@ -134,7 +134,7 @@ def conditions(draw, part: Part):
     return Row.of(table, draw(st.integers(-8 * most, 8 * most)))
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=150)
 @given(st.data(), parts(), st.tuples(st.integers(0, 3), st.integers(0, 3)))
 def test_sizes_of_any_conditions_equal_enumeration(data, part, least):
     chosen = data.draw(st.lists(conditions(part), max_size=3))
@@ -155,7 +155,7 @@ def test_sizes_of_any_conditions_equal_enumeration(data, part, least):
 BOUND = st.sampled_from([0.0, 0.1, 0.25, 1 / 3, Fraction(1, 3), 0.5, 0.8, 1.0])
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=150)
 @given(
     st.lists(st.integers(0, 5), min_size=4, max_size=4).filter(lambda sizes: sizes[0] + sizes[1]),
     st.sampled_from(METRICS),

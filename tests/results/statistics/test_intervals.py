@@ -112,6 +112,13 @@ def test_the_widest_interval_contains_students_and_the_bootstraps():
     assert widest(np.full(4, 0.3), "", 0.025) == (pytest.approx(0.3), pytest.approx(0.3))
 
 
+def test_the_widest_interval_of_values_that_are_all_the_same_is_that_value():
+    for value in (0.1, 0.7, 1 / 3, 2.2, 0.0):
+        for count in range(2, 12):
+            low, high = widest(np.full(count, value), "gain", 0.025)
+            assert low == high == pytest.approx(value, rel=1e-15)
+
+
 @pytest.mark.parametrize(("others", "seeds"), [(1, 5), (3, 5), (10, 10), (30, 5)])
 def test_the_greatest_of_equal_means_is_seldom_found_above_them(others, seeds):
     """In at most 2.2 % of 20,000 runs: a margin below the 2.5 % that are allowed."""
