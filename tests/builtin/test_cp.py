@@ -308,7 +308,10 @@ def test_time_that_is_over_before_solving(fake):
 def test_time_that_is_over_before_a_proof():
     """Five groups: CP Optimizer finds the optimum at once and does not prove it in a minute."""
     problem = make(np.random.default_rng(0), 5000, 5, RateConstraint(tolerance=0.002))
-    found = CP(time_limit=1.5).correct(problem)
+    for seconds in (1.5, 6.0, 24.0):  # a busy machine may find nothing at once
+        found = CP(time_limit=seconds).correct(problem)
+        if found.status is not SolverStatus.TIMEOUT:
+            break
     assert found.status is SolverStatus.FEASIBLE
     assert 0 < found.bound < found.objective
     assert 0 < found.gap < 1
