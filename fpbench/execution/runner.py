@@ -21,9 +21,9 @@ from fpbench.store.packing import why_not_storable
 from fpbench.store.store import Store
 
 _MOST_REJECTIONS = 50
-"""A step that so many spoiled workers rejected is taken for the one that spoils them."""
+"""A step that so many spoiled workers rejected counts as the one that spoils them."""
 _MOST_DEATHS = 3
-"""A step that so many workers died with is given up; it ran alone with the last of them."""
+"""A step with which so many workers died fails; the last of them ran nothing else."""
 
 
 class Finished(NamedTuple):

@@ -47,7 +47,7 @@ class CheckedCell:
     problem: str | None = None
     """Why it could not be run again."""
     same_code: bool = True
-    """Whether the code and the data here are those that made the cell."""
+    """Whether the code and the data here are those of the cell in the run."""
     compared: tuple[str, ...] = ()
     """Measures that were compared."""
     promise_recorded: bool = True
@@ -131,7 +131,7 @@ def verify(
     jobs
         Worker processes.
     tables
-        Tables in memory that the run was made with.
+        Tables in memory that the run used.
 
     Raises
     ------
@@ -197,7 +197,7 @@ def _find_misplaced(results: Results) -> tuple[str, ...]:
 
 
 def read_stored_matrix(store: Store, max_cells: int = MAX_CELLS) -> Matrix:
-    """The matrix that a run was made from, out of its directory.
+    """The matrix of a run, read from its directory.
 
     Raises
     ------
@@ -241,7 +241,7 @@ def _run_again(session: Session, cells: Iterable[Cell], jobs: int) -> dict[str, 
 def _compare(
     name: str, stored: Mapping[str, Any], row: Mapping[str, Any], exact: bool
 ) -> CheckedCell:
-    """What a cell gave again, compared with its row in the run."""
+    """The new row of a cell, compared with its row in the run."""
     if row["status"] != Status.DONE:
         return CheckedCell(name, problem=f"{row['status']}: {row['reason']}")
     recorded = "model_epsilon" in stored

@@ -30,10 +30,10 @@ class Step:
     action: str
     spec: Spec | None
     parents: tuple[str, ...]
-    """Keys of the steps whose results it is given, in order."""
+    """Keys of the steps whose results are its inputs, in order."""
     options: tuple[float | str, ...] = ()
     uses: tuple[tuple[str, str], ...] = ()
-    """Kind and name of the components whose results a last step puts together; told in errors."""
+    """Kind and name of the components whose results a last step combines, for errors."""
 
     @property
     def name(self) -> tuple[str, str]:
@@ -50,7 +50,7 @@ class Step:
 
 
 _MOST_LETTERS = 20_000
-"""Of why a step failed, as it is kept."""
+"""Greatest number of letters of a stored reason or traceback."""
 
 
 def shortened(text: str) -> str:
@@ -72,33 +72,33 @@ class Failure(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What a step gave (or where that is, on engines that keep it), and the seconds it took."""
+    """The value of a step, or an engine's handle of the value, and the seconds that it took."""
 
     value: Any
     seconds: float
 
 
 class Sealed(NamedTuple):
-    """A result that is opened in one-use processes only: it may hold a stranger's objects."""
+    """A result that is unpickled in one-use processes only: it may hold a stranger's objects."""
 
     content: bytes
 
 
 @dataclass(frozen=True)
 class SealedClaim(Claim):
-    """A claim of which only what it says of rates is to be seen."""
+    """A claim whose conditions on rates are readable, and the others sealed."""
 
     content: bytes = b""
-    """What else is known, sealed."""
+    """The other conditions, pickled."""
 
 
 class Corrected(NamedTuple):
-    """What a corrector answers, of which nothing is measured yet."""
+    """The answer of a corrector, before anything is measured."""
 
     correction: Correction
     seconds: float
-    """That it took to correct, weighing left out."""
+    """Time of the correction, without weighing."""
     weighed: MeasureValues
-    """What it says of its weights."""
+    """Measures of its weights."""
     reconsidered: Codes | None
     """(n,) groups that it corrected instead of the guess; None: the guess itself."""

@@ -29,7 +29,7 @@ TOLERANCE = 1e-6
 
 
 def is_near(one: Any, other: Any) -> bool:
-    """Whether two values are the same within `TOLERANCE`; of what is no float, whether equal."""
+    """Whether two floats are equal within `TOLERANCE`, or other values are identical."""
     if type(one) is not float or type(other) is not float:
         return is_identical(one, other)
     return bool(_near(np.array([one]), np.array([other]))[0])
@@ -44,7 +44,7 @@ def _near(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.bo
 
 @dataclass(frozen=True)
 class Change:
-    """A cell that says one thing in one run and another in the other."""
+    """A measure or status of a cell that differs between two runs."""
 
     cell: str
     """Its labels and seed."""
@@ -56,7 +56,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Spread:
-    """How much cells differ in one measure."""
+    """Differences of cells in one measure."""
 
     name: str
     cells: int
@@ -75,17 +75,17 @@ class RunDifference:
     other: Path
     same_matrix: bool
     environment: tuple[tuple[str, str, str], ...]
-    """What of the environments of the latest sessions differs: its name, and both values."""
+    """Entries in which the environments of the latest sessions differ: name and both values."""
     exact: bool
-    """Whether the same kernels computed both, so that all is compared to the last bit."""
+    """Whether the same kernels computed both runs: then values are compared to the last bit."""
     compared: int
-    """Cells that both have and that are done in both."""
+    """Number of cells that are done in both."""
     incomparable: int
-    """Those of them that are not compared, as other kernels give other numbers."""
+    """Number of these cells that are not compared, because other kernels give other numbers."""
     apart: tuple[Spread, ...]
-    """How far these are apart."""
+    """Differences of the cells that are not compared."""
     other_code: int
-    """Cells of both whose keys differ: other code, data or versions made them."""
+    """Number of cells whose keys differ, because of other code, data or versions."""
     only_one: tuple[str, ...]
     """Cells that only the first has."""
     only_other: tuple[str, ...]
@@ -93,7 +93,7 @@ class RunDifference:
     """Measures that only rows of the first have."""
     measures_only_other: tuple[str, ...]
     statuses: tuple[Change, ...]
-    """Cells that became of another status."""
+    """Cells whose status differs."""
     spreads: tuple[Spread, ...]
     """Measures that differ, those in most cells first."""
     changes: tuple[Change, ...]
@@ -118,7 +118,7 @@ def diff(one: str | Path, other: str | Path, *, most: int = 1_000) -> RunDiffere
     one, other
         Run directories.
     most
-        How many changes of cells are told one by one; all are counted.
+        Greatest number of changes that are listed; all are counted.
 
     Raises
     ------
@@ -157,7 +157,7 @@ def diff(one: str | Path, other: str | Path, *, most: int = 1_000) -> RunDiffere
 def environment_changes(
     one: Mapping[str, Any], other: Mapping[str, Any]
 ) -> tuple[tuple[str, str, str], ...]:
-    """What of two environments differs; `-` stands for what one of them lacks."""
+    """Entries in which two environments differ; `-` for a missing one."""
     a, b = dict(_flat(one)), dict(_flat(other))
     return tuple(
         (name, a.get(name, "-"), b.get(name, "-"))
@@ -178,18 +178,18 @@ def _flat(environment: Mapping[str, Any], prefix: str = "") -> list[tuple[str, s
 
 
 def is_time(name: str) -> bool:
-    """Whether a measure says how long something took, and so is never the same twice."""
+    """Whether a measure is a duration, which is never the same twice."""
     return name == "seconds" or name.endswith("_seconds")
 
 
 def name_cell(labels: Mapping[str, str], seed: int) -> str:
-    """A cell as people are told of it: its labels and its seed."""
+    """The name of a cell in messages: its labels and its seed."""
     names = ", ".join(labels[kind] for kind in KINDS if labels.get(kind))
     return f"{names}, seed {seed}"
 
 
 class _Pair:
-    """Two runs, and which rows of theirs are the same cell."""
+    """Two runs, and the pairs of rows that are the same cell."""
 
     def __init__(self, a: Results, b: Results, exact: bool) -> None:
         self.a, self.b, self._exact = a, b, exact
@@ -208,7 +208,7 @@ class _Pair:
         both = a.finished()[0][self.rows[0]] & b.finished()[0][self.rows[1]]
         self.done: list[_Places] = [rows[both] for rows in self.rows]
         self.incomparable = np.zeros(len(self.done[0]), dtype=bool)
-        """Of the cells that are done in both, those that no other kernel computes alike."""
+        """Of the cells done in both, those whose numbers depend on the kernel."""
         if not exact:
             for run, rows in zip((a, b), self.done, strict=True):
                 if PORTABLE in run.names:
@@ -224,18 +224,18 @@ class _Pair:
         return name_cell(self.a.labels(row), int(self.a.seeds[row]))
 
     def lacking(self, which: int) -> tuple[str, ...]:
-        """Cells that only one of them has."""
+        """Cells that only one run has."""
         run = (self.a, self.b)[which]
         alone = np.setdiff1d(np.arange(len(run)), self.rows[which])
         return tuple(name_cell(run.labels(i), int(run.seeds[i])) for i in alone.tolist())
 
     def other_code(self) -> int:
-        """Cells that are done in both, by other code or with other data."""
+        """Number of cells done in both, by other code or with other data."""
         pairs = zip(*(rows.tolist() for rows in self.done), strict=True)
         return sum(self.a.cells[i] != self.b.cells[j] for i, j in pairs)
 
     def statuses(self) -> tuple[Change, ...]:
-        """Cells that became of another status, and why they failed."""
+        """Cells whose status differs, with the reasons."""
 
         def describe(run: Results, row: int) -> str:
             status = run.statuses[row] or "not run yet"
@@ -252,7 +252,7 @@ class _Pair:
     def measures(
         self, most: int
     ) -> tuple[tuple[Spread, ...], tuple[Change, ...], tuple[Spread, ...]]:
-        """How measures of cells that are done in both differ, and of those not comparable."""
+        """Differences of comparable cells, their changes, and differences of other cells."""
         spreads: list[Spread] = []
         apart: list[Spread] = []
         changes: list[Change] = []

@@ -1,4 +1,4 @@
-"""What a run ran on: versions of everything that matters, machine, data."""
+"""The environment of a run: versions, machine, data."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def same_kernels(environments: Iterable[Mapping[str, Any]]) -> bool:
     """Whether the same code computed everywhere, so that numbers are the same to the last bit.
 
     The same machine type, linear algebra for the same kind of processor, instructions, and versions
-    of the libraries that compute. What does not say so is of no known kernel.
+    of the libraries that compute. An environment without these entries counts as other kernels.
     """
     used = [_kernels(environment) for environment in environments]
     return all(each is not None and each == used[0] for each in used)

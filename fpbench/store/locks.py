@@ -57,13 +57,13 @@ class Lock:
         self._say_who()
 
     def _say_who(self) -> None:
-        """For people only: what decides is the lock, not what the file says."""
+        """Write the holder into the file, for people; only the lock itself decides."""
         since = time.strftime("%Y-%m-%d %H:%M:%S")
         text = f"process {os.getpid()} on {socket.gethostname()}, since {since}"
         try:
             os.ftruncate(self._descriptor, 0)
             os.pwrite(self._descriptor, text.encode(), 0)
-        except (OSError, AttributeError):  # a full disk is told where it matters
+        except (OSError, AttributeError):  # a full disk is reported where it matters
             pass
 
     def _holder(self) -> str:

@@ -31,7 +31,7 @@ _Place = tuple[tuple[tuple[str, str], ...], int]
 
 @dataclass(frozen=True)
 class Merged:
-    """What a merge gave."""
+    """The result of a merge."""
 
     path: Path
     counts: Mapping[str, int]
@@ -42,15 +42,15 @@ class Merged:
 def merge(runs: Sequence[str | Path], out: str | Path) -> Merged:
     """Put runs of one matrix together: other seeds, or other cells, from many machines.
 
-    Of a cell that one run did and another skipped, or failed at, what was done counts. The parts
-    stay as they are.
+    If one run did a cell and another skipped it or failed, the done result counts. The runs
+    themselves stay unchanged.
 
     Parameters
     ----------
     runs
         Two or more run directories.
     out
-        Where to: a directory that is not there yet, or is empty.
+        The new run directory, missing or empty.
 
     Raises
     ------
@@ -84,7 +84,7 @@ def merge(runs: Sequence[str | Path], out: str | Path) -> Merged:
 
 
 def _new_directory(target: Path) -> Path:
-    """Beside the target, so that a merge that fails or is killed leaves no half a run there."""
+    """A directory beside the target, so that a failed merge leaves no half a run there."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         part = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
@@ -114,7 +114,7 @@ class _Merger:
         """Of cells that several runs have done: the first of them, and what it measured."""
 
     def write(self, directory: Path, target: Path) -> Merged:
-        """Write all of it; the caller puts it in its place."""
+        """Write the merged run to a directory, which the caller moves to the target."""
         first = self._stores[0]
         matrix = read_matrix(first.directory)
         for number, store in enumerate(self._stores):
@@ -144,7 +144,7 @@ class _Merger:
             self._conflict(cell, "made by other code, data or versions", other, number)
 
     def _in_order(self) -> Iterator[Cell]:
-        """As a plan has them: combinations in the order of the first run, seeds ascending."""
+        """The cells in the order of a plan: combinations as in the first run, seeds ascending."""
         order: dict[Any, list[Cell]] = {}
         for (labels, _), (cell, _) in self._cells.items():
             order.setdefault(labels, []).append(cell)
@@ -227,7 +227,7 @@ class _Merger:
 
 
 def _digest(record: CellRecord) -> bytes:
-    """What is the same if and only if two cells measured the same, to the last bit."""
+    """A digest of the measures, equal only for measures equal to the last bit."""
     plain = sorted(
         (name, type(value).__name__, repr(value))
         for name, value in record.measures.items()

@@ -1,9 +1,9 @@
-"""Measures as bytes: what a cell measured, in a tenth of the time that JSON takes to read.
+"""The measures of a cell as bytes, which are read ten times as fast as JSON.
 
-A cell's measures are the names that it gives (its *layout*, which most cells of a run share) and a
-blob: a byte for each name that says what kind of value it has, then eight bytes for each, little
-endian. What a number is, is kept to the last bit: whole numbers stay whole, NaN stays NaN. Texts
-are numbers of *words*, which are kept beside. Results that are final are collected in *pages*, one
+A cell's measures are their names (its *layout*, which most cells of a run share) and a blob: a byte
+for the kind of each value, then eight bytes for each value, little endian. Numbers are exact to the
+last bit: whole numbers stay whole, NaN stays NaN. A text is stored once, as a *word*, and its
+number stands in the blob. Results that are final are collected in *pages*, one
 measure of all cells beside each other. A blob holds data only: to read it runs nothing.
 """
 
@@ -22,13 +22,13 @@ from numpy.typing import NDArray
 from fpbench.base.errors import PluginError
 
 Kinds = NDArray[np.uint8]
-"""(names, rows) what each value is, a `Kind`."""
+"""(names, rows) the `Kind` of each value."""
 Bits = NDArray[np.int64]
 """(names, rows) the eight bytes of each value."""
 
 
 class Kind(IntEnum):
-    """What a value is, and what its eight bytes mean."""
+    """The type of a value, and so the meaning of its eight bytes."""
 
     NONE = 0
     FLOAT = 1
@@ -84,7 +84,7 @@ def why_not_storable(measures: Mapping[str, Any]) -> str | None:
 
 
 def _check_size(measures: Mapping[str, Any]) -> None:
-    """Names are columns, and what is without end would stop whoever writes or reads it."""
+    """Refuse names and texts that are too long or too many."""
     letters = 0
     for name, value in measures.items():
         if not (0 < len(name) <= _LONGEST_NAME and name.isprintable()):

@@ -54,7 +54,7 @@ def read_results(db: sqlite3.Connection, *, keys: bool = True) -> Results:
     db
         The store.
     keys
-        Whether the keys of the cells are wanted.
+        Whether to read the keys of the cells.
 
     Raises
     ------

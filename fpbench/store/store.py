@@ -1,6 +1,6 @@
 """The run store: one SQLite file in a run directory. A finished cell is committed, then counted.
 
-A run directory holds the matrix (as it was given), `environment.json` (of the latest session),
+A run directory holds the matrix file, `environment.json` (of the latest session),
 `store.sqlite` and `store.lock`. Rows are data: numbers and text, never pickles.
 """
 
@@ -126,7 +126,7 @@ class Store:
         self._written = {each: identify(each) for each in (file, companion(file, "-wal"))}
 
     def check_there(self) -> None:
-        """See that what is written is what the names of the run directory lead to.
+        """Check that the files of the run directory are still those that are written to.
 
         Raises
         ------
@@ -141,7 +141,7 @@ class Store:
                 )
 
     def _look(self, file: Path) -> None:
-        """Read only: what an earlier version wrote is brought to this one in a private copy."""
+        """Prepare to read; a store of an earlier version is migrated in a private copy."""
         if (version := read_version(self._open, str(file))) < VERSION:
             copy = copy_privately(self._open)
             self.close()
@@ -168,7 +168,7 @@ class Store:
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """A damaged file is one clear error, and so is one that is changed meanwhile."""
+        """Raise one clear error if the file is damaged, or changed meanwhile."""
         try:
             yield
             self._check_unchanged()
@@ -223,7 +223,7 @@ class Store:
 
     @property
     def glossary(self) -> Glossary | None:
-        """What its measures are called and mean; None if an earlier fpbench made it."""
+        """Headings and meanings of its measures; None if an earlier fpbench made the run."""
         declared = self.about().get("measures")
         if declared is None:
             return None
@@ -233,7 +233,7 @@ class Store:
             raise StoreError(f"{self.directory / STORE}: cannot be read: {error}") from error
 
     def about(self) -> dict[str, str]:
-        """What `begin` was told of the matrix."""
+        """Texts about the matrix by name, as `begin` wrote them."""
         rows = self._read("SELECT name, value FROM about")
         return {str(name): str(value) for name, value in rows}
 
@@ -313,11 +313,11 @@ class Store:
         self._open.execute("INSERT OR REPLACE INTO result VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
 
     def pages(self) -> Pages:
-        """To write many results of cells that have none yet; within a transaction."""
+        """A writer of many results of cells that have none yet; within a transaction."""
         return Pages(self._open)
 
     def tidy(self) -> None:
-        """Collect what is final in pages, which are read at once; within a transaction."""
+        """Move final results to pages, which are read at once; within a transaction."""
         try:
             write_pages(self._open)
         except (ValueError, TypeError, LookupError) as error:  # of a run that somebody changed

@@ -49,7 +49,7 @@ class Attack:
     claimed
         What the mechanism guarantees.
     epsilon
-        Proven to be at least this, with the confidence that was asked for.
+        Proven lower bound, at the requested confidence.
     """
 
     one: tuple[int, ...]
@@ -108,7 +108,7 @@ def epsilon_lower_bound(
     chooses the set of outputs above a threshold of that, and which of the inputs it favours, by
     what it promises; the other half counts how often both releases fall into that one set. The
     bound is ln((p - delta) / q), with p and q at the far ends of Clopper-Pearson intervals which
-    are both true with the confidence asked for. Chosen on other draws, a single event needs no
+    are both true with the requested confidence. Chosen on other draws, a single event needs no
     correction for having been chosen.
 
     References

@@ -52,7 +52,7 @@ from fpbench.privacy.curator.curator import Curator
 
 @dataclass(frozen=True)
 class _Context:
-    """What a disclosure is handed."""
+    """The input of a disclosure."""
 
     asked: RateConstraint | None
     train: Sample
@@ -135,7 +135,7 @@ def _read_guarantee(model: Classifier) -> Guarantee | None:
 
 
 def _check_guarantee(guarantee: Any, whose: str, expected: str) -> Guarantee:
-    """A guarantee, checked once more: whose class it is, nobody knows."""
+    """A guarantee, checked once more, because a component may subclass it."""
     if not isinstance(guarantee, Guarantee):
         kind = type(guarantee).__name__
         raise PluginError(f"the guarantee of {whose} must be {expected}, not {kind}")
@@ -181,7 +181,7 @@ def view_for(
     predictions: Predictions | None = None,
     scores: Scores | None = None,
 ) -> View:
-    """All that an adversary is handed: what it declares, and never the training part's groups."""
+    """An adversary's view: the columns that it declares, never the groups of the training part."""
     target, attack = split.train, split.attack
     if predictions is not None:
         target = target.having(predictions=predictions.train)
@@ -371,12 +371,12 @@ HANDED: dict[str, Callable[[Any, Any, Step], tuple[Any, ...]]] = {
     "tune": _show_attack,
     "guess": _make_view,
 }
-"""What adversaries are handed instead of their parents' results, which hold the truth."""
+"""Inputs of adversaries, instead of their parents' results, which hold the truth."""
 
 MEASURING: dict[str, Callable[[Any, Any, Step], Any]] = {
     "guess": _check_guess,
     "correct": _measure_correction,
     "audit": _measure_audit,
 }
-"""What fpbench makes of a component's answer, given what was handed: it is checked, and measured
-against the truth. It is done where the component is not, if that has a process of its own."""
+"""Checks of a component's answer, and its measures against the truth; never done in the component's
+one-use process."""
