@@ -73,6 +73,7 @@ ALLOWED = {
     ("base/trust.py", "_InstalledFiles.of"): "dist.read_text",
     ("base/trust.py", "_editable_source"): "dist.read_text",
     ("base/trust.py", "_linked_folders"): "link.read_text",
+    ("base/trust.py", "_read_text"): "Path(folder, name).read_text",
     ("execution/isolation/families.py", "children"): "open",
     ("execution/isolation/families.py", "_command_line"): "open",
     ("execution/isolation/families.py", "_marked"): "open",
