@@ -111,7 +111,7 @@ def opendp() -> Any:
     return dp
 
 
-def calibrate_guess(
+def calibrate_measurement(
     make: Callable[[float], Measurement], scale: float, private: Callable[[Measurement], bool]
 ) -> Measurement:
     """The measurement of the least scale, from this one upwards, that is private enough.

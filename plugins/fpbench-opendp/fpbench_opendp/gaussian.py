@@ -11,7 +11,7 @@ from pydantic import Field
 from fpbench import Guarantee, InputError, Neighbours, Sensitivity
 from fpbench.base import to_fraction
 from fpbench.privacy import epsilon_to_rho
-from fpbench_opendp._base import Measurement, OpenDPMechanism, calibrate_guess, opendp
+from fpbench_opendp._base import Measurement, OpenDPMechanism, calibrate_measurement, opendp
 
 _MOST = 1024
 """Calibrated mechanisms that are kept."""
@@ -107,6 +107,6 @@ def _gaussian(of: type, epsilon: float, delta: float, l2: float) -> Measurement:
         enough = Fraction(found) <= to_fraction(epsilon) and failing <= delta
         return bool(enough and made.map(l2) <= rho)
 
-    return calibrate_guess(
+    return calibrate_measurement(
         lambda scale: dp.m.make_gaussian(*space, scale=scale), l2 / math.sqrt(2 * rho), private
     )

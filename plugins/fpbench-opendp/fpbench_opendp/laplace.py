@@ -11,7 +11,7 @@ from fpbench.base import to_fraction
 from fpbench_opendp._base import (
     Measurement,
     OpenDPMechanism,
-    calibrate_guess,
+    calibrate_measurement,
     opendp,
     whole_steps,
 )
@@ -112,6 +112,6 @@ def _geometric(epsilon: float, l1: int, upper: int) -> Measurement:
 
 def _pure(make: Callable[[float], Measurement], epsilon: float, l1: float) -> Measurement:
     """Calibrated so that OpenDP's map of pure privacy says no more than epsilon as written."""
-    return calibrate_guess(
+    return calibrate_measurement(
         make, l1 / epsilon, lambda made: Fraction(made.map(l1)) <= to_fraction(epsilon)
     )

@@ -10,7 +10,7 @@ from fpbench.base import to_fraction
 from fpbench_opendp._base import (
     Measurement,
     OpenDPMechanism,
-    calibrate_guess,
+    calibrate_measurement,
     opendp,
     whole_steps,
 )
@@ -63,7 +63,7 @@ def _noisy_max(epsilon: float, l1: int) -> Measurement:
     dp = opendp()
     space = dp.vector_domain(dp.atom_domain(T="i64")), dp.linf_distance(T="i64")
     pure = dp.max_divergence()
-    return calibrate_guess(
+    return calibrate_measurement(
         lambda scale: dp.m.make_noisy_max(*space, pure, scale=scale),
         2 * l1 / epsilon,
         lambda made: Fraction(made.map(l1)) <= to_fraction(epsilon),
