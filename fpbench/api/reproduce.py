@@ -40,12 +40,12 @@ class Reproduction:
 
 def known() -> dict[str, str]:
     """Titles of the matrices that state what is expected of them, by name."""
-    found = {}
+    titles = {}
     for path in sorted(_folder().glob("*.toml")):
         data = tomllib.loads(path.read_text(encoding="utf-8"))
         if "expect" in data:
-            found[path.stem] = str(data.get("title", ""))
-    return found
+            titles[path.stem] = str(data.get("title", ""))
+    return titles
 
 
 def find(
@@ -105,22 +105,22 @@ def reproduce(
 
     Parameters are those of `fpbench.run`.
     """
-    made = run(
+    result = run(
         matrix, out=out or default_directory(matrix), jobs=jobs, skip_all=True, on_plan=on_plan,
         on_cell=on_cell, stop=stop,
     )  # fmt: skip
-    return judge(made, matrix)
+    return judge(result, matrix)
 
 
 def judge(made: Run, matrix: Matrix) -> Reproduction:
     """A run that is there, beside what its matrix states."""
     rows = RowGroup(made.results())
-    tables = [(asked, make_sheet(asked, summarise(asked, rows))) for asked in matrix.summaries]
+    tables = [(table, make_sheet(table, summarise(table, rows))) for table in matrix.summaries]
     return Reproduction(
         made,
-        [sheet for asked, sheet in tables if not asked.strongest],
+        [sheet for table, sheet in tables if not table.strongest],
         evaluate(matrix.expect, rows),
-        [sheet for asked, sheet in tables if asked.strongest],
+        [sheet for table, sheet in tables if table.strongest],
         evaluate_strongest(matrix.expect, rows),
     )
 

@@ -237,9 +237,9 @@ def _missing(results: Results) -> str:
         return ""
     counts = Counter(results.statuses)
     skipped, waiting = counts[Status.SKIPPED], counts[""]
-    said = [f"{skipped:,} of {len(results):,} cells skipped"] if skipped else []
-    said += [f"{waiting:,} of {len(results):,} cells not run yet"] if waiting else []
-    return ", ".join(said)
+    parts = [f"{skipped:,} of {len(results):,} cells skipped"] if skipped else []
+    parts += [f"{waiting:,} of {len(results):,} cells not run yet"] if waiting else []
+    return ", ".join(parts)
 
 
 def load(run_dir: str | Path) -> Run:

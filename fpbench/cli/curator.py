@@ -68,8 +68,8 @@ def serve(
     )  # fmt: skip
     server = make_server(service, certfile, keyfile)
     with listen(host, port) as door:
-        shown = f"[{host}]" if ":" in host else host
-        place = f"http{'s' if certfile else ''}://{shown}:{door.getsockname()[1]}"
+        shown_host = f"[{host}]" if ":" in host else host
+        place = f"http{'s' if certfile else ''}://{shown_host}:{door.getsockname()[1]}"
         _warn_of(host, certfile, token_file, allow_simulation)
         _log_lines()
         console.listing([(f"curator of {about} at {place}",)], indent=0)
@@ -99,14 +99,15 @@ def _service(
     token = read_token(token_file)
     codes, groups = group_codes(read_sensitive(file, sensitive))
 
-    def made(path: Path | None) -> tuple[Service, Curator, Ledger]:
+    def open_service(path: Path | None) -> tuple[Service, Curator, Ledger]:
         ledger = Ledger(epsilon, delta, neighbours=cast("Neighbours", neighbours), path=path)
         curator = Curator(codes, groups, ledger=ledger)
         service = Service(curator, ledger, token, rate=rate, allow_simulation=allow_simulation)
         return service, curator, ledger
 
-    made(None)  # A file holds its budget for good, so what is refused must not leave one behind.
-    service, curator, ledger = made(ledger_file)
+    # A file holds its budget for good, so what is refused must not leave one behind.
+    open_service(None)
+    service, curator, ledger = open_service(ledger_file)
     left = ledger.remaining
     return service, (
         f"{curator.people:,} people, groups {', '.join(curator.groups)}, epsilon "
@@ -117,16 +118,16 @@ def _service(
 def _warn_of(host: str, certfile: Path | None, token_file: Path, allow_simulation: bool) -> None:
     from fpbench.privacy.curator.files import others_may_read
 
-    said = []
+    warnings = []
     if certfile is None and host not in ("127.0.0.1", "localhost", "::1"):
-        said.append(
+        warnings.append(
             "without --certfile, whoever carries a connection can read the token and the answers"
         )
     if others_may_read(token_file):
-        said.append(f"other users of this machine may read {token_file}: chmod 600 it")
+        warnings.append(f"other users of this machine may read {token_file}: chmod 600 it")
     if allow_simulation:
-        said.append("simulated noise protects nobody: --allow-simulation is for trials")
-    console.warn(said)
+        warnings.append("simulated noise protects nobody: --allow-simulation is for trials")
+    console.warn(warnings)
 
 
 def _log_lines() -> None:

@@ -111,28 +111,28 @@ def leaderboard(
     from fpbench.api.saved_run import Run
     from fpbench.results.views import check_view
 
-    asked, lines = Form.JSON if as_json else form, _lines(top, every)
+    chosen_form, lines = Form.JSON if as_json else form, _lines(top, every)
     view = check_view(view)
-    made = Run(run).read(keys=False)
+    snapshot = Run(run).read(keys=False)
     if view == "pareto":
         if by or group or sort or columns or together:
             raise InputError("the view 'pareto' takes no --by, --group, --sort, --columns, "
                              "--together: it ranks nothing")  # fmt: skip
-        _fronts(made, where or [], asked, output, lines)
+        _fronts(snapshot, where or [], chosen_form, output, lines)
         return
     boards = [
-        _ordered(board, sort) for board in _boards(made, by, view, where or [], group, together)
+        _ordered(board, sort) for board in _boards(snapshot, by, view, where or [], group, together)
     ]
     if not boards:
-        made.leaderboard(by, view=view, where=where or [])  # says why there is none
+        snapshot.leaderboard(by, view=view, where=where or [])  # says why there is none
     typed = [name.strip() for name in (columns or "").split(",") if name.strip()]
     measures = [_find_column(boards, text) for text in typed]
-    if asked is Form.TABLE and output is None:
+    if chosen_form is Form.TABLE and output is None:
         from fpbench.cli.screen.results import show_leaderboards
 
         show_leaderboards(boards, measures, lines)
         return
-    _write(_text(boards, asked, measures, top), output)
+    _write(_text(boards, chosen_form, measures, top), output)
 
 
 def _lines(top: int | None, every: bool) -> int | None:
@@ -143,7 +143,7 @@ def _lines(top: int | None, every: bool) -> int | None:
 
 
 def _boards(
-    made: "Snapshot",
+    snapshot: "Snapshot",
     by: str | None,
     view: str,
     where: Sequence[str],
@@ -152,13 +152,13 @@ def _boards(
 ) -> "Iterator[Leaderboard]":
     """The leaderboards of a view; for each label of a kind if asked for."""
     if group is None:
-        yield from made.leaderboards(by, view=view, where=where, together=together)
+        yield from snapshot.leaderboards(by, view=view, where=where, together=together)
         return
     if group not in KINDS:
         raise InputError(f"unknown kind to group by: {group!r}; {suggest_name(group, KINDS)}")
-    for label in made.labels(group, where):
+    for label in snapshot.labels(group, where):
         mine = [*where, f"{group}={label}"]
-        for board in made.leaderboards(by, view=view, where=mine, together=together):
+        for board in snapshot.leaderboards(by, view=view, where=mine, together=together):
             if group in board.kinds:
                 yield board
             else:
@@ -214,8 +214,8 @@ def _json(data: object) -> str:
 def _written(sheets: "Sequence[Sheet]", form: Form) -> str:
     from fpbench.results import sheet as writing
 
-    made = {Form.LATEX: writing.latex, Form.HTML: writing.html}.get(form, writing.markdown)
-    return made(sheets)
+    write = {Form.LATEX: writing.latex, Form.HTML: writing.html}.get(form, writing.markdown)
+    return write(sheets)
 
 
 def _write(text: str, output: Path | None) -> None:
@@ -236,14 +236,14 @@ def _show_or_write(sheets: "Sequence[Sheet]", form: Form, output: Path | None) -
 
 
 def _fronts(
-    made: "Snapshot", where: Sequence[str], form: Form, output: Path | None, most: int | None
+    snapshot: "Snapshot", where: Sequence[str], form: Form, output: Path | None, most: int | None
 ) -> None:
     from fpbench.results.other_sheets import front_sheet
     from fpbench.results.pareto import as_data
 
-    fronts = made.pareto(where)
+    fronts = snapshot.pareto(where)
     if not fronts:
-        raise InputError(f"{made.path}: has no attack on a learner, so no leak and no front")
+        raise InputError(f"{snapshot.path}: has no attack on a learner, so no leak and no front")
     if form is Form.JSON:
         _write(_json(as_data(fronts)), output)
         return
@@ -282,17 +282,17 @@ def compare(
     from fpbench.results.contrast import read_pairs
     from fpbench.results.other_sheets import contrast_data, contrast_sheet
 
-    asked, lines = Form.JSON if as_json else form, _lines(top, every)
+    chosen_form, lines = Form.JSON if as_json else form, _lines(top, every)
     first, second = (Run(path).read(keys=False) for path in (old, new))
-    found = compare_runs(
+    contrasts = compare_runs(
         first.select(where or []), second.select(where or []), by or second.rank_by,
         read_pairs(pair or []),
     )  # fmt: skip
-    if asked is Form.JSON:
-        _write(_json([contrast_data(each) for each in found]), output)
+    if chosen_form is Form.JSON:
+        _write(_json([contrast_data(each) for each in contrasts]), output)
         return
-    most = MOST if asked is Form.TABLE and output is None and lines is None else lines
-    _show_or_write([contrast_sheet(each, most) for each in found], asked, output)
+    most = MOST if chosen_form is Form.TABLE and output is None and lines is None else lines
+    _show_or_write([contrast_sheet(each, most) for each in contrasts], chosen_form, output)
 
 
 def completion(

@@ -98,8 +98,8 @@ def _take_command(words: Sequence[str]) -> typer.Typer:
     return part
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(show: bool) -> None:
+    if show:
         from fpbench import __version__
 
         typer.echo(f"fpbench {__version__}")

@@ -58,12 +58,12 @@ def figure(
     from fpbench.api.saved_run import Run
     from fpbench.report.writing import list_figures, render_figure, write_figure
 
-    made = Run(run)
+    loaded_run = Run(run)
     if name is None:
-        console.listing(list_figures(made, by), indent=0)
+        console.listing(list_figures(loaded_run, by), indent=0)
     elif output == STANDARD:
         if sys.stdout.isatty():
             raise InputError("PDF is binary: name a file with --output")
-        typer.echo(render_figure(made, name, width, by), nl=False)
+        typer.echo(render_figure(loaded_run, name, width, by), nl=False)
     else:
-        console.show_text(f"figure: {write_figure(made, name, output, width, by)}")
+        console.show_text(f"figure: {write_figure(loaded_run, name, output, width, by)}")

@@ -101,9 +101,9 @@ def _board(board: Leaderboard, run: Gathered) -> dict[str, Any]:
     lines = board.lines
     measures = {}
     for name in board.measured:
-        found = [line.measures.get(name) for line in lines]
+        intervals = [line.measures.get(name) for line in lines]
         measures[name] = {
-            end: embedding.column(embedding.rounded([getattr(one, end, None) for one in found]))
+            end: embedding.column(embedding.rounded([getattr(one, end, None) for one in intervals]))
             for end in ("mean", "low", "high")
         }
     return {
@@ -117,7 +117,7 @@ def _board(board: Leaderboard, run: Gathered) -> dict[str, Any]:
         "audits": not any(kind in board.kinds for kind in ("adversary", "corrector"))
         and board.view != "defences",
         "labels": [[line.labels.get(kind, "") for kind in board.kinds] for line in lines],
-        "of": [_meant(board, line, run) for line in lines],
+        "of": [_list_combinations(board, line, run) for line in lines],
         "rank": [line.rank for line in lines],
         "p": embedding.rounded(line.p_above for line in lines),
         "done": [line.done for line in lines],
@@ -132,15 +132,17 @@ _OF_DATASET = "data set "
 """How the scope of a leaderboard of one data set begins."""
 
 
-def _meant(board: Leaderboard, line: Line, run: Gathered) -> list[int]:
+def _list_combinations(board: Leaderboard, line: Line, run: Gathered) -> list[int]:
     """The combinations that a line is about: one, or all that its means are over."""
-    said = {kind: label for kind, label in line.labels.items() if kind in KINDS and label}
+    labels = {kind: label for kind, label in line.labels.items() if kind in KINDS and label}
     if board.scope.startswith(_OF_DATASET):
-        said["dataset"] = board.scope.removeprefix(_OF_DATASET)
+        labels["dataset"] = board.scope.removeprefix(_OF_DATASET)
     needed = {"defences": "adversary", "mechanisms": "mechanism"}.get(board.view)
-    sets = [run.having[kind, label] for kind, label in said.items() if (kind, label) in run.having]
-    found = frozenset.intersection(*sets) if sets else frozenset()
-    return sorted(n for n in found if not needed or run.combinations[n].label(needed))
+    sets = [
+        run.having[kind, label] for kind, label in labels.items() if (kind, label) in run.having
+    ]
+    numbers = frozenset.intersection(*sets) if sets else frozenset()
+    return sorted(n for n in numbers if not needed or run.combinations[n].label(needed))
 
 
 def _front(front: Front, run: Gathered) -> dict[str, Any]:

@@ -141,8 +141,8 @@ def _saved(canvas: Any, form: str) -> bytes:
 
 
 def _names(figure: Figure) -> list[str]:
-    found = (series.name for panel in figure.panels for series in panel.series)
-    return list(dict.fromkeys(found))
+    names = (series.name for panel in figure.panels for series in panel.series)
+    return list(dict.fromkeys(names))
 
 
 def _places(figure: Figure) -> dict[Any, int]:
@@ -231,11 +231,11 @@ def _off(point: Point, end: float | None) -> float:
 
 
 def _handles(axes: Iterable[Axes]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    handles: dict[str, Any] = {}
     for one in axes:
         for handle, label in zip(*one.get_legend_handles_labels(), strict=True):
-            found.setdefault(label, handle)
-    return found
+            handles.setdefault(label, handle)
+    return handles
 
 
 def _plain(text: str) -> str:

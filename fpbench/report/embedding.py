@@ -22,19 +22,19 @@ _DIGITS = 8
 
 def column(values: Sequence[Any]) -> dict[str, list[Any]]:
     """A column, coded by its distinct values where that is shorter."""
-    found = [plain(value) for value in values]
-    keys = [_key(value) for value in found]
-    distinct = dict(zip(keys, found, strict=True))
+    encoded = [plain(value) for value in values]
+    keys = [_key(value) for value in encoded]
+    distinct = dict(zip(keys, encoded, strict=True))
     if 2 * len(distinct) > len(values):
-        return {"all": found}
+        return {"all": encoded}
     places = {key: i for i, key in enumerate(distinct)}
     return {"of": list(distinct.values()), "at": [places[key] for key in keys]}
 
 
 def values(coded: Mapping[str, list[Any]]) -> list[Any]:
     """What a column was made of."""
-    found = coded["all"] if "all" in coded else [coded["of"][i] for i in coded["at"]]
-    return [_back(value) for value in found]
+    decoded = coded["all"] if "all" in coded else [coded["of"][i] for i in coded["at"]]
+    return [_back(value) for value in decoded]
 
 
 def rounded(numbers: Iterable[float | None]) -> list[Any]:

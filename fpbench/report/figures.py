@@ -113,13 +113,13 @@ Dimensions: TypeAlias = dict[str, str]
 
 def dimensions(run: Gathered, one: Combination) -> Dimensions:
     """What tells a combination from others, by kind, and by `KIND.PARAMETER` of what is swept."""
-    found: Dimensions = {}
+    dimensions_of: Dimensions = {}
     for kind, label in zip(KINDS, one.labels, strict=True):
         parts = run.settings[kind].get(label)
-        found[kind] = parts.base if parts else label
+        dimensions_of[kind] = parts.base if parts else label
         for name, value in parts.swept.items() if parts else ():
-            found[f"{kind}.{name}"] = value if isinstance(value, str) else f"{name}={value}"
-    return found
+            dimensions_of[f"{kind}.{name}"] = value if isinstance(value, str) else f"{name}={value}"
+    return dimensions_of
 
 
 def make(run: Gathered, idea: Idea) -> Figure | None:
@@ -198,16 +198,16 @@ def _panels(series: Mapping[_Key, tuple[Point, ...]], idea: Idea) -> tuple[Panel
                 panels[place][drawn, key] = points
     return tuple(
         _panel(
-            map(_said, order, place),
-            found,
+            map(_describe_value, order, place),
+            series_of_panel,
             [name for name in varying if name not in apart],
             idea.joined,
         )
-        for place, found in panels.items()
+        for place, series_of_panel in panels.items()
     )
 
 
-def _said(name: str, value: str) -> str:
+def _describe_value(name: str, value: str) -> str:
     """The value of a dimension in words; also where there is none."""
     kind, _, parameter = name.partition(".")
     # What is left of a label without its parameter may end in a comma.
@@ -225,22 +225,22 @@ def _panel(
         for name, value in key
         if name in names and name not in within and not _left_out(name, drawn.without) and value
     }
-    found = []
+    drawn_series = []
     for (drawn, key), points in series.items():
         known = dict(key)
-        words = [_said(n, known[n]) for n in names if n in within and n in known]
+        words = [_describe_value(n, known[n]) for n in names if n in within and n in known]
         name = ", ".join(filter(None, [drawn.name, *words])) or drawn.measure.replace("_", " ")
-        found.append(Series(name, points, drawn.dashed, joined))
-    return Panel(", ".join(filter(None, [*place, *shared.values()])), tuple(found))
+        drawn_series.append(Series(name, points, drawn.dashed, joined))
+    return Panel(", ".join(filter(None, [*place, *shared.values()])), tuple(drawn_series))
 
 
 def _varying(series: Iterable[_Key]) -> dict[str, list[str]]:
     """The values of the dimensions that tell series apart."""
-    found = [(drawn, dict(key)) for drawn, key in series]
-    names = dict.fromkeys(name for _, known in found for name in known)
+    keys = [(drawn, dict(key)) for drawn, key in series]
+    names = dict.fromkeys(name for _, known in keys for name in known)
     values = {
         name: dict.fromkeys(
-            known.get(name, "") for drawn, known in found if not _left_out(name, drawn.without)
+            known.get(name, "") for drawn, known in keys if not _left_out(name, drawn.without)
         )
         for name in names
     }

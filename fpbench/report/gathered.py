@@ -97,11 +97,11 @@ class Gathered:
     @cached_property
     def having(self) -> Mapping[tuple[str, str], frozenset[int]]:
         """The numbers of the combinations that have a label, by kind and label."""
-        found: dict[tuple[str, str], set[int]] = {}
+        numbers_of: dict[tuple[str, str], set[int]] = {}
         for one in self.combinations:
             for kind, label in zip(KINDS, one.labels, strict=True):
-                found.setdefault((kind, label), set()).add(one.number)
-        return {key: frozenset(numbers) for key, numbers in found.items()}
+                numbers_of.setdefault((kind, label), set()).add(one.number)
+        return {key: frozenset(numbers) for key, numbers in numbers_of.items()}
 
     @cached_property
     def settings(self) -> LabelsByKind:
@@ -145,13 +145,13 @@ def gather(run: Run, rank_by: str | None = None) -> Gathered:
         )
 
 
-def _boards(snapshot: Snapshot, asked: str | None) -> list[Leaderboard]:
+def _boards(snapshot: Snapshot, requested: str | None) -> list[Leaderboard]:
     """Those of every view that ranks; defences are ranked by what is found out."""
     results, by, note = snapshot.results, snapshot.rank_by, ""
     tally = Tallies(results)
     measured = [name for name in results.names if tally.means(name) is not None]
     if (
-        asked is None
+        requested is None
         and measured
         and choose_measure(results.glossary, by, measured) not in measured
     ):
@@ -163,7 +163,7 @@ def _boards(snapshot: Snapshot, asked: str | None) -> list[Leaderboard]:
         for name in VIEWS
         if name != "pareto"
         for board in view(
-            results, name, "leak" if name == "defences" else asked or by, snapshot.title
+            results, name, "leak" if name == "defences" else requested or by, snapshot.title
         )
     ]
     return [replace(b, notes=(note, *b.notes)) if note and b.rank_by == by else b for b in boards]

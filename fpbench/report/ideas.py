@@ -31,7 +31,7 @@ def _measured(name: str) -> Callable[[Combination], Place | None]:
     return at
 
 
-def _said(name: str) -> Callable[[Combination], Place | None]:
+def _get_text(name: str) -> Callable[[Combination], Place | None]:
     return lambda one: one.texts.get(name)
 
 
@@ -68,7 +68,7 @@ _FIXED = (
         "trained for. A point is one learner; bars are 95 % intervals.",
         Axis("metric", words=True),
         Axis("gain"),
-        _said("asked_metric"),
+        _get_text("asked_metric"),
         (Drawn("gain", where=_CORRECTED.where),),
         without=("learner",),
         joined=False,
@@ -141,8 +141,8 @@ _PRIVACY = ("epsilon", "sigma")
 
 def figures(run: Gathered) -> list[Figure]:
     """All figures that a run has enough for."""
-    made = (make(run, idea) for idea in _ideas(run))
-    return [figure for figure in made if figure is not None]
+    possible = (make(run, idea) for idea in _ideas(run))
+    return [figure for figure in possible if figure is not None]
 
 
 def figure(run: Gathered, name: str) -> Figure:
@@ -153,18 +153,18 @@ def figure(run: Gathered, name: str) -> Figure:
     InputError
         If the run has no figure of that name; names those that it has.
     """
-    found = {one.name: one for one in figures(run)}
-    if not found:
+    available = {one.name: one for one in figures(run)}
+    if not available:
         raise InputError(
             f"{run.path}: has too little for a figure: none of its results stand at two places of "
             "an axis"
         )
-    if name not in found:
+    if name not in available:
         raise InputError(
-            f"{run.path}: no figure {name!r}; {suggest_name(name, found)} "
-            f"(it has {', '.join(found)})"
+            f"{run.path}: no figure {name!r}; {suggest_name(name, available)} "
+            f"(it has {', '.join(available)})"
         )
-    return found[name]
+    return available[name]
 
 
 def _ideas(run: Gathered) -> Iterator[Idea]:
@@ -236,13 +236,13 @@ def _ranked(run: Gathered, measure: str, swept: list[tuple[str, str]]) -> Iterat
 
 def _swept(run: Gathered) -> list[tuple[str, str]]:
     """Numbers that components are swept over, by kind."""
-    found: dict[tuple[str, str], None] = {}
+    swept: dict[tuple[str, str], None] = {}
     for kind in KINDS:
         for parts in run.settings[kind].values():
             for name, value in parts.swept.items():
                 if number(value) is not None:
-                    found[kind, name] = None
-    return list(found)
+                    swept[kind, name] = None
+    return list(swept)
 
 
 def _spread(run: Gathered, at: Callable[[Combination], Place | None]) -> bool:

@@ -89,5 +89,5 @@ def render_figure(
 
 def list_figures(run: Run, rank_by: str | None = None) -> list[tuple[str, str]]:
     """The figures that a run has enough for: their names and titles."""
-    found = figures(gather(run, rank_by))
-    return [(one.name, one.title) for one in found] or [("none", "its results are too few")]
+    available = figures(gather(run, rank_by))
+    return [(one.name, one.title) for one in available] or [("none", "its results are too few")]

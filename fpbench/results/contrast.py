@@ -86,15 +86,15 @@ def read_pairs(texts: Iterable[str]) -> dict[str, str]:
     InputError
         If there is no sign of equality.
     """
-    found = {}
+    pairs = {}
     for text in texts:
         parts = text.split("=")
         middle = len(parts) // 2
         old, new = "=".join(parts[:middle]).strip(), "=".join(parts[middle:]).strip()
         if not old or not new:
             raise InputError(f"{text!r} is no pair of labels: write OLD=NEW")
-        found[old] = new
-    return found
+        pairs[old] = new
+    return pairs
 
 
 def compare(
@@ -129,7 +129,7 @@ def compare(
     whether seeds are as likely to rise by any amount as to fall by it. `more` and `less` are said
     only where it says no, and the mean has moved in the direction of the ranks.
     """
-    found, measured = [], set()
+    contrasts, measured = [], set()
     first, second = Tallies(old), Tallies(new)
     _check_pairs(first, second, pairs or {})
     for kinds, audits in ((ATTACK, False), (AUDIT, True)):
@@ -137,18 +137,18 @@ def compare(
         if ours and theirs:
             names = first.names(ours) | second.names(theirs)
             measured |= names
-            wanted = name_measure(new.glossary, measure, names)
-            by = choose_measure(new.glossary, wanted, names)
+            chosen = name_measure(new.glossary, measure, names)
+            by = choose_measure(new.glossary, chosen, names)
             if by in names:
-                found.append(
+                contrasts.append(
                     _contrast(old, new, first, second, ours, theirs, kinds, by, pairs or {})
                 )
-    if measured and not found:
+    if measured and not contrasts:
         new.glossary.find(measure, measured, "measure to compare")
-    if not any(each.moves for each in found):
+    if not any(each.moves for each in contrasts):
         raise InputError("the runs have no combination in common; name labels that stand for each "
                          "other with --pair OLD=NEW")  # fmt: skip
-    return [each for each in found if each.moves]
+    return [each for each in contrasts if each.moves]
 
 
 def _lines(tally: Tallies, audits: bool) -> list[int]:
@@ -156,9 +156,9 @@ def _lines(tally: Tallies, audits: bool) -> list[int]:
 
 
 def _check_pairs(first: Tallies, second: Tallies, pairs: Mapping[str, str]) -> None:
-    for tally, wanted in ((first, pairs), (second, pairs.values())):
+    for tally, labels in ((first, pairs), (second, pairs.values())):
         known = {label for i in range(len(tally)) for label in tally.labels(i).values() if label}
-        for label in wanted:
+        for label in labels:
             if label not in known:
                 raise InputError(
                     f"--pair: no label {label!r} in that run; {suggest_name(label, known)}"
@@ -216,13 +216,13 @@ def _swaps(
     pairs: Mapping[str, str],
 ) -> dict[str, tuple[str, str]]:
     """Kinds of which each run has one label, and not the same."""
-    found = {}
+    swaps = {}
     for kind in kinds:
         here = {pairs.get(label := first.labels(i)[kind], label) for i in ours}
         there = {second.labels(i)[kind] for i in theirs}
         if len(here) == len(there) == 1 and here != there:
-            found[kind] = (here.pop(), there.pop())
-    return found
+            swaps[kind] = (here.pop(), there.pop())
+    return swaps
 
 
 def _key(
@@ -253,15 +253,17 @@ def _incomparable(
     """What lines promise differently, or prove, which makes their numbers differ in meaning."""
     ours, theirs = aspects(old, first), aspects(new, second)
     silent = [""] * max(len(first), len(second))
-    found = []
+    reasons = []
     for i, j in zip(one.tolist(), other.tolist(), strict=True):
-        said = [
+        differing_aspects = [
             f"{aspect}: {before or 'none'}, then {after or 'none'}"
             for aspect in {**ours, **theirs}
             if (before := ours.get(aspect, silent)[i]) != (after := theirs.get(aspect, silent)[j])
         ]
-        found.append(f"not comparable ({'; '.join(said)})" if said else "")
-    return found
+        reasons.append(
+            f"not comparable ({'; '.join(differing_aspects)})" if differing_aspects else ""
+        )
+    return reasons
 
 
 def _mean(values: _Floats, others: _Floats, by: str) -> Interval | None:
@@ -271,5 +273,5 @@ def _mean(values: _Floats, others: _Floats, by: str) -> Interval | None:
 
 
 def _telling(move: Move) -> tuple[bool, float]:
-    told = move.p is not None and move.p < ALPHA
-    return not told, -abs(move.difference.mean) if move.difference else 0.0
+    significant = move.p is not None and move.p < ALPHA
+    return not significant, -abs(move.difference.mean) if move.difference else 0.0

@@ -95,11 +95,11 @@ def defences(results: Results, rank_by: str = "leak", title: str = "") -> list[L
         ]  # fmt: skip
         if names := tally.names(range(len(tally))):
             rank_by = results.glossary.find(rank_by, names, "measure to rank defences by")
-        made = board(
+        ranked = board(
             tally, range(len(tally)), keep, rank_by, title, scope=scope, notes=tuple(notes),
             view="defences",
         )  # fmt: skip
-        boards.append(_labelled(made, found))
+        boards.append(_labelled(ranked, found))
     return boards
 
 
@@ -142,16 +142,16 @@ def _datasets(results: Results) -> int:
 
 
 def _by_learner(tally: Tallies) -> dict[_Learner, list[int]]:
-    found: dict[_Learner, list[int]] = {}
+    lines_of: dict[_Learner, list[int]] = {}
     for line in range(len(tally)):
         labels = tally.labels(line)
-        found.setdefault((labels["dataset"], labels["learner"]), []).append(line)
-    return found
+        lines_of.setdefault((labels["dataset"], labels["learner"]), []).append(line)
+    return lines_of
 
 
 def _strongest(tally: Tallies, lines: Sequence[int]) -> _Strongest | None:
     guessed, corrected = tally.means("initial_accuracy"), tally.means("corrected_accuracy")
-    proven, best, found = tally.means("proven"), -np.inf, None
+    proven, best, strongest = tally.means("proven"), -np.inf, None
     several = len({tally.labels(line)["disclosure"] for line in range(len(tally))}) > 1
     for line in lines:
         for means, corrects in ((guessed, False), (corrected, True)):
@@ -160,8 +160,8 @@ def _strongest(tally: Tallies, lines: Sequence[int]) -> _Strongest | None:
                 who = labels["adversary"] + (f" + {labels['corrector']}" if corrects else " alone")
                 words = f"{who}, {labels['disclosure']}" if several else who
                 unproven = corrects and proven is not None and bool(proven[line] < 1)
-                best, found = float(means[line]), _Strongest(words, line, corrects, unproven)
-    return found
+                best, strongest = float(means[line]), _Strongest(words, line, corrects, unproven)
+    return strongest
 
 
 def _rows(
@@ -191,20 +191,22 @@ def _rows(
             "mean_leak": mean[i] - majority[i],
             "leak": worst[i] - majority[i],
         }
-        told = {name: float(cast("float", value)) for name, value in (alike | {**measures}).items()}
+        values = {
+            name: float(cast("float", value)) for name, value in (alike | {**measures}).items()
+        }
         yield {"dataset": learner[0], "learner": learner[1], "seed": seed,
-               "status": Status.DONE.value, **told}  # fmt: skip
+               "status": Status.DONE.value, **values}  # fmt: skip
 
 
 def _failed(part: Results, rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
     """Seeds at which a learner has nothing to show because its cells failed."""
-    shown = {(row["dataset"], row["learner"], row["seed"]) for row in rows}
+    handled = {(row["dataset"], row["learner"], row["seed"]) for row in rows}
     _, failed = part.finished()
     for i in np.flatnonzero(failed).tolist():
         labels = part.labels(i)
         key = (labels["dataset"], labels["learner"], int(part.seeds[i]))
-        if key not in shown:
-            shown.add(key)
+        if key not in handled:
+            handled.add(key)
             yield {"dataset": key[0], "learner": key[1], "seed": key[2],
                    "status": Status.FAILED.value, "reason": part.reasons.get(i)}  # fmt: skip
 
@@ -222,21 +224,21 @@ def _guarantees(results: Results) -> dict[_Learner, tuple[str, dict[int, float]]
     mine = [numbers.setdefault(learner, len(numbers)) for learner in learners]
     learner = np.array(mine, np.intp)[results.combination]
     words = _words(results)
-    said: list[dict[str, None]] = [{} for _ in numbers]
+    texts_of: list[dict[str, None]] = [{} for _ in numbers]
     epsilons: list[dict[int, float]] = [{} for _ in numbers]
     silent = done & ~promised
     for rows, text in ((silent & recorded, NO_GUARANTEE), (silent & ~recorded, NOT_RECORDED)):
         for i in np.unique(learner[rows]).tolist():
-            said[i][text] = None
+            texts_of[i][text] = None
     for row in np.flatnonzero(done & promised).tolist():
         i, seed = int(learner[row]), int(results.seeds[row])
-        said[i][words.get(row, NOT_RECORDED)] = None
+        texts_of[i][words.get(row, NOT_RECORDED)] = None
         epsilons[i][seed] = max(float(epsilon[row]), epsilons[i].get(seed, 0.0))
-    found = {}
+    guarantees = {}
     for key, i in numbers.items():
-        least = next((text for text in UNPROMISED if text in said[i]), None)
-        found[key] = (_one(list(said[i])), epsilons[i]) if least is None else (least, {})
-    return found
+        least = next((text for text in UNPROMISED if text in texts_of[i]), None)
+        guarantees[key] = (_one(list(texts_of[i])), epsilons[i]) if least is None else (least, {})
+    return guarantees
 
 
 def _words(results: Results) -> dict[int, str]:
@@ -249,7 +251,7 @@ def _words(results: Results) -> dict[int, str]:
     }
 
 
-def _labelled(made: Leaderboard, said: Mapping[_Learner, Mapping[str, str]]) -> Leaderboard:
+def _labelled(ranked: Leaderboard, said: Mapping[_Learner, Mapping[str, str]]) -> Leaderboard:
     """A leaderboard whose lines say what the strongest attack is, and the guarantee."""
     silent = {STRONGEST: "", GUARANTEE: NO_GUARANTEE}
     columns = [
@@ -257,7 +259,7 @@ def _labelled(made: Leaderboard, said: Mapping[_Learner, Mapping[str, str]]) -> 
         if any(each[name] != nothing for each in said.values())
     ]  # fmt: skip
     lines = []
-    for line in made.lines:
+    for line in ranked.lines:
         mine = [
             each for learner, each in said.items()
             if learner[1] == line.labels["learner"]
@@ -266,7 +268,7 @@ def _labelled(made: Leaderboard, said: Mapping[_Learner, Mapping[str, str]]) -> 
         words = {name: dict.fromkeys(each[name] for each in mine) for name in columns}
         more = {name: _one(list(each)) for name, each in words.items()}
         lines.append(replace(line, labels={**line.labels, **more}))
-    return replace(made, kinds=(*made.kinds, *columns), lines=tuple(lines))
+    return replace(ranked, kinds=(*ranked.kinds, *columns), lines=tuple(lines))
 
 
 def _one(words: Sequence[str]) -> str:

@@ -137,8 +137,8 @@ def sheet(board: Leaderboard, measures: Sequence[str] = (), most: int | None = N
     kinds, part = varying(board), replace(board, lines=board.lines[:most])
     counts = [_counts(line) for line in board.lines]
     alike = len(set(counts)) == 1 and not any(line.failed for line in board.lines)
-    asked = [*(name for name in measures if name != board.rank_by), board.rank_by]
-    names = asked if measures else columns(board)
+    requested = [*(name for name in measures if name != board.rank_by), board.rank_by]
+    names = requested if measures else columns(board)
     names = [name for name in names if any(name in line.measures for line in board.lines)]
     body = _body(part, names, [] if alike else counts[:most])
     ranks = _places(board)
@@ -173,8 +173,8 @@ def _body(board: Leaderboard, names: Sequence[str], counts: Sequence[str]) -> di
     """The columns right of the labels, by measure; all of them as if there were room."""
     body = {}
     for name in names:
-        found = [line.measures.get(name) for line in board.lines]
-        body[name] = [format_number(value.mean) if value else "-" for value in found]
+        intervals = [line.measures.get(name) for line in board.lines]
+        body[name] = [format_number(value.mean) if value else "-" for value in intervals]
     if names:
         last = [line.measures.get(names[-1]) for line in board.lines]
         body["sd"] = [format_number(value.deviation) if value else "-" for value in last]
@@ -210,14 +210,14 @@ def _spread(value: Interval | None) -> str:
 
 def _about(board: Leaderboard, kinds: Sequence[str], seeds: str) -> str:
     """What all lines share."""
-    said = [board.scope] if board.scope and "dataset" not in board.kinds else []
-    said += board.apart
+    parts = [board.scope] if board.scope and "dataset" not in board.kinds else []
+    parts += board.apart
     shared = [kind for kind in board.kinds if kind not in kinds and board.lines]
-    found = ((kind, board.lines[0].labels[kind]) for kind in shared)
-    said += [f"{kind} {label}" for kind, label in found if label]
+    shared_labels = ((kind, board.lines[0].labels[kind]) for kind in shared)
+    parts += [f"{kind} {label}" for kind, label in shared_labels if label]
     if seeds:
-        said.append(f"{seeds} seed" + "s" * (seeds != "1"))
-    return " · ".join(said)
+        parts.append(f"{seeds} seed" + "s" * (seeds != "1"))
+    return " · ".join(parts)
 
 
 def _notes(board: Leaderboard) -> Iterable[str]:
@@ -247,19 +247,19 @@ def columns(board: Leaderboard) -> list[str]:
     measured = board.measured
     declared = [measure.name for measure in board.glossary.columns(measured)
                 if measure.column == "always" or _varies(board, measure.name)]  # fmt: skip
-    wanted: Sequence[str]
+    candidates: Sequence[str]
     if board.view == "defences":
-        wanted = DEFENCE_COLUMNS
+        candidates = DEFENCE_COLUMNS
     elif is_of_audits(board):
         known = [name for name in AUDIT_COLUMNS if name in measured]
-        wanted = [*known, *declared]
-        if not {*wanted} - {"model_epsilon"}:  # which says nothing of what the auditor measures
-            wanted = measured[:_UNDECLARED]
+        candidates = [*known, *declared]
+        if not {*candidates} - {"model_epsilon"}:  # which says nothing of what the auditor measures
+            candidates = measured[:_UNDECLARED]
     else:
         telling = [name for name in TELLING_COLUMNS if _tells(board, name)]
-        wanted = [*declared, *telling, *ATTACK_COLUMNS]
+        candidates = [*declared, *telling, *ATTACK_COLUMNS]
     last = board.rank_by if board.rank_by in measured else next(reversed(measured), "")
-    return [name for name in wanted if name in measured and name != last] + [last] * bool(last)
+    return [name for name in candidates if name in measured and name != last] + [last] * bool(last)
 
 
 def is_of_audits(board: Leaderboard) -> bool:

@@ -62,8 +62,8 @@ def grid_sheet(board: Leaderboard) -> Sheet | None:
                     for kind in board.kinds)  # fmt: skip
     if len(down) < 2 or len(across) < 2:
         return None
-    found = {tuple(line.labels[kind] for kind in board.kinds): line for line in board.lines}
-    rows = [(one, *(_met(found.get((one, other)), board.rank_by) for other in across))
+    line_at = {tuple(line.labels[kind] for kind in board.kinds): line for line in board.lines}
+    rows = [(one, *(_met(line_at.get((one, other)), board.rank_by) for other in across))
             for one in down]  # fmt: skip
     return Sheet(
         title="",
@@ -83,10 +83,10 @@ def front_sheet(front: Front, most: int | None = None) -> Sheet:
     names = [GLOSSARY.heading(name) for name in front.objectives]
     rows = []
     for point in front.points[:most]:
-        found = [point.values.get(name) for name in front.objectives]
+        intervals = [point.values.get(name) for name in front.objectives]
         lacking = [point.guarantee if name == "epsilon" else "-" for name in front.objectives]
         values = [
-            format_number(value.mean) if value else lacking[i] for i, value in enumerate(found)
+            format_number(value.mean) if value else lacking[i] for i, value in enumerate(intervals)
         ]
         others = len(point.beaten_by) - 1
         beaten = f"beaten by {point.beaten_by[0]}" if point.beaten_by else ""
@@ -105,23 +105,23 @@ def front_sheet(front: Front, most: int | None = None) -> Sheet:
         Column("sure"), Column(GUARANTEE, number=False), Column("", number=False),
     ]  # fmt: skip
     silent = [NO_GUARANTEE if column.heading == GUARANTEE else "" for column in columns]
-    shown = [i for i in range(len(columns)) if any(row[i] != silent[i] for row in rows)]
+    used = [i for i in range(len(columns)) if any(row[i] != silent[i] for row in rows)]
     notes = ["sure: the share of resamples of the seeds in which nothing beats it"]
     return Sheet(
         title=front.title,
         about=f"Pareto front · dataset {front.dataset}",
-        columns=tuple(columns[i] for i in shown),
-        rows=tuple(tuple(row[i] for i in shown) for row in rows),
+        columns=tuple(columns[i] for i in used),
+        rows=tuple(tuple(row[i] for i in used) for row in rows),
         notes=(*front.notes, *notes),
         unshown=len(front.points) - len(rows),
         spare=(GUARANTEE,),
     )
 
 
-def contrast_sheet(found: Contrast, most: int | None = None) -> Sheet:
+def contrast_sheet(contrast: Contrast, most: int | None = None) -> Sheet:
     """A comparison as a table."""
-    moves = found.moves[:most]
-    varying = [kind for kind in found.kinds if len({move.labels[kind] for move in moves}) > 1]
+    moves = contrast.moves[:most]
+    varying = [kind for kind in contrast.kinds if len({move.labels[kind] for move in moves}) > 1]
     rows = []
     for move in moves:
         gap = move.difference
@@ -133,11 +133,11 @@ def contrast_sheet(found: Contrast, most: int | None = None) -> Sheet:
         means = [format_number(each.mean) if each else "-" for each in (move.old, move.new, gap)]
         sure = p_value(move.p) or "-"
         rows.append((*(move.labels[kind] for kind in varying), *means, spread, sure, move.word))
-    shared = [f"{kind} {found.moves[0].labels[kind]}" for kind in found.kinds
-              if kind not in varying and kind not in found.swaps]  # fmt: skip
-    swapped = [f"{kind} {old} and then {new}" for kind, (old, new) in found.swaps.items()]
-    notes = list(found.notes)
-    for count, which in ((found.only_old, "first"), (found.only_new, "second")):
+    shared = [f"{kind} {contrast.moves[0].labels[kind]}" for kind in contrast.kinds
+              if kind not in varying and kind not in contrast.swaps]  # fmt: skip
+    swapped = [f"{kind} {old} and then {new}" for kind, (old, new) in contrast.swaps.items()]
+    notes = list(contrast.notes)
+    for count, which in ((contrast.only_old, "first"), (contrast.only_new, "second")):
         if count:
             notes.append(f"{count} combination{'s' * (count != 1)} only in the {which} run")
     if any(move.p is not None for move in moves):
@@ -145,12 +145,12 @@ def contrast_sheet(found: Contrast, most: int | None = None) -> Sheet:
     words = [Column(kind, number=False) for kind in varying]
     numbers = [Column(name) for name in ("old", "new", "difference", "95 %", "p")]
     return Sheet(
-        title=f"{found.measure.heading}: the second run against the first",
+        title=f"{contrast.measure.heading}: the second run against the first",
         about=" · ".join([*swapped, *shared]),
         columns=(*words, *numbers, Column("moved", number=False)),
         rows=tuple(rows),
         notes=tuple(notes),
-        unshown=len(found.moves) - len(moves),
+        unshown=len(contrast.moves) - len(moves),
         spare=("95 %", "p", "old"),
     )
 
@@ -158,15 +158,15 @@ def contrast_sheet(found: Contrast, most: int | None = None) -> Sheet:
 _TESTED = 'p tests signed ranks, not means; "more" and "less" need both to agree'
 
 
-def contrast_data(found: Contrast) -> dict[str, Any]:
+def contrast_data(contrast: Contrast) -> dict[str, Any]:
     """A comparison as plain data, for JSON."""
     return {
-        "measure": found.measure.name,
-        "kinds": list(found.kinds),
-        "swaps": {kind: list(labels) for kind, labels in found.swaps.items()},
-        "only_old": found.only_old,
-        "only_new": found.only_new,
-        "notes": list(found.notes),
+        "measure": contrast.measure.name,
+        "kinds": list(contrast.kinds),
+        "swaps": {kind: list(labels) for kind, labels in contrast.swaps.items()},
+        "only_old": contrast.only_old,
+        "only_new": contrast.only_new,
+        "notes": list(contrast.notes),
         "moves": [
             {
                 "labels": dict(move.labels),
@@ -176,7 +176,7 @@ def contrast_data(found: Contrast) -> dict[str, Any]:
                 "p": move.p,
                 "moved": move.word,
             }
-            for move in found.moves
+            for move in contrast.moves
         ],
     }
 

@@ -147,11 +147,11 @@ def _front(title: str, dataset: str, learners: Sequence[_Learner], notes: list[s
 
 def _intervals(values: _Floats, seeds: Sequence[int]) -> dict[str, Interval]:
     """(seeds, objectives) as means; what is not known at every seed has none."""
-    found = {}
+    intervals = {}
     for i, name in enumerate(OBJECTIVES):
         if np.isfinite(values[:, i]).all():
-            found[name] = interval(values[:, i], name)
-    return found
+            intervals[name] = interval(values[:, i], name)
+    return intervals
 
 
 def _costs(values: _Floats, objectives: Sequence[str]) -> _Floats:

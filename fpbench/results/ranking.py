@@ -57,18 +57,20 @@ def rank(
     them apart, at a level of 5 % for all neighbours of a leaderboard (Holm).
     """
     tally = Tallies(results)
-    said = aspects(results, tally)
+    aspects_of_lines = aspects(results, tally)
     boards, measured = [], set()
     rank_by = name_measure(results.glossary, rank_by, results.names)
-    for kinds, wanted in ((ATTACK, False), (AUDIT, True)):
-        mine = [i for i in range(len(tally)) if bool(tally.labels(i)["auditor"]) is wanted]
+    for kinds, audits in ((ATTACK, False), (AUDIT, True)):
+        mine = [i for i in range(len(tally)) if bool(tally.labels(i)["auditor"]) is audits]
         if mine:
             used = tuple(kind for kind in kinds if any(tally.labels(i)[kind] for i in mine))
             names = tally.names(mine)
             chosen_by = choose_measure(results.glossary, rank_by, names)
-            for apart, notes, lines in parted(tally, said, mine, chosen_by, together=together):
-                made = _Maker(title, chosen_by, used, apart, notes)
-                boards += _of_class(results, tally, lines, made)
+            for apart, notes, lines in parted(
+                tally, aspects_of_lines, mine, chosen_by, together=together
+            ):
+                maker = _Maker(title, chosen_by, used, apart, notes)
+                boards += _of_class(results, tally, lines, maker)
             measured |= names
     check_measured(results.glossary, rank_by, measured, boards)
     return boards
@@ -118,13 +120,13 @@ def parted(
     valued = set(lines if means is None else np.flatnonzero(~np.isnan(means)).tolist())
     ranked = [line for line in lines if line in valued]
     others = [line for line in lines if line not in valued]
-    found = classes(said, ranked)
-    if together and len(found) > 1:
-        kinds = "; ".join(", ".join(apart) for apart in found)
+    by_class = classes(said, ranked)
+    if together and len(by_class) > 1:
+        kinds = "; ".join(", ".join(apart) for apart in by_class)
         note = f"ranked together though they are not comparable: {kinds}"
         return [((), (note,), list(lines))]
     parts: list[tuple[tuple[str, ...], tuple[str, ...], list[int]]] = [
-        (apart, (), mine) for apart, mine in found.items()
+        (apart, (), mine) for apart, mine in by_class.items()
     ]
     if not parts:
         return [((), (), others)]
@@ -144,44 +146,44 @@ class _Maker:
 
 
 def _of_class(
-    results: Results, tally: Tallies, lines: list[int], made: _Maker
+    results: Results, tally: Tallies, lines: list[int], maker: _Maker
 ) -> list[Leaderboard]:
     """The leaderboard of each data set, after that of all if there are several."""
     of_dataset: dict[str, list[int]] = {}
     for line in lines:
         of_dataset.setdefault(tally.labels(line)["dataset"], []).append(line)
     if len(of_dataset) == 1:
-        return [board(tally, lines, made.kinds, made.rank_by, made.title, apart=made.apart,
-                      notes=made.notes)]  # fmt: skip
+        return [board(tally, lines, maker.kinds, maker.rank_by, maker.title, apart=maker.apart,
+                      notes=maker.notes)]  # fmt: skip
     boards = []
-    kinds = tuple(kind for kind in made.kinds if kind != "dataset")
+    kinds = tuple(kind for kind in maker.kinds if kind != "dataset")
     everywhere = _everywhere(tally, lines, len(of_dataset))
     if everywhere:
         mean = Tallies(pooled(take_rows(results, np.isin(tally.line, everywhere)), kinds).results)
         left = len(lines) - len(everywhere)
         of = f"{left} combination{'s' * (left != 1)}"
-        said = [f"left out: {of} that not every data set has"] if left else []
+        exclusions = [f"left out: {of} that not every data set has"] if left else []
         boards.append(
-            board(mean, range(len(mean)), kinds, made.rank_by, made.title,
-                  scope=f"overall: means over {len(of_dataset)} data sets", apart=made.apart,
-                  notes=(*made.notes, *said))
+            board(mean, range(len(mean)), kinds, maker.rank_by, maker.title,
+                  scope=f"overall: means over {len(of_dataset)} data sets", apart=maker.apart,
+                  notes=(*maker.notes, *exclusions))
         )  # fmt: skip
     for dataset, mine in of_dataset.items():
         boards.append(
-            board(tally, mine, made.kinds, made.rank_by, made.title, scope=f"data set {dataset}",
-                  apart=made.apart, notes=made.notes)
+            board(tally, mine, maker.kinds, maker.rank_by, maker.title, scope=f"data set {dataset}",
+                  apart=maker.apart, notes=maker.notes)
         )  # fmt: skip
     return boards
 
 
 def _everywhere(tally: Tallies, lines: Sequence[int], datasets: int) -> list[int]:
     """Those of the lines whose combination is done on every data set."""
-    found: dict[tuple[str, ...], list[int]] = {}
+    lines_of: dict[tuple[str, ...], list[int]] = {}
     for line in lines:
         others = tuple(v for kind, v in tally.labels(line).items() if kind != "dataset")
         if tally.done[line]:
-            found.setdefault(others, []).append(line)
-    return sorted(line for alike in found.values() if len(alike) == datasets for line in alike)
+            lines_of.setdefault(others, []).append(line)
+    return sorted(line for alike in lines_of.values() if len(alike) == datasets for line in alike)
 
 
 def left_out(mean: Pooled) -> list[str]:
@@ -224,14 +226,17 @@ def board(
     p_values: list[float | None] = [None]
     if ranked:
         values = tally.by_seed(rank_by)[places[:ranked]]
-        adjusted, said = neighbours(values)
+        adjusted, remarks = neighbours(values)
         ranks = shared_ranks(adjusted)
         p_values += [None if np.isnan(p) else float(p) for p in adjusted]
-        if not said and np.bincount(ranks).max() > 2:
-            said = [_OF_A_RANK]
+        if not remarks and np.bincount(ranks).max() > 2:
+            remarks = [_OF_A_RANK]
         if measure.better == NEITHER:
-            said = [*said, f"{measure.heading} is neither good nor bad: the greatest come first"]
-        notes = (*notes, *said)
+            remarks = [
+                *remarks,
+                f"{measure.heading} is neither good nor bad: the greatest come first",
+            ]
+        notes = (*notes, *remarks)
     lines = [
         _line(tally, int(place), kinds, int(ranks[i]) if i < ranked else None,
               p_values[i] if i < ranked else None)

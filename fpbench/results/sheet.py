@@ -90,8 +90,8 @@ class Sheet:
             part = self._narrow(room, label_width)
             least = part._least(label_width)
             fits = sum(least) + len(least) - 1 <= room
-            shown = {column.heading for column in part.columns}
-            if fits and (telling <= shown or label_width <= LABEL_WIDTH):
+            headings = {column.heading for column in part.columns}
+            if fits and (telling <= headings or label_width <= LABEL_WIDTH):
                 break
         return part, part._widths(room, label_width)
 
@@ -215,8 +215,8 @@ def _html(sheet: Sheet) -> str:
         lines.append("<tr>" + "".join(_cell("td", v, c.number) for v, c in cells) + "</tr>")
     lines.append("</tbody></table>")
     if sheet.remarks:
-        said = "".join(f"<li>{_text(text)}</li>" for text in sheet.remarks)
-        lines.append(f"<ul>{said}</ul>")
+        items = "".join(f"<li>{_text(text)}</li>" for text in sheet.remarks)
+        lines.append(f"<ul>{items}</ul>")
     return "\n".join(lines)
 
 

@@ -111,8 +111,8 @@ def view(
 def _pooled_view(
     results: Results, name: str, rank_by: str, title: str, *, together: bool
 ) -> list[Leaderboard]:
-    wanted = _POOLED[name]
-    results = take_rows(results, match_kind(results, wanted.needs))
+    view_settings = _POOLED[name]
+    results = take_rows(results, match_kind(results, view_settings.needs))
     tally = Tallies(results)
     lines = list(range(len(tally)))
     if not lines:
@@ -125,13 +125,15 @@ def _pooled_view(
         part = take_rows(results, np.isin(tally.line, mine))
         overall, *own = split_by_dataset(part)
         if own:  # a mean over all data sets compares lines that are there on all of them
-            rows, lacking = take_common_lines(overall[1], wanted.keep)
+            rows, lacking = take_common_lines(overall[1], view_settings.keep)
             more = (*notes, *_lacking(lacking))
-            boards.append(_board(rows, name, wanted.keep, by, title, overall[0], apart, more))
+            boards.append(
+                _board(rows, name, view_settings.keep, by, title, overall[0], apart, more)
+            )
         for scope, rows in own or [overall]:
-            boards.append(_board(rows, name, wanted.keep, by, title, scope, apart, notes))
+            boards.append(_board(rows, name, view_settings.keep, by, title, scope, apart, notes))
     check_measured(results.glossary, rank_by, names, boards)
-    return [made for made in boards if made.lines]
+    return [ready for ready in boards if ready.lines]
 
 
 def _lacking(lines: Sequence[str]) -> list[str]:
@@ -156,11 +158,11 @@ def _board(
     numbers = range(len(tally))
     kinds = tuple(kind for kind in keep if any(tally.labels(i)[kind] for i in numbers))
     over = f"means over {mean.settings} settings ({' x '.join(mean.kinds)})"
-    said = [over] if mean.settings > 1 else []
-    said += left_out(mean)
+    remarks = [over] if mean.settings > 1 else []
+    remarks += left_out(mean)
     if not mean.settings:
-        said = ["nothing is ranked: lines have no setting in common, each mean is over its own"]
+        remarks = ["nothing is ranked: lines have no setting in common, each mean is over its own"]
     return board(
         tally, numbers, kinds, by, title,
-        scope=scope, apart=apart, notes=(*notes, *said), view=name, unranked=not mean.settings,
+        scope=scope, apart=apart, notes=(*notes, *remarks), view=name, unranked=not mean.settings,
     )  # fmt: skip

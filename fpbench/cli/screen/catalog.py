@@ -95,15 +95,15 @@ def _demands(cls: type[Component]) -> Iterator[tuple[str, str]]:
             yield what, ", ".join(sorted(words))
     if getattr(cls, "predicts_with_sensitive", None) is not None:
         closed = cls.predicts_with_sensitive  # type: ignore[attr-defined]
-        told = "people's groups too: nobody can query it who does not know them"
-        yield "needs, to predict", f"features{f', and {told}' if closed else ''}"
+        groups_too = "people's groups too: nobody can query it who does not know them"
+        yield "needs, to predict", f"features{f', and {groups_too}' if closed else ''}"
 
 
-def _parameter(name: str, said: dict[str, Any], required: bool) -> tuple[str, str, str]:
-    options = said.get("anyOf", [said])
+def _parameter(name: str, schema: dict[str, Any], required: bool) -> tuple[str, str, str]:
+    options = schema.get("anyOf", [schema])
     kinds = " or ".join(dict.fromkeys(_type(option) for option in options))
-    default = "required" if required else f"= {_written(said.get('default'))}"
-    return name, default, f"{kinds}. {said.get('description', '')}".strip()
+    default = "required" if required else f"= {_written(schema.get('default'))}"
+    return name, default, f"{kinds}. {schema.get('description', '')}".strip()
 
 
 def _written(value: Any) -> str:
@@ -144,7 +144,9 @@ def show_health(catalog: Catalog) -> None:
     show_broken(catalog, trace=False)
     console.heading("engines")
     console.listing(ENGINES.items())
-    if programs := [(e.kind, e.name, said) for e in catalog if (said := _program(catalog, e))]:
+    if programs := [
+        (e.kind, e.name, program) for e in catalog if (program := _program(catalog, e))
+    ]:
         console.heading("programs")
         console.listing(programs)
     console.heading("extras")

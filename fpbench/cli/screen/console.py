@@ -63,8 +63,8 @@ def _panel(message: str) -> None:
     from rich.panel import Panel
     from rich.text import Text
 
-    said, *fixes = message.split("; ")
-    text = Text(said)
+    problem, *fixes = message.split("; ")
+    text = Text(problem)
     for fix in fixes:
         text.append(f"\n→ {fix}", style="bold")
     frame = Panel(text, title="error", title_align="left", border_style="red", expand=False)
@@ -134,9 +134,9 @@ def _shielded(console: type[Console]) -> type[Console]:
 
     class Shielded(console):  # type: ignore[misc,valid-type]
         def render(self, *arguments: Any, **options: Any) -> Iterable[Segment]:
-            for said in super().render(*arguments, **options):
-                text = escape_unprintable(said.text, but="\n")
-                yield said if said.control else said._replace(text=text)
+            for segment in super().render(*arguments, **options):
+                text = escape_unprintable(segment.text, but="\n")
+                yield segment if segment.control else segment._replace(text=text)
 
     return Shielded
 

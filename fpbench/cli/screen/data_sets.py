@@ -64,7 +64,7 @@ def parsed(settings: Iterable[str]) -> dict[str, Any]:
     InputError
         If there is no key, or it is none of a parameter.
     """
-    found: dict[str, Any] = {}
+    parameters: dict[str, Any] = {}
     for setting in settings:
         key, equals, text = setting.partition("=")
         if not (key.strip() and equals):
@@ -75,8 +75,8 @@ def parsed(settings: Iterable[str]) -> dict[str, Any]:
             value = tomllib.loads(f"value = {text}")["value"]
         except tomllib.TOMLDecodeError:
             value = text
-        found[key.strip()] = value
-    return found
+        parameters[key.strip()] = value
+    return parameters
 
 
 def fetch(catalog: Catalog, names: list[str], parameters: dict[str, Any]) -> None:
@@ -97,14 +97,14 @@ def verify(catalog: Catalog, names: list[str]) -> bool:
                 rows.append((dataset.name, file.name, "missing"))
                 good = good and not names
                 continue
-            found = home.find(file)
+            path = home.find(file)
             if not file.sha256:
-                verdict = f"no checksum of an original is known: {found}"
-            elif (actual := sha256(found)) == file.sha256:
+                verdict = f"no checksum of an original is known: {path}"
+            elif (actual := sha256(path)) == file.sha256:
                 verdict = "as published"
             else:
                 sums = f"its sha256 is {actual}, that of the original {file.sha256}"
-                verdict, good = f"DIFFERS from the known original: {found}; {sums}", False
+                verdict, good = f"DIFFERS from the known original: {path}; {sums}", False
             rows.append((dataset.name, file.name, verdict))
     console.listing(rows or [("these datasets need no files",)])
     return good
@@ -136,20 +136,20 @@ def _required(cls: type[Component]) -> list[str]:
 
 
 def _dataset(catalog: Catalog, name: str, parameters: dict[str, Any] | None = None) -> Dataset:
-    made, _ = specify(catalog, "dataset", name, parameters or {}, f"dataset {name!r}")
-    assert isinstance(made, Dataset)
-    return made
+    dataset, _ = specify(catalog, "dataset", name, parameters or {}, f"dataset {name!r}")
+    assert isinstance(dataset, Dataset)
+    return dataset
 
 
 def _datasets(catalog: Catalog, names: list[str]) -> list[Dataset]:
     """Those that are named; all that work and need no parameters, if none is."""
     if names:
         return [_dataset(catalog, name) for name in names]
-    found = []
+    datasets = []
     for entry in catalog.of_kind("dataset"):
         try:
             if not _required(catalog.component("dataset", entry.name)):
-                found.append(_dataset(catalog, entry.name))
+                datasets.append(_dataset(catalog, entry.name))
         except PluginError:  # a row of `fpbench plugins`
             continue
-    return found
+    return datasets

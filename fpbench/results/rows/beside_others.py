@@ -54,8 +54,8 @@ def _best(results: Results, guess: NDArray[np.float64]) -> NDArray[np.float64]:
     _, target = unique_inverse(targets * (seeds.max() + 1) + seeds)
     best = np.full(target.max() + 1, np.nan)
     np.fmax.at(best, target, guess)
-    found: NDArray[np.float64] = best[target]
-    return found
+    greatest: NDArray[np.float64] = best[target]
+    return greatest
 
 
 def _recalls(

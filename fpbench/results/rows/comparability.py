@@ -42,37 +42,37 @@ def aspects(results: Results, tally: Tallies) -> dict[str, list[str]]:
         For each aspect, such as `neighbours` of an audit, `claim: delta` of a private claim or
         `learner: neighbours` of a private learner: a text for each line, empty where it says none.
     """
-    found: dict[str, list[str]] = {}
+    texts_of: dict[str, list[str]] = {}
     for name in results.names:
         aspect = _ASPECTS.get(name)
         if aspect is None:
             continue
-        said = _said(results, tally, name)
-        if not any(said):
+        stated = _collect_texts(results, tally, name)
+        if not any(stated):
             continue
-        texts = found.setdefault(aspect, [""] * len(tally))
-        for i, text in enumerate(said):
+        texts = texts_of.setdefault(aspect, [""] * len(tally))
+        for i, text in enumerate(stated):
             texts[i] = text or texts[i]
     proven = tally.means("proven")
     if proven is not None and (proven < 1).any():
-        found["proof"] = [UNPROVEN if share < 1 else "" for share in proven.tolist()]
-    return found
+        texts_of["proof"] = [UNPROVEN if share < 1 else "" for share in proven.tolist()]
+    return texts_of
 
 
-def _said(results: Results, tally: Tallies, name: str) -> list[str]:
+def _collect_texts(results: Results, tally: Tallies, name: str) -> list[str]:
     """For each line what its rows say under a name, in words."""
-    found: list[set[str]] = [set() for _ in range(len(tally))]
+    texts_of: list[set[str]] = [set() for _ in range(len(tally))]
     rows, words = results.texts(name)
     for line, word in _distinct(tally.line[rows], words):
         if line >= 0:
-            found[line].add(results.word(word))
+            texts_of[line].add(results.word(word))
     numbers = results.numbers(name)
     rows = np.flatnonzero(~np.isnan(numbers))
     values, which = np.unique(numbers[rows], return_inverse=True)
     for line, value in _distinct(tally.line[rows], which):
         if line >= 0:
-            found[line].add(f"{values[value]:g}")
-    return [next(iter(said)) if len(said) == 1 else _SEVERAL * bool(said) for said in found]
+            texts_of[line].add(f"{values[value]:g}")
+    return [next(iter(texts)) if len(texts) == 1 else _SEVERAL * bool(texts) for texts in texts_of]
 
 
 def _distinct(lines: NDArray[np.int64], values: NDArray[np.int64]) -> list[tuple[int, int]]:
@@ -104,10 +104,10 @@ def classes(
         Lines by what they say: empty if nothing sets them apart.
     """
     parting = [aspect for aspect, texts in said.items() if _parts(aspect, texts, lines)]
-    found: dict[tuple[str, ...], list[int]] = {}
+    by_texts: dict[tuple[str, ...], list[int]] = {}
     for line in lines:
-        found.setdefault(tuple(said[aspect][line] for aspect in parting), []).append(line)
-    named = {tuple(map(_phrase, parting, texts)): mine for texts, mine in found.items()}
+        by_texts.setdefault(tuple(said[aspect][line] for aspect in parting), []).append(line)
+    named = {tuple(map(_phrase, parting, texts)): mine for texts, mine in by_texts.items()}
     # What is proven comes first; the rest stays in the order of the plan.
     return dict(sorted(named.items(), key=lambda item: UNPROVEN in item[0]))
 
@@ -121,5 +121,5 @@ def _phrase(aspect: str, text: str) -> str:
     if aspect == "proof":
         return text or "optimum proven"
     owner, _, word = aspect.rpartition(": ")
-    said = f"{word} {text}" if text else f"{word} not stated"
-    return f"{owner}: {said}" if owner else said
+    statement = f"{word} {text}" if text else f"{word} not stated"
+    return f"{owner}: {statement}" if owner else statement

@@ -31,10 +31,10 @@ class Tallies:
         self._results = results
         done, failed = results.finished()
         counted = np.flatnonzero(done | failed)
-        found, place = unique_inverse(results.combination[counted])
-        first = np.empty(len(found), np.intp)
+        numbers, place = unique_inverse(results.combination[counted])
+        first = np.empty(len(numbers), np.intp)
         first[place[::-1]] = np.arange(len(counted))[::-1]  # of several the last one stays
-        self._combinations = found[np.argsort(first)]
+        self._combinations = numbers[np.argsort(first)]
         line = np.full(len(results.combinations), -1)
         line[self._combinations] = np.arange(len(self))
         self.line = line[results.combination]
@@ -94,24 +94,24 @@ class Tallies:
         if name not in self._by_seed:
             values = self._results.numbers(name)[self._rows]
             seeds, seed = self._seeds
-            found = np.full((len(self), len(seeds)), np.nan)
-            found[self._of_rows, seed] = np.where(np.isfinite(values), values, np.nan)
-            self._by_seed = {name: found}  # mostly one is asked for, for many leaderboards
+            values_by_seed = np.full((len(self), len(seeds)), np.nan)
+            values_by_seed[self._of_rows, seed] = np.where(np.isfinite(values), values, np.nan)
+            self._by_seed = {name: values_by_seed}  # mostly one is asked for, for many leaderboards
         return self._by_seed[name]
 
     @cached_property
     def reasons(self) -> list[tuple[str, ...]]:
         """Why cells of each line failed, each reason once."""
-        found: list[dict[str, None]] = [{} for _ in range(len(self))]
+        reasons_of: list[dict[str, None]] = [{} for _ in range(len(self))]
         _, failed = self._results.finished()
         for row in np.flatnonzero(failed).tolist():
-            found[self.line[row]].setdefault(str(self._results.reasons.get(row)))
-        return [tuple(reasons) for reasons in found]
+            reasons_of[self.line[row]].setdefault(str(self._results.reasons.get(row)))
+        return [tuple(reasons) for reasons in reasons_of]
 
     @cached_property
     def warnings(self) -> list[tuple[str, ...]]:
         """What rows of each line say in measures that are named ..._warning, each once."""
-        found: list[dict[str, None]] = [{} for _ in range(len(self))]
+        warnings_of: list[dict[str, None]] = [{} for _ in range(len(self))]
         rank = np.full(len(self._results), -1)
         rank[self._rows] = np.arange(len(self._rows))
         for name in self._results.names:
@@ -119,12 +119,12 @@ class Tallies:
                 rows, words = self._results.texts(name)
                 order = np.argsort(rank[rows], kind="stable")
                 rows, words = rows[order], words[order]
-                said = np.stack([self.line[rows], words])[:, rank[rows] >= 0]
-                _, first = np.unique(said, axis=1, return_index=True)
-                for line, word in said[:, np.sort(first)].T.tolist():
+                pairs = np.stack([self.line[rows], words])[:, rank[rows] >= 0]
+                _, first = np.unique(pairs, axis=1, return_index=True)
+                for line, word in pairs[:, np.sort(first)].T.tolist():
                     if text := self._results.word(word):
-                        found[line].setdefault(text)
-        return [tuple(warnings) for warnings in found]
+                        warnings_of[line].setdefault(text)
+        return [tuple(warnings) for warnings in warnings_of]
 
     def _column(self, name: str) -> _Column:
         values = self._results.numbers(name)[self._rows]
@@ -192,12 +192,12 @@ class _Column:
     @cached_property
     def bounds(self) -> _Floats:
         """(2, lines) ends of the intervals: computed for all lines, once somebody asks."""
-        found = np.full((2, len(self.counts)), np.nan)
+        ends = np.full((2, len(self.counts)), np.nan)
         for lines, block in self._blocks():
             if block.shape[1] > 1:
                 with np.errstate(over="ignore", invalid="ignore"):
-                    found[:, lines] = bounds(block, self.name)
-        return found
+                    ends[:, lines] = bounds(block, self.name)
+        return ends
 
 
 class _Lazy(Interval):

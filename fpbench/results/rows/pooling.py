@@ -83,8 +83,8 @@ def shared(results: Results, keep: Sequence[str]) -> tuple[NDArray[np.bool_], in
     met[setting[unique_inverse(results.combination[done | failed])[0]]] = True
     having = np.bincount(setting[finished], minlength=len(settings))
     common = (having == len(np.unique(line[finished]))) & (having > 0)
-    kept = common[setting[results.combination]]
-    return kept, int(common.sum()), int((met & ~common).sum())
+    inside = common[setting[results.combination]]
+    return inside, int(common.sum()), int((met & ~common).sum())
 
 
 def pooled(results: Results, keep: Sequence[str]) -> Pooled:
@@ -111,10 +111,10 @@ def pooled(results: Results, keep: Sequence[str]) -> Pooled:
     whole &= needed > 0
 
     def mean(name: str) -> NDArray[np.float64]:
-        found = groups.means(results.numbers(name)[rows], counted, needed)
-        return np.where(whole, found, np.nan)
+        means = groups.means(results.numbers(name)[rows], counted, needed)
+        return np.where(whole, means, np.nan)
 
-    made = Means(
+    pooled_rows = Means(
         combinations=lines,
         combination=groups.line,
         seeds=groups.seed,
@@ -132,7 +132,7 @@ def pooled(results: Results, keep: Sequence[str]) -> Pooled:
     several = {kind for kind, labels in zip(KINDS, zip(*finished, strict=True), strict=False)
                if len(set(labels)) > 1}  # fmt: skip
     over = tuple(kind for kind in KINDS if kind in several and kind not in keep)
-    return Pooled(made, over, count, left_out)
+    return Pooled(pooled_rows, over, count, left_out)
 
 
 def _own(
@@ -156,16 +156,16 @@ class _Groups:
     def __init__(self, line: _Whole, seed: _Whole) -> None:
         seeds, place = unique_inverse(seed)
         width = max(len(seeds), 1)
-        found, self.of = unique_inverse(line * width + place)
-        self.line, self.seed = found // width, seeds[found % width]
+        places, self.of = unique_inverse(line * width + place)
+        self.line, self.seed = places // width, seeds[places % width]
 
     def __len__(self) -> int:
         return len(self.line)
 
     def sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """(groups,)."""
-        found = np.bincount(self.of, np.nan_to_num(values), minlength=len(self))
-        return found.astype(np.float64)
+        totals = np.bincount(self.of, np.nan_to_num(values), minlength=len(self))
+        return totals.astype(np.float64)
 
     def means(
         self, values: NDArray[np.float64], counted: NDArray[np.bool_], needed: _Whole
@@ -183,11 +183,11 @@ def _reasons(
     results: Results, rows: NDArray[np.intp], groups: _Groups, whole: NDArray[np.bool_]
 ) -> dict[int, str]:
     """Why a line lacks a seed: why the first of its cells failed that did."""
-    found: dict[int, str] = {}
+    reason_of: dict[int, str] = {}
     lacking = np.flatnonzero(~whole[groups.of])
     for row, group in zip(rows[lacking].tolist(), groups.of[lacking].tolist(), strict=True):
         if row in results.reasons:
-            found.setdefault(group, results.reasons[row])
+            reason_of.setdefault(group, results.reasons[row])
     for group in np.flatnonzero(~whole).tolist():
-        found.setdefault(group, "not every setting has been run at this seed")
-    return found
+        reason_of.setdefault(group, "not every setting has been run at this seed")
+    return reason_of

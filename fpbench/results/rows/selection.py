@@ -68,8 +68,8 @@ def read_filter(text: str) -> Filter:
 def read_where(where: Mapping[str, Scalar | list[Scalar]]) -> list[Filter]:
     """The conditions of a `where` table of a matrix: columns, and the values they must have."""
     return [
-        Filter(column, "=", tuple(wanted) if isinstance(wanted, list) else (wanted,))
-        for column, wanted in where.items()
+        Filter(column, "=", tuple(values) if isinstance(values, list) else (values,))
+        for column, values in where.items()
     ]
 
 
@@ -147,9 +147,9 @@ def _match_texts(results: Results, column: str, texts: Sequence[str], *, pattern
     if column in FIXED:
         return np.array([fits(value) for value in results.values(column)], np.bool_)
     rows, words = results.texts(column)
-    wanted = [word for word in np.unique(words).tolist() if fits(results.word(word))]
+    matching = [word for word in np.unique(words).tolist() if fits(results.word(word))]
     matches = np.zeros(len(results), np.bool_)
-    matches[rows[np.isin(words, wanted)]] = True
+    matches[rows[np.isin(words, matching)]] = True
     return matches
 
 

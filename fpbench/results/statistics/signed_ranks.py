@@ -67,11 +67,11 @@ def _p_values(one: _Floats, other: _Floats) -> tuple[_Floats, NDArray[np.int64]]
     above = (ranks * (gap > 0)).sum(axis=1)
     below = ranks.sum(axis=1) - above
     rarer = np.minimum(above, below)
-    found = np.ones(len(one))
+    p_values = np.ones(len(one))
     for pattern, pairs in _alike(np.sort(ranks, axis=1)):
-        found[pairs] = _two_sided(pattern, rarer[pairs])
-    found[np.isnan(gap).all(axis=1)] = np.nan
-    return found, above - below
+        p_values[pairs] = _two_sided(pattern, rarer[pairs])
+    p_values[np.isnan(gap).all(axis=1)] = np.nan
+    return p_values, above - below
 
 
 def differing(one: _Floats, other: _Floats) -> NDArray[np.int64]:

@@ -226,9 +226,9 @@ def _varies_more(expectation: VariesMore, rows: RowGroup) -> Evidence:
 def _both(rows: RowGroup, of: str, value: Any, than: Any) -> tuple[RowGroup, RowGroup, str]:
     """The rows with each of two values of a column, and why they cannot be compared."""
     one, other = rows.where({of: value}), rows.where({of: than})
-    for wanted, mine in ((value, one), (than, other)):
+    for value_needed, mine in ((value, one), (than, other)):
         if not len(mine):
-            return one, other, f"no row with {of} = {wanted!r} has a value"
+            return one, other, f"no row with {of} = {value_needed!r} has a value"
     shared = set(one.values("seed")) & set(other.values("seed"))
     return one, other, "" if shared else f"no seed has both values of {of}"
 
