@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from commands import Commands
+import warm_start
+from commands import run_command
 from hypothesis import settings
 
 from fpbench import DataHome, discover
@@ -20,9 +21,33 @@ settings.load_profile("laws")
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
-TOYS = Path(__file__).parent / "plugins"
+warm_start.install()
+
+TESTS = Path(__file__).parent
+TOYS = TESTS / "plugins"
+
+LONGEST = (
+    "testing/test_new_packages.py", "components/test_catalog.py", "execution/test_faults.py",
+    "execution/engines/test_dask.py", "report/test_report_browser.py", "cli/test_main.py",
+    "execution/isolation/test_isolation.py", "system/test_kernels.py", "docs/test_docs.py",
+    "correction/exact/test_two_groups.py", "testing/test_conformance.py", "testing/test_laws.py",
+    "privacy/curator/test_service.py", "builtin/test_pafer.py", "execution/test_runner.py",
+)  # fmt: skip
+"""The files that take longest. They come first, so that no process of xdist ends alone with one."""
 
 Install = Callable[..., Path]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Have xdist hand out files in the order below, and not by their number of tests."""
+    if hasattr(config.option, "loadscopereorder"):
+        config.option.loadscopereorder = False
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the files that take longest."""
+    ranks = {TESTS / name: n for n, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: ranks.get(item.path, len(ranks)))
 
 
 @pytest.fixture
@@ -75,23 +100,22 @@ def toy_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], l
     return read
 
 
-@pytest.fixture(scope="session")
-def _commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Commands]:
-    commands = Commands(tmp_path_factory.mktemp("commands"))
-    yield commands
-    commands.close()
-
-
 @pytest.fixture
-def command(tmp_path: Path, _commands: Commands) -> Callable[..., subprocess.CompletedProcess[str]]:
+def command(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Run the installed command in an empty directory."""
     where = tmp_path / "work"
     where.mkdir()
 
     def run(*arguments: object, **env: str) -> subprocess.CompletedProcess[str]:
-        return _commands.run([*map(str, arguments)], where, {**os.environ, **env})
+        return run_command([*map(str, arguments)], where, {**os.environ, **env})
 
     return run
+
+
+@pytest.fixture
+def new_interpreters(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever this test starts is a new interpreter, as for a user, and no fork of a template."""
+    monkeypatch.setenv("FPBENCH_TEST_PROCESSES", "fresh")
 
 
 @pytest.fixture(scope="session")

@@ -63,3 +63,9 @@ def test_the_changelog_knows_this_version():
     import fpbench
 
     assert f"## {fpbench.__version__}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_the_longest_files_of_tests_are_there(request):
+    """They are named for the order in which xdist hands them out."""
+    conftest = request.config.pluginmanager.getplugin(str(ROOT / "tests" / "conftest.py"))
+    assert [name for name in conftest.LONGEST if not (ROOT / "tests" / name).exists()] == []

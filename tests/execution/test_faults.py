@@ -217,11 +217,11 @@ class Command:
         self.out = where / "run"
         (where / "matrix.toml").write_text(text)
         command = [Path(sys.executable).parent / "fpbench", "run", "matrix.toml", "--out", "run"]
+        # A shell that runs the tests in the background has children ignore Ctrl-C.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         self.process = subprocess.Popen(
             [*command, *options], cwd=where, start_new_session=True, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            # A shell that runs the tests in the background has children ignore Ctrl-C.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
         )  # fmt: skip
 
     def committed(self):
