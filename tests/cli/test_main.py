@@ -275,6 +275,7 @@ def test_versions_and_help(command):
     assert "Usage" in bare.stdout + bare.stderr
 
 
+@pytest.mark.usefixtures("new_interpreters")
 def test_the_quickstart_shows_the_leak(command, tmp_path):
     """The README's main job: the correction is clearly better than the guess."""
     done = fine(command("run", BENCHMARKS / "quickstart.toml", "--seeds", "3", "--jobs", "2"))

@@ -76,6 +76,7 @@ def test_parallel_equals_serial_bit_for_bit(tmp_path):
     assert results(parallel).equals(results(serial))
 
 
+@pytest.mark.usefixtures("new_interpreters")
 @pytest.mark.parametrize("engine", ["loky", "dask"])
 def test_real_components_give_the_same_in_parallel(tmp_path, engine):
     if engine == "dask":

@@ -6,7 +6,9 @@ own arguments and environment in /proc. It has one thread when it is forked, and
 and no catalog of components.
 """
 
+import atexit
 import builtins
+import contextlib
 import ctypes
 import fcntl
 import gc
@@ -20,6 +22,7 @@ import signal
 import socket
 import struct
 import sys
+import threading
 import types
 from pathlib import Path
 
@@ -185,6 +188,22 @@ def live():
     return arguments
 
 
+def end(code):
+    """End as an interpreter does, but do not take apart one module after another."""
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    with contextlib.suppress(Exception):  # of a pipe that nobody reads, an interpreter says more
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
 if __name__ == "__main__":
     this = sys.modules["__main__"]  # it is replaced
-    run(live())
+    try:
+        run(live())
+    except SystemExit as ended:
+        if ended.code is None or isinstance(ended.code, int):
+            end((ended.code or 0) & 0xFF)
+        raise
+    end(0)

@@ -36,6 +36,7 @@ def test_in_one_process_there_is_no_hiding(tmp_path):
     assert (found(tmp_path, MATRIX | {"seeds": 1})["found"] > 0).all()
 
 
+@pytest.mark.usefixtures("new_interpreters")
 @pytest.mark.parametrize("engine", ["loky", "dask"])
 def test_the_truth_is_not_in_the_process_of_an_adversary(tmp_path, engine):
     if engine == "dask":
