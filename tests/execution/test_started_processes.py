@@ -23,7 +23,7 @@ print(json.dumps({
     "descriptors": sorted(int(n) for n in os.listdir("/proc/self/fd") if int(n) < 300)[3:-1],
     "input": sys.stdin.read(), "written": sys.stderr.write("e\\u00e9\\n"),
     "random": random.random(), "warm": "sklearn" in sys.modules, "plugins": "toys" in sys.modules,
-}))
+}), flush=True)
 os.write(int(sys.argv[1]), b"passed on")
 if len(sys.argv) > 2:
     os.kill(os.getpid(), signal.SIGTERM)

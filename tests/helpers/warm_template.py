@@ -120,6 +120,7 @@ def become(request, ends):
         old = getattr(sys, name)
         buffering = 1 if name == "stderr" or os.isatty(number) else -1
         stream = open(number, mode, buffering, old.encoding, old.errors, closefd=False)  # noqa: SIM115
+        stream.reconfigure(write_through=old.write_through)
         setattr(sys, name, stream)
         setattr(sys, f"__{name}__", stream)
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -153,7 +154,9 @@ def offer_a_template():
         show_in_proc(["template"], {})
         return serve(socket.socket(fileno=held))
     theirs.close()
-    warm_start.install(ours)
+    held = fcntl.fcntl(ours, fcntl.F_DUPFD_CLOEXEC, ABOVE)
+    ours.close()
+    warm_start.install(socket.socket(fileno=held))
     return None
 
 
