@@ -38,6 +38,8 @@ NO_RESERVES = {"ARROW_DEFAULT_MEMORY_POOL": "system"}
 ROOM = 60_000
 """Bytes of the arguments, and of the environment, of a process that is forked."""
 STARTED_WITH = dict(os.environ)
+FOR_EACH = {"PYTHONPATH", "PYTHONHASHSEED", "PYTHONDONTWRITEBYTECODE"}
+"""Variables that may differ: a fork heeds the first, and forks hash alike and write no bytecode."""
 _PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -93,7 +95,7 @@ def needs_new_interpreter(env):
     return any(
         env.get(name) != STARTED_WITH.get(name)
         and not (name in ONE_THREAD and env.get(name) in (None, "1"))
-        for name in names - {"PYTHONPATH", "PYTHONHASHSEED"}  # forks hash alike
+        for name in names - FOR_EACH
     )
 
 
