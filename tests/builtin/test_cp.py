@@ -561,7 +561,7 @@ def test_the_doctor_says_version_and_place(fake, command):
     done = command("doctor")
     assert f"CP Optimizer 9.9, {path} ({engines.VARIABLE})" in " ".join(done.stdout.split())
     fake("print('no such library')")
-    assert "failed: ended with code 0 and said 'no such library\\n'" in CP.runs_on()
+    assert "failed: ended with code 0 and wrote 'no such library\\n'" in CP.runs_on()
 
 
 def test_it_is_found_where_the_environment_is_not_activated():
