@@ -486,11 +486,11 @@ def _forge_measures():
     from fpbench.execution.wire import values as wire_values
     from fpbench.execution.work import actions, rows, scores
 
-    scores.release_measures.__code__ = _forged_release.__code__
-    scores.model_measures.__code__ = _forged_model.__code__
-    scores.attack_measures.__code__ = _forged_attack.__code__
+    scores.measure_release.__code__ = _forged_release.__code__
+    scores.measure_model.__code__ = _forged_model.__code__
+    scores.measure_attack.__code__ = _forged_attack.__code__
     rows.make_row.__code__ = _forged_row.__code__
-    actions._measured_correction.__code__ = _forged_correction.__code__
+    actions._measure_correction.__code__ = _forged_correction.__code__
     wire_values.write_scalar.__code__ = _forged_scalar.__code__
 
 

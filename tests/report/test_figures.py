@@ -213,4 +213,4 @@ def test_a_run_that_was_not_run_has_no_figures(toy_run, tmp_path):
     ],
 )
 def test_what_is_left_of_a_label_ends_in_no_comma(name, value, words):
-    assert making._said(name, value) == words
+    assert making._describe_value(name, value) == words
