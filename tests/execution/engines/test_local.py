@@ -7,8 +7,8 @@ from fpbench.execution.engines import local as engines
 
 
 def test_a_worker_that_grows_is_replaced_without_a_word(
-    toys, install, tmp_path, monkeypatch, recwarn
-):
+    toys, install, tmp_path, monkeypatch, recwarn, new_interpreters
+):  # loky reads from the environment, when it is imported, how far a worker may grow
     install("fpbench-troubles", "troubles")
     monkeypatch.setattr(engines, "_MEMORY", {"LOKY_MAX_MEMORY_LEAK_SIZE": str(32 * 2**20)})
     warnings.simplefilter("always")
