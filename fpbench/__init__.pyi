@@ -53,6 +53,7 @@ from .components.guarantee import compose_disjoint as compose_disjoint
 from .components.hooks import Lazy as Lazy
 from .components.hooks import hookimpl as hookimpl
 from .components.measures import Measure as Measure
+from .components.measures import MeasureFigure as MeasureFigure
 from .components.mechanism import Mechanism as Mechanism
 from .components.mechanism import Policy as Policy
 from .components.names import Status as Status

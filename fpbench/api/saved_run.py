@@ -95,9 +95,10 @@ class Snapshot:
 def read_snapshot(store: Store, *, keys: bool = True) -> Snapshot:
     """What an open store holds."""
     results = store.results(keys=keys)
-    if store.glossary is None:
-        declared = _installed_measures(store.matrix or "")
-        results = replace(results, glossary=results.glossary.declaring(declared))
+    unrecorded = store.glossary is None
+    if unrecorded or store.lacks_figures:
+        add = results.glossary.declaring if unrecorded else results.glossary.complete
+        results = replace(results, glossary=add(_installed_measures(store.matrix or "")))
     return Snapshot(
         store.directory, store.title, store.rank_by, add_comparisons(results), store.matrix
     )

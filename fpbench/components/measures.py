@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Collection, Iterable
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias, cast, get_args
@@ -18,6 +18,7 @@ from fpbench.base.errors import InputError, PluginError, suggest_name
 
 Better: TypeAlias = Literal["greater", "less", "neither"]
 Column: TypeAlias = Literal["always", "varying", "asked"]
+Against: TypeAlias = Literal["parameters", "privacy"]
 GREATER: Better = "greater"
 LESS: Better = "less"
 NEITHER: Better = "neither"
@@ -25,6 +26,51 @@ NEITHER: Better = "neither"
 _NAME = re.compile(r"[*_]*[a-z][a-z0-9_*]*")
 _LONGEST = 500
 """Letters of a text in a measure."""
+
+
+@dataclass(frozen=True)
+class MeasureFigure:
+    """The declaration of a figure that a report draws against parameters of learners.
+
+    Attributes
+    ----------
+    name
+        Stem of its name: a figure named `risk` against a parameter `teachers` is `risk-teachers`.
+    title
+        Its title, without the parameter.
+    caption
+        What it shows, in one sentence.
+    axis
+        Title of its vertical axis.
+    series
+        The measures that it draws, with the name of each one's series. The first has solid lines,
+        the others have dashed ones.
+    against
+        The parameters that it is drawn against: all numbers that learners are swept over
+        (`parameters`), or epsilon and the noise only (`privacy`).
+
+    Examples
+    --------
+    >>> MeasureFigure("leak", "Leak", "Bits of a group.", "bits", (("leak_bits", "test"),)).against
+    'parameters'
+    """
+
+    name: str
+    title: str
+    caption: str
+    axis: str
+    series: tuple[tuple[str, str], ...]
+    against: Against = "parameters"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "series", tuple(map(tuple, self.series)))  # JSON has lists
+        if any(len(pair) != 2 for pair in self.series):
+            raise PluginError(f"figure {self.name!r}: series must be pairs of measure and name")
+
+    def texts(self) -> list[tuple[str, Any]]:
+        """All its texts, each with its place."""
+        texts = [(f"figure: {name}", text) for name, text in vars(self).items() if name != "series"]
+        return texts + [("figure: series", text) for pair in self.series for text in pair]
 
 
 @dataclass(frozen=True)
@@ -49,6 +95,10 @@ class Measure:
         only on demand (`asked`).
     source
         Kind and name of the component that declares it; set by fpbench.
+    if_no
+        Note of leaderboards that have a line whose value is 0 at every seed; may be empty.
+    figure
+        A figure that reports draw of it and of measures beside it; None for none.
 
     Examples
     --------
@@ -63,6 +113,8 @@ class Measure:
     meaning: str = ""
     column: Column = "always"
     source: str = ""
+    if_no: str = ""
+    figure: MeasureFigure | None = None
 
     def __post_init__(self) -> None:
         if not self.heading:
@@ -93,11 +145,18 @@ class Measure:
 
     def check(self) -> None:
         """Raise PluginError if a field is not as described."""
-        for field in fields(self):
-            text = getattr(self, field.name)
+        words: list[tuple[str, tuple[str, ...]]]
+        words = [(self.better, get_args(Better)), (self.column, get_args(Column))]
+        texts = [(name, value) for name, value in vars(self).items() if name != "figure"]
+        if isinstance(self.figure, MeasureFigure):
+            words.append((self.figure.against, get_args(Against)))
+            texts += self.figure.texts()
+        elif self.figure is not None:
+            raise PluginError(f"measure {self.name!r}: figure: must be a fpbench.MeasureFigure")
+        for place, text in texts:
             if not isinstance(text, str) or not text.isprintable() or len(text) > _LONGEST:
                 raise PluginError(
-                    f"measure {self.name!r}: {field.name}: must be a text of one line, not {text!r}"
+                    f"measure {self.name!r}: {place}: must be a text of one line, not {text!r}"
                 )
         if not _NAME.fullmatch(self.name):
             raise PluginError(
@@ -105,13 +164,13 @@ class Measure:
             )
         if self.unit == "s" and not self.name.endswith("seconds"):
             raise PluginError(f"measure {self.name!r}: is in s, so its name must end in _seconds")
-        for value, words in ((self.better, get_args(Better)), (self.column, get_args(Column))):
-            if value not in words:
+        for value, known in words:
+            if value not in known:
                 raise PluginError(
-                    f"measure {self.name!r}: unknown {value!r}; {suggest_name(value, words)}"
+                    f"measure {self.name!r}: unknown {value!r}; {suggest_name(value, known)}"
                 )
 
-    def as_data(self) -> dict[str, str]:
+    def as_data(self) -> dict[str, Any]:
         """The measure as plain data, for JSON."""
         return asdict(self)
 
@@ -144,6 +203,14 @@ class Glossary:
     def declaring(self, measures: Iterable[Measure]) -> Glossary:
         """A glossary with more measures of components."""
         return Glossary(self.own, (*self.declared, *measures))
+
+    def complete(self, measures: Iterable[Measure]) -> Glossary:
+        """A glossary with the notes and figures of measures of the same name and component."""
+        known = {(measure.name, measure.source): measure for measure in measures}
+        twins = ((one, known.get((one.name, one.source), one)) for one in self.declared)
+        return Glossary(
+            self.own, (replace(one, if_no=it.if_no, figure=it.figure) for one, it in twins)
+        )
 
     def __getitem__(self, name: str) -> Measure:
         if name not in self._known:
@@ -204,10 +271,14 @@ def _undeclared(name: str) -> Measure:
     return Measure(name, column="asked")
 
 
+def _measure_from(figure: Any = None, **texts: Any) -> Measure:
+    return Measure(**texts, figure=MeasureFigure(**figure) if isinstance(figure, dict) else figure)
+
+
 def measures_from(data: Any) -> list[Measure]:
     """Measures from the data of `Measure.as_data`; ValueError for any other data."""
     try:
-        measures = [Measure(**one) for one in data]
+        measures = [_measure_from(**one) for one in data]
         for measure in measures:
             measure.check()
     except (PluginError, TypeError) as error:

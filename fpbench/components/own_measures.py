@@ -122,13 +122,13 @@ class BesideAudits(TypedDict):
 class DefenceMeasures(TypedDict):
     """Of a learner as a defence, from the rows of its attacks."""
 
-    gain: float
-    gain_over_best: float
-    epsilon: float
-    mean_accuracy: float
-    strongest_accuracy: float
-    mean_leak: float
-    leak: float
+    gain: NDArray[np.float64]
+    gain_over_best: NDArray[np.float64]
+    epsilon: NDArray[np.float64]
+    mean_accuracy: NDArray[np.float64]
+    strongest_accuracy: NDArray[np.float64]
+    mean_leak: NDArray[np.float64]
+    leak: NDArray[np.float64]
 
 
 GUARANTEE = "guarantee"

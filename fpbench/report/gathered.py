@@ -11,6 +11,7 @@ from fpbench.api.saved_run import Run, Snapshot, read_snapshot
 from fpbench.base.errors import StoreError
 from fpbench.base.files import read_matrix
 from fpbench.components.names import KINDS
+from fpbench.results.defences import OF_MODELS
 from fpbench.results.leaderboard import Leaderboard
 from fpbench.results.pareto import Front
 from fpbench.results.ranking import choose_measure
@@ -25,7 +26,6 @@ from fpbench.store.store import Store
 
 Labels: TypeAlias = tuple[str, ...]
 """A label for every kind, in the order of `KINDS`; empty where the kind is not used."""
-_OF_MODELS = frozenset({"train_accuracy", "test_accuracy", "train_unfairness", "test_unfairness"})
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ def _boards(snapshot: Snapshot, requested: str | None) -> list[Leaderboard]:
         and choose_measure(results.glossary, by, measured) not in measured
     ):
         # What the matrix did not say is no mistake of it: a run of other measures is shown too.
-        other = next((name for name in measured if name not in _OF_MODELS), measured[0])
+        other = next((name for name in measured if name not in OF_MODELS), measured[0])
         note, by = f"nothing here has {by}: ranked by {other}", other
     boards = [
         board

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from fpbench.base.errors import InputError, suggest_name
+from fpbench.components.measures import MeasureFigure
 from fpbench.components.names import KINDS
 from fpbench.report.figures import Axis, Drawn, Figure, Idea, Place, make, number
 from fpbench.report.gathered import Combination, Gathered
+from fpbench.results.defences import OF_MODELS
 
 _AT: dict[str, str] = {
     "penalty": "lambda (penalty)",
@@ -106,35 +108,11 @@ _FIXED = (
     ),
 )  # fmt: skip
 
-_PRIVATE = (
-    (
-        "risk",
-        "Excessive risk",
-        "How far the excessive risks of the groups are apart, on the test part and (dashed) on the "
-        "people trained on. Bands are 95 % intervals.",
-        "gap of excessive risks",
-        (Drawn("risk_gap_test", "test"), Drawn("risk_gap_train", "trained on", dashed=True)),
-    ),
-    (
-        "private-accuracy",
-        "Accuracy of private models",
-        "Test accuracy. Bands are 95 % intervals.",
-        "test accuracy",
-        (Drawn("test_accuracy", without=("disclosure", "adversary", "corrector", "auditor")),),
-    ),
-    (
-        "consistency",
-        "Consistency of private models",
-        "Share of people all of whose similar people have their label, and (dashed) of those for "
-        "whom every similar input must have it. Bands are 95 % intervals.",
-        "consistency",
-        (
-            Drawn("pair_consistency", "pairs"),
-            Drawn("certified_consistency", "certified", dashed=True),
-        ),
-    ),
-)
-"""Figures of learners, against each of the parameters that they are swept over."""
+_ACCURACY = MeasureFigure(
+    "private-accuracy", "Accuracy of private models", "Test accuracy. Bands are 95 % intervals.",
+    "test accuracy", (("test_accuracy", ""),), against="privacy",
+)  # fmt: skip
+"""The figure of fpbench's own measure beside those that components declare of theirs."""
 _PRIVACY = ("epsilon", "sigma")
 """The parameters of learners that make them more or less private."""
 
@@ -170,17 +148,26 @@ def figure(run: Gathered, name: str) -> Figure:
 def _ideas(run: Gathered) -> Iterator[Idea]:
     yield from _FIXED
     swept = _swept(run)
-    for stem, title, caption, y, draws in _PRIVATE:
+    declared = [one.figure for one in run.results.glossary.declared if one.figure is not None]
+    for plot in sorted((_ACCURACY, *declared), key=lambda each: each.against == "privacy"):
+        draws = tuple(_drawn(name, series, dashed=i > 0)
+                      for i, (name, series) in enumerate(plot.series))  # fmt: skip
         for parameter, at in _against(run, swept):
-            if parameter in _PRIVACY or stem == "risk":
+            if parameter in _PRIVACY or plot.against == "parameters":
                 name, log = _AT.get(parameter, parameter), _spread(run, at)
                 yield Idea(
-                    f"{stem}-{parameter}", f"{title} against {parameter}", caption,
-                    Axis(name, log=log), Axis(y), at, draws,
+                    f"{plot.name}-{parameter}", f"{plot.title} against {parameter}", plot.caption,
+                    Axis(name, log=log), Axis(plot.axis), at, draws,
                     without=tuple(f"learner.{one}" for one in _same(parameter)),
                 )  # fmt: skip
     for measure in dict.fromkeys(board.rank_by for board in run.boards):
         yield from _ranked(run, measure, swept)
+
+
+def _drawn(measure: str, series: str, *, dashed: bool) -> Drawn:
+    """A measure of a learner in its figure; what all attacks on a model share is drawn once."""
+    without = ("disclosure", "adversary", "corrector", "auditor")
+    return Drawn(measure, series, without if measure in OF_MODELS else (), dashed)
 
 
 def _against(
@@ -202,19 +189,20 @@ def _same(parameter: str) -> tuple[str, ...]:
 
 def _ranked(run: Gathered, measure: str, swept: list[tuple[str, str]]) -> Iterator[Idea]:
     """Figures of a measure that is ranked by: against what is swept, and by kind."""
-    said, drawn = measure.replace("_", " "), Drawn(measure)
+    own = run.results.glossary[measure].figure
+    words, drawn = measure.replace("_", " "), Drawn(measure)
     if measure == "gain":  # which is 0 where nothing is corrected
         drawn = Drawn(measure, where=_CORRECTED.where)
     for kind, parameter in swept:
-        there = ("error", "auditor", "epsilon"), ("risk_gap_train", "learner", parameter)
-        if (measure, kind, parameter) not in there:
+        drawn_above = kind == "learner" and own is not None and own.against == "parameters"
+        if not drawn_above and (measure, kind, parameter) != ("error", "auditor", "epsilon"):
             at = _parameter(run, kind, parameter)
             yield Idea(
                 f"{measure}-{parameter}",
-                f"{said.capitalize()} against {parameter} of the {kind}",
+                f"{words.capitalize()} against {parameter} of the {kind}",
                 "Means over seeds; bands are 95 % intervals.",
                 Axis(_AT.get(parameter, parameter), log=_spread(run, at)),
-                Axis(said),
+                Axis(words),
                 at,
                 (drawn,),
                 without=(f"{kind}.{parameter}",),
@@ -223,10 +211,10 @@ def _ranked(run: Gathered, measure: str, swept: list[tuple[str, str]]) -> Iterat
         if kind not in ("dataset", "policy"):
             yield Idea(
                 f"{measure}-by-{kind}",
-                f"{said.capitalize()} by {kind}",
+                f"{words.capitalize()} by {kind}",
                 "Means over seeds; bars are 95 % intervals.",
                 Axis(kind, words=True),
-                Axis(said),
+                Axis(words),
                 _labelled(kind),
                 (drawn,),
                 without=(kind,),

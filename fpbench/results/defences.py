@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench.components.names import Status
+from fpbench.base.arrays import unique_inverse
 from fpbench.components.own_measures import (
     GUARANTEE,
     NO_GUARANTEE,
@@ -22,14 +21,21 @@ from fpbench.results.ranking import board
 from fpbench.results.rows.comparability import UNPROVEN
 from fpbench.results.rows.lines import Tallies
 from fpbench.results.rows.pooling import pooled, shared
-from fpbench.results.rows.selection import match_kind, split_by_dataset, take_rows
-from fpbench.store.results import Results
+from fpbench.results.rows.selection import (
+    match_kind,
+    match_rows,
+    read_where,
+    split_by_dataset,
+    take_rows,
+)
+from fpbench.store.results import Results, Rows
 
 STRONGEST = "strongest attack"
 """The column that says which attack it is."""
 
-_SAME = ("test_accuracy", "train_accuracy", "test_unfairness", "train_unfairness")
-"""Measures of the learner, which are the same in all attacks on it."""
+OF_MODELS = ("test_accuracy", "train_accuracy", "test_unfairness", "train_unfairness")
+"""Measures of the learner's model, which are the same in all attacks on it."""
+_MEASURES = (*OF_MODELS, *DefenceMeasures.__annotations__)
 _Floats = NDArray[np.float64]
 _Learner = tuple[str, str]
 """Data set and learner."""
@@ -45,6 +51,18 @@ class _Strongest:
     """Whether its correction counts, or its guess does."""
     unproven: bool
     """Whether a solver left its correction unproven at some seed."""
+
+
+@dataclass(frozen=True)
+class Defended:
+    """Learners as defences against the attacks that were made on all of them."""
+
+    results: Results
+    """A row for each learner and seed, with the measures of `DefenceMeasures`."""
+    labels: Mapping[_Learner, Mapping[str, str]]
+    """The strongest attack on each learner, and its guarantee."""
+    notes: Mapping[str, list[str]]
+    """Notes by data set."""
 
 
 def defences(results: Results, rank_by: str = "leak", title: str = "") -> list[Leaderboard]:
@@ -79,18 +97,17 @@ def defences(results: Results, rank_by: str = "leak", title: str = "") -> list[L
     attacked more. A leak means the same whatever was promised, so that learners with different
     guarantees are ranked together; the guarantee stands beside.
     """
-    rows, found, left = defended(results)
-    if not rows:
+    learners = defended(results)
+    if not len(learners.results):
         return []
-    parts = Results.of(rows, results.glossary)
     boards = []
-    for scope, part in split_by_dataset(parts):
+    for scope, part in split_by_dataset(learners.results):
         keep = ("learner",) if scope.startswith("overall") else ("dataset", "learner")
         mean = pooled(part, keep)
         tally = Tallies(mean.results)
         notes = [
             f"{name}: {text}" if keep == ("learner",) else text
-            for name, texts in left.items() for text in texts
+            for name, texts in learners.notes.items() for text in texts
             if scope in ("", f"data set {name}") or keep == ("learner",)
         ]  # fmt: skip
         if names := tally.names(range(len(tally))):
@@ -99,46 +116,63 @@ def defences(results: Results, rank_by: str = "leak", title: str = "") -> list[L
             tally, range(len(tally)), keep, rank_by, title, scope=scope, notes=tuple(notes),
             view="defences",
         )  # fmt: skip
-        boards.append(_labelled(ranked, found))
+        boards.append(_labelled(ranked, learners.labels))
     return boards
 
 
-def defended(
-    results: Results,
-) -> tuple[list[dict[str, Any]], dict[_Learner, dict[str, str]], dict[str, list[str]]]:
-    """A row for each learner and seed, what is said of each learner, and notes by data set."""
+def defended(results: Results) -> Defended:
+    """Learners by what the strongest attack on each reaches at each seed."""
     attacks = take_rows(results, match_kind(results, "adversary"))
     guarantees = _guarantees(results)
-    rows: list[dict[str, Any]] = []
-    said: dict[_Learner, dict[str, str]] = {}
+    done, failed = attacks.finished()
+    names = attacks.labels_of("dataset")
+    labels: dict[_Learner, dict[str, str]] = {}
     notes: dict[str, list[str]] = {}
-    for _, part in list(split_by_dataset(attacks))[-_datasets(attacks) :]:
+    chosen, measures = [np.zeros(0, np.intp)], []
+    for dataset in dict.fromkeys(names[i] for i in attacks.combination[done | failed].tolist()):
+        here = match_rows(attacks, read_where({"dataset": dataset}))
+        part = take_rows(attacks, here)
         inside, count, left_out = shared(part, ("dataset", "learner"))
-        dataset = part.labels(0)["dataset"] if len(part) else ""
         if left_out:
             attacked = "attack that was" if left_out == 1 else "attacks that were"
             notes[dataset] = [f"left out: {left_out} {attacked} not made on every learner"]
         if not count:
             notes[dataset] = ["nothing is ranked: no attack was made on every learner"]
-        tally = Tallies(take_rows(part, inside))
+        tally, rows = Tallies(take_rows(part, inside)), np.flatnonzero(here)[inside]
         unproven = 0
         for learner, lines in _by_learner(tally).items():
             strongest = _strongest(tally, lines)
             promise, epsilons = guarantees[learner]
             if strongest is not None:
-                said[learner] = {STRONGEST: strongest.words, GUARANTEE: promise}
-                rows += _rows(tally, learner, lines, strongest, epsilons)
+                labels[learner] = {STRONGEST: strongest.words, GUARANTEE: promise}
+                mine = rows[tally.line == strongest.line]
+                mine = mine[done[mine]]
+                values = _measures(tally, lines, strongest, epsilons)
+                values = values[:, np.searchsorted(tally.seeds, attacks.seeds[mine])]
+                reached = ~np.isnan(values[_MEASURES.index("strongest_accuracy")])
+                chosen.append(mine[reached])
+                measures.append(values[:, reached])
                 unproven += strongest.unproven
         if unproven:
             of = f"the strongest attack on {unproven} learner{'s' * (unproven != 1)}"
             notes.setdefault(dataset, []).append(f"{UNPROVEN} at every seed: {of}")
-        rows += _failed(part, rows)
-    return rows, said, notes
+    return Defended(_by_seed(attacks, np.concatenate(chosen), measures), labels, notes)
 
 
-def _datasets(results: Results) -> int:
-    """How many data sets there are; `split_by_dataset` gives all of them first."""
-    return max(len(list(split_by_dataset(results))) - 1, 1)
+def _by_seed(attacks: Results, chosen: Rows, measures: Sequence[_Floats]) -> Results:
+    """A row for each learner and seed: those chosen, and the first failed one of all others."""
+    learners, learner = attacks.merge_combinations(("dataset", "learner"))
+    learner = learner[attacks.combination]
+    target = learner * len(attacks) + unique_inverse(attacks.seeds)[1]
+    _, failed = attacks.finished()
+    failures = np.flatnonzero(failed & ~np.isin(target, target[chosen]))
+    failures = failures[np.unique(target[failures], return_index=True)[1]]
+    rows = np.zeros(len(attacks), np.bool_)
+    rows[chosen] = rows[failures] = True
+    bare = replace(attacks, combinations=learners, combination=learner, blocks=(),
+                   seconds=np.full(len(attacks), np.nan))  # fmt: skip
+    values = np.concatenate(measures, axis=1) if measures else ()
+    return take_rows(bare.beside(chosen, dict(zip(_MEASURES, values, strict=False))), rows)
 
 
 def _by_learner(tally: Tallies) -> dict[_Learner, list[int]]:
@@ -164,51 +198,27 @@ def _strongest(tally: Tallies, lines: Sequence[int]) -> _Strongest | None:
     return strongest
 
 
-def _rows(
-    tally: Tallies,
-    learner: _Learner,
-    lines: Sequence[int],
-    strongest: _Strongest,
-    epsilons: Mapping[int, float],
-) -> Iterator[dict[str, Any]]:
+def _measures(
+    tally: Tallies, lines: Sequence[int], strongest: _Strongest, epsilons: Mapping[int, float]
+) -> _Floats:
+    """(measures, seeds) of a learner; NaN where its strongest attack reached nothing."""
     columns = {name: tally.by_seed(name) for name in ("initial_accuracy", "corrected_accuracy",
-               "majority_accuracy", "gain", "best_initial_accuracy", *_SAME)}  # fmt: skip
+               "majority_accuracy", "gain", "best_initial_accuracy", *OF_MODELS)}  # fmt: skip
     guess, corrected = columns["initial_accuracy"], columns["corrected_accuracy"]
-    reached = np.where(np.isnan(corrected), guess, corrected)
+    mean = np.where(np.isnan(corrected), guess, corrected)[lines].mean(axis=0)
     worst = (corrected if strongest.corrects else guess)[strongest.line]
-    mean, majority = reached[lines].mean(axis=0), columns["majority_accuracy"][strongest.line]
-    best = columns["best_initial_accuracy"][strongest.line]
-    for i, seed in enumerate(tally.seeds.tolist()):
-        if np.isnan(worst[i]):
-            continue
-        alike = {name: columns[name][strongest.line, i] for name in _SAME}
-        measures: DefenceMeasures = {
-            "gain": columns["gain"][strongest.line, i] if strongest.corrects else 0.0,
-            "gain_over_best": worst[i] - best[i],
-            "epsilon": epsilons.get(seed, np.nan),
-            "mean_accuracy": mean[i],
-            "strongest_accuracy": worst[i],
-            "mean_leak": mean[i] - majority[i],
-            "leak": worst[i] - majority[i],
-        }
-        values = {
-            name: float(cast("float", value)) for name, value in (alike | {**measures}).items()
-        }
-        yield {"dataset": learner[0], "learner": learner[1], "seed": seed,
-               "status": Status.DONE.value, **values}  # fmt: skip
-
-
-def _failed(part: Results, rows: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Seeds at which a learner has nothing to show because its cells failed."""
-    handled = {(row["dataset"], row["learner"], row["seed"]) for row in rows}
-    _, failed = part.finished()
-    for i in np.flatnonzero(failed).tolist():
-        labels = part.labels(i)
-        key = (labels["dataset"], labels["learner"], int(part.seeds[i]))
-        if key not in handled:
-            handled.add(key)
-            yield {"dataset": key[0], "learner": key[1], "seed": key[2],
-                   "status": Status.FAILED.value, "reason": part.reasons.get(i)}  # fmt: skip
+    own = {name: column[strongest.line] for name, column in columns.items()}
+    measures: DefenceMeasures = {
+        "gain": own["gain"] if strongest.corrects else np.zeros(len(worst)),
+        "gain_over_best": worst - own["best_initial_accuracy"],
+        "epsilon": np.array([epsilons.get(seed, np.nan) for seed in tally.seeds.tolist()]),
+        "mean_accuracy": mean,
+        "strongest_accuracy": worst,
+        "mean_leak": mean - own["majority_accuracy"],
+        "leak": worst - own["majority_accuracy"],
+    }
+    values = {**own, **measures}
+    return np.array([values[name] for name in _MEASURES])
 
 
 def _guarantees(results: Results) -> dict[_Learner, tuple[str, dict[int, float]]]:
@@ -251,17 +261,17 @@ def _words(results: Results) -> dict[int, str]:
     }
 
 
-def _labelled(ranked: Leaderboard, said: Mapping[_Learner, Mapping[str, str]]) -> Leaderboard:
+def _labelled(ranked: Leaderboard, labels: Mapping[_Learner, Mapping[str, str]]) -> Leaderboard:
     """A leaderboard whose lines say what the strongest attack is, and the guarantee."""
     silent = {STRONGEST: "", GUARANTEE: NO_GUARANTEE}
     columns = [
         name for name, nothing in silent.items()
-        if any(each[name] != nothing for each in said.values())
+        if any(each[name] != nothing for each in labels.values())
     ]  # fmt: skip
     lines = []
     for line in ranked.lines:
         mine = [
-            each for learner, each in said.items()
+            each for learner, each in labels.items()
             if learner[1] == line.labels["learner"]
             and line.labels.get("dataset", learner[0]) == learner[0]
         ]  # fmt: skip

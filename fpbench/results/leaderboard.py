@@ -226,13 +226,10 @@ def _notes(board: Leaderboard) -> Iterable[str]:
     ranked = (line.measures.get(board.rank_by) for line in board.lines)
     if any(value and value.count > 1 and value.low is None for value in ranked):
         yield "- for 95 %: all seeds gave the same value"
-    if any(_not_private(line) for line in board.lines):
-        yield "Excessive risk is not a private output: do not release it."
-
-
-def _not_private(line: Line) -> bool:
-    """Whether an audit says that what it found protects nobody."""
-    return "audit_private" in line.measures and line.measures["audit_private"].mean == 0
+    for measure in board.glossary.declared:
+        values = (line.measures.get(measure.name) for line in board.lines if measure.if_no)
+        if any(value and value.mean == 0 for value in values):
+            yield measure.if_no
 
 
 def _warnings(board: Leaderboard) -> Iterable[str]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from fpbench.components.measures import GREATER
 from fpbench.components.own_measures import GLOSSARY, GUARANTEE, UNPROMISED
 from fpbench.results.defences import STRONGEST, defended
+from fpbench.results.rows.lines import Tallies
 from fpbench.results.statistics.intervals import Interval, interval
 from fpbench.store.results import Results
 
@@ -61,15 +62,6 @@ class Front:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class _Learner:
-    dataset: str
-    name: str
-    guarantee: str
-    strongest: str
-    by_seed: Mapping[int, Mapping[str, float]]
-
-
 def pareto(results: Results, title: str = "") -> list[Front]:
     """The Pareto front of the learners of each data set; none without attacks.
 
@@ -88,49 +80,51 @@ def pareto(results: Results, title: str = "") -> list[Front]:
     the share of 1,000 joint resamples of the seeds in which it is. A learner that lacks accuracy,
     unfairness or leak is not compared.
     """
-    rows, said, left = defended(results)
-    learners: dict[tuple[str, str], dict[int, Mapping[str, float]]] = {}
-    for row in rows:
-        mine = learners.setdefault((row["dataset"], row["learner"]), {})
-        if "leak" in row:
-            mine[row["seed"]] = row
+    learners = defended(results)
+    tally = Tallies(learners.results)
+    values = np.stack([tally.by_seed(name) for name in OBJECTIVES], axis=-1)
+    done = np.isfinite(tally.by_seed("strongest_accuracy"))
+    of_dataset: dict[str, list[int]] = {}
+    for line in np.flatnonzero(tally.done).tolist():
+        of_dataset.setdefault(tally.labels(line)["dataset"], []).append(line)
     fronts = []
-    for dataset in dict.fromkeys(dataset for dataset, _ in learners):
-        compared = [
-            _Learner(dataset, name, said[dataset, name][GUARANTEE], said[dataset, name][STRONGEST],
-                     by_seed)
-            for (here, name), by_seed in learners.items() if here == dataset and by_seed
-        ]  # fmt: skip
-        if compared:
-            notes = left.get(dataset, [])
-            fronts.append(_front(title, dataset, compared, list(notes)))
+    for dataset, lines in of_dataset.items():
+        compared = [tally.labels(line) for line in lines]
+        words = [learners.labels[dataset, labels["learner"]] for labels in compared]
+        seeds = done[lines].all(axis=0)
+        fronts.append(_front(title, dataset, [labels["learner"] for labels in compared], words,
+                             values[lines][:, seeds], learners.notes.get(dataset, [])))  # fmt: skip
     return fronts
 
 
-def _front(title: str, dataset: str, learners: Sequence[_Learner], notes: list[str]) -> Front:
-    seeds = sorted(set.intersection(*(set(learner.by_seed) for learner in learners)))
-    if not seeds:
+def _front(
+    title: str,
+    dataset: str,
+    learners: Sequence[str],
+    words: Sequence[Mapping[str, str]],
+    values: _Floats,
+    remarks: Sequence[str],
+) -> Front:
+    """The front of (learners, seeds, objectives) values."""
+    notes = [*remarks]
+    if not values.shape[1]:
         return Front(title, dataset, (), (), (*notes, "learners share no seed: none is compared"))
-    values = np.array([
-        [[learner.by_seed[seed].get(name, np.nan) for name in OBJECTIVES] for seed in seeds]
-        for learner in learners
-    ], np.float64)  # fmt: skip
     used = [i for i, name in enumerate(OBJECTIVES) if not np.isnan(values[:, :, i]).all()]
     objectives = tuple(OBJECTIVES[i] for i in used)
     if not used:
         return Front(title, dataset, (), (), (*notes, "no accuracy, unfairness or leak"))
     costs = _costs(values[:, :, used], objectives)
-    kinds = [learner.guarantee for learner in learners]
+    kinds = [labels[GUARANTEE] for labels in words]
     beats = _beats(costs.mean(axis=1), kinds, objectives)
     shares = _shares(costs, kinds, objectives)
     lacking: NDArray[np.bool_] = np.asarray(np.isnan(costs).any(axis=1))
     points = [
         Point(
-            labels={"dataset": dataset, "learner": learner.name},
-            values=_intervals(values[i], seeds),
-            guarantee=learner.guarantee,
-            strongest=learner.strongest,
-            beaten_by=tuple(learners[j].name for j in np.flatnonzero(beats[:, i]).tolist()),
+            labels={"dataset": dataset, "learner": learner},
+            values=_intervals(values[i]),
+            guarantee=kinds[i],
+            strongest=words[i][STRONGEST],
+            beaten_by=tuple(learners[j] for j in np.flatnonzero(beats[:, i]).tolist()),
             share=None if shares is None or lacking[i].any() else float(shares[i]),
             lacks=tuple(objectives[j] for j in np.flatnonzero(lacking[i]).tolist()),
         )
@@ -145,7 +139,7 @@ def _front(title: str, dataset: str, learners: Sequence[_Learner], notes: list[s
     return Front(title, dataset, objectives, tuple(points[i] for i in order), tuple(notes))
 
 
-def _intervals(values: _Floats, seeds: Sequence[int]) -> dict[str, Interval]:
+def _intervals(values: _Floats) -> dict[str, Interval]:
     """(seeds, objectives) as means; what is not known at every seed has none."""
     intervals = {}
     for i, name in enumerate(OBJECTIVES):

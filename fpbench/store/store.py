@@ -232,6 +232,12 @@ class Store:
         except (ValueError, RecursionError) as error:
             raise StoreError(f"{self.directory / STORE}: cannot be read: {error}") from error
 
+    @property
+    def lacks_figures(self) -> bool:
+        """Whether its measures have no notes and figures, as an earlier fpbench recorded them."""
+        declared = self.about().get("measures", "")
+        return '"name":' in declared and '"if_no":' not in declared
+
     def about(self) -> dict[str, str]:
         """Texts about the matrix by name, as `begin` wrote them."""
         rows = self._read("SELECT name, value FROM about")

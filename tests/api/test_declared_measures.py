@@ -1,25 +1,36 @@
 """What a plugin declares of its measures: a run ranks, shows and keeps it, with the plugin and without."""
 
+import json
 import sqlite3
 
 import pytest
 
 import fpbench
 from fpbench.components.catalog import discover
-from fpbench.results.leaderboard import columns
+from fpbench.report.gathered import gather
+from fpbench.report.ideas import figures
+from fpbench.results.leaderboard import columns, sheet
 
 LEAKS = """
-from fpbench import Measure, hookimpl
+from fpbench import Measure, MeasureFigure, hookimpl
 from toys import Counter, Parrot
 
 class Leaky(Counter):
     name = "leaky"
     measures = (
-        Measure("leak_bits", "bits leaked", "less", "bits", "what the model tells"),
+        Measure(
+            "leak_bits", "bits leaked", "less", "bits", "what the model tells",
+            figure=MeasureFigure(
+                "leak", "Leak", "Bits of a group.", "bits told",
+                (("leak_bits", "told"), ("recall", "recalled")),
+            ),
+        ),
         Measure("recall", better="greater", column="asked"),
+        Measure("leak_private", better="greater", column="asked", if_no="Bits are not private."),
     )
     def audit(self, subject, rng):
-        return super().audit(subject, rng) | {"leak_bits": 1.0 + rng.random(), "recall": 0.5}
+        return super().audit(subject, rng) | {
+            "leak_bits": 1.0 + rng.random(), "recall": 0.5, "leak_private": 0}
 
 class Tight(Leaky):
     name = "tight"
@@ -42,7 +53,8 @@ def fpbench_auditors():
 
 def matrix(*auditors):
     return {
-        "seeds": 6, "dataset": [{"use": "flock"}], "learner": [{"use": "parrot"}],
+        "seeds": 6, "dataset": [{"use": "flock"}],
+        "learner": [{"use": "parrot", "number": {"sweep": [0, 1]}}],
         "auditor": [{"use": name, "mechanism": {"use": "hiss"}} for name in auditors],
     }  # fmt: skip
 
@@ -55,7 +67,7 @@ def leaks(toys, install, tmp_path):
 
 def check(board):
     assert (board.rank_by, board.least_first) == ("leak_bits", True)
-    assert [line.labels["auditor"] for line in board.lines] == ["tight", "leaky"]
+    assert [line.labels["auditor"] for line in board.lines] == ["tight"] * 2 + ["leaky"] * 2
     assert columns(board)[-1] == "leak_bits"
     assert "recall" not in columns(board)
     assert board.glossary.heading("leak_bits") == "bits leaked"
@@ -64,7 +76,35 @@ def check(board):
 def test_a_third_partys_measure_ranks_its_way_and_has_a_column(leaks):
     check(leaks.leaderboard())  # though the matrix ranks by gain, which audits have not
     check(leaks.leaderboard("Bits Leaked"))
-    assert len(leaks.results(["bits leaked<1"])) == 6
+    assert len(leaks.results(["bits leaked<1"])) == 12
+
+
+def check_figure_and_note(run):
+    (drawn,) = [one for one in figures(gather(run)) if one.name == "leak-number"]
+    assert (drawn.title, drawn.caption) == ("Leak against number", "Bits of a group.")
+    assert drawn.y.title == "bits told"
+    series = {one.name.partition(",")[0]: one.dashed for one in drawn.panels[0].series}
+    assert series == {"told": False, "recalled": True}
+    board = run.leaderboard()
+    assert "Bits are not private." in sheet(board).notes
+
+
+def test_a_third_partys_figure_and_note_are_shown(leaks):
+    check_figure_and_note(leaks)
+    assert "leak_bits-number" not in {one.name for one in figures(gather(leaks))}  # drawn in it
+
+
+def test_a_run_without_figures_and_notes_takes_those_of_the_installed_component(leaks):
+    with sqlite3.connect(leaks.path / "store.sqlite") as db:
+        ((text,),) = db.execute("SELECT value FROM about WHERE name = 'measures'").fetchall()
+        old = [{name: value for name, value in one.items() if name not in ("if_no", "figure")}
+               for one in json.loads(text)]  # fmt: skip
+        old[0]["heading"] = "bits of old"
+        db.execute("UPDATE about SET value = ? WHERE name = 'measures'", (json.dumps(old),))
+    db.close()
+    check_figure_and_note(fpbench.load(leaks.path))
+    board = fpbench.load(leaks.path).leaderboard()
+    assert board.glossary.heading("leak_bits") == "bits of old"
 
 
 def test_a_run_is_ranked_the_same_without_the_plugin(leaks, install, monkeypatch):
@@ -76,6 +116,7 @@ def test_a_run_is_ranked_the_same_without_the_plugin(leaks, install, monkeypatch
     discover.cache_clear()
     assert ("auditor", "leaky") not in discover().entries
     check(fpbench.load(leaks.path).leaderboard())
+    check_figure_and_note(fpbench.load(leaks.path))
 
 
 def test_a_run_that_recorded_nothing_asks_the_component_that_is_installed(leaks):

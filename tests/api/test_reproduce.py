@@ -294,6 +294,7 @@ def test_wide_headings_leave_the_interval_whole(capsys, monkeypatch):
 def test_what_is_not_private_is_called_so(capsys):
     kinds = ("dataset", "learner", "auditor")
     labels = {"dataset": "d", "learner": "l", "auditor": "a"}
+    declared = GLOSSARY.declaring(component("auditor", "excessive-risk").declared_measures())
     for private, said in ((0.0, True), (1.0, False), (None, False)):
         found = {} if private is None else {"audit_private": private}
         measures = {
@@ -301,7 +302,8 @@ def test_what_is_not_private_is_called_so(capsys):
             for name, value in {**found, "risk_gap_train": 0.1}.items()
         }
         line = Line(1, labels, measures, 2, 0, ())
-        boards.show_leaderboard(Leaderboard("", "risk_gap_train", kinds, (line,)))
+        board = Leaderboard("", "risk_gap_train", kinds, (line,), glossary=declared)
+        boards.show_leaderboard(board)
         assert ("not a private output" in capsys.readouterr().out) is said
 
 

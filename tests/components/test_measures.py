@@ -1,14 +1,17 @@
 """The table of measures: what fpbench's own are called, and what components may add."""
 
+import json
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
-from fpbench import Auditor, InputError, Measure, PluginError
+from fpbench import Auditor, InputError, Measure, MeasureFigure, PluginError
 from fpbench.components.catalog import Entry, Source, _check_class, discover
 from fpbench.components.measures import Glossary, measures_from
 from fpbench.components.own_measures import DERIVED, GLOSSARY, MEASURED, OWN
 
+FIGURE = MeasureFigure("leak", "Leak", "Bits of a group.", "bits", (("leak_bits", ""),))
 LEAK = Measure("leak_bits", "bits leaked", "less", "bits", "what the model tells of a group")
 
 
@@ -78,8 +81,17 @@ def test_a_star_stands_for_groups():
 
 
 def test_measures_go_through_json_and_back():
-    assert measures_from([LEAK.as_data()]) == [LEAK]
-    for odd in (3, [3], [{"name": "a", "odd": ""}], [{"name": "A b"}], [{}], ["x"]):
+    drawn = replace(LEAK, if_no="Not private.", figure=FIGURE)
+    assert measures_from(json.loads(json.dumps([LEAK.as_data(), drawn.as_data()]))) == [LEAK, drawn]
+    for odd in (
+        *([{"name": "a", "figure": odd}] for odd in (0, "x", {}, {"name": "x"}, [1])),
+        3,
+        [3],
+        [{"name": "a", "odd": ""}],
+        [{"name": "A b"}],
+        [{}],
+        ["x"],
+    ):
         with pytest.raises(ValueError, match="measures that are none"):
             measures_from(odd)
 
@@ -96,6 +108,11 @@ def test_measures_go_through_json_and_back():
     ((Measure("leak", "a\nb"),), r"heading: must be a text of one line"),
     ((Measure("leak_bits", unit=3),), r"unit: must be a text of one line, not 3"),
     ((Measure(3),), r"name: must be a text"),
+    ((Measure("leak", if_no="a\nb"),), r"if_no: must be a text of one line"),
+    ((Measure("leak", figure="leak"),), r"figure: must be a fpbench.MeasureFigure"),
+    ((replace(LEAK, figure=replace(FIGURE, axis=3)),), r"figure: axis: must be a text of one line, not 3"),
+    ((replace(LEAK, figure=replace(FIGURE, series=[("leak_bits", 3)])),), r"figure: series: must be a text"),
+    ((replace(LEAK, figure=replace(FIGURE, against="noise")),), r"unknown 'noise'"),
     ([LEAK], r"must be a tuple of fpbench.Measure"),
     (("leak_bits",), r"must be a tuple of fpbench.Measure"),
     (LEAK, r"must be a tuple of fpbench.Measure"),

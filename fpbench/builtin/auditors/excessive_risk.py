@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from pydantic import Field, model_validator
 
-from fpbench import Auditor, Measure, MeasureValues, Subject, excessive_risk
+from fpbench import Auditor, Measure, MeasureFigure, MeasureValues, Subject, excessive_risk
 from fpbench.auditing import RiskMethod, RiskReport
 from fpbench.builtin.auditors._groups import make_suffixes
 
@@ -48,9 +48,18 @@ class ExcessiveRisk(Auditor):
     )
     sees = frozenset({"features", "labels", "sensitive", "model"})
     measures = (
+        Measure(
+            "risk_gap_train", "train gap", "less", "",
+            "greatest difference of the groups' excessive risks, of the people trained on",
+            figure=MeasureFigure(
+                "risk", "Excessive risk",
+                "How far the excessive risks of the groups are apart, on the test part and "
+                "(dashed) on the people trained on. Bands are 95 % intervals.",
+                "gap of excessive risks",
+                (("risk_gap_test", "test"), ("risk_gap_train", "trained on")),
+            ),
+        ),
         *Measure.table("always", """
-        risk_gap_train, train gap | less | greatest difference of the groups' excessive risks, of
-            the people trained on
         risk_gap_test, test gap | less | the same of the test people
         sensitivity | less | expected distance of the student's parameters from those without noise
         expected_accuracy_test, expected accuracy | greater share | expected accuracy of the private
@@ -81,10 +90,14 @@ class ExcessiveRisk(Auditor):
         sensitivity_* | neither | standard error of the sensitivity
         bound_* | neither | a bound of Tran et al.
         holds_* | greater yes or no | whether such a bound holds
-        audit_private | greater yes or no | whether what the audit says is private itself
         people_* | neither people | people of a part, or of a group in it
         antithetic | neither yes or no | whether noise was drawn in pairs
         """),
+        Measure(
+            "audit_private", "", "greater", "yes or no",
+            "whether what the audit says is private itself", "asked",
+            if_no="Excessive risk is not a private output: do not release it.",
+        ),
     )  # fmt: skip
 
     repetitions: int = Field(

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BeforeValidator, Field
 
-from fpbench import Auditor, Measure, MeasureValues, Subject, individual_fairness
+from fpbench import Auditor, Measure, MeasureFigure, MeasureValues, Subject, individual_fairness
 from fpbench.auditing import SimilarityReport
 from fpbench.builtin.auditors._groups import (
     GAPS,
@@ -65,9 +65,19 @@ class IndividualFairness(Auditor):
     sees = frozenset({"features", "labels", "sensitive", "predictions", "model"})
     measures = (
         GAPS[0],
+        Measure(
+            "pair_consistency", "pairs", "greater", "share",
+            "people all of whose similar people have their label",
+            figure=MeasureFigure(
+                "consistency", "Consistency of private models",
+                "Share of people all of whose similar people have their label, and (dashed) of "
+                "those for whom every similar input must have it. Bands are 95 % intervals.",
+                "consistency",
+                (("pair_consistency", "pairs"), ("certified_consistency", "certified")),
+                against="privacy",
+            ),
+        ),
         *Measure.table("always", """
-        pair_consistency, pairs | greater share | people all of whose similar people have their
-            label
         certified_consistency, certified | greater share | people for whom every similar input must
             have their label
         isolated | neither share | people to whom nobody else is similar
