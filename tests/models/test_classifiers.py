@@ -109,9 +109,12 @@ def test_what_is_set():
         (Recipe("logistic-regression", {"max_depth": 3}), "no parameter 'max_depth'"),
         (Recipe("random-forest", {"max_depth": 0}), "cannot be made: .*'max_depth'"),
         (Recipe("random-forest", {"criterion": "accuracy"}), "cannot be made: .*'criterion'"),
-        (Recipe("decision-tree", {"random_state": 3}), "'random_state' is not to be given"),
-        (Recipe("random-forest", {"n_jobs": 3}), "'n_jobs' is not to be given"),
-        (Recipe("random-forest", {"class_weight": "balanced"}, False), "'class_weight' is not to"),
+        (Recipe("decision-tree", {"random_state": 3}), "'random_state' must not be set here"),
+        (Recipe("random-forest", {"n_jobs": 3}), "'n_jobs' must not be set here"),
+        (
+            Recipe("random-forest", {"class_weight": "balanced"}, False),
+            "'class_weight' must not be set",
+        ),
     ],
 )
 def test_what_is_refused(recipe, said, monkeypatch):

@@ -76,12 +76,16 @@ def test_it_carries_every_leaderboard_and_what_its_lines_are_about(real, text):
     assert {len(of) for of in attacks["of"]} == {4}  # over the learners
 
 
-def test_parameters_are_those_given_and_the_defaults(text):
+def test_parameters_are_those_of_the_matrix_and_the_defaults(text):
     learner = carried(text)["components"]["learner"]["exponentiated-gradient tolerance=0.05"]
     assert learner["use"] == "exponentiated-gradient"
-    assert learner["given"] == {"metric": "statistical-parity", "tolerance": 0.05, "max_iter": 5}
+    assert learner["parameters"] == {
+        "metric": "statistical-parity",
+        "tolerance": 0.05,
+        "max_iter": 5,
+    }
     assert learner["defaults"]["base"] == "decision-tree"
-    assert not set(learner["given"]) & set(learner["defaults"])
+    assert not set(learner["parameters"]) & set(learner["defaults"])
 
 
 def test_every_cell_is_of_a_session_with_its_versions(real, text):
