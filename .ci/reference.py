@@ -22,7 +22,7 @@ from typer.models import ArgumentInfo, OptionInfo
 from fpbench import discover
 from fpbench.claims.facts import Fact
 from fpbench.cli.main import app
-from fpbench.cli.screen.catalog import _demands, _parameter
+from fpbench.cli.screen.catalog import _list_demands, _parameter
 from fpbench.components.bases import BASES
 from fpbench.components.measures import Measure
 from fpbench.components.names import ATTACK, AUDIT, KINDS
@@ -172,7 +172,7 @@ def components_page() -> str:
 
 def _component(cls: Any) -> Iterator[str]:
     yield from (f"### {cls.kind} `{cls.name}`", "", f"{_sentence(_plain(cls.summary))}.", "")
-    for what, words in _demands(cls):
+    for what, words in _list_demands(cls):
         yield f"*{_sentence(what)}*: {words}."
         yield ""
     if cls.reference:

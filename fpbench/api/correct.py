@@ -74,8 +74,8 @@ def correct(
     --------
     >>> import fpbench
     >>> guess, predictions = [0, 0, 0, 1, 1, 1], [1, 1, 0, 1, 0, 0]
-    >>> found = fpbench.correct(guess, predictions, weights=[3, 2, 1, 1, 1, 2], tolerance=0.1)
-    >>> found.values.tolist(), found.objective
+    >>> answer = fpbench.correct(guess, predictions, weights=[3, 2, 1, 1, 1, 2], tolerance=0.1)
+    >>> answer.values.tolist(), answer.objective
     ([0, 0, 0, 1, 0, 1], 1.0)
     """
     solver = resolve_component("corrector", corrector, **parameters)
@@ -127,7 +127,7 @@ def check_problem(
     n = len(values)
     if n == 0:
         raise InputError("guess: is empty")
-    k = max(int(values.max()) + 1, 2) if groups is None else _whole("groups", groups)
+    k = max(int(values.max()) + 1, 2) if groups is None else _check_whole_number("groups", groups)
     if k < 2:
         raise InputError(f"groups: must be 2 or more, not {k}")
     _within("guess", values, k - 1)
@@ -146,7 +146,7 @@ def check_problem(
     return Problem(values, k, predicted, truth, tuple(constraints), costs)
 
 
-def _whole(name: str, values: int) -> int:
+def _check_whole_number(name: str, values: int) -> int:
     try:
         return operator.index(values)
     except TypeError:

@@ -112,12 +112,12 @@ def reproduce(
     return judge(result, matrix)
 
 
-def judge(made: Run, matrix: Matrix) -> Reproduction:
-    """A run that is there, beside what its matrix states."""
-    rows = RowGroup(made.results())
+def judge(result: Run, matrix: Matrix) -> Reproduction:
+    """A run compared with what its matrix states."""
+    rows = RowGroup(result.results())
     tables = [(table, make_sheet(table, summarise(table, rows))) for table in matrix.summaries]
     return Reproduction(
-        made,
+        result,
         [sheet for table, sheet in tables if not table.strongest],
         evaluate(matrix.expect, rows),
         [sheet for table, sheet in tables if table.strongest],

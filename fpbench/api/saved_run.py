@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What a run held when its directory was opened, once."""
+    """The content of a run when its directory was opened; read once."""
 
     path: Path
     title: str
@@ -145,7 +145,7 @@ class Run:
         Parameters
         ----------
         keys
-            Whether the keys of cells are wanted; they are empty, and all is read sooner, if not.
+            Whether to read the keys of cells; without them, keys are empty and reading is faster.
         """
         with Store(self.path) as store:
             return read_snapshot(store, keys=keys)

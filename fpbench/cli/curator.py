@@ -68,8 +68,8 @@ def serve(
     )  # fmt: skip
     server = make_server(service, certfile, keyfile)
     with listen(host, port) as door:
-        shown_host = f"[{host}]" if ":" in host else host
-        place = f"http{'s' if certfile else ''}://{shown_host}:{door.getsockname()[1]}"
+        url_host = f"[{host}]" if ":" in host else host
+        place = f"http{'s' if certfile else ''}://{url_host}:{door.getsockname()[1]}"
         _warn_of(host, certfile, token_file, allow_simulation)
         _log_lines()
         console.listing([(f"curator of {about} at {place}",)], indent=0)

@@ -51,7 +51,7 @@ Every = Annotated[
     bool, typer.Option("--all", help="Show all lines; a terminal shows 100 of a table otherwise.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="The same as --format json.")]
-Asked = Annotated[Form, typer.Option("--format", help="How tables are written.")]
+FormatOption = Annotated[Form, typer.Option("--format", help="How tables are written.")]
 
 
 def leaderboard(
@@ -100,7 +100,7 @@ def leaderboard(
     together: Annotated[
         bool, typer.Option("--together", help="Rank together what is not comparable.")
     ] = False,
-    form: Asked = Form.TABLE,
+    form: FormatOption = Form.TABLE,
     as_json: Json = False,
     output: Output = None,
 ) -> None:
@@ -136,7 +136,7 @@ def leaderboard(
 
 
 def _lines(top: int | None, every: bool) -> int | None:
-    """How many lines of a table to show; None if nobody said."""
+    """How many lines of a table to show; None without an option."""
     if top and every:
         raise InputError("--top and --all contradict each other")
     return sys.maxsize if every else top
@@ -171,7 +171,7 @@ def _ordered(board: "Leaderboard", column: str | None) -> "Leaderboard":
     if column is None:
         return board
     if column in board.kinds:
-        return _in_order(board, sorted(board.lines, key=lambda x: x.labels[column]))
+        return _reorder(board, sorted(board.lines, key=lambda x: x.labels[column]))
     measure = board.glossary.find(column, board.measured, "column to sort by")
     from fpbench.components.measures import LESS
 
@@ -181,10 +181,10 @@ def _ordered(board: "Leaderboard", column: str | None) -> "Leaderboard":
         key=lambda x: (False, sign * x.measures[measure].mean)
         if measure in x.measures else (True, 0.0),
     )  # fmt: skip
-    return _in_order(board, lines)
+    return _reorder(board, lines)
 
 
-def _in_order(board: "Leaderboard", lines: "Sequence[Line]") -> "Leaderboard":
+def _reorder(board: "Leaderboard", lines: "Sequence[Line]") -> "Leaderboard":
     """Other lines stand above each than those it was compared with, so that p-values go."""
     return replace(board, lines=tuple(replace(line, p_above=None) for line in lines))
 
@@ -267,7 +267,7 @@ def compare(
     where: Where = None,
     top: Top = None,
     every: Every = False,
-    form: Asked = Form.TABLE,
+    form: FormatOption = Form.TABLE,
     as_json: Json = False,
     output: Output = None,
 ) -> None:

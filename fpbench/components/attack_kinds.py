@@ -306,7 +306,7 @@ class Corrector(Component):
         words = other.words()
         if not words:
             return f"disclosure {other.name!r} makes no claim, so there is nothing to correct with"
-        return self._cannot(words)
+        return self._explain_refusal(words)
 
     def check(self, problem: Problem) -> None:
         """Refuse a problem that it cannot express.
@@ -317,11 +317,11 @@ class Corrector(Component):
             If the problem has no constraint, or one that this corrector cannot express.
         """
         words = [constraint.word for constraint in problem.constraints]
-        reason = self._cannot(words) if words else "needs a claim, and nothing was claimed"
+        reason = self._explain_refusal(words) if words else "needs a claim, and nothing was claimed"
         if reason:
             raise InputError(f"corrector {self.name!r} {reason}" if not words else reason)
 
-    def _cannot(self, words: Iterable[str]) -> str | None:
+    def _explain_refusal(self, words: Iterable[str]) -> str | None:
         for word in words:
             if word not in self.expresses:
                 able = ", ".join(sorted(self.expresses))

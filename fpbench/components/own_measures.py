@@ -212,8 +212,8 @@ solver_gap | less share | how far the objective may be from the least one, as a 
 proven | greater yes or no | whether the solver proved its answer, be it that nothing satisfies the
     claim
 correct_seconds, solve s | less s | how long the correction took
-reconsidered_accuracy, recalibrated | greater share | people whose group is right in the guess that
-    a corrector made of the adversary's before it corrected it
+reconsidered_accuracy, recalibrated | greater share | accuracy of the adversary's guess after
+    the corrector recalibrated it, before the claim was used
 audit_metric, metric | neither | the fairness metric that is audited
 epsilon | less | epsilon of one audit; of a learner as a defence, of the model's guarantee
 delta | less | delta of one audit

@@ -71,12 +71,12 @@ def _count_gained(chances: _Floats) -> float:
     shares = np.exp(log_law - log_law.max())
     shares /= shares.sum()
     # People of group 1 with few odds, and those of group 0 with few odds, are each other's mirror.
-    return _talked_over(chances[chances <= 0.5], shares) + _talked_over(
+    return _sum_gains(chances[chances <= 0.5], shares) + _sum_gains(
         1 - chances[chances > 0.5], shares[::-1]
     )
 
 
-def _talked_over(chances: _Floats, law: _Floats) -> float:
+def _sum_gains(chances: _Floats, law: _Floats) -> float:
     """Expected people, of beliefs up to one half, whom the count puts into group 1 rightly."""
     steps = np.log(law[1:], where=law[1:] > 0, out=np.full(len(law) - 1, -np.inf)) - np.log(
         np.maximum(law[:-1], 1e-300)

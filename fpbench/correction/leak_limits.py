@@ -265,7 +265,7 @@ def _spend(ordered: _Floats, surprise: _Floats, price: _Floats | float) -> tuple
 
     `ordered` are beliefs (n, K), greatest first, and `surprise` is -p ln p of each.
     """
-    # Of r groups told apart, each other one is guessed with this share of the right one's odds.
+    # If r groups are distinguished, a wrong one is guessed with this share of the right one's odds.
     wrong = np.exp(-1 / np.atleast_1d(price))[:, None]
     right = np.cumsum(ordered, axis=1) / (1 + np.arange(ordered.shape[1]) * wrong)
     following = np.concatenate([ordered[:, 1:], np.zeros((len(ordered), 1))], axis=1)

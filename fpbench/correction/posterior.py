@@ -93,10 +93,10 @@ def compute_posterior(log_odds: ArrayLike, problem: Problem) -> Posterior:
     everyone = np.ones(len(prior), dtype=bool)
     masks = [(counted.inside(label), region.interval) for label, region in ways[0].parts]
     slices = [(everyone if mask is None else mask, interval) for mask, interval in masks]
-    return given_regions(prior, problem.predictions, slices, occupied=ways[0].union)
+    return condition_on_regions(prior, problem.predictions, slices, occupied=ways[0].union)
 
 
-def given_regions(
+def condition_on_regions(
     prior: NDArray[np.float64],
     predictions: Codes,
     allowed: Sequence[tuple[_Mask, Interval]],

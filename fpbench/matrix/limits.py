@@ -58,10 +58,11 @@ class Limits(BaseModel):
     @property
     def on_memory(self) -> str:
         """The limit on memory, for messages."""
-        return f"needs more memory than {_said(self.memory_limit or 0)} (memory_limit of [limits])"
+        size = _format_size(self.memory_limit or 0)
+        return f"needs more memory than {size} (memory_limit of [limits])"
 
 
-def _said(size: int) -> str:
+def _format_size(size: int) -> str:
     """A size in the largest unit in which it is short."""
     for unit in ("TiB", "GiB", "MiB", "KiB"):
         number = size / _UNITS[unit.upper()]

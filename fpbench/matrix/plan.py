@@ -241,10 +241,10 @@ class _Planner:
     def _build(
         self, choice: ComponentChoice, slots: Mapping[str, _Part] = MappingProxyType({})
     ) -> _Part:
-        held = {name: (part.component, part.spec) for name, part in slots.items()}
+        slot_parts = {name: (part.component, part.spec) for name, part in slots.items()}
         try:
             component, spec = specify(
-                self._catalog, choice.kind, choice.use, choice.parameters, choice.where, held
+                self._catalog, choice.kind, choice.use, choice.parameters, choice.where, slot_parts
             )
         except MatrixError:
             raise
@@ -327,7 +327,7 @@ class _Planner:
     def _declare_measures(self) -> None:
         """Gather what components declare; refuse a measure with two directions or units.
 
-        Two components may say in other words what it means: the words of the first are shown.
+        Two components may describe a measure in different words; the first description is shown.
         """
         declared = self._plan.measures
         parts = [part for parts in self._parts.values() for part in parts]

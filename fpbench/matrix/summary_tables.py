@@ -46,7 +46,7 @@ class SummaryColumn(_Strict):
 class SummaryTable(_Strict):
     """A `[[summary]]` of a matrix."""
 
-    title: str = Field("", description="shown above it")
+    title: str = Field("", description="heading above the table")
     rows: Annotated[list[Text], Field(min_length=1)] = Field(
         ["learner"],
         description="a line for each combination of their values: kinds, or measures of attacks "

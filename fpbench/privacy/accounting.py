@@ -67,7 +67,7 @@ def gaussian_epsilon(sigma: float, delta: float, sensitivity: float = 1.0) -> fl
     _multiplier(sigma, sensitivity)
     if gaussian_delta(0, sigma, sensitivity) <= delta:
         return 0.0
-    return _least(lambda epsilon: gaussian_delta(epsilon, sigma, sensitivity) <= delta)
+    return _find_least(lambda epsilon: gaussian_delta(epsilon, sigma, sensitivity) <= delta)
 
 
 @lru_cache(maxsize=4096)
@@ -95,7 +95,7 @@ def gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> fl
     check_epsilon(epsilon)
     _check(delta=(delta, 0 < delta < 1, "above 0 and below 1"))
     _multiplier(1.0, sensitivity)
-    return sensitivity * _least(lambda sigma: gaussian_delta(epsilon, sigma) <= delta)
+    return sensitivity * _find_least(lambda sigma: gaussian_delta(epsilon, sigma) <= delta)
 
 
 def compose_gaussians(sigmas: Iterable[float]) -> float:
@@ -176,7 +176,7 @@ def rho_to_delta(rho: float, epsilon: float) -> float:
         return math.log(b) - math.log1p(b)  # of 1 - 1/a, where b = a - 1
 
     # The logarithm is convex in b: its derivative rises from minus infinity.
-    b = _least(lambda b: b > 0 and (1 + 2 * b) * rho - epsilon + log_share(b) >= 0)
+    b = _find_least(lambda b: b > 0 and (1 + 2 * b) * rho - epsilon + log_share(b) >= 0)
     log_delta = b * ((1 + b) * rho - epsilon) - math.log(b) + (1 + b) * log_share(b)
     return math.exp(min(log_delta, 0.0))
 
@@ -213,7 +213,7 @@ def rho_to_epsilon(
         )
     if rho_to_delta(rho, 0) <= delta:
         return 0.0
-    return _least(lambda epsilon: rho_to_delta(rho, epsilon) <= delta)
+    return _find_least(lambda epsilon: rho_to_delta(rho, epsilon) <= delta)
 
 
 @lru_cache(maxsize=4096)
@@ -237,7 +237,7 @@ def epsilon_to_rho(epsilon: float, delta: float) -> float:
         epsilon=(epsilon, epsilon <= 1e300, "at most 1e300"),
         delta=(delta, 0 < delta < 1, "above 0 and below 1"),
     )
-    return 1 / _least(lambda inverse: rho_to_delta(1 / inverse, epsilon) <= delta)
+    return 1 / _find_least(lambda inverse: rho_to_delta(1 / inverse, epsilon) <= delta)
 
 
 def _multiplier(sigma: float, sensitivity: float) -> float:
@@ -254,7 +254,7 @@ def _check(**parameters: tuple[float, bool, str]) -> None:
             raise InputError(f"{name} must be {range_}, not {value!r}")
 
 
-def _least(enough: Callable[[float], bool]) -> float:
+def _find_least(enough: Callable[[float], bool]) -> float:
     """The least positive number that is enough, rounded up; `enough` must turn true once."""
     low, high = 1.0, 1.0
     while enough(low):

@@ -23,17 +23,17 @@ from fpbench.base.files import STORE_BYTES, check_file, identify, open_file
 _LONGEST = 64 * 2**20
 """Bytes of a text or of a row: more than any run writes."""
 _CACHE = 128 * 2**10
-"""KiB of a file that are held: the keys of a million cells come in no order."""
+"""KiB of a file cached in memory: the keys of a million cells are read in no order."""
 _ATTEMPTS = 20
 """Copies that are begun of a store that is written to meanwhile."""
 _HEAD = 32
 """Bytes at the start of a log that are others each time it begins anew."""
 _CHUNK = 2**20
-_KEPT = "; what was committed is kept"
+_KEEPS = "; what was committed is kept"
 _HINTS = {
-    sqlite3.SQLITE_FULL: f"{_KEPT}: make room, and run again",
-    sqlite3.SQLITE_IOERR: f"{_KEPT}: see that the disk is there and not full, and run again",
-    sqlite3.SQLITE_READONLY: f"{_KEPT}: choose a directory that can be written with --out",
+    sqlite3.SQLITE_FULL: f"{_KEEPS}: make room, and run again",
+    sqlite3.SQLITE_IOERR: f"{_KEEPS}: see that the disk is there and not full, and run again",
+    sqlite3.SQLITE_READONLY: f"{_KEEPS}: choose a directory that can be written with --out",
 }
 
 
@@ -78,7 +78,7 @@ class Reader(sqlite3.Connection):
 
 
 def check_store(file: Path) -> None:
-    """Refuse a store that SQLite should not come near: whoever made it may have put traps there.
+    """Refuse a store that SQLite should not open: whoever made the file may have set traps in it.
 
     Raises
     ------
@@ -297,7 +297,7 @@ def companion(file: Path, suffix: str) -> Path:
 
 @contextmanager
 def _close_on_error(db: sqlite3.Connection) -> Iterator[None]:
-    """Close it if it cannot be made what it is to be; otherwise it goes to whoever asked."""
+    """Close the connection if the block raises; otherwise the caller owns it."""
     try:
         yield
     except BaseException:

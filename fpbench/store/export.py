@@ -44,8 +44,8 @@ def export_rows(results: Results, form: str, output: Path | None, *, long: bool)
         if form == "parquet":
             _parquet(frame, output)
         elif form == "csv":
-            shown = _spelt_out(frame) if output is None and sys.stdout.isatty() else frame
-            shown.to_csv(output or sys.stdout, index=False)
+            printable = _escape_texts(frame) if output is None and sys.stdout.isatty() else frame
+            printable.to_csv(output or sys.stdout, index=False)
         else:
             frame.to_json(output or sys.stdout, orient="records", lines=True)
     except BrokenPipeError:
@@ -74,15 +74,15 @@ def _long(results: Results) -> DataFrame:
     return frame.dropna(subset="value")
 
 
-def _spelt_out(frame: DataFrame) -> DataFrame:
+def _escape_texts(frame: DataFrame) -> DataFrame:
     def spell(value: Any) -> Any:
         return escape_unprintable(value) if isinstance(value, str) else value
 
     texts = [name for name in frame if frame[name].dtype.kind not in "biuf"]
-    shown = frame.copy(deep=False)
+    printable = frame.copy(deep=False)
     for name in texts:
-        shown[name] = frame[name].map(spell)
-    return shown.rename(columns=spell)
+        printable[name] = frame[name].map(spell)
+    return printable.rename(columns=spell)
 
 
 def _parquet(frame: DataFrame, output: Path | None) -> None:

@@ -22,7 +22,7 @@ from fpbench.store.packing import is_identical
 from fpbench.store.reading import CellRecord, SessionRecord
 from fpbench.store.store import Store
 
-_SHOWN = 10
+_MOST_NAMED = 10
 """Conflicts that are named; all are counted."""
 
 _Place = tuple[tuple[tuple[str, str], ...], int]
@@ -122,7 +122,7 @@ class _Merger:
                 self._plan(cell, number)
         with Store(directory, create=True) as store:
             with store.writing():
-                store.plan(first.about(), self._in_order())
+                store.plan(first.about(), self._iterate_in_order())
                 sessions = self._sessions(store)
                 self._results(store, sessions)
                 self._check()
@@ -143,7 +143,7 @@ class _Merger:
         elif cell.reason is None and known.key != cell.key:
             self._conflict(cell, "made by other code, data or versions", other, number)
 
-    def _in_order(self) -> Iterator[Cell]:
+    def _iterate_in_order(self) -> Iterator[Cell]:
         """The cells in the order of a plan: combinations as in the first run, seeds ascending."""
         order: dict[Any, list[Cell]] = {}
         for (labels, _), (cell, _) in self._cells.items():
@@ -195,7 +195,7 @@ class _Merger:
     def _differ(self, record: CellRecord, other: int, number: int) -> None:
         """Two runs measured the same cell, and not the same."""
         self._count += 1
-        if len(self._conflicts) >= _SHOWN:
+        if len(self._conflicts) >= _MOST_NAMED:
             return
         cell = next((c for c, _ in self._cells.values() if c.key == record.key), None)
         named = name_cell(cell.labels, cell.seed) if cell else f"cell {record.key}"
@@ -211,7 +211,7 @@ class _Merger:
 
     def _conflict(self, cell: Cell, why: str, other: int, number: int) -> None:
         self._count += 1
-        if len(self._conflicts) < _SHOWN:
+        if len(self._conflicts) < _MOST_NAMED:
             where = f"{self._stores[other].directory} and {self._stores[number].directory}"
             self._conflicts.append(f"{name_cell(cell.labels, cell.seed)}: {why} in {where}")
 

@@ -204,14 +204,14 @@ def judge(problem: Problem, answer: Any) -> str:
 
 def _wrong_cost(answer: Correction, cost: float, least: float, about: str) -> str:
     """What is wrong with the cost, optimality or bound that an answer states."""
-    if answer.objective is not None and not _same(answer.objective, cost):
+    if answer.objective is not None and not _is_same(answer.objective, cost):
         return f"it says an answer costs {answer.objective:g}, which costs {cost:g}"
-    if answer.status is SolverStatus.OPTIMAL and not _same(cost, least):
+    if answer.status is SolverStatus.OPTIMAL and not _is_same(cost, least):
         return f"its optimum of a problem {about} costs {cost:g}, and brute force found {least:g}"
-    if answer.bound is not None and answer.bound > least and not _same(answer.bound, least):
+    if answer.bound is not None and answer.bound > least and not _is_same(answer.bound, least):
         return f"its bound {answer.bound:g} is above the least cost {least:g}"
     return ""
 
 
-def _same(one: float, other: float) -> bool:
+def _is_same(one: float, other: float) -> bool:
     return math.isclose(one, other, rel_tol=1e-6, abs_tol=1e-9)

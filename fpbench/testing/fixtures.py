@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 PEOPLE = 400
 """People of the artificial data set; half of them are trained on."""
-ASKED = RateConstraint("statistical-parity", 0.05)
+TRAINED_FOR = RateConstraint("statistical-parity", 0.05)
 
 
 def step(seed: int, *options: Any) -> Step:
@@ -132,7 +132,7 @@ class KitLearner(Learner):
 
     def asked(self) -> RateConstraint:
         """A metric and a tolerance."""
-        return ASKED
+        return TRAINED_FOR
 
     def fit(self, sample: Sample, rng: np.random.Generator) -> KitModel:
         """Train."""
@@ -153,7 +153,7 @@ class KitDisclosure(Disclosure):
 
     def claim(self, context: Context, rng: np.random.Generator) -> Claim:
         """Claim."""
-        return Claim(ASKED, self.name)
+        return Claim(TRAINED_FOR, self.name)
 
 
 @dataclass(frozen=True)

@@ -90,7 +90,7 @@ class Verdict(NamedTuple):
         return f"{self.outcome}: {self.reason}" if self.reason else str(self.outcome)
 
     def line(self, law: str) -> str:
-        """The line that is shown for a law."""
+        """The line printed for a law."""
         return f"{self.outcome:7}  {law}" + (f": {self.reason}" if self.reason else "")
 
 
@@ -136,19 +136,21 @@ class Check(NamedTuple):
                 warnings.simplefilter("ignore")
                 remark = self.law.test(self.case)
         except Inapplicable as why:
-            return Verdict(Outcome.SKIPPED, _one_line(why))
+            return Verdict(Outcome.SKIPPED, _write_one_line(why))
         except AssertionError as failure:
-            return Verdict(Outcome.BROKEN, _one_line(failure) or "an assertion of its own failed")
+            return Verdict(
+                Outcome.BROKEN, _write_one_line(failure) or "an assertion of its own failed"
+            )
         except (Exception, SystemExit) as error:  # a stranger's failure, not our end
-            return Verdict(Outcome.BROKEN, f"{type(error).__name__}: {_one_line(error)}")
+            return Verdict(Outcome.BROKEN, f"{type(error).__name__}: {_write_one_line(error)}")
         return Verdict(Outcome.KEPT, remark or "")
 
 
-def _one_line(error: BaseException) -> str:
+def _write_one_line(error: BaseException) -> str:
     # pytest adds to an assertion's message what it compared: it rewrites plugins, and we are one.
     words = " ".join(str(error).partition("\nassert ")[0].split())
-    shown = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in words)
-    return shown if len(shown) <= _LONGEST else f"{shown[:_LONGEST]} ..."
+    line = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in words)
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]} ..."
 
 
 def _registers(case: Case) -> None:
@@ -280,7 +282,7 @@ def _require_complete_run(watched: Watched) -> None:
         raise Inapplicable(f"its run ends in an error: {type(watched.error).__name__}")
 
 
-def _several_groups(case: Case) -> None:
+def _handles_several_groups(case: Case) -> None:
     if not case.stage.groups:
         raise Inapplicable("it brings its own groups")
     try:
@@ -465,7 +467,7 @@ LAWS: tuple[Law, ...] = (
     Law("is deterministic for a seed", _repeats),
     Law("leaves global random state alone", _leaves_generators_alone),
     Law("does not modify what it is given", _leaves_input_alone),
-    Law("handles more than two groups, or refuses with a reason", _several_groups),
+    Law("handles more than two groups, or refuses with a reason", _handles_several_groups),
     Law("meets bad input with an error of fpbench", _refuses),
     Law("keeps its promise of privacy under attack", _withstands_attacks, frozenset({"mechanism"})),
     Law("draws secure noise apart, or refuses it", _draws_secure_noise, frozenset({"mechanism"})),

@@ -32,7 +32,7 @@ from fpbench.execution.work.actions import ACTIONS, HANDED, MEASURING
 from fpbench.models.rules import Rules
 from fpbench.testing.brute_force import satisfies, unknown_constraint
 from fpbench.testing.fixtures import (
-    ASKED,
+    TRAINED_FOR,
     KitDisclosure,
     KitLearner,
     KitPeople,
@@ -52,7 +52,7 @@ _RUBBISH = {
 _BAD_EPSILONS = (0.0, -1.0, math.inf, math.nan, LEAST_EPSILON / 2)
 
 Attempts = Iterator[tuple[str, Callable[[], Any]]]
-"""What is wrong, and a call that is given it."""
+"""What is wrong with an input, and a call with that input."""
 
 
 class Stage(ABC):
@@ -298,7 +298,7 @@ class _AdversaryStage(Stage):
             world = cell_inputs(2)
             few = Split(world.split.train, world.split.test, world.split.attack.take(np.arange(n)))
             train, attack = world.predictions.train, world.predictions.attack[:n]
-            predictions = Predictions(train, world.predictions.test, attack, ASKED)
+            predictions = Predictions(train, world.predictions.test, attack, TRAINED_FOR)
             scores = type(world.scores)(world.scores.train, world.scores.attack[:n])
             yield what, lambda inputs=(few, predictions, scores): self.run(component, inputs, 0)  # type: ignore[misc]
 
@@ -320,13 +320,13 @@ class _CorrectorStage(Stage):
         world, rng = cell_inputs(k), generator(f"guess {k}")
         held_out = np.arange(0, len(world.split.attack), 2)
 
-        def guessed(truth: Any) -> tuple[Any, Any]:
+        def draw_guess(truth: Any) -> tuple[Any, Any]:
             right = rng.random(len(truth)) < 0.7
             values = np.where(right, truth, rng.integers(0, k, len(truth))).astype(np.int8)
             return values, rng.uniform(0.5, 1, len(truth))
 
-        values = guessed(world.split.train.sensitive)
-        guess = Guess(*values, held_out, *guessed(world.split.attack.sensitive[held_out]))
+        values = draw_guess(world.split.train.sensitive)
+        guess = Guess(*values, held_out, *draw_guess(world.split.attack.sensitive[held_out]))
         claim = self.claim(component)
         return world.split, world.predictions, guess, claim and Claim(claim, "kit")
 

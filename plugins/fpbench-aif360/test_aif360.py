@@ -40,14 +40,14 @@ def fitted(name, sample, seed=0, **parameters):
 
 
 def gap(model, sample):
-    said = model.predict(sample.features, np.random.default_rng(0), sample.sensitive)
-    rates = [said[sample.sensitive == g].mean() for g in np.unique(sample.sensitive)]
+    predictions = model.predict(sample.features, np.random.default_rng(0), sample.sensitive)
+    rates = [predictions[sample.sensitive == g].mean() for g in np.unique(sample.sensitive)]
     return max(rates) - min(rates)
 
 
 def test_all_that_is_registered_is_tested():
-    found = fpbench.discover().of_kind("learner")
-    assert {e.name for e in found if e.source.distribution == "fpbench-aif360"} == set(NAMES)
+    entries = fpbench.discover().of_kind("learner")
+    assert {e.name for e in entries if e.source.distribution == "fpbench-aif360"} == set(NAMES)
     for name in NAMES:
         assert fpbench.component("learner", name).reference
 
@@ -55,7 +55,7 @@ def test_all_that_is_registered_is_tested():
 @every
 @pytest.mark.parametrize("base", ["decision-tree", "logistic-regression"])
 @pytest.mark.parametrize("k", [2, 3])
-def test_it_is_fairer_than_the_same_base_without_it(name, base, k):
+def test_it_is_fairer_than_its_base_alone(name, base, k):
     sample, others = people(0, k=k), people(1, 4000, k=k)
     base_parameters = {"max_depth": 3} if base == "decision-tree" else {}
     plain = fitted("plain", sample, base=base, base_parameters=base_parameters)
@@ -71,15 +71,15 @@ def test_it_keeps_the_contract_of_a_model(name):
     states = np.random.get_state()[1].copy(), random.getstate()
     logs = list(logging.getLogger().handlers), logging.getLogger().level
     one, other = fitted(name, sample), fitted(name, sample)
-    said = one.predict(others.features, np.random.default_rng(0), others.sensitive)
+    predictions = one.predict(others.features, np.random.default_rng(0), others.sensitive)
     again = other.predict(others.features, np.random.default_rng(5), others.sensitive)
-    assert said.shape == (len(others),)
-    assert set(said.tolist()) == {0, 1}
-    assert (said == again).all()
+    assert predictions.shape == (len(others),)
+    assert set(predictions.tolist()) == {0, 1}
+    assert (predictions == again).all()
     proba = one.predict_proba(others.features, np.random.default_rng(0), others.sensitive)
     assert proba.shape == (len(others), 2)
     assert proba.sum(axis=1) == pytest.approx(1)
-    assert ((proba[:, 1] > 0.5) == said).mean() > 0.99
+    assert ((proba[:, 1] > 0.5) == predictions).mean() > 0.99
     assert sample.features.equals(columns[0])
     assert (sample.labels == columns[1]).all()
     assert (sample.sensitive == columns[2]).all()
@@ -89,13 +89,13 @@ def test_it_keeps_the_contract_of_a_model(name):
 
 
 @every
-def test_what_is_said_of_a_person_does_not_depend_on_who_else_is_asked_about(name):
+def test_a_prediction_does_not_depend_on_the_other_people_of_the_call(name):
     model, others = fitted(name, people(0)), people(1)
     rng = np.random.default_rng(0)
-    said = model.predict(others.features, rng, others.sensitive)
+    predictions = model.predict(others.features, rng, others.sensitive)
     for rows in (slice(0, 1), slice(5, 50)):
         some = model.predict(others.features.iloc[rows], rng, others.sensitive[rows])
-        assert (some == said[rows]).all()
+        assert (some == predictions[rows]).all()
 
 
 @pytest.mark.parametrize("k", [2, 3])
@@ -133,7 +133,7 @@ def test_training_people_are_edited_exactly_as_aif360_does():
     model = fitted("aif360-disparate-impact-remover", sample)
     matrix = fpbench.models.encode(sample.features).astype(np.float64)
     expected = repair(matrix, sample.sensitive, 1.0, 3)
-    assert (model.edited(sample.features, sample.sensitive) == expected).all()
+    assert (model.edit(sample.features, sample.sensitive) == expected).all()
 
 
 def test_half_an_edit_is_between():
@@ -145,12 +145,12 @@ def test_half_an_edit_is_between():
     )
 
 
-def test_a_group_that_was_never_met_is_not_edited():
+def test_an_unknown_group_is_not_edited():
     sample, others = people(0), people(1)
     model = fitted(NAMES[1], sample)
     strangers = np.full(len(others), 3, dtype=np.int8)
     plain = fpbench.models.encode(others.features).astype(np.float64)
-    assert (model.edited(others.features, strangers) == plain).all()
+    assert (model.edit(others.features, strangers) == plain).all()
 
 
 def test_groups_without_one_of_the_labels():

@@ -40,8 +40,8 @@ def released(name, counts=COUNTS, epsilon=1.0, sensitivity=ATTRIBUTE, upper=20, 
 
 
 def test_all_that_is_registered_is_tested():
-    found = fpbench.discover().of_kind("mechanism")
-    assert {e.name for e in found if e.source.distribution == "fpbench-opendp"} == set(DRAWS)
+    entries = fpbench.discover().of_kind("mechanism")
+    assert {e.name for e in entries if e.source.distribution == "fpbench-opendp"} == set(DRAWS)
 
 
 @every
@@ -60,10 +60,10 @@ def test_an_attack_of_this_size_would_find_half_the_noise():
     def too_little(counts, rng):
         return mechanism.release(counts, Sensitivity(1.0, 1.0), 4.0, rng)
 
-    found = testing.epsilon_lower_bound(
+    bound = testing.epsilon_lower_bound(
         too_little, (6, 4), (5, 5), draws=2000, rng=np.random.default_rng(0)
     )
-    assert found > 2
+    assert bound > 2
 
 
 @every
@@ -135,28 +135,29 @@ def test_what_opendp_cannot_convert_is_refused(name):
 @pytest.mark.parametrize("epsilon", [1e-4, 0.1, 0.3, 1.0, 7.7])
 @pytest.mark.parametrize("l1", [1, 2])
 def test_opendps_own_map_says_what_is_claimed(epsilon, l1):
-    for made in (
-        laplace._laplace(epsilon, float(l1)),
-        laplace._discrete_laplace(epsilon, l1),
-        laplace._geometric(epsilon, l1, 30),
-        permute_and_flip._noisy_max(epsilon, l1),
+    for measurement in (
+        laplace._calibrate_laplace(epsilon, float(l1)),
+        laplace._calibrate_discrete_laplace(epsilon, l1),
+        laplace._calibrate_geometric(epsilon, l1, 30),
+        permute_and_flip._calibrate_noisy_max(epsilon, l1),
     ):
-        assert epsilon * (1 - 1e-9) <= made.map(l1) <= epsilon
+        assert epsilon * (1 - 1e-9) <= measurement.map(l1) <= epsilon
 
 
 @pytest.mark.parametrize("epsilon", [1e-2, 0.3, 1.0, 7.7])
 @pytest.mark.parametrize("of", [int, float])
 def test_opendps_own_conversion_says_what_is_claimed(of, epsilon):
-    made = gaussian._gaussian(of, epsilon, 1e-6, 2**0.5)
+    measurement = gaussian._calibrate_gaussian(of, epsilon, 1e-6, 2**0.5)
     rho = fpbench.privacy.epsilon_to_rho(epsilon, 1e-6)
-    assert rho * (1 - 1e-9) <= made.map(2**0.5) <= rho
-    found, delta = dp.c.make_fix_delta(dp.c.make_zCDP_to_approxDP(made), delta=1e-6).map(2**0.5)
-    assert found <= epsilon
-    assert found == pytest.approx(epsilon, rel=1e-6)
+    assert rho * (1 - 1e-9) <= measurement.map(2**0.5) <= rho
+    approximate = dp.c.make_fix_delta(dp.c.make_zCDP_to_approxDP(measurement), delta=1e-6)
+    spent, delta = approximate.map(2**0.5)
+    assert spent <= epsilon
+    assert spent == pytest.approx(epsilon, rel=1e-6)
     assert delta == 1e-6
     kind = "opendp-gaussian" if of is float else "opendp-discrete-gaussian"
-    said = fpbench.component("mechanism", kind).guarantee(epsilon, "attribute")
-    assert (said.epsilon, said.delta, said.rho) == (epsilon, 1e-6, rho)
+    guarantee = fpbench.component("mechanism", kind).guarantee(epsilon, "attribute")
+    assert (guarantee.epsilon, guarantee.delta, guarantee.rho) == (epsilon, 1e-6, rho)
 
 
 def test_whole_numbers_have_the_distribution_that_is_written():

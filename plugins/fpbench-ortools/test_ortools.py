@@ -33,7 +33,7 @@ from fpbench.claims import (
 
 SMALL, LARGER = 160, 60
 MOST = {2: 9, 3: 7, 4: 6}
-"""People of the problems whose every vector is tried, by groups."""
+"""Most people of the problems solved by brute force, by number of groups."""
 
 
 @cache
@@ -68,14 +68,16 @@ def problem(rng, n, k, forms=FORMS):
     kinds = rng.choice(["rate", "rate", "rate", "share", "bounds", "unfairness", "known"],
                        rng.choice([1, 1, 2, 3]))  # fmt: skip
     guess = rng.integers(0, k, n)
-    said = (rng.random(n) < 0.2 + 0.5 * (guess == 0)).astype(np.int8)
-    found = tuple(constraint(rng, kind, n, k, forms) for kind in kinds)
-    return Problem(guess, k, said, rng.integers(0, 2, n).astype(np.int8), found, weights(rng, n))
+    predictions = (rng.random(n) < 0.2 + 0.5 * (guess == 0)).astype(np.int8)
+    constraints = tuple(constraint(rng, kind, n, k, forms) for kind in kinds)
+    return Problem(
+        guess, k, predictions, rng.integers(0, 2, n).astype(np.int8), constraints, weights(rng, n)
+    )
 
 
 def holds(known, values, problem):
     """Whether groups satisfy what is known, from its definition."""
-    labels, said, k = problem.labels, problem.predictions, problem.groups
+    labels, predictions, k = problem.labels, problem.predictions, problem.groups
     if isinstance(known, KnownPeople):
         return bool((values[np.asarray(known.rows, int)] == known.groups).all())
     if isinstance(known, ShareBounds):
@@ -83,16 +85,16 @@ def holds(known, values, problem):
         return written(known.low) <= share <= written(known.high)
     slices = {"predictive-equality": [0], "equal-opportunity": [1], "equalized-odds": [0, 1]}
     parts = [
-        np.ones(len(said), bool) if label is None else labels == label
+        np.ones(len(predictions), bool) if label is None else labels == label
         for label in slices.get(known.metric, [None])
     ]
     if isinstance(known, RateBounds):
-        rates = [rate(said[part & (values == known.group)]) for part in parts]
+        rates = [rate(predictions[part & (values == known.group)]) for part in parts]
         return all(r is None or written(known.low) <= r <= written(known.high) for r in rates)
     looked_at = np.logical_or.reduce(parts)
-    if len(set(values[looked_at])) < k:  # it speaks of groups, and each has somebody
+    if len(set(values[looked_at])) < k:  # a claim about groups requires that none is empty
         return False
-    worst = max(apart(values[p], said[p], k, known.form) for p in parts)
+    worst = max(apart(values[p], predictions[p], k, known.form) for p in parts)
     if isinstance(known, KnownUnfairness):
         return written(known.low) <= worst <= written(known.high)
     return worst <= written(known.tolerance)
@@ -102,16 +104,16 @@ def written(number):
     return number if isinstance(number, Fraction) else Fraction(str(float(number)))
 
 
-def rate(said):
-    return Fraction(int(said.sum()), len(said)) if len(said) else None
+def rate(predictions):
+    return Fraction(int(predictions.sum()), len(predictions)) if len(predictions) else None
 
 
-def apart(values, said, k, form):
-    rates = [r for g in range(k) if (r := rate(said[values == g])) is not None]
+def apart(values, predictions, k, form):
+    rates = [r for g in range(k) if (r := rate(predictions[values == g])) is not None]
     if not rates:
         return Fraction(0)
     if form == "to-overall":
-        return max(abs(r - rate(said)) for r in rates)
+        return max(abs(r - rate(predictions)) for r in rates)
     if form == "between-groups":
         return max(rates) - min(rates)
     return 1 - min(rates) / max(rates) if max(rates) else Fraction(0)
@@ -129,71 +131,71 @@ def cheapest(problem):
     return None
 
 
-def check_values(found, problem):
-    assert all(holds(known, found.values, problem) for known in problem.constraints)
+def check_values(answer, problem):
+    assert all(holds(known, answer.values, problem) for known in problem.constraints)
     costs = np.ones(len(problem.guess)) if problem.weights is None else problem.weights
-    changed = found.values != problem.guess
-    assert found.objective == pytest.approx(costs[changed].sum(), rel=1e-9)
-    assert found.bound <= found.objective
-    assert found.moves.sum() == changed.sum()
+    changed = answer.values != problem.guess
+    assert answer.objective == pytest.approx(costs[changed].sum(), rel=1e-9)
+    assert answer.bound <= answer.objective
+    assert answer.moves.sum() == changed.sum()
 
 
 @pytest.mark.parametrize("at", range(SMALL))
 def test_it_agrees_with_brute_force(at):
     rng = np.random.default_rng([1, at])
     k = 2 + at % 3
-    given = problem(rng, int(rng.integers(1, MOST[k] + 1)), k)
-    best, found = cheapest(given), corrector().correct(given)
+    case = problem(rng, int(rng.integers(1, MOST[k] + 1)), k)
+    best, answer = cheapest(case), corrector().correct(case)
     if best is None:
-        assert found.status is SolverStatus.INFEASIBLE
-        assert found.values is None
+        assert answer.status is SolverStatus.INFEASIBLE
+        assert answer.values is None
         return
-    assert found.status is SolverStatus.OPTIMAL
-    assert found.objective == pytest.approx(best, rel=2e-9)
-    check_values(found, given)
+    assert answer.status is SolverStatus.OPTIMAL
+    assert answer.objective == pytest.approx(best, rel=2e-9)
+    check_values(answer, case)
 
 
 @pytest.mark.parametrize("at", range(LARGER))
 def test_it_agrees_with_exact(at):
     rng = np.random.default_rng([2, at])
-    # What compares two groups of three or four with each other may take CP-SAT a minute.
+    # CP-SAT may need a minute to compare groups with each other if there are three or four.
     forms = FORMS if at % 3 == 0 else ("to-overall",)
-    given = problem(rng, int(rng.integers(20, 200)), 2 + at % 3, forms)
-    best, found = corrector("exact").correct(given), corrector().correct(given)
-    assert found.status == best.status
-    if found.values is not None:
-        assert found.objective == pytest.approx(best.objective, rel=2e-9)
-        check_values(found, given)
+    case = problem(rng, int(rng.integers(20, 200)), 2 + at % 3, forms)
+    best, answer = corrector("exact").correct(case), corrector().correct(case)
+    assert answer.status == best.status
+    if answer.values is not None:
+        assert answer.objective == pytest.approx(best.objective, rel=2e-9)
+        check_values(answer, case)
 
 
 def adult_sized(groups=2):
     rng = np.random.default_rng(groups)
     guess = rng.integers(0, groups, 30_000)
-    said = (rng.random(30_000) < 0.2 + 0.1 * guess / groups).astype(np.int8)
+    predictions = (rng.random(30_000) < 0.2 + 0.1 * guess / groups).astype(np.int8)
     claim = RateConstraint("statistical-parity", 0.01)
-    return Problem(guess, groups, said, None, (claim,), rng.uniform(1, 2, 30_000) ** 6)
+    return Problem(guess, groups, predictions, None, (claim,), rng.uniform(1, 2, 30_000) ** 6)
 
 
 @pytest.mark.parametrize("groups", [2, 3])
 def test_people_by_the_ten_thousand(groups):
-    given = adult_sized(groups)
-    found, best = corrector().correct(given), corrector("exact").correct(given)
-    assert found.status is SolverStatus.OPTIMAL
-    assert found.objective == pytest.approx(best.objective, rel=2e-9)
-    assert apart(found.values, given.predictions, groups, "to-overall") <= Fraction(1, 100)
+    case = adult_sized(groups)
+    answer, best = corrector().correct(case), corrector("exact").correct(case)
+    assert answer.status is SolverStatus.OPTIMAL
+    assert answer.objective == pytest.approx(best.objective, rel=2e-9)
+    assert apart(answer.values, case.predictions, groups, "to-overall") <= Fraction(1, 100)
 
 
 def test_the_same_answer_every_time():
-    given = adult_sized(3)
-    one, other = corrector().correct(given), corrector().correct(given)
+    case = adult_sized(3)
+    one, other = corrector().correct(case), corrector().correct(case)
     assert (one.values == other.values).all()
 
 
-def test_who_contradicts_is_not_corrected():
+def test_contradicting_people_are_infeasible():
     people = KnownPeople([0, 0], [0, 1])
     claim = RateConstraint("statistical-parity", 1.0)
-    given = Problem(np.array([0, 1]), 2, np.array([0, 1]), None, (people, claim))
-    assert corrector().correct(given).status is SolverStatus.INFEASIBLE
+    case = Problem(np.array([0, 1]), 2, np.array([0, 1]), None, (people, claim))
+    assert corrector().correct(case).status is SolverStatus.INFEASIBLE
 
 
 def test_what_it_cannot_express_is_refused():
@@ -206,34 +208,34 @@ def test_what_it_cannot_express_is_refused():
 
 def test_numbers_beyond_64_bits_are_refused():
     rng = np.random.default_rng(0)
-    guess, said = rng.integers(0, 2, 200_000), rng.integers(0, 2, 200_000)
+    guess, predictions = rng.integers(0, 2, 200_000), rng.integers(0, 2, 200_000)
     claim = RateConstraint("statistical-parity", 0.123456789012, "between-groups")
     with pytest.raises(InputError, match=r"beyond 2\^62.*use the corrector 'exact'"):
-        corrector().correct(Problem(guess, 2, said, None, (claim,)))
+        corrector().correct(Problem(guess, 2, predictions, None, (claim,)))
     huge = np.full(200_000, 1e308)
     claim = RateConstraint("statistical-parity", 0.1)
     with pytest.raises(InputError, match="add up to more than there are numbers"):
-        corrector().correct(Problem(guess, 2, said, None, (claim,), huge))
+        corrector().correct(Problem(guess, 2, predictions, None, (claim,), huge))
 
 
 def test_no_time_is_a_timeout():
     hurried = fpbench.component("corrector", "cp-sat", time_limit=1e-6)
-    found = hurried.correct(adult_sized())
-    assert found.status is SolverStatus.TIMEOUT
-    assert found.values is None
+    answer = hurried.correct(adult_sized())
+    assert answer.status is SolverStatus.TIMEOUT
+    assert answer.values is None
 
 
 def test_a_search_that_does_not_end_in_time_is_stopped(monkeypatch):
     monkeypatch.setattr(_process, "_GRACE", 0.0)
     worker = _process.Process()
     # Far too large to be even read in a tenth of a second.
-    asked = {"variables": [[0, 5]] * 400_000, "rows": [], "products": [], "clauses": [],
+    program = {"variables": [[0, 5]] * 400_000, "rows": [], "products": [], "clauses": [],
              "costs": list(range(400_000)), "seconds": 0.1}  # fmt: skip
-    assert worker.solve(asked)["status"] == "TIMEOUT"
+    assert worker.solve(program)["status"] == "TIMEOUT"
     assert not worker.alive
 
 
-def test_a_worker_that_does_not_start_in_time_is_said_and_tried_again(monkeypatch):
+def test_a_worker_that_does_not_start_in_time_is_an_error_and_tried_again(monkeypatch):
     monkeypatch.setattr(_process, "_running", None)
     monkeypatch.setattr(_process, "_START", 0.0)
     with pytest.raises(FpbenchError, match="OR-Tools was not loaded within 0 s"):
@@ -251,13 +253,13 @@ def test_starting_or_tools_does_not_count_as_solving(monkeypatch):
     monkeypatch.setattr(_process, "_running", None)
     monkeypatch.setattr(_process, "Process", Slow)
     claim = RateConstraint("statistical-parity", 0.5)
-    given = Problem(np.array([0, 1]), 2, np.array([0, 0]), None, (claim,))
-    found = corrector().correct(given)
-    assert found.status is SolverStatus.OPTIMAL
-    assert found.seconds < 5
+    case = Problem(np.array([0, 1]), 2, np.array([0, 0]), None, (claim,))
+    answer = corrector().correct(case)
+    assert answer.status is SolverStatus.OPTIMAL
+    assert answer.seconds < 5
 
 
-def test_a_worker_that_dies_is_said_and_replaced():
+def test_a_worker_that_dies_is_an_error_and_replaced():
     corrector().correct(adult_sized())
     worker = _process._running
     os.kill(worker._worker.pid, signal.SIGKILL)
@@ -267,7 +269,7 @@ def test_a_worker_that_dies_is_said_and_replaced():
     assert _process._running is not worker
 
 
-def test_what_or_tools_refuses_is_said():
+def test_a_program_that_or_tools_refuses_has_a_status():
     worker = _process.Process()
     wrong = {"variables": [[3, 1]], "rows": [], "products": [], "clauses": [], "costs": [0],
              "seconds": 1.0}  # fmt: skip
@@ -278,13 +280,13 @@ def test_what_or_tools_refuses_is_said():
 
 
 def test_or_tools_is_never_loaded_here():
-    # Each has a build of HiGHS of its own; whichever comes second cannot be loaded.
+    # OR-Tools and highspy each have a build of HiGHS; the second of them cannot be loaded.
     code = """
 import sys, fpbench, numpy as np
 claim = (fpbench.claims.RateConstraint("statistical-parity", 0.0),)
 rng = np.random.default_rng(0)
-given = fpbench.Problem(rng.integers(0, 3, 40), 3, rng.integers(0, 2, 40), None, claim)
-costs = [fpbench.component("corrector", name).correct(given).objective
+case = fpbench.Problem(rng.integers(0, 3, 40), 3, rng.integers(0, 2, 40), None, claim)
+costs = [fpbench.component("corrector", name).correct(case).objective
          for name in ("cp-sat", "ip", "exact", "cp-sat")]
 assert len(set(costs)) == 1, costs
 assert "highspy" in sys.modules
@@ -312,10 +314,10 @@ os.kill(os.getpid(), signal.SIGKILL)
         except ProcessLookupError:
             return
         with open(f"/proc/{pid}/stat") as stat:
-            if stat.read().rpartition(")")[2].split()[0] == "Z":  # nobody waits for it any more
+            if stat.read().rpartition(")")[2].split()[0] == "Z":  # ended; nobody waits for it
                 return
         time.sleep(0.05)
-    raise AssertionError("the worker outlived who asked it")
+    raise AssertionError("the worker outlived its parent")
 
 
 @pytest.mark.parametrize("check", testing.checks("fpbench-ortools"), ids=str)
@@ -324,21 +326,21 @@ def test_it_keeps_the_laws_of_its_kind(check):
     assert verdict.outcome is testing.Outcome.KEPT, verdict.reason
 
 
-def test_it_says_what_it_runs_on():
+def test_it_names_the_version_that_it_runs_on():
     cls = type(corrector())
     assert cls.unavailable() is None
     assert cls.runs_on().startswith("OR-Tools 9.")
 
 
 def test_an_impossible_claim_can_be_relaxed():
-    guess, said = np.array([0, 1, 1]), np.array([1, 0, 0])
+    guess, predictions = np.array([0, 1, 1]), np.array([1, 0, 0])
     people = KnownPeople([0, 1], [0, 1])
-    given = Problem(guess, 2, said, None, (RateConstraint("statistical-parity", 0.1), people))
-    assert corrector().correct(given).status is SolverStatus.INFEASIBLE
+    case = Problem(guess, 2, predictions, None, (RateConstraint("statistical-parity", 0.1), people))
+    assert corrector().correct(case).status is SolverStatus.INFEASIBLE
     for name in ("cp-sat", "exact"):
-        found = corrector(name, on_infeasible="relax").correct(given)
-        assert found.status is SolverStatus.OPTIMAL
-        assert found.measures["relaxed_tolerance"] == pytest.approx(1 / 3)
+        answer = corrector(name, on_infeasible="relax").correct(case)
+        assert answer.status is SolverStatus.OPTIMAL
+        assert answer.measures["relaxed_tolerance"] == pytest.approx(1 / 3)
 
 
 def test_it_runs_in_a_matrix(tmp_path):

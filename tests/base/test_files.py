@@ -41,7 +41,7 @@ ALLOWED = {
     ("store/locks.py", "move_aside"): "directory.rename",
     ("store/merging.py", "merge"): "part.rename",
     # Written where the user said.
-    ("store/export.py", "export_rows"): "frame.to_json shown.to_csv",
+    ("store/export.py", "export_rows"): "frame.to_json printable.to_csv",
     ("store/export.py", "_parquet"): "frame.to_parquet",
     ("cli/leaderboard.py", "_write"): "output.write_text",
     ("report/drawing.py", "draw"): "output.write_bytes",
@@ -87,7 +87,7 @@ ALLOWED = {
     ("base/public_names.py", "public_names"): "stub.read_text",
     # No files.
     ("execution/wire/answers.py", ""): "read_table",
-    ("store/export.py", "_spelt_out"): "shown.rename",
+    ("store/export.py", "_escape_texts"): "printable.rename",
     ("privacy/curator/remote.py", "RemoteCurator._send"): "self._opener.open",
 }
 """Who opens files, and how; each a reason why it is no file of a run directory."""

@@ -25,7 +25,7 @@ from fpbench.claims import (
 from fpbench.claims.counts import Classes
 from fpbench.correction import compute_posterior
 from fpbench.correction.exact.two_group_regions import separate_regions
-from fpbench.correction.posterior import given_regions
+from fpbench.correction.posterior import condition_on_regions
 
 pytestmark = pytest.mark.numeric
 
@@ -173,7 +173,7 @@ def test_any_region_equals_enumeration(drawn, data):
     x, m = vectors[:, predictions == 1].sum(axis=1), vectors.sum(axis=1)
     allowed = (low[x] <= m) & (m <= high[x]) & (m > 0) & (m < n)
     everyone = np.ones(n, dtype=bool)
-    found = given_regions(logit(p), predictions, [(everyone, lambda x: (low[x], high[x]))])
+    found = condition_on_regions(logit(p), predictions, [(everyone, lambda x: (low[x], high[x]))])
     agrees(found, p, *enumerate_all(p, allowed))
 
 

@@ -170,11 +170,11 @@ def draw_students(
             yield ModelBatch(
                 [students @ design.T for design in designs], True,
                 np.linalg.norm(students - star, axis=1),
-                _pulls(public, star, targets, weights, model.penalty), flips,
+                _measure_gradients(public, star, targets, weights, model.penalty), flips,
             )  # fmt: skip
 
 
-def _pulls(
+def _measure_gradients(
     design: _Floats, star: _Floats, targets: _Floats, weights: _Floats | None, penalty: float
 ) -> _Floats:
     """Norms (R,) of the gradients at theta*, divided by the modulus of strong convexity."""

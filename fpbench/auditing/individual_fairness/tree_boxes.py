@@ -102,10 +102,10 @@ class _Walk:
         """Each child with the people near it, their distances, and its box."""
         number = int(self.number[self.branches.column[node]])
         if number >= 0:
-            return self._by_number(node, number, people, distance, room)
-        return self._by_word(node, people, distance, room)
+            return self._split_by_number(node, number, people, distance, room)
+        return self._split_by_word(node, people, distance, room)
 
-    def _by_number(
+    def _split_by_number(
         self, node: int, number: int, people: NDArray[np.intp], distance: _Floats, room: _Box
     ) -> list[tuple[int, NDArray[np.intp], _Floats, _Box]]:
         low, high = room.numbers.get(number, _ALL)
@@ -129,7 +129,7 @@ class _Walk:
             children.append((int(child), people[near], away[near], inside))
         return children
 
-    def _by_word(
+    def _split_by_word(
         self, node: int, people: NDArray[np.intp], distance: _Floats, room: _Box
     ) -> list[tuple[int, NDArray[np.intp], _Floats, _Box]]:
         column = self.branches.columns[self.branches.column[node]]
@@ -144,11 +144,11 @@ class _Walk:
         parts = []
         if name in self.placed.free:
             possible = room.words.get(name, self.categories[name])
-            for child, kept_words in zip(
+            for child, child_words in zip(
                 children, (possible & left, possible & ~left), strict=True
             ):
-                if kept_words.any():
-                    inside = _Box(room.numbers, {**room.words, name: kept_words})
+                if child_words.any():
+                    inside = _Box(room.numbers, {**room.words, name: child_words})
                     parts.append((child, people, distance, inside))
             return parts
         goes = left.take(self.placed.codes[name].take(people))  # -1 is the last, the missing one

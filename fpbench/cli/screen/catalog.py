@@ -73,7 +73,7 @@ def show_component(catalog: Catalog, kind: str, name: str) -> None:
     if missing := cls.unavailable():
         console.heading("unavailable here")
         console.listing([(missing,)])
-    for what, words in _demands(cls):
+    for what, words in _list_demands(cls):
         console.heading(what)
         console.listing([(words,)])
     show_about(cls)
@@ -84,7 +84,7 @@ def show_component(catalog: Catalog, kind: str, name: str) -> None:
     console.listing(rows or [("none",)])
 
 
-def _demands(cls: type[Component]) -> Iterator[tuple[str, str]]:
+def _list_demands(cls: type[Component]) -> Iterator[tuple[str, str]]:
     """What a component asks for, or can do, besides its parameters."""
     for attribute, what in (
         ("needs", "needs, to train"),

@@ -39,7 +39,7 @@ class Mode:
     plain: bool = False
     """No colours, frames, bars or drawings: for screen readers and logs."""
     quiet: bool = False
-    """Only what was asked for, and errors."""
+    """Print only the answer and errors."""
 
 
 MODE = Mode()
@@ -160,7 +160,7 @@ class RunProgress(AbstractContextManager["RunProgress"]):
             transient=True,
         )
         self._task = self._progress.add_task("cells", total=None, rate="", failures="")
-        self._shown = console.is_terminal and not (MODE.quiet or MODE.plain)
+        self._visible = console.is_terminal and not (MODE.quiet or MODE.plain)
         self._failed = 0
         self.skipped: dict[str, int] = {}
 
@@ -181,10 +181,10 @@ class RunProgress(AbstractContextManager["RunProgress"]):
         self._progress.update(self._task, advance=1, rate=rate, failures=failures)
 
     def __enter__(self) -> RunProgress:
-        if self._shown:
+        if self._visible:
             self._progress.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._shown:
+        if self._visible:
             self._progress.stop()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fpbench.results.leaderboard import Leaderboard
 
 MOST = 100
-"""Lines of a table that are shown unless all are asked for: rich takes long for thousands."""
+"""Greatest number of lines of a table shown by default: rich is slow with thousands."""
 _MOST_CURVES = 12
 """Sweeps that are drawn below a leaderboard."""
 _JUDGEMENT_COLOURS: dict[str, str] = {

@@ -143,10 +143,10 @@ def show_verification(verification: Verification) -> None:
 
 
 def _list_names(names: Sequence[str]) -> str:
-    """The first few names, in brackets; a stranger may have chosen them."""
+    """The first few names, in brackets; escaped, because a stranger may have chosen them."""
     more = [f"and {len(names) - _FEW} more"] if len(names) > _FEW else []
-    shown = [name if name.isprintable() else ascii(name) for name in names[:_FEW]]
-    return f" ({', '.join([*shown, *more])})" if names else ""
+    printable = [name if name.isprintable() else ascii(name) for name in names[:_FEW]]
+    return f" ({', '.join([*printable, *more])})" if names else ""
 
 
 def _name_comparison(exact: bool) -> str:

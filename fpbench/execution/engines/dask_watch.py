@@ -144,8 +144,8 @@ async def _remove(dask_scheduler: Any, worker: str) -> None:
 async def _replace(dask_scheduler: Any, worker: str) -> None:
     """Replace the process of a worker; without a nanny, the worker only ends.
 
-    A nanny does not restart a worker that is killed while the nanny still starts it, so it is asked
-    to start one, and its answer is waited for.
+    A nanny does not restart a worker that is killed while the nanny still starts it. So the nanny
+    gets a request to start a worker, and this function waits for the answer.
     """
     state = dask_scheduler.workers.get(worker)
     await dask_scheduler.restart_workers(

@@ -74,7 +74,7 @@ class Order(NamedTuple):
     limits: Limits
     final: bool
     alone: bool
-    """Whether a one-use process is wanted: the step may have killed a worker."""
+    """Whether the step needs a one-use process, because it may have killed a worker."""
     address: str | None
     """Where one-use processes are started; None: by this worker's own server."""
     topic: str

@@ -31,7 +31,7 @@ from fpbench.execution.isolation.processes import (
     receive,
     send,
 )
-from fpbench.execution.wire.answers import greatest_size, read_result
+from fpbench.execution.wire.answers import compute_size_limit, read_result
 from fpbench.execution.work.actions import HANDED
 from fpbench.execution.work.execute import (
     LostError,
@@ -204,7 +204,7 @@ def _request(step: Step, inputs: tuple[Any, ...], limits: Limits, address: str) 
 
     private = {} if step.action in HANDED else secrets()
     contents = [cloudpickle.dumps((step, limits, private)), cloudpickle.dumps(inputs)]
-    longest = greatest_size(step.action, inputs, limits)
+    longest = compute_size_limit(step.action, inputs, limits)
     status, theirs = socket.socketpair()
     with status, socket.socket(socket.AF_UNIX) as channel:
         with theirs:

@@ -24,7 +24,7 @@ from fpbench.components.records import (
     SolverStatus,
 )
 from fpbench.execution.wire.frames import Arrays, read_split, read_table, write_split, write_table
-from fpbench.execution.wire.message import Message, Unreadable, most_bytes, pack, unpack
+from fpbench.execution.wire.message import Message, Unreadable, compute_byte_limit, pack, unpack
 from fpbench.execution.wire.values import (
     read_constraint,
     read_guarantee,
@@ -112,12 +112,12 @@ def read_result(action: str, content: bytearray | bytes, inputs: tuple[Any, ...]
     return Result(value, seconds)
 
 
-def greatest_size(action: str, inputs: tuple[Any, ...], limits: Limits) -> int:
+def compute_size_limit(action: str, inputs: tuple[Any, ...], limits: Limits) -> int:
     """Bytes of the longest answer that is accepted."""
     sizes = CODECS[action].sizes
     if sizes is not None:
-        return most_bytes(sizes(inputs))
-    return most_bytes([(limits.memory_limit or _MOST_BYTES) // 8])
+        return compute_byte_limit(sizes(inputs))
+    return compute_byte_limit([(limits.memory_limit or _MOST_BYTES) // 8])
 
 
 def _read_failure(message: Message) -> Failure:
@@ -185,8 +185,8 @@ def _read_predictions(message: Message, inputs: tuple[Any, ...]) -> Predictions:
     )
     if not all(((part == 0) | (part == 1)).all() for part in (train, test, attack)):
         raise Unreadable("predictions must be values 0 or 1")
-    asked, notes = read_constraint(message, "asked"), read_measures(message, "notes")
-    return Predictions(train, test, attack, asked, notes, read_guarantee(message))
+    trained_for, notes = read_constraint(message, "asked"), read_measures(message, "notes")
+    return Predictions(train, test, attack, trained_for, notes, read_guarantee(message))
 
 
 def _read_scores(message: Message, inputs: tuple[Any, ...]) -> Scores:

@@ -40,7 +40,7 @@ _TEXT = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 _BRACKET = re.compile(rb"[\[\]{}]")
 
 
-class Unreadable(PluginError):  # noqa: N818 (it is shown as what it is: a plugin's error)
+class Unreadable(PluginError):  # noqa: N818 (users see it as a plugin's error)
     """An invalid answer; the message says what is wrong, and repeats nothing of its content."""
 
 
@@ -77,7 +77,7 @@ def _as_little_endian(array: Any) -> NDArray[Any]:
     return plain
 
 
-def most_bytes(sizes: Iterable[int]) -> int:
+def compute_byte_limit(sizes: Iterable[int]) -> int:
     """Bytes of the longest answer whose arrays have no more than so many numbers."""
     return MOST_HEADER + 2 * _STEP + sum(8 * size + _STEP for size in sizes)
 
@@ -113,7 +113,7 @@ def _header(text: bytes) -> dict[str, Any]:
             raise Unreadable("the header of its answer is nested too deeply, or not at all")
     try:
         header = json.loads(
-            text.decode("utf-8", "surrogatepass"), object_pairs_hook=_mapping, parse_int=_whole,
+            text.decode("utf-8", "surrogatepass"), object_pairs_hook=_mapping, parse_int=_parse_int,
             parse_float=_real, parse_constant=_real,
         )  # fmt: skip
     except (ValueError, RecursionError):  # whose messages repeat the content
@@ -130,7 +130,7 @@ def _mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return values
 
 
-def _whole(digits: str) -> int:
+def _parse_int(digits: str) -> int:
     if len(digits) > _MOST_DIGITS:
         raise ValueError("too many digits")
     return int(digits)

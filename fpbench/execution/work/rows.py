@@ -16,7 +16,7 @@ from fpbench.store.packing import is_identical
 
 _EPSILON = "epsilon"
 _BESIDE_EPSILON = ("delta", "neighbours", "rho")
-_LONGEST_SHOWN = 60
+_LONGEST_QUOTE = 60
 _LONGEST_READ = 200
 """Letters of a name that are compared; a longer one cannot be stored."""
 
@@ -72,8 +72,8 @@ def make_row(
             other, giver = givers.setdefault(read, (name, part))
             if other != name or (giver is not part and not is_identical(row[name], value)):
                 raise PluginError(
-                    f"{part}: {_shown(name)} is given by {giver} as well"
-                    f"{', with another value' if other == name else ', as ' + _shown(other)}; "
+                    f"{part}: {_quote_name(name)} is given by {giver} as well"
+                    f"{', with another value' if other == name else ', as ' + _quote_name(other)}; "
                     f"choose another name, such as {part.own(read)!r}"
                 )
             row[name] = value
@@ -84,15 +84,15 @@ def make_row(
 def _check_name(part: Words, name: Any) -> str:
     """How a name reads; refuse one of fpbench's own."""
     if not isinstance(name, str):
-        raise PluginError(f"{part}: the name of a measure must be a text, not {_shown(name)}")
+        raise PluginError(f"{part}: the name of a measure must be a text, not {_quote_name(name)}")
     read = fold_name(name[:_LONGEST_READ])
     own = reserved_like(read)
     if own is not None:
         like = "is" if name == own else f"looks like {own!r}, which is"
         whose = "what every row has" if own in FIXED else "what fpbench measures itself"
         raise PluginError(
-            f"{part}: {_shown(name)} {like} {whose}, and no component may give it; choose another "
-            f"name, such as {part.own(own)!r}"
+            f"{part}: {_quote_name(name)} {like} {whose}, and no component may give it; choose "
+            f"another name, such as {part.own(own)!r}"
         )
     return read
 
@@ -100,7 +100,8 @@ def _check_name(part: Words, name: Any) -> str:
 def _check_promises(part: Words, guarantee: Guarantee | None) -> None:
     """Refuse the epsilon of a guarantee that is not the model's.
 
-    What ends in epsilon reads as the model's; an auditor may measure one, and is asked nothing.
+    A measure whose name ends in epsilon reads as the model's. An auditor may measure an epsilon, so
+    its measures are not checked.
     """
     if part.kind == "auditor":
         return
@@ -118,13 +119,13 @@ def _check_promises(part: Words, guarantee: Guarantee | None) -> None:
             what = f"the {promise} of a guarantee"
             whose = "the model has none" if guarantee is None else f"the model's is {truth}"
             raise PluginError(
-                f"{part}: {_shown(name)} reads as {what}, and {whose}: give the model its "
+                f"{part}: {_quote_name(name)} reads as {what}, and {whose}: give the model its "
                 f"`guarantee`, or choose a name that does not end so, such as "
                 f"{f'{promise}_of_{part.own(part.kind)}'!r}"
             )
 
 
-def _shown(name: Any) -> str:
-    """A name, with what cannot be shown written out."""
+def _quote_name(name: Any) -> str:
+    """A name in quotes, with unprintable characters escaped."""
     text = name if isinstance(name, str) else type(name).__name__
-    return repr(text[:_LONGEST_SHOWN]) if text.isprintable() else ascii(text[:_LONGEST_SHOWN])
+    return repr(text[:_LONGEST_QUOTE]) if text.isprintable() else ascii(text[:_LONGEST_QUOTE])

@@ -38,7 +38,7 @@ def measure_attack(
     Whatever rests on a correction is None where there is none. `proven` is 1 if the solver proved
     its answer, be it that nothing satisfies the claim, and 0 if not.
     """
-    truth, asked = split.train.sensitive, predictions.asked
+    truth, trained_for = split.train.sensitive, predictions.asked
     initial = _accuracy(guess.values, truth)
     measures: AttackMeasures = {
         "people": len(truth),
@@ -47,8 +47,8 @@ def measure_attack(
         "initial_accuracy": initial,
         "corrected_accuracy": None,
         "gain": None,
-        "asked_metric": asked.metric if asked else None,
-        "asked_tolerance": float(asked.tolerance) if asked else None,
+        "asked_metric": trained_for.metric if trained_for else None,
+        "asked_tolerance": float(trained_for.tolerance) if trained_for else None,
         "changes": None,
         "change_precision": None,
         "objective": correction.objective,

@@ -45,7 +45,7 @@ _PAUSE = 0.1
 log = logging.getLogger("fpbench.privacy.curator.curator")
 
 
-def place_of(address: str) -> str:
+def get_place(address: str) -> str:
     """The unit of limits for an address: itself, or its /64 network, all of one IPv6 customer."""
     try:
         ip = ipaddress.ip_address(address.partition("%")[0])
@@ -122,7 +122,7 @@ class Peers:
         next(peer for peer in strangers if counts[peer.place] == most).drop()
 
 
-def most_connections() -> int:
+def compute_connection_limit() -> int:
     """Number of connections that leaves files for the ledger; InputError if too small."""
     try:
         import resource
@@ -139,15 +139,15 @@ def most_connections() -> int:
     return min(MOST_CONNECTIONS, files - _SPARE_FILES - _LEAVING)
 
 
-def counting_server(config: Config) -> Server:
+def create_limited_server(config: Config) -> Server:
     """A uvicorn server that limits connections from accept."""
     from uvicorn import Server
 
-    class CountingServer(Server):
+    class LimitedServer(Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await self.lifespan.startup()
             self.servers = []
-            self.peers = Peers(most_connections(), MOST_OF_ONE)
+            self.peers = Peers(compute_connection_limit(), MOST_OF_ONE)
             self.doors = [
                 asyncio.create_task(_accept(self, door, self.peers)) for door in sockets or []
             ]
@@ -161,7 +161,7 @@ def counting_server(config: Config) -> Server:
                     peer.drop()
             await super().shutdown(sockets)
 
-    return CountingServer(config)
+    return LimitedServer(config)
 
 
 async def _accept(server: Server, door: socket.socket, peers: Peers) -> None:
@@ -182,7 +182,7 @@ async def _accept(server: Server, door: socket.socket, peers: Peers) -> None:
             await asyncio.sleep(_PAUSE)
             continue
         complained = False
-        peer = Peer(sock, place_of(str(address[0])))
+        peer = Peer(sock, get_place(str(address[0])))
         if peers.add(peer):
             peer.task = asyncio.create_task(_serve(server, peer, protocol))
             peer.task.add_done_callback(partial(_close_failed, peer))

@@ -13,9 +13,9 @@ from fpbench.base.errors import BudgetError, FpbenchError, InputError
 from fpbench.components.catalog import discover
 from fpbench.components.mechanism import Mechanism
 from fpbench.components.spec import specify
-from fpbench.privacy.curator.connections import place_of
+from fpbench.privacy.curator.connections import get_place
 from fpbench.privacy.curator.curator import Curator
-from fpbench.privacy.curator.wire import Query, most_bytes
+from fpbench.privacy.curator.wire import Query, compute_longest_query
 from fpbench.privacy.ledger import Balance, Ledger
 
 SHORTEST_TOKEN = 16
@@ -83,11 +83,11 @@ class Service:
         self._expected = f"Bearer {token}".encode()
         self._limit = RateLimit(rate)
         self._simulation = allow_simulation
-        self.most_bytes = most_bytes(curator.people)
+        self.most_bytes = compute_longest_query(curator.people)
 
     def admit(self, address: str, authorization: bytes) -> None:
         """Check the rate and the token of a request; RefusedError if either is wrong."""
-        wait = self._limit.wait(place_of(address), time.monotonic())
+        wait = self._limit.wait(get_place(address), time.monotonic())
         if wait:
             raise RefusedError(429, "too many", "too many requests; wait", retry_after=wait)
         if not hmac.compare_digest(authorization, self._expected):

@@ -15,7 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fpbench.base.errors import FpbenchError, InputError
-from fpbench.privacy.curator.connections import Peer, counting_server, most_connections, place_of
+from fpbench.privacy.curator.connections import (
+    Peer,
+    compute_connection_limit,
+    create_limited_server,
+    get_place,
+)
 from fpbench.privacy.curator.service import RefusedError, Service
 from fpbench.privacy.curator.uploads import Uploads
 from fpbench.privacy.curator.wire import ABOUT, HISTOGRAM_QUERY
@@ -63,7 +68,7 @@ def make_app(service: Service) -> "FastAPI":
             _refuse_long(request, service.most_bytes)
             # Read before its turn, so that a slow sender does not delay others.
             async with (
-                uploads.read(request.stream(), place_of(_get_address(request))) as parts,
+                uploads.read(request.stream(), get_place(_get_address(request))) as parts,
                 turns,
             ):
                 return await run_in_threadpool(service.answer, b"".join(parts), entry)
@@ -175,7 +180,7 @@ def make_server(
     """The server, to be run with sockets; InputError if the certificate or its key is unusable."""
     import uvicorn
 
-    most_connections()  # refuses now what would fail at the first connection
+    compute_connection_limit()  # refuses now what would fail at the first connection
     config = uvicorn.Config(
         make_app(service),
         loop="asyncio",
@@ -194,4 +199,4 @@ def make_server(
         config.load()
     except OSError as error:  # ssl's included
         raise InputError(f"the certificate or its key cannot be used: {error}") from error
-    return counting_server(config)
+    return create_limited_server(config)

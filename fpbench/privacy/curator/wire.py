@@ -109,6 +109,6 @@ class Query(BaseModel):
             raise InputError(f"asks for {counts:,} counts; {MOST_ANSWERS:,} is the most at once")
 
 
-def most_bytes(people: int) -> int:
+def compute_longest_query(people: int) -> int:
     """Length in bytes of the longest valid query."""
     return _SPARE + 4 * -(-people * max(_WIDTHS) // 3)

@@ -6,7 +6,7 @@ from fpbench import Adversary, Guess, View, hookimpl
 
 
 class Example(Adversary):
-    """Guesses the most common group of the attack set; `sees` says what it is shown."""
+    """Guesses the most common group of the attack set; `sees` declares what it gets."""
 
     name = "example-name"
     summary = "guesses the most common group of the attack set"

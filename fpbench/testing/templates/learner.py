@@ -32,7 +32,7 @@ class Model:
 
 
 class Example(Learner):
-    """A shallow random forest; it says in `needs` which columns it is shown to train."""
+    """A shallow random forest; `needs` declares which columns it trains on."""
 
     name = "example-name"
     summary = "a shallow random forest"

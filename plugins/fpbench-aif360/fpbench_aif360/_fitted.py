@@ -1,4 +1,4 @@
-"""Labels and probabilities of a scikit-learn classifier, as fpbench has them."""
+"""Labels and probabilities of a scikit-learn classifier, in the types of fpbench."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Fitted:
         self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
     ) -> Codes:
         """Predict labels (n,) in {0, 1}."""
-        return labels(self.estimator, encode(features, self.encoding))
+        return predict_labels(self.estimator, encode(features, self.encoding))
 
     def predict_proba(
         self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
@@ -38,16 +38,16 @@ class Fitted:
         InputError
             If the classifier gives none.
         """
-        return probabilities(self.estimator, encode(features, self.encoding))
+        return predict_probabilities(self.estimator, encode(features, self.encoding))
 
 
-def labels(estimator: Any, matrix: NDArray[Any]) -> Codes:
+def predict_labels(estimator: Any, matrix: NDArray[Any]) -> Codes:
     """Predicted labels, one byte each."""
     return np.asarray(estimator.predict(matrix)).astype(np.int8, copy=False)
 
 
-def probabilities(estimator: Any, matrix: NDArray[Any]) -> NDArray[np.float64]:
-    """Probabilities (n, 2), also of a classifier that met one label only.
+def predict_probabilities(estimator: Any, matrix: NDArray[Any]) -> NDArray[np.float64]:
+    """Probabilities (n, 2), also of a classifier whose training people had one label only.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def probabilities(estimator: Any, matrix: NDArray[Any]) -> NDArray[np.float64]:
     """
     if not hasattr(estimator, "predict_proba"):
         raise InputError(f"the base {type(estimator).__name__} gives no probabilities")
-    found = np.zeros((len(matrix), 2))
-    found[:, np.asarray(estimator.classes_, dtype=np.intp)] = estimator.predict_proba(matrix)
-    positive = np.clip(found[:, 1], 0.0, 1.0)
+    proba = np.zeros((len(matrix), 2))
+    proba[:, np.asarray(estimator.classes_, dtype=np.intp)] = estimator.predict_proba(matrix)
+    positive = np.clip(proba[:, 1], 0.0, 1.0)
     return np.column_stack([1.0 - positive, positive])

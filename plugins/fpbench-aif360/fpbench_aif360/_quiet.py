@@ -1,4 +1,4 @@
-"""AI Fairness 360, loaded without its traces: it warns of all that it could do besides."""
+"""Load AI Fairness 360 without its warnings about optional packages, and seed it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 
 def load(path: str) -> Any:
-    """What `package.module:name` leads to; logging and warnings stay as they were."""
+    """The object at `package.module:name`; logging and warnings stay as they were."""
     module, _, name = path.partition(":")
     root = logging.getLogger()
     handlers, level = list(root.handlers), root.level
@@ -29,7 +29,7 @@ def load(path: str) -> Any:
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Seed Python's own randomness, which AI Fairness 360 uses, and put it back as it was."""
+    """Seed Python's own randomness, which AI Fairness 360 uses; restore its state at the end."""
     before = random.getstate()
     random.seed(seed)
     try:

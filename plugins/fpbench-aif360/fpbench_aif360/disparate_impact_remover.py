@@ -11,7 +11,7 @@ from pydantic import Field
 
 from fpbench import Classifier, Codes, DataError, InputError, Sample
 from fpbench.models import Encoding, SklearnLearner, encode, random_state
-from fpbench_aif360._fitted import labels, probabilities
+from fpbench_aif360._fitted import predict_labels, predict_probabilities
 from fpbench_aif360._quiet import load, seeded
 
 if TYPE_CHECKING:
@@ -21,24 +21,24 @@ _Matrix = NDArray[np.float64]
 
 
 class DisparateImpactRemover(SklearnLearner):
-    """AI Fairness 360's `DisparateImpactRemover`, then the base model on what it leaves.
+    """AI Fairness 360's `DisparateImpactRemover`, then the base model on the edited features.
 
     Each encoded feature is edited until all groups have nearly the same distribution of it; the
-    order of people within a group is kept. What is edited is the set of *different* values of a
-    feature in each group, not how many have them, so a feature with two values in every group, as
-    a one-hot category mostly is, stays as it is. To predict, the model must be told people's
-    groups.
+    order of people within a group stays. The method edits the set of *different* values of a
+    feature in each group, whatever number of people have them. So a feature with two values in
+    every group, as most one-hot categories are, does not change. The model needs people's groups
+    to predict.
 
     Notes
     -----
-    AI Fairness 360 edits a whole data set at once, and other people by starting again with them.
-    Here the edits of the training people are learnt, value by value in each group, and somebody
-    else's value is edited as the nearest one of their group in training (the smaller of two). So
-    what is predicted of a person does not depend on who else is asked about, and training people
-    are edited exactly as AI Fairness 360 does.
+    AI Fairness 360 edits a whole data set at once; for other people it starts again with them.
+    Here the model learns the edits of the training people, value by value in each group. The value
+    of another person is edited like the nearest training value of that person's group (the smaller
+    of two). So a person's prediction does not depend on the other people in the same call, and
+    training people are edited exactly as by AI Fairness 360.
 
-    The editing is done by BlackBoxAuditing, which bins the groups' codes by the rule of Freedman
-    and Diaconis first: of few people it would take two groups for one, and is refused.
+    BlackBoxAuditing does the editing. It first bins the groups' codes by the rule of Freedman and
+    Diaconis: with few people it would merge two groups, so few people are refused.
     """
 
     name = "aif360-disparate-impact-remover"
@@ -63,7 +63,7 @@ class DisparateImpactRemover(SklearnLearner):
         model = estimator.fit(repaired, sample.labels)
         edits = {
             int(group): [
-                _edits(matrix[mine, column], repaired[mine, column])
+                _collect_edits(matrix[mine, column], repaired[mine, column])
                 for column in range(matrix.shape[1])
             ]
             for group in np.unique(sample.sensitive)
@@ -78,7 +78,7 @@ def repair(matrix: _Matrix, sensitive: Codes, level: float, seed: int) -> _Matri
     Raises
     ------
     DataError
-        If there are too few people for it to tell groups apart.
+        If there are too few people for AI Fairness 360 to tell groups apart.
     """
     import pandas as pd
 
@@ -101,8 +101,8 @@ def repair(matrix: _Matrix, sensitive: Codes, level: float, seed: int) -> _Matri
     return np.asarray(repaired.features[:, : matrix.shape[1]], dtype=np.float64)
 
 
-def _edits(before: _Matrix, after: _Matrix) -> tuple[_Matrix, _Matrix]:
-    """Different values of a group, ascending, and what becomes of each."""
+def _collect_edits(before: _Matrix, after: _Matrix) -> tuple[_Matrix, _Matrix]:
+    """Different values of a group, ascending, and the edited value of each."""
     values, first = np.unique(before, return_index=True)
     return values, after[first]
 
@@ -113,7 +113,7 @@ class Edited:
 
     estimator: Any
     edits: dict[int, list[tuple[_Matrix, _Matrix]]]
-    """Of every group that was met, for each column: values and what becomes of them."""
+    """For every group in training, and each column: values and edited values."""
     encoding: Encoding
 
     def predict(
@@ -126,7 +126,7 @@ class Edited:
         InputError
             If people's groups are not given.
         """
-        return labels(self.estimator, self.edited(features, sensitive))
+        return predict_labels(self.estimator, self.edit(features, sensitive))
 
     def predict_proba(
         self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
@@ -138,10 +138,10 @@ class Edited:
         InputError
             If people's groups are not given, or the classifier gives no probabilities.
         """
-        return probabilities(self.estimator, self.edited(features, sensitive))
+        return predict_probabilities(self.estimator, self.edit(features, sensitive))
 
-    def edited(self, features: DataFrame, sensitive: Codes | None) -> _Matrix:
-        """(n, columns) features as the classifier takes them; of a group never met, as they are.
+    def edit(self, features: DataFrame, sensitive: Codes | None) -> _Matrix:
+        """(n, columns) features as the classifier takes them; those of an unknown group unedited.
 
         Raises
         ------
@@ -157,12 +157,12 @@ class Edited:
         for group, columns in self.edits.items():
             mine = np.flatnonzero(np.asarray(sensitive) == group)
             for column, (values, edited) in enumerate(columns):
-                matrix[mine, column] = edited[_nearest(values, matrix[mine, column])]
+                matrix[mine, column] = edited[_find_nearest(values, matrix[mine, column])]
         return matrix
 
 
-def _nearest(values: _Matrix, asked: _Matrix) -> NDArray[np.intp]:
-    """Where the nearest of ascending values is: the smaller of two that are as near."""
-    above = np.clip(np.searchsorted(values, asked), 0, len(values) - 1)
+def _find_nearest(values: _Matrix, queries: _Matrix) -> NDArray[np.intp]:
+    """Index of the nearest of ascending values for each query; of two equally near, the smaller."""
+    above = np.clip(np.searchsorted(values, queries), 0, len(values) - 1)
     below = np.maximum(above - 1, 0)
-    return np.where(asked - values[below] <= values[above] - asked, below, above)
+    return np.where(queries - values[below] <= values[above] - queries, below, above)

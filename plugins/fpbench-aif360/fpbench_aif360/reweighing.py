@@ -17,9 +17,9 @@ class Reweighing(SklearnLearner):
     """AI Fairness 360's `Reweighing`, then the base model with these weights.
 
     A person of group g and label y weighs P(g) P(y) / P(g, y): in the weighed sample, label and
-    group are independent. Any number of groups. It aims at statistical parity of what is learnt,
-    without promising a tolerance, so nothing is asked of it: a disclosure must say which metric it
-    publishes. The model does not need to be told groups.
+    group are independent. Any number of groups. The method aims at statistical parity of the
+    model, but promises no tolerance, so this learner states no constraint: a disclosure must say
+    which metric it publishes. The model predicts without groups.
     """
 
     name = "aif360-reweighing"
@@ -33,8 +33,8 @@ class Reweighing(SklearnLearner):
     def fit(self, sample: Sample, rng: np.random.Generator) -> Classifier:
         """Train on features, labels and groups."""
         matrix, estimator = self.encode(sample.features), self.estimator(rng)
-        weights, last = weigh(sample), _last(estimator)
-        estimator.fit(matrix, sample.labels, **{f"{last}sample_weight": weights})
+        weights, prefix = weigh(sample), _find_prefix(estimator)
+        estimator.fit(matrix, sample.labels, **{f"{prefix}sample_weight": weights})
         return Fitted(estimator, self.encoding)
 
 
@@ -42,16 +42,16 @@ def weigh(sample: Sample) -> NDArray[np.float64]:
     """(n,) weights by AI Fairness 360."""
     import pandas as pd
 
-    made = load("aif360.sklearn.preprocessing:Reweighing")("group")
-    # It finds groups in the index.
+    reweighing = load("aif360.sklearn.preprocessing:Reweighing")("group")
+    # AI Fairness 360 reads groups from the index.
     index = pd.Index(np.asarray(sample.sensitive), name="group")
     people = pd.DataFrame({"person": np.arange(len(sample))}, index=index)
-    _, weights = made.fit_transform(people, pd.Series(np.asarray(sample.labels), index=index))
+    _, weights = reweighing.fit_transform(people, pd.Series(np.asarray(sample.labels), index=index))
     return np.asarray(weights, dtype=np.float64)
 
 
-def _last(estimator: Any) -> str:
-    """Before the name of an argument of the classifier, if that ends a pipeline."""
+def _find_prefix(estimator: Any) -> str:
+    """Prefix of the classifier's arguments: its step's name in a pipeline, or nothing."""
     from sklearn.pipeline import Pipeline
 
     return f"{estimator.steps[-1][0]}__" if isinstance(estimator, Pipeline) else ""

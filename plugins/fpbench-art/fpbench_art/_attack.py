@@ -1,4 +1,4 @@
-"""What the attacks share: how fpbench's people become ART's arrays, and ART's answers a guess."""
+"""The base class of the attacks: people as arrays for ART, and ART's answers as a guess."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ Matrix = NDArray[np.float32]
 
 
 class ARTAttack(Adversary):
-    """An attribute-inference attack of ART: a classifier from what is seen to the group.
+    """An attribute-inference attack of ART: a classifier from the visible columns to the group.
 
-    ART infers a column of a model's features. Here it is the sensitive attribute, as a last
-    column: whether the model takes it as a feature makes no difference to these attacks, which
-    only read what the model said. A part of the attack set is kept from training and guessed like
-    the target, so that a corrector can learn how far to trust the confidence.
+    ART infers a column of a model's features. Here the sensitive attribute is the last column.
+    These attacks only read the model's predictions, so it makes no difference to them whether the
+    model takes that column. The attack is not trained on a part of the attack set and guesses that
+    part like the target, so that a corrector can learn how far to trust the confidence.
 
-    ART says groups and no probabilities. Confidence is what its classifier says when ART asks it
-    for the guess: of forests, trees and neighbours, which answer for each group apart, its share
-    of all answers.
+    ART returns groups without probabilities. The confidence is the probability that ART's
+    classifier computed for the guess. Forests, trees and neighbours answer for each group apart;
+    their confidence is the group's share of all answers.
     """
 
     model: Literal["rf", "gb", "lr", "dt", "knn"] = Field(
@@ -36,7 +36,7 @@ class ARTAttack(Adversary):
     )
     encoding: Encoding = Field("one-hot", description="how categories become numbers")
     held_out: float = Field(
-        0.3, gt=0, lt=1, description="share of the attack set that is kept from training"
+        0.3, gt=0, lt=1, description="share of the attack set that is held out from training"
     )
 
     def guess(self, view: View, rng: np.random.Generator) -> Guess:
@@ -49,19 +49,22 @@ class ARTAttack(Adversary):
         HiddenError
             If the view lacks a column that this adversary sees.
         """
-        kept, training = self._cut(len(view.attack), rng)
+        held_out, training = self._cut(len(view.attack), rng)
         state = random_state(rng)
-        known, held = view.attack.take(training), view.attack.take(kept)
+        known, other = view.attack.take(training), view.attack.take(held_out)
         groups = np.unique(known.sensitive)
-        if len(groups) == 1:  # there is nothing to tell apart
-            n, m = len(view.target), len(kept)
+        if len(groups) == 1:  # no classifier can be trained
+            n, m = len(view.target), len(held_out)
             alone = np.full(n, groups[0], np.int8), np.ones(n)
-            return Guess(*alone, kept, np.full(m, groups[0], np.int8), np.ones(m))
+            return Guess(*alone, held_out, np.full(m, groups[0], np.int8), np.ones(m))
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # ART's, and of scikit-learn about how ART uses it
+            warnings.simplefilter("ignore")  # of ART, and of scikit-learn about ART
             attack = self.train(known, state)
-            target, own = (self._answers(attack, sample, groups) for sample in (view.target, held))
-        return Guess(*target, kept, *own)
+            target, own = (
+                self._infer_with_confidence(attack, sample, groups)
+                for sample in (view.target, other)
+            )
+        return Guess(*target, held_out, *own)
 
     @abstractmethod
     def train(self, known: Sample, state: int) -> Any:
@@ -71,28 +74,28 @@ class ARTAttack(Adversary):
     def infer(self, attack: Any, sample: Sample) -> NDArray[Any]:
         """Groups (n,) that ART infers."""
 
-    def seeded(self, attack: Any, state: int) -> Any:
-        """The attack with its classifier seeded, on one thread, and overheard.
+    def seed_classifier(self, attack: Any, state: int) -> Any:
+        """The attack with its classifier seeded, on one thread, and recorded.
 
         ART leaves its classifiers to numpy's global randomness.
         """
         names = attack.attack_model.get_params()
-        ours = {"random_state": state, "n_jobs": 1, **_LR.get(self.model, {})}
+        settings = {"random_state": state, "n_jobs": 1, **_LR.get(self.model, {})}
         if self.model == "lr":
-            del ours["n_jobs"]  # scikit-learn warns that it is of no use
-        attack.attack_model.set_params(**{k: v for k, v in ours.items() if k in names})
-        attack.attack_model = Overheard(attack.attack_model)
+            del settings["n_jobs"]  # scikit-learn warns that n_jobs has no effect
+        attack.attack_model.set_params(**{k: v for k, v in settings.items() if k in names})
+        attack.attack_model = RecordingClassifier(attack.attack_model)
         return attack
 
-    def features(self, sample: Sample) -> Matrix:
+    def encode_features(self, sample: Sample) -> Matrix:
         """(n, columns) features, encoded."""
         return encode(sample.features, self.encoding)
 
-    def whole(self, sample: Sample) -> Matrix:
-        """(n, columns + 1) the same, and the group last."""
-        return np.column_stack([self.features(sample), sample.sensitive.astype(np.float32)])
+    def join_group(self, sample: Sample) -> Matrix:
+        """(n, columns + 1) encoded features, and the group last."""
+        return np.column_stack([self.encode_features(sample), sample.sensitive.astype(np.float32)])
 
-    def _answers(
+    def _infer_with_confidence(
         self, attack: Any, sample: Sample, groups: Codes
     ) -> tuple[Codes, NDArray[np.float64]]:
         values = np.asarray(self.infer(attack, sample)).astype(np.int8)
@@ -103,46 +106,46 @@ class ARTAttack(Adversary):
     def _cut(
         self, people: int, rng: np.random.Generator
     ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Rows that are kept, and the other rows, ascending; at least one of each."""
+        """Rows that are held out, and rows to train on, ascending; at least one of each."""
         if people < 2:
             raise DataError(
                 f"the attack set has {people} people: too few to train an adversary on some and "
                 "keep others; take a larger data set, or a larger attack part"
             )
-        kept = int(np.clip(round(self.held_out * people), 1, people - 1))
+        size = int(np.clip(round(self.held_out * people), 1, people - 1))
         order = rng.permutation(people)
-        return np.sort(order[:kept]), np.sort(order[kept:])
+        return np.sort(order[:size]), np.sort(order[size:])
 
 
 _LR: dict[str, dict[str, Any]] = {"lr": {"max_iter": 1000}}
-"""Parameters over ART's: a hundred iterations are too few on one-hot features."""
+"""Parameters that replace ART's: 100 iterations are too few on one-hot features."""
 
 
-class Overheard:
-    """A classifier of scikit-learn that remembers how sure it was of its last answer."""
+class RecordingClassifier:
+    """A classifier of scikit-learn that stores the probabilities of its last answer."""
 
     def __init__(self, classifier: Any) -> None:
         self.classifier = classifier
         self.probability: NDArray[np.float64] = np.empty((0, 0))
-        """(n, k) of the groups that it met."""
+        """(n, k) probabilities of the groups that it was trained on."""
 
     def fit(self, matrix: NDArray[Any], classes: NDArray[Any]) -> Any:
-        """Train it."""
+        """Train the classifier."""
         return self.classifier.fit(matrix, classes)
 
     def predict(self, matrix: NDArray[Any]) -> NDArray[Any]:
-        """Its answer."""
-        said = self.classifier.predict_proba(matrix)
-        if isinstance(said, list):  # for every group: whether it is that one
-            own = np.column_stack([np.asarray(answer)[:, 1] for answer in said])
+        """Predicted groups; stores their probabilities."""
+        proba = self.classifier.predict_proba(matrix)
+        if isinstance(proba, list):  # one array for each group: in it or not
+            own = np.column_stack([np.asarray(answer)[:, 1] for answer in proba])
             total = own.sum(axis=1, keepdims=True)
             self.probability = np.where(total > 0, own / np.where(total > 0, total, 1), 0.0)
         else:
-            self.probability = np.minimum(np.asarray(said, dtype=np.float64), 1.0)
+            self.probability = np.minimum(np.asarray(proba, dtype=np.float64), 1.0)
         answer: NDArray[Any] = self.classifier.predict(matrix)
         return answer
 
 
-def one_hot(labels: Codes) -> Matrix:
-    """(n, 2) labels as ART wants them: it would count the labels that it meets."""
+def encode_labels(labels: Codes) -> Matrix:
+    """(n, 2) one-hot labels: from plain labels ART would count only those that occur."""
     return np.eye(2, dtype=np.float32)[np.asarray(labels)]

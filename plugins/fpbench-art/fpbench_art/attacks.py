@@ -1,4 +1,4 @@
-"""Three attacks of ART, by what they see."""
+"""Three attacks of ART, which see different columns."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench import Sample
-from fpbench_art._attack import ARTAttack, one_hot
+from fpbench_art._attack import ARTAttack, encode_labels
 
 
 class Baseline(ARTAttack):
-    """ART's `AttributeInferenceBaseline`: what features give away without label or model."""
+    """ART's `AttributeInferenceBaseline`: what features reveal without label or model."""
 
     name = "art-baseline"
     summary = "ART's attribute inference from features alone"
@@ -23,16 +23,16 @@ class Baseline(ARTAttack):
         """Train ART's attack."""
         from art.attacks.inference.attribute_inference import AttributeInferenceBaseline
 
-        whole = self.whole(known)
-        last = whole.shape[1] - 1
+        matrix = self.join_group(known)
+        last = matrix.shape[1] - 1
         attack = AttributeInferenceBaseline(attack_model_type=self.model, attack_feature=last)
-        self.seeded(attack, state).fit(whole)
+        self.seed_classifier(attack, state).fit(matrix)
         return attack
 
     def infer(self, attack: Any, sample: Sample) -> NDArray[Any]:
         """Infer from features."""
-        found: NDArray[Any] = attack.infer(self.features(sample))
-        return found
+        groups: NDArray[Any] = attack.infer(self.encode_features(sample))
+        return groups
 
 
 class TrueLabel(ARTAttack):
@@ -47,24 +47,26 @@ class TrueLabel(ARTAttack):
         """Train ART's attack."""
         from art.attacks.inference.attribute_inference import AttributeInferenceBaselineTrueLabel
 
-        whole = self.whole(known)
-        last = whole.shape[1] - 1
+        matrix = self.join_group(known)
+        last = matrix.shape[1] - 1
         attack = AttributeInferenceBaselineTrueLabel(
             attack_model_type=self.model, attack_feature=last
         )
-        self.seeded(attack, state).fit(whole, one_hot(known.labels))
+        self.seed_classifier(attack, state).fit(matrix, encode_labels(known.labels))
         return attack
 
     def infer(self, attack: Any, sample: Sample) -> NDArray[Any]:
         """Infer from features and labels."""
-        found: NDArray[Any] = attack.infer(self.features(sample), one_hot(sample.labels))
-        return found
+        groups: NDArray[Any] = attack.infer(
+            self.encode_features(sample), encode_labels(sample.labels)
+        )
+        return groups
 
 
 class BlackBox(ARTAttack):
     """ART's `AttributeInferenceBlackBox`: features, label and prediction, as `a2`.
 
-    ART standardises what the classifier takes.
+    ART standardises the input of the classifier.
     """
 
     name = "art-black-box"
@@ -77,29 +79,31 @@ class BlackBox(ARTAttack):
     sees = frozenset({"features", "labels", "predictions"})
 
     def train(self, known: Sample, state: int) -> Any:
-        """Train ART's attack on what the model said of the people it is trained on."""
+        """Train ART's attack on the model's predictions for the known people."""
         from art.attacks.inference.attribute_inference import AttributeInferenceBlackBox
         from art.estimators.classification import BlackBoxClassifier
 
-        whole, said = self.whole(known), one_hot(known.predictions)
-        asked = 0
+        matrix, predictions = self.join_group(known), encode_labels(known.predictions)
+        start = 0
 
-        def answers(people: NDArray[Any]) -> NDArray[np.float32]:
-            """What is known of the next people: ART asks about all, in order, in batches."""
-            nonlocal asked
-            first, asked = asked, asked + len(people)
-            return said[first:asked]
+        def predict_next(people: NDArray[Any]) -> NDArray[np.float32]:
+            """Known predictions of the next people: ART queries all, in order, in batches."""
+            nonlocal start
+            first, start = start, start + len(people)
+            return predictions[first:start]
 
         attack = AttributeInferenceBlackBox(
-            BlackBoxClassifier(answers, whole.shape[1:], 2),
+            BlackBoxClassifier(predict_next, matrix.shape[1:], 2),
             attack_model_type=self.model,
-            attack_feature=whole.shape[1] - 1,
+            attack_feature=matrix.shape[1] - 1,
         )
-        self.seeded(attack, state).fit(whole, one_hot(known.labels))
+        self.seed_classifier(attack, state).fit(matrix, encode_labels(known.labels))
         return attack
 
     def infer(self, attack: Any, sample: Sample) -> NDArray[Any]:
         """Infer from features, labels and predictions."""
-        said = np.asarray(sample.predictions)[:, None].astype(np.float32)
-        found: NDArray[Any] = attack.infer(self.features(sample), one_hot(sample.labels), pred=said)
-        return found
+        predictions = np.asarray(sample.predictions)[:, None].astype(np.float32)
+        groups: NDArray[Any] = attack.infer(
+            self.encode_features(sample), encode_labels(sample.labels), pred=predictions
+        )
+        return groups

@@ -11,16 +11,16 @@ from pydantic import Field
 from fpbench import Guarantee, InputError, Neighbours, Sensitivity
 from fpbench.base import to_fraction
 from fpbench.privacy import epsilon_to_rho
-from fpbench_opendp._base import Measurement, OpenDPMechanism, calibrate_measurement, opendp
+from fpbench_opendp._base import Measurement, OpenDPMechanism, calibrate_measurement, load_opendp
 
 _MOST = 1024
-"""Calibrated mechanisms that are kept."""
+"""Calibrated measurements in the cache."""
 _GREATEST = 10_000.0
-"""Epsilon."""
+"""Greatest epsilon that OpenDP converts."""
 
 
 class _Normal(OpenDPMechanism):
-    """Zero-concentrated differential privacy, said as (epsilon, delta).
+    """Zero-concentrated differential privacy, stated as (epsilon, delta).
 
     Rho is the greatest that implies (epsilon, delta) (Canonne et al. 2020, Corollary 13), and
     OpenDP's own conversion must agree. That takes a little more noise than fpbench's `gaussian`,
@@ -32,14 +32,14 @@ class _Normal(OpenDPMechanism):
     )
 
     def guarantee(self, epsilon: float, neighbours: Neighbours) -> Guarantee:
-        """Of (epsilon, delta), and rho.
+        """The guarantee (epsilon, delta), and its rho.
 
         Raises
         ------
         InputError
             If epsilon is not above 0, or is beyond what OpenDP converts.
         """
-        return Guarantee(epsilon, self.delta, neighbours, _rho(epsilon, self.delta))
+        return Guarantee(epsilon, self.delta, neighbours, _convert_to_rho(epsilon, self.delta))
 
 
 class Gaussian(_Normal):
@@ -60,8 +60,8 @@ class Gaussian(_Normal):
         self, counts: list[int], upper: int, epsilon: float, sensitivity: Sensitivity
     ) -> list[float]:
         """Real numbers."""
-        made = _gaussian(float, epsilon, self.delta, sensitivity.l2)
-        return list(made([float(count) for count in counts]))
+        measurement = _calibrate_gaussian(float, epsilon, self.delta, sensitivity.l2)
+        return list(measurement([float(count) for count in counts]))
 
 
 class DiscreteGaussian(_Normal):
@@ -81,10 +81,12 @@ class DiscreteGaussian(_Normal):
         self, counts: list[int], upper: int, epsilon: float, sensitivity: Sensitivity
     ) -> list[float]:
         """Whole numbers."""
-        return list(map(float, _gaussian(int, epsilon, self.delta, sensitivity.l2)(counts)))
+        return list(
+            map(float, _calibrate_gaussian(int, epsilon, self.delta, sensitivity.l2)(counts))
+        )
 
 
-def _rho(epsilon: float, delta: float) -> float:
+def _convert_to_rho(epsilon: float, delta: float) -> float:
     if epsilon > _GREATEST:
         raise InputError(
             f"OpenDP's Gaussian noise is for epsilon up to {_GREATEST:g}, not {epsilon:g}: beyond "
@@ -94,19 +96,19 @@ def _rho(epsilon: float, delta: float) -> float:
 
 
 @lru_cache(_MOST)
-def _gaussian(of: type, epsilon: float, delta: float, l2: float) -> Measurement:
-    """Calibrated so that OpenDP's maps say no more than rho, and epsilon as written."""
-    dp = opendp()
+def _calibrate_gaussian(of: type, epsilon: float, delta: float, l2: float) -> Measurement:
+    """A measurement for which OpenDP's maps state at most rho, and at most epsilon as written."""
+    dp = load_opendp()
     atoms = dp.atom_domain(T=float, nan=False) if of is float else dp.atom_domain(T="i64")
     space = dp.vector_domain(atoms), dp.l2_distance(T=float)
-    rho = _rho(epsilon, delta)
+    rho = _convert_to_rho(epsilon, delta)
 
-    def private(made: Measurement) -> bool:
-        approximate = dp.c.make_fix_delta(dp.c.make_zCDP_to_approxDP(made), delta=delta)
-        found, failing = approximate.map(l2)
-        enough = Fraction(found) <= to_fraction(epsilon) and failing <= delta
-        return bool(enough and made.map(l2) <= rho)
+    def is_private(measurement: Measurement) -> bool:
+        approximate = dp.c.make_fix_delta(dp.c.make_zCDP_to_approxDP(measurement), delta=delta)
+        spent, failing = approximate.map(l2)
+        enough = Fraction(spent) <= to_fraction(epsilon) and failing <= delta
+        return bool(enough and measurement.map(l2) <= rho)
 
     return calibrate_measurement(
-        lambda scale: dp.m.make_gaussian(*space, scale=scale), l2 / math.sqrt(2 * rho), private
+        lambda scale: dp.m.make_gaussian(*space, scale=scale), l2 / math.sqrt(2 * rho), is_private
     )

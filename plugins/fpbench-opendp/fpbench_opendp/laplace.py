@@ -12,12 +12,12 @@ from fpbench_opendp._base import (
     Measurement,
     OpenDPMechanism,
     calibrate_measurement,
-    opendp,
-    whole_steps,
+    load_opendp,
+    round_sensitivity_up,
 )
 
 _MOST = 1024
-"""Calibrated mechanisms that are kept."""
+"""Calibrated measurements in the cache."""
 
 
 class Laplace(OpenDPMechanism):
@@ -39,8 +39,8 @@ class Laplace(OpenDPMechanism):
         self, counts: list[int], upper: int, epsilon: float, sensitivity: Sensitivity
     ) -> list[float]:
         """Real numbers."""
-        made = _laplace(epsilon, sensitivity.l1)
-        return list(made([float(count) for count in counts]))
+        measurement = _calibrate_laplace(epsilon, sensitivity.l1)
+        return list(measurement([float(count) for count in counts]))
 
 
 class DiscreteLaplace(OpenDPMechanism):
@@ -60,14 +60,19 @@ class DiscreteLaplace(OpenDPMechanism):
         self, counts: list[int], upper: int, epsilon: float, sensitivity: Sensitivity
     ) -> list[float]:
         """Whole numbers."""
-        return list(map(float, _discrete_laplace(epsilon, whole_steps(sensitivity.l1))(counts)))
+        return list(
+            map(
+                float,
+                _calibrate_discrete_laplace(epsilon, round_sensitivity_up(sensitivity.l1))(counts),
+            )
+        )
 
 
 class Geometric(OpenDPMechanism):
     """Adds discrete Laplace noise in nearly constant time, and answers within 0..upper.
 
-    OpenDP's geometric mechanism with bounds: what would leave them stays at the nearest one. Its
-    time tells next to nothing about the noise; it grows with the upper bound instead.
+    OpenDP's geometric mechanism with bounds: an answer beyond them is set to the nearest one. Its
+    running time reveals almost nothing about the noise; it grows with the upper bound.
     """
 
     name = "opendp-geometric"
@@ -82,36 +87,40 @@ class Geometric(OpenDPMechanism):
         self, counts: list[int], upper: int, epsilon: float, sensitivity: Sensitivity
     ) -> list[float]:
         """Whole numbers in 0..upper."""
-        if upper == 0:  # there is one answer, and OpenDP has no noise for it
+        if upper == 0:  # 0 is the only answer, and OpenDP has no such noise
             return [0.0] * len(counts)
-        made = _geometric(epsilon, whole_steps(sensitivity.l1), upper)
-        return list(map(float, made(counts)))
+        measurement = _calibrate_geometric(epsilon, round_sensitivity_up(sensitivity.l1), upper)
+        return list(map(float, measurement(counts)))
 
 
 @lru_cache(_MOST)
-def _laplace(epsilon: float, l1: float) -> Measurement:
-    dp = opendp()
+def _calibrate_laplace(epsilon: float, l1: float) -> Measurement:
+    dp = load_opendp()
     space = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.l1_distance(T=float)
-    return _pure(lambda scale: dp.m.make_laplace(*space, scale=scale), epsilon, l1)
+    return _calibrate_pure(lambda scale: dp.m.make_laplace(*space, scale=scale), epsilon, l1)
 
 
 @lru_cache(_MOST)
-def _discrete_laplace(epsilon: float, l1: int) -> Measurement:
-    dp = opendp()
+def _calibrate_discrete_laplace(epsilon: float, l1: int) -> Measurement:
+    dp = load_opendp()
     space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
-    return _pure(lambda scale: dp.m.make_laplace(*space, scale=scale), epsilon, l1)
+    return _calibrate_pure(lambda scale: dp.m.make_laplace(*space, scale=scale), epsilon, l1)
 
 
 @lru_cache(_MOST)
-def _geometric(epsilon: float, l1: int, upper: int) -> Measurement:
-    dp = opendp()
+def _calibrate_geometric(epsilon: float, l1: int, upper: int) -> Measurement:
+    dp = load_opendp()
     space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
     bounds = 0, upper
-    return _pure(lambda scale: dp.m.make_geometric(*space, scale=scale, bounds=bounds), epsilon, l1)
+    return _calibrate_pure(
+        lambda scale: dp.m.make_geometric(*space, scale=scale, bounds=bounds), epsilon, l1
+    )
 
 
-def _pure(make: Callable[[float], Measurement], epsilon: float, l1: float) -> Measurement:
-    """Calibrated so that OpenDP's map of pure privacy says no more than epsilon as written."""
+def _calibrate_pure(make: Callable[[float], Measurement], epsilon: float, l1: float) -> Measurement:
+    """A measurement for which OpenDP's map of pure privacy states at most epsilon as written."""
     return calibrate_measurement(
-        make, l1 / epsilon, lambda made: Fraction(made.map(l1)) <= to_fraction(epsilon)
+        make,
+        l1 / epsilon,
+        lambda measurement: Fraction(measurement.map(l1)) <= to_fraction(epsilon),
     )

@@ -11,16 +11,16 @@ from fpbench_opendp._base import (
     Measurement,
     OpenDPMechanism,
     calibrate_measurement,
-    opendp,
-    whole_steps,
+    load_opendp,
+    round_sensitivity_up,
 )
 
 
 class PermuteAndFlip(OpenDPMechanism):
     """Chooses a count r among 0..upper, the likelier the nearer to the true count q.
 
-    The candidates are looked at in random order, and each is taken with probability
-    exp(-e (|r - q| - least) / 2), e = epsilon / L1 sensitivity, until one is. Each count of a
+    The mechanism visits the candidates in random order, and takes each with probability
+    exp(-e (|r - q| - least) / 2), e = epsilon / L1 sensitivity, until one is taken. Each count of a
     histogram is chosen on its own. The upper bounds must be public.
 
     Notes
@@ -31,7 +31,7 @@ class PermuteAndFlip(OpenDPMechanism):
     zero-concentrated privacy, OpenDP's noisy max has Gumbel noise and is the exponential mechanism;
     that is fpbench's `exponential`.)
 
-    Its time grows with the upper bound: every candidate has noise of its own.
+    The running time grows with the upper bound: every candidate has noise of its own.
     """
 
     name = "opendp-permute-and-flip"
@@ -47,24 +47,24 @@ class PermuteAndFlip(OpenDPMechanism):
         self, counts: list[int], upper: int, epsilon: float, sensitivity: Sensitivity
     ) -> list[float]:
         """Whole numbers in 0..upper."""
-        choose = _noisy_max(epsilon, whole_steps(sensitivity.l1))
+        choose = _calibrate_noisy_max(epsilon, round_sensitivity_up(sensitivity.l1))
         # Utilities of all candidates for any count are a part of those for a count of `upper`.
         utilities = [-abs(r) for r in range(-upper, upper + 1)]
         return [float(choose(utilities[upper - q : 2 * upper - q + 1])) for q in counts]
 
 
 @lru_cache(1024)
-def _noisy_max(epsilon: float, l1: int) -> Measurement:
-    """Calibrated so that OpenDP's map says no more than epsilon.
+def _calibrate_noisy_max(epsilon: float, l1: int) -> Measurement:
+    """A measurement for which OpenDP's map states at most epsilon.
 
     One person changes counts by l1 in sum, and the utilities of a count's candidates by no more
     than the count changes. The map is linear, so that choices of all counts cost map(l1) together.
     """
-    dp = opendp()
+    dp = load_opendp()
     space = dp.vector_domain(dp.atom_domain(T="i64")), dp.linf_distance(T="i64")
     pure = dp.max_divergence()
     return calibrate_measurement(
         lambda scale: dp.m.make_noisy_max(*space, pure, scale=scale),
         2 * l1 / epsilon,
-        lambda made: Fraction(made.map(l1)) <= to_fraction(epsilon),
+        lambda measurement: Fraction(measurement.map(l1)) <= to_fraction(epsilon),
     )

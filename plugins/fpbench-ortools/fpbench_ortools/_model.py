@@ -1,4 +1,4 @@
-"""The efficient model of Ferry et al., as a whole-number program: how many people stay where."""
+"""The efficient model of Ferry et al., as an integer program over numbers of people."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from fpbench.correction import CountedProblem
 from fpbench_ortools._program import Program
 
 _BITS = 61
-"""Of the greatest product that is computed with: a cost of one person, times people."""
+"""Bits of the greatest product: the cost of one person times the number of people."""
 _LINES = 24
-"""Under each curve of costs to begin with."""
+"""Lines below each curve of costs in the first model."""
 
 
 class Costs:
-    """What it costs that people leave, as whole numbers, and lines below it.
+    """Costs of people who leave their group, as whole numbers, and lines below the costs.
 
-    The cheapest leave first, so the cost of l people is convex in l, and the least of all numbers
-    above its chords: lines through (m, cost of m) and (m + 1, cost of m + 1). Few of them matter,
-    so a model begins with some and gets those where its solution is.
+    The cheapest leave first, so the cost of l people is convex in l, and the least number above
+    all chords of its curve: lines through (m, cost of m) and (m + 1, cost of m + 1). Few chords
+    matter, so a model starts with some, and gets those near its solution later.
 
     Parameters
     ----------
@@ -60,22 +60,22 @@ class Costs:
             spread = np.linspace(0, len(costs) - 1, min(len(costs), _LINES))
             self._lines[j, k] = set(spread.astype(int).tolist())
 
-    def within(self, counted: CountedProblem, budget: float) -> Costs:
-        """The same with a smaller budget, so that less is rounded away; lines are kept."""
-        found = Costs(counted, budget)
+    def with_budget(self, counted: CountedProblem, budget: float) -> Costs:
+        """The same costs with a smaller budget, so rounded less, and with the same lines."""
+        costs = Costs(counted, budget)
         for at, lines in self._lines.items():
-            found._lines[at].update(m for m in lines if m < len(found.each[at]))
-        return found
+            costs._lines[at].update(m for m in lines if m < len(costs.each[at]))
+        return costs
 
     def sharpen(self, leaving: NDArray[np.int64]) -> bool:
-        """Add lines where so many leave; whether there was one to add."""
+        """Add the lines at this number of leaving people; whether any line is new."""
         before = sum(map(len, self._lines.values()))
         for at, lines in self._lines.items():
             m = int(leaving[at])
             lines.update({m - 1, m} & set(range(len(self.each[at]))))
         return sum(map(len, self._lines.values())) > before
 
-    def lines(self, at: tuple[int, int]) -> Iterable[tuple[int, int]]:
+    def list_lines(self, at: tuple[int, int]) -> Iterable[tuple[int, int]]:
         """Slope a and intercept b: l people cost at least a l + b."""
         total = np.concatenate([[0], np.cumsum(self.each[at])])
         for m in sorted(self._lines[at]):
@@ -84,7 +84,7 @@ class Costs:
 
 
 class CountModel:
-    """The table of counts (J, K), and the least cost of reaching it, or a little less.
+    """The table of counts (J, K), and a lower bound of the least cost of reaching it.
 
     Raises
     ------
@@ -98,112 +98,116 @@ class CountModel:
         self._count = np.empty(now.shape, dtype=np.int64)
         for (j, k), each in costs.each.items():
             most = len(each)
-            count = self.program.variable(now[j, k] - most, sizes[j])
+            count = self.program.add_variable(now[j, k] - most, sizes[j])
             self._count[j, k] = count
             if most:
-                leaving = self.program.variable(0, most)
-                # No fewer than are missing; nobody pays for more.
-                self.program.row([(leaving, 1), (count, 1)], int(now[j, k]), None)
-                paid = self.program.cost(int(each.sum()))
-                for slope, intercept in costs.lines((j, k)):
-                    self.program.row([(paid, 1), (leaving, -slope)], intercept, None)
+                leaving = self.program.add_variable(0, most)
+                # At least as many as are missing; the minimum is never above that.
+                self.program.add_row([(leaving, 1), (count, 1)], int(now[j, k]), None)
+                paid = self.program.add_cost(int(each.sum()))
+                for slope, intercept in costs.list_lines((j, k)):
+                    self.program.add_row([(paid, 1), (leaving, -slope)], intercept, None)
         for j, size in enumerate(sizes):
-            self.program.row([(v, 1) for v in self._count[j]], size, size)
+            self.program.add_row([(v, 1) for v in self._count[j]], size, size)
         self._totals: dict[tuple[tuple[int, ...], int], int] = {}
         for condition in counted.conditions:
             self._require(condition, ())
 
-    def counts(self, values: Sequence[int]) -> NDArray[np.int64]:
+    def read_counts(self, values: Sequence[int]) -> NDArray[np.int64]:
         """(J, K) people of each class in each group, in a solution."""
         return np.asarray(values, dtype=np.int64)[self._count]
 
-    def _require(self, condition: Condition, given: tuple[int, ...]) -> None:
-        """Let a condition hold where all of `given` are 1."""
+    def _require(self, condition: Condition, literals: tuple[int, ...]) -> None:
+        """Let a condition hold where all of `literals` are 1."""
         match condition:
             case Row():
-                self._row(condition, given)
+                self._add_row(condition, literals)
             case Occupied():
-                self._rows(condition, given)
+                self._add_rows(condition, literals)
             case Proportional(part, group):
                 x, m = condition.unit
-                times = self.program.variable(0, part.people // max(m, 1))
+                times = self.program.add_variable(0, part.people // max(m, 1))
                 positives, members = self._tally(part, group)
-                self.program.row([(positives, 1), (times, -x)], 0, 0, given)
-                self.program.row([(members, 1), (times, -m)], 0, 0, given)
+                self.program.add_row([(positives, 1), (times, -x)], 0, 0, literals)
+                self.program.add_row([(members, 1), (times, -m)], 0, 0, literals)
             case RatesWithin(part):
-                self._rows(condition, given)
+                self._add_rows(condition, literals)
                 for high, low in permutations(range(part.groups), 2):
-                    self._near(condition, high, low, given)
+                    self._require_near(condition, high, low, literals)
             case Gap():
-                self._rows(condition, given)
-                self._far(condition, given)
+                self._add_rows(condition, literals)
+                self._require_far(condition, literals)
             case RatesApart() | AnyOf():
                 ways = condition.alternatives(self._counted.counts)
-                chosen = [self.program.variable(0, 1) for _ in ways]
-                self.program.any_of(chosen, given)
+                chosen = [self.program.add_variable(0, 1) for _ in ways]
+                self.program.require_any(chosen, literals)
                 for literal, way in zip(chosen, ways, strict=True):
                     for inner in way:
                         self._require(inner, (literal,))
             case _:
                 raise InputError(f"corrector 'cp-sat' cannot express the condition {condition}")
 
-    def _rows(self, condition: Condition, given: tuple[int, ...]) -> None:
+    def _add_rows(self, condition: Condition, literals: tuple[int, ...]) -> None:
         for row in condition.rows():
-            self._row(row, given)
+            self._add_row(row, literals)
 
-    def _row(self, row: Row, given: tuple[int, ...]) -> None:
-        small = _in_small_numbers(row, self._counted.classes.sizes)
+    def _add_row(self, row: Row, literals: tuple[int, ...]) -> None:
+        small = _shorten_denominator(row, self._counted.classes.sizes)
         terms = [(int(self._count[j, k]), a) for j, k, a in small.terms]
-        self.program.row(terms, None, small.most, given)
+        self.program.add_row(terms, None, small.most, literals)
 
     def _tally(self, part: Part, group: int) -> tuple[int, int]:
         """Positively predicted people and people of a group."""
-        positives = self._total(part.positive, group)
-        return positives, self._total((*part.positive, *part.negative), group)
+        positives = self._get_total(part.positive, group)
+        return positives, self._get_total((*part.positive, *part.negative), group)
 
-    def _total(self, classes: tuple[int, ...], group: int) -> int:
+    def _get_total(self, classes: tuple[int, ...], group: int) -> int:
         if (classes, group) not in self._totals:
             most = sum(self._counted.classes.sizes[j] for j in classes)
             terms = [(int(self._count[j, group]), 1) for j in classes]
-            self._totals[classes, group] = self.program.total(terms, most)
+            self._totals[classes, group] = self.program.add_total(terms, most)
         return self._totals[classes, group]
 
-    def _near(self, condition: RatesWithin, high: int, low: int, given: tuple[int, ...]) -> None:
-        """The rate of one group is at most so far above that of another, if both have one."""
-        e, q = floor_fraction(condition.tolerance, _products(condition.part)).as_integer_ratio()
-        xn, ym, mn = self._compared(condition.part, high, low)
+    def _require_near(
+        self, condition: RatesWithin, high: int, low: int, literals: tuple[int, ...]
+    ) -> None:
+        """Bound how far one group's rate is above another's, from above, if both have a rate."""
+        e, q = floor_fraction(
+            condition.tolerance, _bound_products(condition.part)
+        ).as_integer_ratio()
+        xn, ym, mn = self._add_products(condition.part, high, low)
         if condition.ratio:
-            self.program.row([(xn, q - e), (ym, -q)], None, 0, given)
+            self.program.add_row([(xn, q - e), (ym, -q)], None, 0, literals)
         else:
-            self.program.row([(xn, q), (ym, -q), (mn, -e)], None, 0, given)
+            self.program.add_row([(xn, q), (ym, -q), (mn, -e)], None, 0, literals)
 
-    def _far(self, condition: Gap, given: tuple[int, ...]) -> None:
-        """The rate of one group is at least so far above that of another; both have one."""
-        products = _products(condition.part)
+    def _require_far(self, condition: Gap, literals: tuple[int, ...]) -> None:
+        """Bound how far one group's rate is above another's, from below; both have a rate."""
+        products = _bound_products(condition.part)
         e, q = (1 - floor_fraction(1 - condition.tolerance, products)).as_integer_ratio()
-        xn, ym, mn = self._compared(condition.part, condition.high, condition.low)
+        xn, ym, mn = self._add_products(condition.part, condition.high, condition.low)
         if condition.ratio:
-            self.program.row([(ym, q), (xn, e - q)], None, 0, given)
+            self.program.add_row([(ym, q), (xn, e - q)], None, 0, literals)
         else:
-            self.program.row([(xn, q), (ym, -q), (mn, -e)], 0, None, given)
+            self.program.add_row([(xn, q), (ym, -q), (mn, -e)], 0, None, literals)
 
-    def _compared(self, part: Part, high: int, low: int) -> tuple[int, int, int]:
+    def _add_products(self, part: Part, high: int, low: int) -> tuple[int, int, int]:
         """Products x n, y m and m n for rates x / m and y / n of two groups."""
         (x, m), (y, n) = self._tally(part, high), self._tally(part, low)
-        product = self.program.product
+        product = self.program.add_product
         return product(x, n), product(y, m), product(m, n)
 
 
-def _products(part: Part) -> int:
+def _bound_products(part: Part) -> int:
     """Greatest product of counts of two groups: a denominator of differences of their rates."""
     return max(part.people**2 // 4, 1)
 
 
-def _in_small_numbers(row: Row, sizes: Sequence[int]) -> Row:
+def _shorten_denominator(row: Row, sizes: Sequence[int]) -> Row:
     """The same row for whole counts, without a long denominator if it bounds a quotient.
 
-    p A <= q B, for sums A and B of counts, says A / B <= q / p: fractions between the greatest
-    one that counts can form and q / p make no difference.
+    p A <= q B, for sums A and B of counts, says A / B <= q / p. Replacing q / p by the greatest
+    fraction up to it that counts can form makes no difference.
     """
     coefficients = {a for _, _, a in row.terms}
     if row.most or len(coefficients) != 2 or min(coefficients) > 0 or max(coefficients) < 0:
@@ -222,7 +226,7 @@ def floor_fraction(value: Fraction, most: int) -> Fraction:
     nearest = value.limit_denominator(most)
     if nearest <= value:
         return nearest
-    # Its lower neighbour a / b of such denominators has numerator b - denominator a = 1.
+    # The next lower fraction a / b with such a denominator has numerator b - denominator a = 1.
     numerator, denominator = nearest.as_integer_ratio()
     b = most - (most - pow(numerator, -1, denominator)) % denominator
     return Fraction((numerator * b - 1) // denominator, b)

@@ -1,4 +1,4 @@
-"""One process with OR-Tools for each process of fpbench: started when first needed, then kept."""
+"""One process with OR-Tools for each process of fpbench: starts at first use, then stays."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 from fpbench import FpbenchError
 
 _GRACE = 30.0
-"""Seconds after its time limit that a solver may take to say so."""
+"""Seconds after its time limit in which a solver must answer."""
 _START = 120.0
 """Seconds to load OR-Tools."""
 
@@ -33,7 +33,7 @@ class Process:
         self.owner = os.getpid()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the worker)
         self._worker = subprocess.Popen(
-            # -P: nothing beside the script is to be taken for a module.
+            # -P: no file beside the script is imported as a module.
             [sys.executable, "-P", str(Path(__file__).with_name("_worker.py"))],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -41,33 +41,33 @@ class Process:
             text=True,
             encoding="utf-8",
         )
-        if self._answer(_START)["status"] != "LOADED":
+        if self._read_answer(_START)["status"] != "LOADED":
             raise FpbenchError(f"OR-Tools was not loaded within {_START:g} s: is the machine busy?")
 
     @property
     def alive(self) -> bool:
-        """Whether it can be asked, by this process."""
+        """Whether this process can send a program to it."""
         return self.owner == os.getpid() and self._worker.poll() is None
 
     def solve(self, program: dict[str, Any]) -> dict[str, Any]:
-        """Its answer to a program; status TIMEOUT if it had to be stopped.
+        """The answer to a program; status TIMEOUT if the worker had to be stopped.
 
         Raises
         ------
         FpbenchError
-            If it crashed.
+            If the worker crashed.
         """
         assert self._worker.stdin is not None
         try:
             self._worker.stdin.write(json.dumps(program) + "\n")
             self._worker.stdin.flush()
-        except OSError:  # it is gone: what it left is read below
+        except OSError:  # the worker has ended: _read_answer reads its last output
             pass
-        return self._answer(float(program["seconds"]) + _GRACE)
+        return self._read_answer(float(program["seconds"]) + _GRACE)
 
     def close(self) -> None:
-        """End it."""
-        if self.owner != os.getpid():  # after a fork it is somebody else's
+        """End the worker."""
+        if self.owner != os.getpid():  # after a fork the worker belongs to the parent
             return
         self._worker.kill()
         self._worker.wait()
@@ -75,10 +75,10 @@ class Process:
             try:
                 if pipe is not None:
                     pipe.close()
-            except OSError:  # of what could not be written to it any more
+            except OSError:  # the pipe had unwritten data
                 pass
 
-    def _answer(self, seconds: float) -> dict[str, Any]:
+    def _read_answer(self, seconds: float) -> dict[str, Any]:
         assert self._worker.stdout is not None
         late = threading.Event()
 
@@ -91,15 +91,15 @@ class Process:
         line = self._worker.stdout.readline()
         timer.cancel()
         if line:
-            found: dict[str, Any] = json.loads(line)
-            return found
+            answer: dict[str, Any] = json.loads(line)
+            return answer
         status = self._worker.wait()
         self._errors.seek(0)
-        said = self._errors.read().decode(errors="replace").strip().splitlines()
+        errors = self._errors.read().decode(errors="replace").strip().splitlines()
         self.close()
         if late.is_set():
             return {"status": "TIMEOUT"}
-        why = said[-1] if said else "it said nothing"
+        why = errors[-1] if errors else "no message"
         raise FpbenchError(f"OR-Tools ended with status {status}: {why}")
 
 
@@ -108,7 +108,7 @@ _running: Process | None = None
 
 
 def ask(program: dict[str, Any]) -> dict[str, Any]:
-    """Have a program solved, by a worker that is started if there is none.
+    """Solve a program in the worker, which starts if there is none.
 
     Raises
     ------
@@ -116,7 +116,7 @@ def ask(program: dict[str, Any]) -> dict[str, Any]:
         If OR-Tools cannot be loaded, or crashes.
     """
     with _lock:
-        return _worker().solve(program)
+        return _get_worker().solve(program)
 
 
 def start() -> None:
@@ -128,11 +128,11 @@ def start() -> None:
         If OR-Tools cannot be loaded, or not in time.
     """
     with _lock:
-        _worker()
+        _get_worker()
 
 
-def _worker() -> Process:
-    global _running  # noqa: PLW0603 (one for a process is the point)
+def _get_worker() -> Process:
+    global _running  # noqa: PLW0603 (one worker for each process)
     if _running is None or not _running.alive:
         _running = Process()
         atexit.register(_running.close)

@@ -1,7 +1,7 @@
-"""The process that OR-Tools is loaded in: programs come in as lines of JSON, answers go out.
+"""The process that loads OR-Tools: reads programs and writes answers, as lines of JSON.
 
-It is run as a script and imports nothing of fpbench, which may load HiGHS: OR-Tools has another
-build of it, and a process can have only one of the two.
+This script imports nothing of fpbench, which may load HiGHS: OR-Tools has another build of HiGHS,
+and a process can load only one of the two.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ from typing import Any
 
 
 def main() -> None:
-    """Solve one program after the other, until nobody asks any more."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for who asks
-    asked: queue.Queue[str] = queue.Queue()
-    threading.Thread(target=_listen, args=(asked,), daemon=True).start()
+    """Solve one program after the other, until standard input ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
+    requests: queue.Queue[str] = queue.Queue()
+    threading.Thread(target=_listen, args=(requests,), daemon=True).start()
     from ortools.sat.python import cp_model
 
-    _say({"status": "LOADED"})
+    _send({"status": "LOADED"})
     while True:
-        _say(_solved(cp_model, json.loads(asked.get())))
+        _send(_solve(cp_model, json.loads(requests.get())))
 
 
-def _listen(asked: queue.Queue[str]) -> None:
+def _listen(requests: queue.Queue[str]) -> None:
     for line in sys.stdin:
-        asked.put(line)
-    os._exit(0)  # also in the middle of a search that nobody waits for
+        requests.put(line)
+    os._exit(0)  # even during a search: nobody reads its answer
 
 
-def _say(said: dict[str, Any]) -> None:
-    sys.stdout.write(json.dumps(said) + "\n")
+def _send(answer: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(answer) + "\n")
     sys.stdout.flush()
 
 
-def _solved(cp_model: Any, program: dict[str, Any]) -> dict[str, Any]:
-    model, variables = _model(cp_model, program)
+def _solve(cp_model: Any, program: dict[str, Any]) -> dict[str, Any]:
+    model, variables = _build_model(cp_model, program)
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1  # answers the same way every time
     solver.parameters.max_time_in_seconds = program["seconds"]
@@ -55,21 +55,21 @@ def _solved(cp_model: Any, program: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _model(cp_model: Any, program: dict[str, Any]) -> tuple[Any, list[Any]]:
+def _build_model(cp_model: Any, program: dict[str, Any]) -> tuple[Any, list[Any]]:
     model = cp_model.CpModel()
     x = [
         model.new_bool_var("") if list(bounds) == [0, 1] else model.new_int_var(*bounds, "")
         for bounds in program["variables"]
     ]
     weighted = cp_model.LinearExpr.weighted_sum
-    for at, by, low, high, given in program["rows"]:
+    for at, by, low, high, literals in program["rows"]:
         total = weighted([x[v] for v in at], by) if at else 0
         row = model.add_linear_constraint(total, low, high)
-        row.only_enforce_if([x[v] for v in given])
+        row.only_enforce_if([x[v] for v in literals])
     for target, one, other in program["products"]:
         model.add_multiplication_equality(x[target], [x[one], x[other]])
-    for ways, given in program["clauses"]:
-        model.add_bool_or([x[v] for v in ways]).only_enforce_if([x[v] for v in given])
+    for ways, literals in program["clauses"]:
+        model.add_bool_or([x[v] for v in ways]).only_enforce_if([x[v] for v in literals])
     model.minimize(sum(x[v] for v in program["costs"]))
     return model, x
 

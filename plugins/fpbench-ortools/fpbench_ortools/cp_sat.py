@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import replace
-from importlib.metadata import PackageNotFoundError
-from importlib.metadata import version as installed
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,7 +19,7 @@ from fpbench_ortools._model import Costs, CountModel
 from fpbench_ortools._process import ask, start
 
 _PRECISE = 1e-9
-"""Relative difference of cost and bound that passes for none."""
+"""Relative difference of cost and bound that counts as none."""
 
 
 class CPSat(OptimalCorrector):
@@ -32,15 +31,16 @@ class CPSat(OptimalCorrector):
 
     Notes
     -----
-    Costs are convex in how many leave, so the model has lines below them where the paper has
-    tables, and gets more lines where its solution is until that costs what they say. CP-SAT knows
-    whole numbers only: costs are rounded down to a small part of a budget, and what a solution
-    costs is the budget of the next round. So its bound is one of the true cost, and what is said
-    to be optimal is, to 1e-9 of the cost, however far apart the weights are.
+    The cost is convex in the number of people who leave. So the model has lines below the cost
+    where the paper has tables, and gets more lines near its solution until the lines equal the
+    cost there. CP-SAT computes with whole numbers only: costs are rounded down to a small part of a
+    budget, and the cost of a solution is the budget of the next round. So its bound is a bound of
+    the true cost, and an answer with status optimal is optimal to 1e-9 of the cost, however much
+    the weights differ.
 
-    OR-Tools runs in a process of its own, started with the first correction, because it and
-    highspy, which `exact` and `ip` use, cannot be loaded together. It has one worker, and answers
-    the same way every time.
+    OR-Tools runs in a process of its own, which starts with the first correction, because one
+    process cannot load both OR-Tools and highspy, which `exact` and `ip` use. The solver has one
+    worker, so equal problems get equal answers.
     """
 
     name = "cp-sat"
@@ -62,15 +62,15 @@ class CPSat(OptimalCorrector):
     def unavailable(cls) -> str | None:
         """Why there is no OR-Tools here."""
         try:
-            installed("ortools")
+            version("ortools")
         except PackageNotFoundError:
             return "OR-Tools is not installed: pip install ortools"
         return None
 
     @classmethod
     def runs_on(cls) -> str:
-        """The OR-Tools that is installed, or the command that installs it."""
-        return cls.unavailable() or f"OR-Tools {installed('ortools')}, in a process of its own"
+        """The version of OR-Tools here, or the command that installs it."""
+        return cls.unavailable() or f"OR-Tools {version('ortools')}, in a process of its own"
 
     def solve(self, problem: Problem) -> Correction:
         """Find the cheapest correction, and prove it if time allows.
@@ -83,56 +83,56 @@ class CPSat(OptimalCorrector):
             If a constraint needs larger whole numbers than CP-SAT has, or weights add up to more
             than there are numbers.
         """
-        start()  # seconds, once for each process of fpbench: none of them is this problem's
+        start()  # takes seconds once for each process of fpbench; not counted
         started = time.perf_counter()
-        found = _solve(CountedProblem(problem), started + self.time_limit)
-        return replace(found, seconds=time.perf_counter() - started)
+        correction = _solve(CountedProblem(problem), started + self.time_limit)
+        return replace(correction, seconds=time.perf_counter() - started)
 
 
 def _solve(counted: CountedProblem, deadline: float) -> Correction:
     if counted.known is None:
         return Correction(None, SolverStatus.INFEASIBLE)
-    costs, cost, bound = Costs(counted, _most(counted)), math.inf, 0.0
+    costs, cost, bound = Costs(counted, _bound_cost(counted)), math.inf, 0.0
     best: NDArray[np.int64] | None = None
     while True:
         model = CountModel(counted, costs)
         seconds = deadline - time.perf_counter()
         answer: dict[str, Any] = {"status": "UNKNOWN"}
         if seconds > 0:
-            answer = ask(model.program.plain(seconds))
+            answer = ask(model.program.to_data(seconds))
         if answer["status"] == "INFEASIBLE" and best is None:
             return Correction(None, SolverStatus.INFEASIBLE)
         if "values" not in answer:
-            _check(answer)
+            _check_status(answer)
             break
-        found = model.counts(answer["values"])
-        if not counted.holds(found):
+        counts = model.read_counts(answer["values"])
+        if not counted.holds(counts):
             raise FpbenchError("corrector 'cp-sat': its counts do not satisfy what is known")
         bound = max(bound, answer["bound"] * costs.unit)
-        if (spent := counted.cost(found) - counted.base) < cost:
-            best, cost = found, spent
+        if (spent := counted.cost(counts) - counted.base) < cost:
+            best, cost = counts, spent
         if best is not None and cost - bound <= _PRECISE * cost:
             return counted.correction(best, SolverStatus.OPTIMAL)
         if answer["status"] == "FEASIBLE":
             break
         if cost < costs.budget / 2:
-            costs = costs.within(counted, cost * (1 + 1e-9))
-        elif not costs.sharpen(np.maximum(counted.counts - found, 0)):
-            break  # it is as exact as 64 bits allow
+            costs = costs.with_budget(counted, cost * (1 + 1e-9))
+        elif not costs.sharpen(np.maximum(counted.counts - counts, 0)):
+            break  # as exact as 64 bits allow
     if best is None:
         return Correction(None, SolverStatus.TIMEOUT)
     return counted.correction(best, SolverStatus.FEASIBLE, counted.base + min(bound, cost))
 
 
-def _check(answer: dict[str, Any]) -> None:
-    """Refuse an answer that is neither a solution nor that there was no time for one."""
+def _check_status(answer: dict[str, Any]) -> None:
+    """Refuse an answer that is neither a solution nor a timeout."""
     if answer["status"] not in ("UNKNOWN", "TIMEOUT"):
-        said = f"{answer['status']} {answer.get('why', '')}".strip()
-        raise FpbenchError(f"corrector 'cp-sat': OR-Tools says {said}")
+        reason = f"{answer['status']} {answer.get('why', '')}".strip()
+        raise FpbenchError(f"corrector 'cp-sat': OR-Tools says {reason}")
 
 
-def _most(counted: CountedProblem) -> float:
-    """What no correction costs more than: changing everybody."""
+def _bound_cost(counted: CountedProblem) -> float:
+    """The cost of changing everybody: no correction costs more."""
     with np.errstate(over="ignore"):
         every = [counted.prefix_costs(j, k)[-1] for j, k in np.ndindex(counted.counts.shape)]
         most = float(np.sum(every))

@@ -31,7 +31,7 @@ from fpbench.data.domain import Domain
 from fpbench.data.sample import Sample, Split
 from fpbench.data.table import Table
 from fpbench.execution.isolation.processes import receive
-from fpbench.execution.wire.answers import CODECS, greatest_size, read_result, write_result
+from fpbench.execution.wire.answers import CODECS, compute_size_limit, read_result, write_result
 from fpbench.execution.wire.message import MOST_HEADER, pack, unpack
 from fpbench.execution.wire.sealing import seal, unseal
 from fpbench.execution.work.actions import MEASURING
@@ -144,7 +144,7 @@ def test_every_action_has_its_words():
 def test_an_answer_is_what_it_was(action):
     value, given = ANSWERS[action]
     content = write_result(action, Result(value, 0.5))
-    assert len(content) <= greatest_size(action, given, NO_LIMITS)
+    assert len(content) <= compute_size_limit(action, given, NO_LIMITS)
     result = read_result(action, bytearray(content), given)
     assert result.seconds == 0.5
     assert same(result.value, value)
@@ -319,9 +319,9 @@ def test_nothing_is_read_of_what_is_longer_than_it_may_be(size):
 def test_an_answer_may_be_as_long_as_what_is_asked():
     """A guess as its people, a model as the memory that its step may take."""
     slack = MOST_HEADER + 1000
-    assert greatest_size("guess", (VIEW, None), NO_LIMITS) < 8 * (2 * N + 3 * M) + slack
-    assert greatest_size("score", (), NO_LIMITS) < slack
-    assert greatest_size("train", (), Limits(memory_limit=2**28)) < 2**28 + slack
+    assert compute_size_limit("guess", (VIEW, None), NO_LIMITS) < 8 * (2 * N + 3 * M) + slack
+    assert compute_size_limit("score", (), NO_LIMITS) < slack
+    assert compute_size_limit("train", (), Limits(memory_limit=2**28)) < 2**28 + slack
 
 
 ODD = [None, True, False, 0, -1, 2**31, 2**63, 2**70, 10**400, 0.5, -0.5, 1e308, "", "x", "guess",

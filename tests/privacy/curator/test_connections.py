@@ -18,7 +18,7 @@ from serving import TOKEN, called, listening, make_certificate, serving, write_p
 from fpbench import InputError
 from fpbench.privacy import Curator, Ledger, RemoteCurator
 from fpbench.privacy.curator import connections as curator_connections
-from fpbench.privacy.curator.connections import Peer, Peers, most_connections, place_of
+from fpbench.privacy.curator.connections import Peer, Peers, compute_connection_limit, get_place
 from fpbench.privacy.curator.service import RefusedError, Service
 from fpbench.privacy.curator.uploads import Uploads
 
@@ -43,7 +43,7 @@ def service():
     ],
 )
 def test_an_ipv6_network_is_one_address(address, place):
-    assert place_of(address) == place
+    assert get_place(address) == place
 
 
 def test_requests_of_an_ipv6_network_are_counted_together(service):
@@ -110,7 +110,7 @@ def test_a_limit_of_files_leaves_some_for_the_ledger(monkeypatch):
 
     def limit(files):
         monkeypatch.setattr(resource, "getrlimit", lambda _: (files, files))
-        return most_connections()
+        return compute_connection_limit()
 
     assert limit(1024) == limit(resource.RLIM_INFINITY) == 500
     assert limit(256) == 256 - 80
