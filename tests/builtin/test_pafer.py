@@ -171,6 +171,10 @@ def test_the_reference_mode_by_hand():
     assert table["people"].tolist() == [4, 2]
     assert table["a"].tolist() == [2.0, 2.5]
     assert table["rate of b"].tolist() == [7 / 8, 1 / 8]
+    source = Asked(10, [[[12.0, 8.0]], [[-1.0, 7.0], [2.5, 1.0]]])
+    named = audit(model, sample, source, mode="reference", policy="uniform/uniform", resamples=0)
+    assert named.values.tolist() == release.values.tolist()
+    assert named.rules.equals(release.rules)
     # With 0/uniform: rates 2.5 / 5 and 1.
     source = Asked(10, [[[12.0, 8.0]], [[-1.0, 7.0], [2.5, 1.0]]])
     release = audit(model, sample, source, mode="reference", policy="0/uniform", resamples=0)

@@ -107,7 +107,6 @@ def test_the_code_hash_follows_base_classes_and_private_modules_of_the_kind(monk
         ("adversary", "a2", "fpbench.components.records"),
         ("dataset", "adult", "fpbench.tabular.tabular_dataset"),
         ("mechanism", "discrete-gaussian", "fpbench.privacy.accounting"),
-        ("auditor", "pafer", "fpbench.builtin.policies.paper"),  # its default
     ],
 )
 def test_a_change_in_any_room_changes_the_keys_of_what_uses_it(monkeypatch, kind, name, module):

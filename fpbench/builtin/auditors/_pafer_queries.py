@@ -19,9 +19,8 @@ from fpbench import (
     check_epsilon,
 )
 from fpbench.builtin.auditors._pafer_intervals import Draws, plausible_rates, project_totals
-from fpbench.builtin.policies.paper import UniformUniform
 from fpbench.models import Rules
-from fpbench.privacy import project_counts
+from fpbench.privacy import find_invalid_answers, project_counts
 
 Numbers: TypeAlias = NDArray[np.float64]
 Sizes: TypeAlias = NDArray[np.int64]
@@ -193,10 +192,9 @@ def ask_reference(
     except BudgetError as error:  # another client spent it in between
         spent = f"epsilon {r * half:g} was spent on the groups' sizes"
         raise BudgetError(f"{error} on this, after {spent}") from error
-    policy = UniformUniform() if policy is None else policy  # that of the paper's experiments
-    sizes = policy.repair(overall, n)
+    sizes = _repair(policy, overall, n, n)
     # In the paper a count above the size of a rule is valid, if not above n (its footnote 8).
-    cells = policy.repair(answers, people, within) if people.size else answers
+    cells = _repair(policy, answers, people, within) if people.size else answers
     noise = _SimulatedNoise(question, mechanism)
 
     def draw_plausible(part: slice, b: int, rng: np.random.Generator) -> Draws:
@@ -209,6 +207,19 @@ def ask_reference(
         sizes[0].size + cells[0].size, _count_invalid([(overall, n), (answers, within)]),
         draw_plausible,
     )  # fmt: skip
+
+
+def _repair(
+    policy: Policy | None,
+    answers: NDArray[np.float64],
+    totals: NDArray[np.int64],
+    upper: NDArray[np.int64],
+) -> NDArray[np.float64]:
+    """Counts repaired by a policy; None: by `uniform/uniform`, as in the paper's experiments."""
+    if policy is not None:
+        return policy.repair(answers, totals, upper)
+    uniform = totals[..., None] / answers.shape[-1]
+    return np.where(find_invalid_answers(answers, upper), uniform, answers)
 
 
 _ROUNDING = 1 + 1e-9
