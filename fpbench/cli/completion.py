@@ -52,7 +52,7 @@ def complete_measure(context: Context, incomplete: str) -> list[str]:
     from fpbench.components.own_measures import OWN
 
     names = dict.fromkeys(measure.name for measure in OWN)
-    # Behind an option without its value, arguments are not told apart yet.
+    # After an option without its value, positional arguments cannot be distinguished yet.
     runs = [*context.args, *(context.params.get(name) for name in ("run", "old", "new"))]
     for directory in filter(None, runs):
         names |= dict.fromkeys(_read_declared(Path(directory)))

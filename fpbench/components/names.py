@@ -39,7 +39,7 @@ KINDS: dict[str, Kind] = {
     for kind in (
         Kind("dataset", "datasets", "Dataset", "load", "people: features, a label, groups"),
         Kind("learner", "learners", "Learner", "fit", "trains the model under attack or audit"),
-        Kind("disclosure", "disclosures", "Disclosure", "claim", "what is said of its fairness"),
+        Kind("disclosure", "disclosures", "Disclosure", "claim", "a claim about its fairness"),
         Kind("adversary", "adversaries", "Adversary", "guess", "guesses each person's group"),
         Kind("corrector", "correctors", "Corrector", "correct", "makes a guess meet the claim"),
         Kind("mechanism", "mechanisms", "Mechanism", "release", "adds noise for privacy"),

@@ -153,7 +153,7 @@ class DataHome:
         into: Path | None = None,
         check: Callable[[Path], object] | None = None,
     ) -> Path:
-        """The path of a file, which is made if it is missing or wrong.
+        """The path of a file; creates the file if it is missing or wrong.
 
         Parameters
         ----------
@@ -170,7 +170,7 @@ class DataHome:
         Raises
         ------
         DataError
-            If the file cannot be made, or is made wrong, or if a file of the same name in a
+            If the file cannot be created, or is wrong, or if a file of the same name in a
             directory that is searched earlier would hide it.
         """
         from tempfile import TemporaryDirectory

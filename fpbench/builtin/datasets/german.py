@@ -89,7 +89,7 @@ class German(PublishedDataset):
         groups=("male", "female"),
         source="UCI Machine Learning Repository, https://doi.org/10.24432/C5NC77",
         licence="CC BY 4.0",
-        dropped="personal status, of which sex is made: its only code of women tells sex again",
+        dropped="personal status: sex is derived from it, and its only code of women reveals sex",
     )
     published = (
         DataFile(
