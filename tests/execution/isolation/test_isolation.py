@@ -216,6 +216,7 @@ def test_only_root_starts_processes_of_another_user(tmp_path, monkeypatch):
         fpbench.run(MATRIX | {"limits": {"timeout": 60}}, out=tmp_path / "run")
 
 
+@pytest.mark.usefixtures("new_interpreters")  # the other user may not read the standard library
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs root")
 def test_adversaries_run_as_another_user(tmp_path, monkeypatch):
     """Who can neither open the data nor read the memory of the processes that hold it."""
