@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 
@@ -67,6 +68,9 @@ def test_a_fork_looks_like_an_interpreter(tmp_path, more, env):
     forked, *end = start(tmp_path, *more, **env, FPBENCH_TEST_PROCESSES="forked")
     fresh, *other_end = start(tmp_path, *more, **env, FPBENCH_TEST_PROCESSES="fresh")
     assert (forked.pop("warm"), fresh.pop("warm")) == (True, False)
+    # A job in the background ignores Ctrl-C, and so does an interpreter that it starts.
+    assert forked.pop("interrupt")
+    assert fresh.pop("interrupt") or signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     assert forked == fresh
     assert forked["parent"] == os.getpid()
     assert end == other_end
