@@ -18,8 +18,6 @@ from fpbench.correction import (
     limit_realised_gain,
 )
 
-pytestmark = pytest.mark.numeric
-
 
 def two(chances):
     """Beliefs (n, 2) of probabilities of group 1."""

@@ -13,8 +13,6 @@ from scipy.stats import norm
 from fpbench import Guarantee, InputError
 from fpbench.privacy import gaussian_epsilon, limit_private_leak
 
-pytestmark = pytest.mark.numeric
-
 
 def best_of_all_channels(belief, epsilon, delta=0.0):
     """The greatest accuracy about one person of any guess under (epsilon, delta), by a program.
