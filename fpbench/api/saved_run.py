@@ -76,7 +76,7 @@ class Snapshot:
         """The rankings of a view; see `Run.leaderboards`."""
         results = self.select(where)
         view = views.check_view(view)
-        by = rank_by or ("leak" if view == "defences" else self.rank_by)
+        by = rank_by or ("advantage" if view == "defences" else self.rank_by)
         boards = views.view(results, view, by, self.title, together=together)
         if boards and (missing := _missing(results)):
             boards[0] = replace(boards[0], notes=(*boards[0].notes, missing))
@@ -195,7 +195,7 @@ class Run:
         Parameters
         ----------
         rank_by
-            The measure to rank by; by default what the matrix says, and `leak` for defences.
+            The measure to rank by; by default what the matrix says, and `advantage` for defences.
         view
             `combinations` (of attacks and of audits), `attacks`, `correctors`, `defences` or
             `mechanisms`.

@@ -61,6 +61,8 @@ class AttackMeasures(TypedDict):
     """Of the guess and the correction of an attack."""
 
     people: int
+    groups: int
+    adversary_sees: str
     majority_accuracy: float
     prior_accuracy: float
     initial_accuracy: float
@@ -74,6 +76,41 @@ class AttackMeasures(TypedDict):
     solver_status: Reported[str | None]
     solver_gap: Reported[float | None]
     proven: Reported[int | None]
+
+
+class LeakMeasures(TypedDict, total=False):
+    """Of what the disclosure of an attack adds to calibrated beliefs, and could add at most."""
+
+    without_accuracy: Required[float]
+    with_accuracy: Required[float | None]
+    leak: Required[float | None]
+    leak_expected: Required[float | None]
+    disclosure_bits: float
+    limit_beliefs: float
+    limit_exact: float
+    dp_limit: float
+    limit_covers: str
+    bayes_accuracy: float
+    people_proven: float
+
+
+class BeliefMeasures(TypedDict, total=False):
+    """Of the beliefs of an attack: their quality, and whom they find out."""
+
+    calibration: Required[str]
+    log_loss: Required[float]
+    calibration_error: Required[float]
+    auc: Required[float | None]
+    tpr_at_tenth_percent: Required[float | None]
+    tpr_at_one_percent: Required[float | None]
+    surest_one_percent: Required[float]
+    surest_ten_percent: Required[float]
+    worst_group: Required[str]
+    worst_group_accuracy: Required[float]
+    worst_slice: str
+    worst_slice_accuracy: float
+    answered: float
+    answered_accuracy: float | None
 
 
 class CorrectionMeasures(TypedDict, total=False):
@@ -105,11 +142,14 @@ class ReleaseMeasures(TypedDict):
     tenth_recall: float
 
 
-class BesideAttacks(TypedDict):
+class BesideAttacks(TypedDict, total=False):
     """Of all attacks of a run, compared with each other."""
 
     best_initial_accuracy: NDArray[np.float64]
     gain_over_best: NDArray[np.float64]
+    best_without_accuracy: NDArray[np.float64]
+    limit: NDArray[np.float64]
+    repair: NDArray[np.float64]
 
 
 class BesideAudits(TypedDict):
@@ -127,8 +167,8 @@ class DefenceMeasures(TypedDict):
     epsilon: NDArray[np.float64]
     mean_accuracy: NDArray[np.float64]
     strongest_accuracy: NDArray[np.float64]
-    mean_leak: NDArray[np.float64]
-    leak: NDArray[np.float64]
+    mean_advantage: NDArray[np.float64]
+    advantage: NDArray[np.float64]
 
 
 GUARANTEE = "guarantee"
@@ -140,7 +180,10 @@ NOT_RECORDED = "not recorded"
 UNPROMISED = (NO_GUARANTEE, NOT_RECORDED)
 """Its values for learners without a known guarantee."""
 
-_OF_ATTACKS = (PlanMeasures, AttackMeasures, ModelMeasures, ClaimMeasures, CorrectionMeasures)
+_OF_ATTACKS = (
+    PlanMeasures, AttackMeasures, LeakMeasures, BeliefMeasures, ModelMeasures, ClaimMeasures,
+    CorrectionMeasures,
+)  # fmt: skip
 _OF_AUDITS = (PlanMeasures, ModelMeasures, ReleaseMeasures)
 _OF_RUNS = (BesideAttacks, BesideAudits, DefenceMeasures)
 _Tables: TypeAlias = Iterable[type]
@@ -193,10 +236,58 @@ claim_delta | less | delta of such a claim
 claim_neighbours | neither | which data sets the guarantee of such a claim compares
 claim_noise | neither | where its noise came from: simulation or secure
 people | neither people | people that the target was trained on
-majority_accuracy, majority | neither share | people whose group is right if everyone is called a
+groups | neither | groups that the sensitive attribute has
+adversary_sees, sees | neither | columns of the target people that the adversary sees
+majority_accuracy, baseline | neither share | people whose group is right if everyone is called a
     member of the largest group
 prior_accuracy, prior | neither share | the same, expected, if everyone's group is drawn from the
     shares of the attack set
+without_accuracy, without | greater share | people whose group the adversary's calibrated beliefs
+    name right, without the disclosure
+with_accuracy, with | greater share | the same with the disclosure: of the beliefs given it, or of
+    the corrected guess of a corrector that has no beliefs
+leak | greater share | what the disclosure adds: with less without
+leak_expected, leak expected | greater share | what the beliefs given the disclosure expect it to
+    add to what is named right
+limit | neither share | the greatest leak that anybody can expect of the disclosure, from its bits
+    and the error of the strongest adversary of the run without it
+limit_beliefs, limit (beliefs) | neither share | the greatest leak that anybody can expect whose
+    beliefs are those of this adversary, if they are exact
+limit_exact, limit (exact) | neither share | the expected leak of the exact counts behind every
+    claim about parity, if these beliefs are exact; two groups
+dp_limit, limit (privacy) | neither share | the greatest leak that the guarantee of a private
+    disclosure allows, if these beliefs are exact
+limit_covers, limit of | neither | what the limits are about: the disclosure, or the disclosure
+    apart from what a model that was trained with these people's groups gives away
+disclosure_bits, bits | less bits | the most that the disclosure can tell about the groups of all
+    people
+best_without_accuracy, best without | greater share | the best accuracy of any adversary of the run
+    without the disclosure, at the same model and seed
+repair | less share | by how much the gain exceeds the limit: that much, at least, is repair of the
+    first guess
+bayes_accuracy, Bayes | neither share | expected accuracy of the best possible guess from what is
+    seen of people, where the law of the data is known
+people_proven, proven people | greater share | people whose group follows from the disclosure alone
+calibration | neither | how beliefs were calibrated on the held-out people
+log_loss, log loss | less nats | mean surprise at the true groups, of the calibrated beliefs
+calibration_error, cal. error | less share | mean difference between how sure the calibrated beliefs
+    are and how often they are right, over 15 bins
+auc, AUC | greater share | chance that a member of a group is believed more likely to be one than
+    another person, averaged over groups
+tpr_at_tenth_percent, TPR at .1 % | greater share | members of a group that are found out where .1 %
+    of the others are taken for members; of the group most exposed
+tpr_at_one_percent, TPR at 1 % | greater share | the same at 1 %
+surest_one_percent, surest 1 % | greater share | right guesses about the 1 % of people of whom the
+    adversary is surest
+surest_ten_percent, surest 10 % | greater share | the same of 10 %
+worst_group, worst group | neither | the group whose members are named right most often
+worst_group_accuracy, worst group right | greater share | its members who are named right
+worst_slice, worst slice | neither | the slice of at least 50 people that is named right most often,
+    chosen on one half of the people
+worst_slice_accuracy, worst slice right | greater share | its members of the other half who are
+    named right
+answered | greater share | people of whom the adversary does not abstain
+answered_accuracy, answers right | greater share | those of them whose group is named right
 initial_accuracy, guess | greater share | people whose group the adversary guesses right
 corrected_accuracy, corrected | greater share | people whose group is right after the correction
 gain | greater share | what the correction adds to the accuracy of the guess
@@ -238,8 +329,10 @@ uar, UAR | greater share | unweighted average recall of the tenths, over all see
 uar_minus_error, UAR - error | greater | that less the mean error over the same seeds
 mean_accuracy, mean reached | less share | accuracy that attacks reach, on average over them
 strongest_accuracy, reached | less share | accuracy that the strongest attack reaches
-mean_leak | less share | mean accuracy of attacks less that of always guessing the largest group
-leak | less share | accuracy of the strongest attack less that of always guessing the largest group
+mean_advantage, mean advantage | less share | mean accuracy of attacks less that of always guessing
+    the largest group
+advantage | less share | accuracy of the strongest attack less that of always guessing the largest
+    group
 """,
 )
 """The table of measures: name, heading | which way is better, unit | meaning."""

@@ -118,6 +118,13 @@ class Guess:
         (m,) in [0, 1]: the adversary's probability for each of these guesses.
     notes
         Measures of the attack, for the row.
+    beliefs
+        (n, K) the adversary's probability of each group, of each person; None: the confidence in
+        the guess, and the rest of it shared equally by the other groups.
+    held_out_beliefs
+        (m, K) the same of the held-out people; None as above, and only together with `beliefs`.
+    abstains
+        (n,) whether the adversary would rather not name the group of a person; None: of nobody.
     """
 
     values: Codes
@@ -126,6 +133,28 @@ class Guess:
     held_out_values: Codes
     held_out_confidence: NDArray[np.float64]
     notes: MeasureValues = field(default_factory=dict)
+    beliefs: NDArray[np.float64] | None = None
+    held_out_beliefs: NDArray[np.float64] | None = None
+    abstains: NDArray[np.bool_] | None = None
+
+    @classmethod
+    def from_beliefs(
+        cls,
+        beliefs: NDArray[np.float64],
+        held_out: NDArray[np.intp],
+        held_out_beliefs: NDArray[np.float64],
+        notes: MeasureValues | None = None,
+        abstains: NDArray[np.bool_] | None = None,
+    ) -> Guess:
+        """A guess that names the likeliest group of each person; of equals, the first.
+
+        Parameters are those of the fields.
+        """
+        values, held_out_values = beliefs.argmax(axis=1), held_out_beliefs.argmax(axis=1)
+        return cls(
+            values, beliefs.max(axis=1), held_out, held_out_values, held_out_beliefs.max(axis=1),
+            notes or {}, beliefs, held_out_beliefs, abstains,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -165,6 +194,9 @@ class Problem:
         Constraints that the true groups satisfy; may be empty.
     weights
         (n,) positive costs of changing each guess; None: every change costs 1.
+    beliefs
+        (n, K) the adversary's calibrated probability of each group, of each person; None if there
+        are none.
 
     See Also
     --------
@@ -177,6 +209,7 @@ class Problem:
     labels: Codes | None
     constraints: tuple[Constraint, ...]
     weights: NDArray[np.float64] | None = None
+    beliefs: NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True)
@@ -201,7 +234,7 @@ class Correction:
     measures
         Further measures of the corrector, for the row.
     posterior
-        (n,) probability of group 1 given the claim, from a corrector that computes it.
+        (n, K) probability of each group given the claim, from a corrector that computes it.
     """
 
     values: Codes | None

@@ -163,7 +163,7 @@ def _boards(snapshot: Snapshot, requested: str | None) -> list[Leaderboard]:
         for name in VIEWS
         if name != "pareto"
         for board in view(
-            results, name, "leak" if name == "defences" else requested or by, snapshot.title
+            results, name, "advantage" if name == "defences" else requested or by, snapshot.title
         )
     ]
     return [replace(b, notes=(note, *b.notes)) if note and b.rank_by == by else b for b in boards]

@@ -65,7 +65,7 @@ class Defended:
     """Notes by data set."""
 
 
-def defences(results: Results, rank_by: str = "leak", title: str = "") -> list[Leaderboard]:
+def defences(results: Results, rank_by: str = "advantage", title: str = "") -> list[Leaderboard]:
     """Learners ranked by what they give away, those that give away least first.
 
     Parameters
@@ -73,7 +73,7 @@ def defences(results: Results, rank_by: str = "leak", title: str = "") -> list[L
     results
         Rows of a run.
     rank_by
-        `leak`, `mean_leak` or another measure of a defence.
+        `advantage`, `mean_advantage` or another measure of a defence.
     title
         Title of the matrix.
 
@@ -92,10 +92,10 @@ def defences(results: Results, rank_by: str = "leak", title: str = "") -> list[L
     The strongest attack on a learner is that with the greatest mean accuracy over all seeds, be it
     that of its guess or of its correction: the best of each seed would owe its place to noise. As
     it is chosen among several, its mean is still a little above what a new seed would give.
-    `leak` is its accuracy less that of calling everyone a member of the largest group. Only attacks
-    that were made on all learners of a data set count, so that none is worse off for having been
-    attacked more. A leak means the same whatever was promised, so that learners with different
-    guarantees are ranked together; the guarantee stands beside.
+    `advantage` is its accuracy less that of calling everyone a member of the largest group. Only
+    attacks that were made on all learners of a data set count, so that none is worse off for having
+    been attacked more. An advantage means the same whatever was promised, so that learners with
+    different guarantees are ranked together; the guarantee stands beside.
     """
     learners = defended(results)
     if not len(learners.results):
@@ -214,8 +214,8 @@ def _measures(
         "epsilon": np.array([epsilons.get(seed, np.nan) for seed in tally.seeds.tolist()]),
         "mean_accuracy": mean,
         "strongest_accuracy": worst,
-        "mean_leak": mean - own["majority_accuracy"],
-        "leak": worst - own["majority_accuracy"],
+        "mean_advantage": mean - own["majority_accuracy"],
+        "advantage": worst - own["majority_accuracy"],
     }
     values = {**own, **measures}
     return np.array([values[name] for name in _MEASURES])

@@ -31,13 +31,13 @@ AUDIT_COLUMNS = (
 """Those of a leaderboard of audits."""
 DEFENCE_COLUMNS = (
     "test_accuracy", "test_unfairness", "epsilon", "gain_over_best", "strongest_accuracy",
-    "mean_leak", "leak",
+    "mean_advantage", "advantage",
 )  # fmt: skip
 """Those of a leaderboard of defences."""
 _SPARE = (
     "correct_seconds", "reconsidered_accuracy", "claim_holds", "proven", "initial_accuracy",
     "corrected_accuracy", "epsilon", "coverage", "true_ratio", "model_epsilon",
-    "strongest_accuracy", "test_unfairness", "test_accuracy", "mean_leak",
+    "strongest_accuracy", "test_unfairness", "test_accuracy", "mean_advantage",
 )  # fmt: skip
 """What a leaderboard does without on a narrow terminal, in this order, once it does without all
 that components declare, the last declared first."""

@@ -1,4 +1,4 @@
-"""Learners that no other beats at once in accuracy, unfairness, leak and epsilon."""
+"""Learners that no other beats at once in accuracy, unfairness, advantage and epsilon."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fpbench.results.rows.lines import Tallies
 from fpbench.results.statistics.intervals import Interval, interval
 from fpbench.store.results import Results
 
-OBJECTIVES = ("test_accuracy", "test_unfairness", "leak", "epsilon")
+OBJECTIVES = ("test_accuracy", "test_unfairness", "advantage", "epsilon")
 """Measures of a learner that the front is of."""
 
 _RESAMPLES = 1_000
@@ -78,7 +78,7 @@ def pareto(results: Results, title: str = "") -> list[Front]:
     neighbours or another delta are not comparable, so that of two such learners neither beats the
     other. Means over seeds are compared; how sure it is that a learner is on the front is told by
     the share of 1,000 joint resamples of the seeds in which it is. A learner that lacks accuracy,
-    unfairness or leak is not compared.
+    unfairness or advantage is not compared.
     """
     learners = defended(results)
     tally = Tallies(learners.results)
@@ -112,7 +112,7 @@ def _front(
     used = [i for i, name in enumerate(OBJECTIVES) if not np.isnan(values[:, :, i]).all()]
     objectives = tuple(OBJECTIVES[i] for i in used)
     if not used:
-        return Front(title, dataset, (), (), (*notes, "no accuracy, unfairness or leak"))
+        return Front(title, dataset, (), (), (*notes, "no accuracy, unfairness or advantage"))
     costs = _costs(values[:, :, used], objectives)
     kinds = [labels[GUARANTEE] for labels in words]
     beats = _beats(costs.mean(axis=1), kinds, objectives)

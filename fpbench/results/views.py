@@ -55,7 +55,7 @@ VIEWS = {
     "correctors": "correctors, by their means over what they correct",
     "defences": "learners, by what the strongest attack gets out of them",
     "mechanisms": "mechanisms and policies, by the error of audits with them",
-    "pareto": "learners that no other beats in accuracy, unfairness, leak and epsilon at once",
+    "pareto": "learners that no other beats in accuracy, unfairness, advantage and epsilon at once",
 }
 """Views by name, and what they rank."""
 

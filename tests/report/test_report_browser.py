@@ -333,7 +333,7 @@ def test_the_frontier_is_that_of_the_run(opened, real):
         point.labels["learner"]: "not beaten" if point.on_front else "beaten"
         for point in front.points
     }
-    for aim in ("test_unfairness", "leak"):  # by accuracy alone the most accurate is left
+    for aim in ("test_unfairness", "advantage"):  # by accuracy alone the most accurate is left
         opened.js(f"document.querySelector('[data-aim={aim}]').click()")
     state = dict(
         zip(

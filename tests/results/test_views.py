@@ -56,7 +56,7 @@ def views(rows, name, rank_by=None):
     return view(
         add_comparisons(Results.of(rows)),
         name,
-        rank_by or ("leak" if name == "defences" else "gain"),
+        rank_by or ("advantage" if name == "defences" else "gain"),
     )
 
 
@@ -81,10 +81,10 @@ def test_defences_are_ranked_by_the_strongest_attack():
     fair, exposed = board.lines
     assert [(x.rank, x.labels["learner"]) for x in board.lines] == [(1, "fair"), (2, "open")]
     assert fair.labels[STRONGEST] == "weak + exact"
-    assert fair.measures["leak"].mean == pytest.approx(0.15, abs=1e-3)
-    assert exposed.measures["leak"].mean == pytest.approx(0.20, abs=1e-3)
+    assert fair.measures["advantage"].mean == pytest.approx(0.15, abs=1e-3)
+    assert exposed.measures["advantage"].mean == pytest.approx(0.20, abs=1e-3)
     # A correction that was not possible leaves the guess.
-    assert fair.measures["mean_leak"].mean == pytest.approx(0.11, abs=1e-3)
+    assert fair.measures["mean_advantage"].mean == pytest.approx(0.11, abs=1e-3)
     assert fair.measures["gain_over_best"].mean == pytest.approx(0.03)
     assert GUARANTEE not in board.kinds
 
@@ -95,7 +95,7 @@ def test_a_guess_alone_may_be_the_strongest_attack():
     ]
     (board,) = views(rows, "defences")
     assert board.lines[0].labels[STRONGEST] == "strong alone"
-    assert board.lines[0].measures["leak"].mean == pytest.approx(0.12, abs=1e-3)
+    assert board.lines[0].measures["advantage"].mean == pytest.approx(0.12, abs=1e-3)
     assert board.lines[0].measures["gain_over_best"].mean == 0
 
 
@@ -112,8 +112,8 @@ def test_the_worst_case_is_at_least_the_mean_and_at_most_the_best_seed():
                 if r["learner"] == line.labels["learner"] and r["seed"] == seed)
             for seed in range(SEEDS)
         ])  # fmt: skip
-        leak = line.measures["leak"].mean
-        assert line.measures["mean_leak"].mean <= leak <= best - 0.6 + 1e-12
+        leak = line.measures["advantage"].mean
+        assert line.measures["mean_advantage"].mean <= leak <= best - 0.6 + 1e-12
 
 
 def test_an_attack_on_one_learner_only_is_left_out():
@@ -136,7 +136,7 @@ def test_several_datasets_have_their_own_defences_and_one_of_all():
     overall, one, two = views(rows, "defences")
     assert (overall.scope, overall.kinds[0]) == ("overall: 2 data sets", "learner")
     assert [board.lines[0].labels["learner"] for board in (overall, one, two)] == ["fair"] * 3
-    assert overall.lines[0].measures["leak"].count == SEEDS
+    assert overall.lines[0].measures["advantage"].count == SEEDS
 
 
 def test_notes_are_those_of_the_data_set_and_stand_above_all():
@@ -184,7 +184,7 @@ def test_a_learner_promises_no_more_than_the_least_of_its_rows(changed, words):
     assert line.labels[GUARANTEE] == words
     assert "epsilon" not in line.measures
     points, found = front(rows)
-    assert (points["dp"].guarantee, found.objectives[-1]) == (words, "leak")
+    assert (points["dp"].guarantee, found.objectives[-1]) == (words, "advantage")
 
 
 def test_rows_of_an_earlier_version_say_that_nothing_is_recorded():
@@ -254,7 +254,11 @@ def test_views_without_rows_of_their_kind_are_empty():
     ("name", "by", "words"),
     [
         ("defense", None, "unknown view 'defense'; did you mean 'defences'?"),
-        ("defences", "leek", "unknown measure to rank defences by: 'leek'; did you mean 'leak'?"),
+        (
+            "defences",
+            "advantge",
+            "unknown measure to rank defences by: 'advantge'; did you mean 'advantage'?",
+        ),
         ("attacks", "gian", "unknown measure to rank by: 'gian'; did you mean 'gain'?"),
         ("pareto", None, "has no ranking"),
     ],
@@ -280,7 +284,7 @@ def test_a_front_is_what_nothing_beats():
     rows = run(["open", "fair"])
     rows += [{**row, "learner": "worse", "test_accuracy": 0.6} for row in run(["fair"])]
     points, found = front(rows)
-    assert found.objectives == ("test_accuracy", "test_unfairness", "leak")
+    assert found.objectives == ("test_accuracy", "test_unfairness", "advantage")
     assert {name: p.on_front for name, p in points.items()} == {
         "open": True,
         "fair": True,
@@ -291,7 +295,7 @@ def test_a_front_is_what_nothing_beats():
 
 
 def costs(point):
-    names = ("test_accuracy", "test_unfairness", "leak")
+    names = ("test_accuracy", "test_unfairness", "advantage")
     return np.array([point.values[name].mean for name in names]) * [-1, 1, 1]
 
 
@@ -359,7 +363,7 @@ def test_rows_without_an_objective_make_no_front():
     unknown = {"majority_accuracy": None, "test_accuracy": None, "test_unfairness": None}
     points, found = front(run(**unknown))
     assert not points
-    assert "no accuracy, unfairness or leak" in found.notes
+    assert "no accuracy, unfairness or advantage" in found.notes
     assert not board_data.front_sheet(found).rows
 
 

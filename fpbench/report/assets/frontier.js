@@ -1,4 +1,4 @@
-// What is traded for what: models by accuracy, unfairness, leak and epsilon, and those that no other
+// What is traded for what: models by accuracy, unfairness, advantage and epsilon, and those that no other
 // model of the same data beats.
 
 const known = (point, aim) => plain(point.values[aim]?.[0] ?? null);
@@ -44,10 +44,10 @@ const explorer = (run) => {
   const aims = [...new Set(run.fronts.flatMap((one) => one.objectives))].filter((aim) => points.some((point) => known(point, aim) !== null));
   const box = el('div');
   if (aims.length < 2 || points.length < 2) {
-    box.append(el('p', { class: 'hint' }, 'There is nothing to trade off: it takes two attacked models, and two of accuracy, unfairness, leak and epsilon.'));
+    box.append(el('p', { class: 'hint' }, 'There is nothing to trade off: it takes two attacked models, and two of accuracy, unfairness, advantage and epsilon.'));
     return box;
   }
-  const chosen = { x: aims.includes('leak') ? 'leak' : aims[1], y: aims[0], counted: new Set(aims) };
+  const chosen = { x: aims.includes('advantage') ? 'advantage' : aims[1], y: aims[0], counted: new Set(aims) };
   const pick = (axis, title) => {
     const select = el('select', { id: `aim-${axis}`, onchange: () => { chosen[axis] = select.value; update(); } },
       ...aims.map((aim) => el('option', { value: aim, selected: aim === chosen[axis] }, titled(aim))));
@@ -63,8 +63,8 @@ const explorer = (run) => {
   }));
   const names = [...new Set(points.map((point) => point.dataset))];
   let best = new Set();
-  const open = (point, measure = null) => showLine(run, point.of, measure === 'leak' ? 'corrected_accuracy' : measure, `${point.dataset} · ${point.learner}`);
-  const node = plot(run, 'Models by two of accuracy, unfairness, leak and epsilon. The table below has the numbers.', () => {
+  const open = (point, measure = null) => showLine(run, point.of, measure === 'advantage' ? 'corrected_accuracy' : measure, `${point.dataset} · ${point.learner}`);
+  const node = plot(run, 'Models by two of accuracy, unfairness, advantage and epsilon. The table below has the numbers.', () => {
     const data = names.flatMap((name) => [false, true].map((on) => {
       const mine = points.filter((point) => point.dataset === name && best.has(point) === on
         && known(point, chosen.x) !== null && known(point, chosen.y) !== null);

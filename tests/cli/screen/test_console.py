@@ -125,7 +125,7 @@ def show_audits():
 def show_views():
     results = add_comparisons(Results.of([*big_run(), *audits()], DECLARED))
     for name in ("attacks", "correctors", "defences", "mechanisms"):
-        by = "leak" if name == "defences" else "gain"
+        by = "advantage" if name == "defences" else "gain"
         show(view(results, name, by, name))
 
 

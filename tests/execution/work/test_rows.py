@@ -103,7 +103,7 @@ def test_all_that_is_measured_is_known():
     assert {"gain", "initial_accuracy", "train_unfairness", "people", "correct_seconds",
             "reconsidered_accuracy", "true_ratio", "error", "epsilon", "delta", "claim_epsilon",
             "model_epsilon", "asked_metric", "proven"} <= MEASURED  # fmt: skip
-    assert {"leak", "mean_leak", "strongest_accuracy", "best_initial_accuracy", "gain_over_best",
+    assert {"advantage", "mean_advantage", "strongest_accuracy", "best_initial_accuracy", "gain_over_best",
             "uar", "uar_minus_error"} <= DERIVED  # fmt: skip
     assert {"gain_over_best", "gain"} <= MEASURES
     assert {"status", "cell", "seed", "seconds", *KINDS} <= FIXED
