@@ -15,6 +15,8 @@ from .constraints import ShareBounds as ShareBounds
 from .counts import Condition as Condition
 from .counts import Part as Part
 from .counts import Row as Row
+from .information import limit_claim_nats as limit_claim_nats
+from .information import limit_count_nats as limit_count_nats
 from .rates import FORMS as FORMS
 from .rates import METRICS as METRICS
 from .rates import Form as Form

@@ -5,6 +5,8 @@ A fact is true: a bound that the matrix leaves out is the true value less or plu
 
 from __future__ import annotations
 
+import math
+from abc import ABC, abstractmethod
 from fractions import Fraction
 from typing import Annotated, Literal, Self, TypeAlias
 
@@ -20,6 +22,7 @@ from fpbench.claims.constraints import (
     RateBounds,
     ShareBounds,
 )
+from fpbench.claims.information import count_cells, limit_claim_nats, limit_count_nats
 from fpbench.claims.rates import Form, Metric, RateConstraint, group_counts
 from fpbench.data.sample import Sample
 
@@ -29,14 +32,28 @@ _Share = Annotated[float, Field(ge=0, le=1)]
 class _Fact(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
+    def limit_nats(self, people: Sample) -> float:
+        """The most that it tells about everybody's group, in nats."""
+        return len(people) * math.log(len(people.groups))
+
     @property
     def word(self) -> str:
         """The word of its constraint."""
         return str(self.use)  # type: ignore[attr-defined]
 
 
-class _Bounded(_Fact):
+class _Bounded(_Fact, ABC):
     """A value in [0, 1] that is known to lie between bounds."""
+
+    def limit_nats(self, people: Sample) -> float:
+        """Of bounds that were set beforehand, one bit: they hold. Of others, what counts tell."""
+        if self.low is not None and self.high is not None:
+            return math.log(2)
+        return self._limit_count_nats(people)
+
+    @abstractmethod
+    def _limit_count_nats(self, people: Sample) -> float:
+        """What the counts behind the value tell."""
 
     low: _Share | None = Field(None, description="least value; by default true value less margin")
     high: _Share | None = Field(None, description="greatest value; by default true plus margin")
@@ -61,6 +78,9 @@ class Share(_Bounded):
     use: Literal["share"]
     group: str = Field(description="name of the group")
 
+    def _limit_count_nats(self, people: Sample) -> float:
+        return limit_count_nats([len(people)])
+
     def constraint(self, people: Sample, rng: np.random.Generator) -> Constraint:
         """Bounds on the share."""
         group = _group(self.group, people)
@@ -74,6 +94,9 @@ class PositiveRate(_Bounded):
     use: Literal["positive-rate"]
     group: str = Field(description="name of the group")
     metric: Metric = Field("statistical-parity", description="over whom the rate is taken")
+
+    def _limit_count_nats(self, people: Sample) -> float:
+        return limit_count_nats(count_cells(self.metric, people))
 
     def constraint(self, people: Sample, rng: np.random.Generator) -> Constraint:
         """Bounds that hold in every slice of the metric."""
@@ -102,6 +125,9 @@ class Unfairness(_Bounded):
         """The word of its constraint."""
         return KnownUnfairness(self.metric, 0, 1, self.form).word
 
+    def _limit_count_nats(self, people: Sample) -> float:
+        return limit_claim_nats(self.metric, people)
+
     def constraint(self, people: Sample, rng: np.random.Generator) -> Constraint:
         """Bounds on the unfairness."""
         measured = RateConstraint(self.metric, form=self.form).unfairness(
@@ -115,6 +141,10 @@ class Known(_Fact):
 
     use: Literal["known"]
     share: _Share = Field(description="share of the people whose group is known")
+
+    def limit_nats(self, people: Sample) -> float:
+        """Their groups; who they are was drawn."""
+        return round(self.share * len(people)) * math.log(len(people.groups))
 
     def constraint(self, people: Sample, rng: np.random.Generator) -> Constraint:
         """Their groups."""

@@ -2,16 +2,37 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fpbench.base.errors import InputError
 
+Beliefs: TypeAlias = NDArray[np.float64]
+"""(n, K) the probability of each group, of each person."""
+
 _SUM = 1e-6
 """How far the sum of a person's probabilities may be from 1."""
 
 
-def check_beliefs(beliefs: ArrayLike) -> NDArray[np.float64]:
+def spread_confidence(values: ArrayLike, confidence: ArrayLike, groups: int) -> Beliefs:
+    """Beliefs (n, K) from guesses and the confidence in them: the other groups share the rest.
+
+    Parameters
+    ----------
+    values, confidence
+        (n,) guessed group codes in 0..K-1, and the probability of the guess, in [0, 1].
+    groups
+        K, at least 2.
+    """
+    sure = np.asarray(confidence, dtype=np.float64)
+    beliefs = np.repeat((1 - sure)[:, None] / (groups - 1), groups, axis=1)
+    beliefs[np.arange(len(sure)), np.asarray(values)] = sure
+    return beliefs
+
+
+def check_beliefs(beliefs: ArrayLike) -> Beliefs:
     """Beliefs (n, K) as floats, K at least 2.
 
     Parameters

@@ -85,13 +85,13 @@ class LeakMeasures(TypedDict, total=False):
     with_accuracy: Required[float | None]
     leak: Required[float | None]
     leak_expected: Required[float | None]
-    disclosure_bits: float
+    disclosure_bits: Reported[float]
     limit_beliefs: float
     limit_exact: float
     dp_limit: float
     limit_covers: str
     bayes_accuracy: float
-    people_proven: float
+    people_proven: Reported[float]
 
 
 class BeliefMeasures(TypedDict, total=False):
@@ -259,8 +259,8 @@ dp_limit, limit (privacy) | neither share | the greatest leak that the guarantee
     disclosure allows, if these beliefs are exact
 limit_covers, limit of | neither | what the limits are about: the disclosure, or the disclosure
     apart from what a model that was trained with these people's groups gives away
-disclosure_bits, bits | less bits | the most that the disclosure can tell about the groups of all
-    people
+disclosure_bits, disclosure bits | less bits | the most that the disclosure can tell about the
+    groups of all people
 best_without_accuracy, best without | greater share | the best accuracy of any adversary of the run
     without the disclosure, at the same model and seed
 repair | less share | by how much the gain exceeds the limit: that much, at least, is repair of the
@@ -274,9 +274,9 @@ calibration_error, cal. error | less share | mean difference between how sure th
     are and how often they are right, over 15 bins
 auc, AUC | greater share | chance that a member of a group is believed more likely to be one than
     another person, averaged over groups
-tpr_at_tenth_percent, TPR at .1 % | greater share | members of a group that are found out where .1 %
+tpr_at_tenth_percent, TPR at .001 | greater share | members of a group that are found out where .1 %
     of the others are taken for members; of the group most exposed
-tpr_at_one_percent, TPR at 1 % | greater share | the same at 1 %
+tpr_at_one_percent, TPR at .01 | greater share | the same at 1 %
 surest_one_percent, surest 1 % | greater share | right guesses about the 1 % of people of whom the
     adversary is surest
 surest_ten_percent, surest 10 % | greater share | the same of 10 %

@@ -34,8 +34,8 @@ class Context(Protocol):
         """The fairness that the learner was trained for."""
 
     @property
-    def train(self) -> Sample:
-        """The people it was trained on."""
+    def target(self) -> Sample:
+        """The people whom the claim is about."""
 
     @property
     def attack(self) -> Sample:

@@ -41,19 +41,21 @@ class Predictions:
     """Measures of the training, from the learner."""
     guarantee: Guarantee | None = None
     """The model's privacy guarantee to its training people; None if there is none."""
+    trained_with_groups: bool = True
+    """Whether the learner was given the groups of its training people."""
 
 
 @dataclass(frozen=True)
 class Scores:
     """The target model's probabilities of label 1, for adversaries that see them."""
 
-    train: NDArray[np.float64]
+    target: NDArray[np.float64]
     attack: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A published or estimated claim about the target's predictions for its training people.
+    """A published or estimated claim about a model's predictions for the target people.
 
     Attributes
     ----------
@@ -62,13 +64,24 @@ class Claim:
     source
         Where the claim comes from: `published`, `estimated`, ...
     also
-        Further constraints on the training people.
+        Further constraints on the target people.
     notes
         Measures of the claim, for the row.
     guarantee
-        The privacy guarantee of a private claim to the training people.
+        The privacy guarantee of a private claim to the target people.
     noise
         Where the noise of a private claim came from: `simulation` or `secure`.
+    nats
+        The most that the claim can tell about the groups of the target people, in nats: at most the
+        logarithm of how many claims were possible; None if nobody knows. What it takes for a limit
+        of the leak.
+    fact_nats
+        The same of the facts that are known besides; set by fpbench, like the following.
+    counted_labels
+        The labels of the slices that all constraints count people in, None for everybody; None in
+        place of all if a constraint is not about counts.
+    proven
+        Share of the target people whose group follows from the constraints alone.
     """
 
     constraint: RateConstraint | None
@@ -77,6 +90,10 @@ class Claim:
     notes: MeasureValues = field(default_factory=dict)
     guarantee: Guarantee | None = None
     noise: str | None = None
+    nats: float | None = None
+    fact_nats: float = 0.0
+    counted_labels: tuple[int | None, ...] | None = None
+    proven: float = 0.0
 
     @property
     def constraints(self) -> tuple[Constraint, ...]:
@@ -91,7 +108,7 @@ class View:
     Attributes
     ----------
     target
-        The target's training people, without their sensitive attribute.
+        The target people, without their sensitive attribute.
     attack
         The attack set, with its sensitive attribute.
     """
@@ -155,6 +172,22 @@ class Guess:
             values, beliefs.max(axis=1), held_out, held_out_values, held_out_beliefs.max(axis=1),
             notes or {}, beliefs, held_out_beliefs, abstains,
         )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class CalibratedGuess(Guess):
+    """A guess whose `beliefs` fpbench has calibrated on the held-out people; never None.
+
+    Attributes
+    ----------
+    calibration
+        How: `none`, `scaled` or `isotonic`.
+    sees
+        The columns that the adversary saw of the target people.
+    """
+
+    calibration: str = "none"
+    sees: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,15 @@ groups the likeliest vector that satisfies the claim.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from fpbench.base.errors import InputError
+from fpbench.components.beliefs import check_beliefs
 
 _Floats = NDArray[np.float64]
 _Integers = NDArray[np.integer[Any]]
@@ -19,6 +24,9 @@ _Integers = NDArray[np.integer[Any]]
 LEAST_WEIGHT = 1e-6
 """Least cost of changing a guess, even of one no better than its opposite."""
 
+_FOLDS = 5
+_LEAST_ISOTONIC = 200
+"""Held-out people, at least, before an increasing function is fitted to them."""
 _LARGEST = 10.0
 """Log-odds are clipped to +-10 (1 in 22,000): a forest's 0 or 1 rests on few people."""
 
@@ -111,41 +119,168 @@ def _to_probabilities(line: tuple[float, float], s: _Floats) -> _Floats:
 
 
 def _fit_line(s: _Floats, happened: NDArray[np.bool_]) -> tuple[float, float] | None:
-    """Likeliest slope (0 or more) and intercept of the log-odds; None if all are of one kind.
+    """Likeliest slope (0 or more) and intercept of the log-odds; None if all are of one kind."""
+    if happened.all() or not happened.any():
+        return None
+    slope, offsets = _fit_scaling(np.stack([np.zeros_like(s), s], axis=1), happened.astype(int))
+    return slope, float(offsets[1])
+
+
+def calibrate_beliefs(
+    beliefs: ArrayLike, held_out_beliefs: ArrayLike, truth: ArrayLike
+) -> tuple[_Floats, str]:
+    """Calibrated probabilities of K groups, and how they were calibrated.
+
+    Parameters
+    ----------
+    beliefs
+        (n, K) probability of each group, of each person, as the adversary gives them.
+    held_out_beliefs
+        (m, K) the same of people whose groups it knows and has not learnt from.
+    truth
+        (m,) their groups.
+
+    Returns
+    -------
+    beliefs
+        (n, K) calibrated probabilities.
+    method
+        `none` if nobody is held out, `scaled`, or `isotonic` (two groups): the likelier of the two
+        on held-out people that each was not fitted to, five times a fifth of them.
+
+    Raises
+    ------
+    InputError
+        If beliefs are no probabilities, are of other groups, or all held-out people belong to one
+        group.
+
+    Notes
+    -----
+    `scaled`: log-probabilities times a slope (one over a temperature) plus an offset a group, of
+    maximum likelihood with Platt's smoothed targets; a negative slope is taken for chance. Of two
+    groups that is Platt scaling. `isotonic`: the likeliest increasing function of the probability
+    (Zadrozny & Elkan, Transforming classifier scores into accurate multiclass probability
+    estimates, 2002), kept away from 0 and 1 by one person more of each group.
+    """
+    chances, known = check_beliefs(beliefs), np.asarray(truth)
+    if len(known) == 0:
+        return chances, "none"
+    held_out = check_beliefs(held_out_beliefs)
+    if held_out.shape != (len(known), chances.shape[1]):
+        raise InputError(
+            f"held-out beliefs must be ({len(known)}, {chances.shape[1]}), one row a held-out "
+            f"person and one column a group, not {held_out.shape}"
+        )
+    if (known == known[0]).all():
+        raise InputError(
+            f"all {len(known)} held-out people belong to one group, which tells nothing of how far "
+            "to trust an adversary: hold out more people, or enlarge the attack set ([split] "
+            "attack)"
+        )
+    method = "scaled"
+    if chances.shape[1] == 2 and len(known) >= _LEAST_ISOTONIC:
+        method = min(("scaled", "isotonic"), key=partial(_cross_validate, held_out, known))
+    calibrated: _Floats = _APPLY[method](chances, held_out, known)
+    return calibrated, method
+
+
+def _cross_validate(held_out: _Floats, truth: _Integers, method: str) -> float:
+    """Mean surprise (nats) at the groups of people that a method was not fitted to."""
+    fold = np.arange(len(truth)) % _FOLDS
+    surprise = 0.0
+    for number in range(_FOLDS):
+        inside, rest = fold == number, fold != number
+        if (truth[rest] == truth[rest][0]).all():
+            continue
+        chances = _APPLY[method](held_out[inside], held_out[rest], truth[rest])
+        surprise -= float(np.log(chances[np.arange(len(chances)), truth[inside]]).sum())
+    return surprise / len(truth)
+
+
+def _scale(beliefs: _Floats, held_out: _Floats, truth: _Integers) -> _Floats:
+    slope, offsets = _fit_scaling(_to_logits(held_out), truth)
+    logits = slope * _to_logits(beliefs) + offsets
+    chances = np.exp(logits - logits.max(axis=1, keepdims=True))
+    shares: _Floats = chances / chances.sum(axis=1, keepdims=True)
+    return shares
+
+
+def _fit_monotone(beliefs: _Floats, held_out: _Floats, truth: _Integers) -> _Floats:
+    from sklearn.isotonic import IsotonicRegression
+
+    m = len(truth)
+    # One person more of each group, at either end.
+    scores = np.concatenate([held_out[:, 1], [0.0, 1.0]])
+    members = np.concatenate([truth == 1, [True, False]]).astype(np.float64)
+    curve = IsotonicRegression(y_min=1 / (m + 2), y_max=1 - 1 / (m + 2), out_of_bounds="clip")
+    curve.fit(scores, members)
+    chance = np.clip(curve.predict(beliefs[:, 1]), 1 / (m + 2), 1 - 1 / (m + 2))
+    return np.stack([1 - chance, chance], axis=1)
+
+
+_APPLY: dict[str, Callable[[_Floats, _Floats, _Integers], _Floats]] = {
+    "scaled": _scale, "isotonic": _fit_monotone
+}  # fmt: skip
+
+
+def _to_logits(beliefs: _Floats) -> _Floats:
+    """(n, K) log-probabilities less the greatest, at least -10: log-odds of two groups."""
+    with np.errstate(divide="ignore"):
+        logits = np.log(beliefs)
+    return np.asarray(np.maximum(logits - logits.max(axis=1, keepdims=True), -_LARGEST))
+
+
+def _fit_scaling(logits: _Floats, truth: _Integers) -> tuple[float, _Floats]:
+    """Likeliest slope (0 or more), and offsets (K,), the first of them 0.
 
     Newton's method with step halving (Lin, Lin and Weng, A note on Platt's probabilistic outputs
-    for support vector machines, 2007). The scores are standardised first, for a Hessian that is
+    for support vector machines, 2007). The logits are standardised first, for a Hessian that is
     well conditioned.
     """
-    yes, no = np.count_nonzero(happened), np.count_nonzero(~happened)
-    if yes == 0 or no == 0:
-        return None
-    target = np.where(happened, (yes + 1) / (yes + 2), 1 / (no + 2))
-    share = target.mean()
-    flat = float(np.log(share / (1 - share)))
-    if np.ptp(s) == 0:
+    m, k = logits.shape
+    members = np.bincount(truth, minlength=k)
+    # Platt's targets: of each group, one person more, and everybody of the others.
+    targets = np.repeat(1 / (members + k)[:, None], k, axis=1)
+    np.fill_diagonal(targets, (members + 1) / (members + k))
+    target = targets[truth]
+    share = target.mean(axis=0)
+    flat = np.log(share) - np.log(share[0])
+    logits = logits - logits[:, :1]
+    centre, scale = logits.mean(axis=0), logits.std(axis=0).max()
+    if scale == 0:
         return 0.0, flat
-    centre, scale = s.mean(), s.std()
-    columns = np.stack([(s - centre) / scale, np.ones(len(s))])
+    column = (logits - centre) / scale
     # The loss is convex: its slope at (0, flat) tells the sign of the best one.
-    if columns[0] @ target <= 0:
+    if ((target - share) * column).sum() <= 0:
         return 0.0, flat
+
+    def shares(line: _Floats) -> _Floats:
+        z = line[0] * column
+        z[:, 1:] += line[1:]
+        z -= z.max(axis=1, keepdims=True)
+        np.exp(z, out=z)
+        return np.asarray(z / z.sum(axis=1, keepdims=True))
 
     def loss(line: _Floats) -> float:
-        z = line @ columns
-        return float((np.logaddexp(0, z) - target * z).sum())
+        return float(-(target * np.log(np.maximum(shares(line), 1e-300))).sum())
 
-    line = np.array([0.0, flat])
+    line = np.concatenate([[0.0], flat[1:]])
     for _ in range(100):
-        p = np.exp(-np.logaddexp(0, -(line @ columns)))
-        gradient = columns @ (p - target)
-        step = np.linalg.solve((columns * (p * (1 - p))) @ columns.T, gradient)
+        p = shares(line)
+        mean = (p * column).sum(axis=1)
+        gradient = np.concatenate([[((p - target) * column).sum()], (p - target).sum(axis=0)[1:]])
+        hessian = np.empty((k, k))
+        hessian[0, 0] = (p * column**2).sum() - (mean**2).sum()
+        hessian[0, 1:] = hessian[1:, 0] = (p * (column - mean[:, None])).sum(axis=0)[1:]
+        hessian[1:, 1:] = (np.diag(p.sum(axis=0)) - p.T @ p)[1:, 1:]
+        step = np.linalg.solve(hessian + 1e-12 * m * np.eye(k), gradient)
         # Once even the full step promises less than rounding, nothing is left to gain.
-        if gradient @ step <= 1e-14 * len(s):
+        if gradient @ step <= 1e-14 * m:
             break
         size, now = 1.0, loss(line)
         while size > 1e-10 and loss(line - size * step) > now - 1e-4 * size * (gradient @ step):
             size /= 2
         line = line - size * step
     slope = float(line[0] / scale)
-    return slope, float(line[1] - slope * centre)
+    offsets = np.concatenate([[0.0], line[1:]]) - slope * centre
+    return slope, np.asarray(offsets - offsets[0])

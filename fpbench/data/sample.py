@@ -165,8 +165,16 @@ class Split:
         People that its accuracy and fairness are measured on.
     attack
         People like the others, known to the adversary, sensitive attribute included.
+    held_out_target
+        Whether claims and attacks are about the test people, and not about the training people.
     """
 
     train: Sample
     test: Sample
     attack: Sample
+    held_out_target: bool = False
+
+    @property
+    def target(self) -> Sample:
+        """The people whom claims and attacks are about."""
+        return self.test if self.held_out_target else self.train

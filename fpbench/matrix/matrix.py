@@ -34,7 +34,7 @@ class Shares(_Table):
 
     train: float = Field(
         1 / 3, gt=0, le=1,
-        description="share of the rows that the model is trained on, and the attack is about",
+        description="share of the rows that the model is trained on, and mostly attacked about",
     )  # fmt: skip
     test: Annotated[float, Field(gt=0, lt=1)] | Literal["original"] = Field(
         1 / 3,
@@ -44,11 +44,20 @@ class Shares(_Table):
     attack: float = Field(
         1 / 3, ge=0, lt=1, description="share of the rows that the adversary knows, groups included"
     )
+    target: Literal["training", "held-out"] = Field(
+        "training",
+        description="whom claims and attacks are about: the people that the model is trained on, "
+        'or (`"held-out"`) those on which it is tested',
+    )
 
     @property
     def total(self) -> float:
         """Share of the rows that are used, of those that may be."""
         return self.train + self.attack + (0 if isinstance(self.test, str) else self.test)
+
+
+HELD_OUT = "held-out"
+"""The `target` of a split in which the model knows nothing of the people attacked."""
 
 
 class Ranking(_Table):

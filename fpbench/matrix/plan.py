@@ -399,8 +399,9 @@ class _Planner:
 
     def _add_split(self, load: Step, seed: int) -> Step:
         shares = self._matrix.shares
+        target = () if shares.target == "training" else (shares.target,)
         return self._add_step(
-            "split", None, (load,), seed, (shares.train, shares.test, shares.attack)
+            "split", None, (load,), seed, (shares.train, shares.test, shares.attack, *target)
         )
 
     def _add_step(

@@ -20,3 +20,4 @@ from .noisy_votes import count_votes as count_votes
 from .noisy_votes import flip_probabilities as flip_probabilities
 from .noisy_votes import vote_labels as vote_labels
 from .private_leak import limit_private_leak as limit_private_leak
+from .private_leak import limit_private_nats as limit_private_nats

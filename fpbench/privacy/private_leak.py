@@ -59,6 +59,32 @@ def limit_private_leak(beliefs: ArrayLike, guarantee: Guarantee) -> float:
     return float(np.maximum(limit - top, 0).mean())
 
 
+def limit_private_nats(guarantee: Guarantee, people: int) -> float:
+    """The most that a release with a guarantee can tell about everybody's group, in nats.
+
+    Parameters
+    ----------
+    guarantee
+        Of the release; under `add-remove` a change of group is a removal and an addition.
+    people
+        n independent people whom it covers.
+
+    Returns
+    -------
+    float
+        Infinite for an (epsilon, delta) that is not zero-concentrated as well.
+
+    Notes
+    -----
+    What it tells of a person is at most the divergence of two neighbours: epsilon tanh(epsilon / 2)
+    of a pure guarantee, which randomised response has, and rho of a zero-concentrated one (Bun &
+    Steinke, Concentrated Differential Privacy, 2016).
+    """
+    epsilon, delta, rho = _protect_group(guarantee)
+    each = epsilon * math.tanh(epsilon / 2) if delta == 0 else math.inf
+    return people * min(each, math.inf if rho is None else rho)
+
+
 def _limit_concentrated(ordered: _Floats, rho: float) -> _Floats:
     """(n,) best accuracy about each person under every release with this rho."""
     top = ordered[:, 0]

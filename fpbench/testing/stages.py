@@ -299,7 +299,7 @@ class _AdversaryStage(Stage):
             few = Split(world.split.train, world.split.test, world.split.attack.take(np.arange(n)))
             train, attack = world.predictions.train, world.predictions.attack[:n]
             predictions = Predictions(train, world.predictions.test, attack, TRAINED_FOR)
-            scores = type(world.scores)(world.scores.train, world.scores.attack[:n])
+            scores = type(world.scores)(world.scores.target, world.scores.attack[:n])
             yield what, lambda inputs=(few, predictions, scores): self.run(component, inputs, 0)  # type: ignore[misc]
 
 

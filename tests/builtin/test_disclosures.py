@@ -28,7 +28,7 @@ RNG = np.random.default_rng(0)
 @dataclass
 class Context:
     asked: RateConstraint | None
-    train: Sample
+    target: Sample
     attack: Sample
 
 
@@ -61,7 +61,7 @@ def contexts(draw):
 
 @given(contexts(), st.none() | st.sampled_from(METRICS), st.sampled_from(FORMS))
 def test_a_claim_is_true_and_as_tight_as_the_grid_allows(given_context, metric, form):
-    asked, train = given_context.asked, given_context.train
+    asked, people = given_context.asked, given_context.target
     disclosure = Published(metric=metric, form=form)
     if metric is None and asked is None:
         with pytest.raises(InputError, match="`metric` does not say"):
@@ -72,11 +72,11 @@ def test_a_claim_is_true_and_as_tight_as_the_grid_allows(given_context, metric, 
     assert claim.source == "published"
     assert constraint.metric == (metric or asked.metric)
     assert constraint.form == form
-    people = (train.sensitive, train.predictions, train.labels, len(train.groups))
-    assert constraint.holds(*people)
+    truth = (people.sensitive, people.predictions, people.labels, len(people.groups))
+    assert constraint.holds(*truth)
     claimed = constraint.exact_tolerance
     assert (claimed * 1000).denominator == 1
-    least = constraint.unfairness(*people)
+    least = constraint.unfairness(*truth)
     if asked is not None and (asked.metric, asked.form) == (constraint.metric, form):
         least = max(least, asked.exact_tolerance)
     assert least <= claimed < least + Fraction(1, 1000)
@@ -162,7 +162,7 @@ def measured(sample, metric, form):
 
 @given(contexts(), contexts(), st.sampled_from(FORMS))
 def test_the_least_unfair_metric_of_the_attack_set_is_believed(one, other, form):
-    given_context = Context(one.asked, one.train, other.train)
+    given_context = Context(one.asked, one.target, other.target)
     claim = Estimated(form=form).claim(given_context, RNG)
     attack = given_context.attack
     unfairness = {metric: measured(attack, metric, form) for metric in METRICS}
@@ -222,7 +222,7 @@ class Recorder(Mechanism):
 
 @given(contexts(), st.none() | st.sampled_from(METRICS), st.sampled_from(FORMS))
 def test_without_noise_the_unfairness_itself_is_published(given_context, metric, form):
-    asked, train = given_context.asked, given_context.train
+    asked, people = given_context.asked, given_context.target
     Recorder.asked.clear()
     disclosure = Noisy(mechanism=Recorder(), epsilon=0.5, metric=metric, form=form)
     if metric is None and asked is None:
@@ -236,18 +236,18 @@ def test_without_noise_the_unfairness_itself_is_published(given_context, metric,
     assert claim.guarantee == disclosure.mechanism.guarantee(0.5, "attribute")
     assert claim.noise == disclosure.mechanism.noise
     assert (claim.constraint.metric, claim.constraint.form) == (metric, form)
-    assert claim.constraint.exact_tolerance == rounded_up(measured(train, metric, form))
+    assert claim.constraint.exact_tolerance == rounded_up(measured(people, metric, form))
     # Nothing but counts is asked for; slices share nobody, so each may use all of epsilon. One
     # person's group changes two counts of one of them by one.
     assert len(Recorder.asked) == len(oracles.SLICES[metric])
     for (answer, sensitivity, epsilon), label in zip(
         Recorder.asked, oracles.SLICES[metric], strict=True
     ):
-        part = np.ones(len(train), bool) if label is None else train.labels == label
+        part = np.ones(len(people), bool) if label is None else people.labels == label
         cells = [
-            np.count_nonzero(part & (train.predictions == said) & (train.sensitive == k))
+            np.count_nonzero(part & (people.predictions == said) & (people.sensitive == k))
             for said in (0, 1)
-            for k in range(len(train.groups))
+            for k in range(len(people.groups))
         ]
         assert answer.tolist() == cells
         assert (sensitivity, epsilon) == (COUNT_SENSITIVITY["attribute"], 0.5)
@@ -294,7 +294,7 @@ def test_a_huge_epsilon_publishes_the_truth_and_a_small_one_varies(metric):
         noisy = Noisy(mechanism=Laplace(), epsilon=epsilon, metric=metric)
         return noisy.claim(people(), np.random.default_rng(seed)).constraint.tolerance
 
-    truth = float(rounded_up(measured(people().train, metric, "to-overall")))
+    truth = float(rounded_up(measured(people().target, metric, "to-overall")))
     assert {claimed(1e9, seed) for seed in range(10)} == {truth}
     assert claimed(0.02, 1) == claimed(0.02, 1)  # of the generator it is handed only
     errors = [

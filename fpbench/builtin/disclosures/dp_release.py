@@ -22,9 +22,9 @@ from fpbench import (
     Release,
     Subject,
 )
-from fpbench.builtin.disclosures._rounding import round_down, round_up
-from fpbench.claims import KnownUnfairness, RateConstraint
-from fpbench.privacy import Curator
+from fpbench.builtin.disclosures._rounding import limit_step_nats, round_down, round_up
+from fpbench.claims import KnownUnfairness, RateConstraint, limit_claim_nats
+from fpbench.privacy import Curator, limit_private_nats
 
 
 class DPRelease(Disclosure):
@@ -127,12 +127,12 @@ class DPRelease(Disclosure):
         PluginError
             If its numbers are not ratios.
         """
-        train = context.train
+        people = context.target
         curator = Curator(
-            train.sensitive, train.groups, neighbours=self.auditor.relation, rng=rng.spawn(1)[0]
+            people.sensitive, people.groups, neighbours=self.auditor.relation, rng=rng.spawn(1)[0]
         )
-        people = train.only(self.auditor.sees - {"sensitive"})
-        release = self.auditor.audit(Subject(people, people, None, curator), rng)
+        seen = people.only(self.auditor.sees - {"sensitive"})
+        release = self.auditor.audit(Subject(seen, seen, None, curator), rng)
         if not isinstance(release, Release):
             raise InputError(
                 f"disclosure {self.name!r}: auditor {self.auditor.name!r} gives no release"
@@ -142,7 +142,7 @@ class DPRelease(Disclosure):
         constraint = RateConstraint(release.metric, round_up(1 - Fraction(least)), "ratio")
         upper_end = KnownUnfairness(release.metric, round_down(1 - Fraction(most)), 1.0, "ratio")
         truth = 1 - constraint.unfairness(
-            train.sensitive, train.predictions, train.labels, len(train.groups)
+            people.sensitive, people.predictions, people.labels, len(people.groups)
         )
         has_interval = not np.isnan(low)
         notes: MeasureValues = {
@@ -152,7 +152,12 @@ class DPRelease(Disclosure):
             "claim_interval_holds": int(low <= truth <= high) if has_interval else None,
         }
         also = (upper_end,) if most < 1 else ()
-        return Claim(constraint, self.name, also, notes, release.guarantee, release.noise)
+        nats = min(
+            limit_step_nats() * (2 if self.says == "interval" else 1),
+            limit_claim_nats(release.metric, people),
+            limit_private_nats(release.guarantee, len(people)),
+        )  # fmt: skip
+        return Claim(constraint, self.name, also, notes, release.guarantee, release.noise, nats)
 
     def _read_interval(self, estimate: float, low: float, high: float) -> tuple[float, float]:
         """The least and the greatest ratio that are claimed."""

@@ -79,4 +79,5 @@ class Estimated(Disclosure):
         metric = min(measured, key=lambda name: measured[name])  # of equals, the first
         right = None if target is None else int(metric == target.metric)
         constraint = RateConstraint(metric, round_up(measured[metric]), self.form)
-        return Claim(constraint, self.name, notes={"metric_right": right})
+        # The adversary knows the groups that it is computed from: it tells nothing of the target.
+        return Claim(constraint, self.name, notes={"metric_right": right}, nats=0.0)

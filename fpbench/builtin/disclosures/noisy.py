@@ -19,8 +19,16 @@ from fpbench import (
     Learner,
     Mechanism,
 )
-from fpbench.builtin.disclosures._rounding import round_up
-from fpbench.claims import Form, Metric, RateConstraint, group_counts, unfairness
+from fpbench.builtin.disclosures._rounding import limit_step_nats, round_up
+from fpbench.claims import (
+    Form,
+    Metric,
+    RateConstraint,
+    group_counts,
+    limit_claim_nats,
+    unfairness,
+)
+from fpbench.privacy import limit_private_nats
 
 
 class Noisy(Disclosure):
@@ -82,16 +90,16 @@ class Noisy(Disclosure):
         InputError
             If neither the learner nor the disclosure names a metric.
         """
-        target, train = context.asked, context.train
-        metric = self.metric or (target.metric if target else None)
+        asked, people = context.asked, context.target
+        metric = self.metric or (asked.metric if asked else None)
         if metric is None:
             raise InputError(
                 f"disclosure {self.name!r}: `metric` does not say which one to measure"
             )
-        k, measured = len(train.groups), []
+        k, measured = len(people.groups), []
         # The slices are disjoint, so each may use all of epsilon (parallel composition).
-        for part in RateConstraint(metric).slices(train.labels):
-            members, positives = group_counts(train.sensitive, train.predictions, k, part)
+        for part in RateConstraint(metric).slices(people.labels):
+            members, positives = group_counts(people.sensitive, people.predictions, k, part)
             counts = np.concatenate([members - positives, positives])
             noisy = self.mechanism.release(
                 counts, COUNT_SENSITIVITY["attribute"], self.epsilon, rng, upper=counts.sum()
@@ -100,4 +108,10 @@ class Noisy(Disclosure):
             measured.append(unfairness(negatives + positives, positives, self.form))
         constraint = RateConstraint(metric, round_up(max(measured)), self.form)
         guarantee = self.mechanism.guarantee(self.epsilon, "attribute")
-        return Claim(constraint, self.name, guarantee=guarantee, noise=self.mechanism.noise)
+        nats = min(
+            limit_step_nats(), limit_claim_nats(metric, people),
+            limit_private_nats(guarantee, len(people)),
+        )  # fmt: skip
+        return Claim(
+            constraint, self.name, guarantee=guarantee, noise=self.mechanism.noise, nats=nats
+        )

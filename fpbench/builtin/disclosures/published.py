@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 from pydantic import Field
 
 from fpbench import Claim, Component, Context, Disclosure, InputError, Learner
-from fpbench.builtin.disclosures._rounding import round_up
-from fpbench.claims import Form, Metric, RateConstraint
+from fpbench.builtin.disclosures._rounding import limit_step_nats, round_up
+from fpbench.claims import Form, Metric, RateConstraint, limit_claim_nats
 
 
 class Published(Disclosure):
@@ -46,15 +48,15 @@ class Published(Disclosure):
         return None
 
     def claim(self, context: Context, rng: np.random.Generator) -> Claim:
-        """Measure the training predictions and claim what is true of them.
+        """Measure the predictions and claim what is true of them.
 
         Raises
         ------
         InputError
             If neither the learner nor the disclosure names a metric.
         """
-        target, train = context.asked, context.train
-        metric = self.metric or (target.metric if target else None)
+        asked, people = context.asked, context.target
+        metric = self.metric or (asked.metric if asked else None)
         if metric is None:
             raise InputError(
                 f"disclosure {self.name!r}: the learner is trained for no fairness metric, and "
@@ -62,8 +64,11 @@ class Published(Disclosure):
             )
         constraint = RateConstraint(metric, form=self.form)
         tolerance = constraint.unfairness(
-            train.sensitive, train.predictions, train.labels, len(train.groups)
+            people.sensitive, people.predictions, people.labels, len(people.groups)
         )
-        if target is not None and (target.metric, target.form) == (metric, self.form):
-            tolerance = max(tolerance, target.exact_tolerance)
-        return Claim(RateConstraint(metric, round_up(tolerance), self.form), self.name)
+        least = Fraction(0)
+        if asked is not None and (asked.metric, asked.form) == (metric, self.form):
+            least = asked.exact_tolerance
+        claimed = RateConstraint(metric, round_up(max(tolerance, least)), self.form)
+        nats = min(limit_step_nats(least), limit_claim_nats(metric, people))
+        return Claim(claimed, self.name, nats=nats)

@@ -6,6 +6,7 @@ follow from the step's inputs: a guess of n people has n numbers.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -151,6 +152,10 @@ def _write_claim(claim: Claim | None) -> Written:
         "notes": write_measures(claim.notes),
         "guarantee": write_guarantee(claim.guarantee),
         "noise": None if claim.noise is None else str(claim.noise),
+        "nats": write_scalar(claim.nats),
+        "fact_nats": write_scalar(claim.fact_nats),
+        "counted_labels": None if claim.counted_labels is None else list(claim.counted_labels),
+        "proven": write_scalar(claim.proven),
     }
     sealed = claim.content if isinstance(claim, SealedClaim) else b""
     return header, [np.frombuffer(sealed, np.uint8)]
@@ -162,10 +167,24 @@ def _read_claim(message: Message, inputs: tuple[Any, ...]) -> Claim | None:
         return None
     rates, notes = read_constraint(message, "constraint"), read_measures(message, "notes")
     guarantee, noise = read_guarantee(message), message.field("noise", str, type(None))
+    nats, fact_nats = _read_nats(message, "nats"), _read_nats(message, "fact_nats")
     sealed = message.array("what is sealed", "u", None).tobytes()
-    if not sealed:
-        return Claim(rates, source, (), notes, guarantee, noise)
-    return SealedClaim(rates, source, (), notes, guarantee, noise, sealed)
+    labels = message.field("counted_labels", list, type(None))
+    if labels is not None and not set(labels) <= {None, 0, 1}:
+        raise Unreadable("the labels of a claim must be 0, 1 or nothing")
+    claim = Claim(
+        rates, source, (), notes, guarantee, noise, nats, fact_nats or 0.0,
+        None if labels is None else tuple(labels), message.number("proven", least=0.0),
+    )  # fmt: skip
+    return SealedClaim(**vars(claim), content=sealed) if sealed else claim
+
+
+def _read_nats(message: Message, name: str) -> float | None:
+    """A number of nats, which is finite and not negative; None if it is unknown."""
+    nats = _read_cost(message, name)
+    if nats is not None and not 0 <= nats < math.inf:
+        raise Unreadable(f"the {name} of a claim must be at least 0 and finite")
+    return nats
 
 
 def _write_predictions(predictions: Predictions) -> Written:
@@ -174,6 +193,7 @@ def _write_predictions(predictions: Predictions) -> Written:
         "asked": write_constraint(predictions.asked),
         "notes": write_measures(predictions.notes),
         "guarantee": write_guarantee(predictions.guarantee),
+        "trained_with_groups": predictions.trained_with_groups,
     }
     return header, arrays
 
@@ -186,11 +206,14 @@ def _read_predictions(message: Message, inputs: tuple[Any, ...]) -> Predictions:
     if not all(((part == 0) | (part == 1)).all() for part in (train, test, attack)):
         raise Unreadable("predictions must be values 0 or 1")
     trained_for, notes = read_constraint(message, "asked"), read_measures(message, "notes")
-    return Predictions(train, test, attack, trained_for, notes, read_guarantee(message))
+    return Predictions(
+        train, test, attack, trained_for, notes, read_guarantee(message),
+        message.field("trained_with_groups", bool),
+    )  # fmt: skip
 
 
 def _read_scores(message: Message, inputs: tuple[Any, ...]) -> Scores:
-    parts = [message.array("scores", "biuf", len(p)) for p in (inputs[1].train, inputs[1].attack)]
+    parts = [message.array("scores", "biuf", len(p)) for p in (inputs[1].target, inputs[1].attack)]
     if not all(((part >= 0) & (part <= 1)).all() for part in parts):
         raise Unreadable("scores must be values in [0, 1]")
     return Scores(*parts)
@@ -199,9 +222,14 @@ def _read_scores(message: Message, inputs: tuple[Any, ...]) -> Scores:
 def _write_guess(guess: Guess) -> Written:
     if not isinstance(guess, Guess):
         raise PluginError(f"what it gives must be a Guess, not a {type(guess).__name__}")
-    return {"notes": write_measures(guess.notes)}, [
+    more = {
+        name: getattr(guess, name)
+        for name in ("beliefs", "held_out_beliefs", "abstains")
+        if getattr(guess, name) is not None
+    }
+    return {"notes": write_measures(guess.notes), "more": list(more)}, [
         guess.values, guess.confidence, guess.held_out, guess.held_out_values,
-        guess.held_out_confidence,
+        guess.held_out_confidence, *more.values(),
     ]  # fmt: skip
 
 
@@ -217,7 +245,16 @@ def _read_guess(message: Message, inputs: tuple[Any, ...]) -> Guess:
         message.array("the held-out guess", "biu", m),
         message.array("the confidence of the held-out guess", "biuf", m),
     )
-    return Guess(values, confidence, rows, *held_out, read_measures(message, "notes"))
+    k = len(inputs[0].target.groups)
+    shapes: dict[str, tuple[str, tuple[int, ...]]] = {
+        "beliefs": ("f", (n, k)), "held_out_beliefs": ("f", (m, k)), "abstains": ("b", (n,))
+    }  # fmt: skip
+    more = message.field("more", list)
+    if more != [name for name in shapes if name in more]:
+        raise Unreadable("its answer has beliefs of no kind")
+    arrays = {name: message.array(f"the {name}", kinds, *shape)
+              for name, (kinds, shape) in shapes.items() if name in more}  # fmt: skip
+    return Guess(values, confidence, rows, *held_out, read_measures(message, "notes"), **arrays)
 
 
 def _write_correction(corrected: Corrected) -> Written:
@@ -250,12 +287,12 @@ def _read_cost(message: Message, name: str) -> float | None:
 
 
 def _read_correction(message: Message, inputs: tuple[Any, ...]) -> Corrected:
-    train = inputs[0].train
-    n, k = len(train), len(train.groups)
+    target = inputs[0].target
+    n, k = len(target), len(target.groups)
     shapes: dict[str, tuple[str, tuple[int, ...]]] = {
         "values": ("biu", (n,)),
         "moves": ("iu", (2, k, k)),
-        "posterior": ("f", (n,)),
+        "posterior": ("f", (n, k)),
         "reconsidered": ("biu", (n,)),
     }
     arrays = {
@@ -331,20 +368,28 @@ CODECS: dict[str, _Codec] = {
     ),
     "disclose": _Codec(_write_claim, _read_claim, None),
     "reveal": _Codec(
-        lambda scores: ({}, [scores.train, scores.attack]),
+        lambda scores: ({}, [scores.target, scores.attack]),
         _read_scores,
-        lambda inputs: [len(inputs[1].train), len(inputs[1].attack)],
+        lambda inputs: [len(inputs[1].target), len(inputs[1].attack)],
     ),
     "tune": _Codec(_write_sealed, _read_sealed, None),
     "guess": _Codec(
         _write_guess,
         _read_guess,
-        lambda inputs: [len(inputs[0].target)] * 2 + [len(inputs[0].attack)] * 3,
+        lambda inputs: [
+            *[len(inputs[0].target)] * 3,
+            *[len(inputs[0].attack)] * 3,
+            *(len(part) * len(part.groups) for part in (inputs[0].target, inputs[0].attack)),
+        ],
     ),
     "correct": _Codec(
         _write_correction,
         _read_correction,
-        lambda inputs: [len(inputs[0].train)] * 3 + [2 * len(inputs[0].train.groups) ** 2],
+        lambda inputs: [
+            *[len(inputs[0].target)] * 2,
+            2 * len(inputs[0].target.groups) ** 2,
+            len(inputs[0].target) * len(inputs[0].target.groups),
+        ],
     ),
     ROW: _Codec(_write_row, lambda message, _: read_measures(message), lambda _: []),
     "audit": _Codec(_write_audit, _read_audit, lambda _: [_MOST_AUDITS] * 3),

@@ -67,7 +67,7 @@ def read_table(message: Message) -> Table:
 
 def write_split(split: Split) -> tuple[dict[str, Any], Arrays]:
     """The header and the arrays of a split."""
-    header: dict[str, Any] = {}
+    header: dict[str, Any] = {"held_out_target": split.held_out_target}
     arrays: Arrays = []
     for part in _PARTS:
         _write_sample(getattr(split, part), part, header, arrays)
@@ -76,7 +76,8 @@ def write_split(split: Split) -> tuple[dict[str, Any], Arrays]:
 
 def read_split(message: Message) -> Split:
     """The split in a message."""
-    return Split(*(_read_sample(message, part) for part in _PARTS))
+    train, test, attack = (_read_sample(message, part) for part in _PARTS)
+    return Split(train, test, attack, message.field("held_out_target", bool))
 
 
 def _write_sample(sample: Sample, part: str, header: dict[str, Any], arrays: Arrays) -> None:

@@ -22,10 +22,7 @@ def seal(action: str, value: Any) -> Any:
     if action in SEALED:
         return Sealed(_pickled(value))
     if isinstance(value, Claim) and value.also:
-        return SealedClaim(
-            value.constraint, value.source, (), value.notes, value.guarantee, value.noise,
-            _pickled(value.also),
-        )  # fmt: skip
+        return SealedClaim(**{**vars(value), "also": ()}, content=_pickled(value.also))
     return value
 
 
@@ -34,10 +31,8 @@ def unseal(value: Any) -> Any:
     if isinstance(value, Sealed):
         return pickle.loads(value.content)
     if isinstance(value, SealedClaim):
-        also = tuple(pickle.loads(value.content))
-        return Claim(
-            value.constraint, value.source, also, value.notes, value.guarantee, value.noise
-        )
+        fields = {name: part for name, part in vars(value).items() if name != "content"}
+        return Claim(**{**fields, "also": tuple(pickle.loads(value.content))})
     return value
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench.base.errors import InputError, PluginError
+from fpbench.claims.constraints import COUNT_CONSTRAINTS
 from fpbench.claims.rates import RateConstraint
 from fpbench.components.attack_kinds import (
     Adversary,
@@ -23,10 +24,12 @@ from fpbench.components.attack_kinds import (
     Learner,
 )
 from fpbench.components.auditor import NOISES, Auditor, Release, Subject
+from fpbench.components.beliefs import check_beliefs, spread_confidence
 from fpbench.components.guarantee import Guarantee
 from fpbench.components.own_measures import CorrectionMeasures
 from fpbench.components.protocols import Classifier
 from fpbench.components.records import (
+    CalibratedGuess,
     Claim,
     Correction,
     Guess,
@@ -36,9 +39,12 @@ from fpbench.components.records import (
     Scores,
     View,
 )
+from fpbench.correction.calibration import calibrate_beliefs
+from fpbench.correction.proven import find_proven
 from fpbench.data.data_files import DataHome
 from fpbench.data.sample import Codes, Sample, Split
 from fpbench.data.table import Table
+from fpbench.execution.work.belief_scores import measure_beliefs, measure_leak
 from fpbench.execution.work.rows import Words, make_row
 from fpbench.execution.work.scores import (
     measure_attack,
@@ -46,8 +52,12 @@ from fpbench.execution.work.scores import (
     measure_model,
     measure_release,
 )
+from fpbench.matrix.matrix import HELD_OUT
 from fpbench.matrix.step import Corrected, Sealed, Step
 from fpbench.privacy.curator.curator import Curator
+
+_OF_CELLS = COUNT_CONSTRAINTS - {"known"}
+"""Words of constraints that only counts of groups in cells of people decide."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +65,7 @@ class _Context:
     """The input of a disclosure."""
 
     asked: RateConstraint | None
-    train: Sample
+    target: Sample
     attack: Sample
 
 
@@ -76,10 +86,14 @@ def _split(_: None, parents: tuple[Table], step: Step) -> Split:
         # In the order of the file: who redoes a paper wants its folds, too.
         train, attack = map(np.sort, _cut(step.rng().permutation(rest), (shares[0], shares[2])))
     else:
-        train, test, attack = _cut(step.rng().permutation(len(table)), shares)
+        train, test, attack = _cut(step.rng().permutation(len(table)), shares[:3])
     everyone = table.sample()
-    return Split(*(_take_part(table, everyone, n, rows) for n, rows in
-                   (("training", train), ("test", test), ("attack", attack))))  # fmt: skip
+    return Split(
+        _take_part(table, everyone, "training", train),
+        _take_part(table, everyone, "test", test),
+        _take_part(table, everyone, "attack", attack),
+        held_out_target=shares[3:] == (HELD_OUT,),
+    )
 
 
 def _cut(rows: NDArray[np.intp], shares: tuple[Any, ...]) -> list[NDArray[np.intp]]:
@@ -123,7 +137,15 @@ def _predict(learner: Learner, parents: tuple[Classifier, Split], step: Step) ->
 
     train, test, attack = predict(split.train), predict(split.test), predict(split.attack)
     notes = dict(getattr(model, "notes", {}))
-    return Predictions(train, test, attack, learner.asked(), notes, _read_guarantee(model))
+    return Predictions(
+        train, test, attack, learner.asked(), notes, _read_guarantee(model),
+        "sensitive" in learner.needs,
+    )  # fmt: skip
+
+
+def _of_target(split: Split, predictions: Predictions) -> Codes:
+    """(n,) predictions for the target people."""
+    return predictions.test if split.held_out_target else predictions.train
 
 
 def _read_guarantee(model: Classifier) -> Guarantee | None:
@@ -153,7 +175,7 @@ def _reveal(learner: Learner, parents: tuple[Any, Split], step: Step) -> Scores:
             raise PluginError(f"predicted probabilities must be ({len(part)}, 2) values in [0, 1]")
         return answer[:, 1]
 
-    return Scores(reveal(split.train), reveal(split.attack))
+    return Scores(reveal(split.target), reveal(split.attack))
 
 
 def _disclose(
@@ -162,17 +184,31 @@ def _disclose(
     split, predictions = parents
     context = _Context(
         predictions.asked,
-        split.train.having(predictions=predictions.train),
+        split.target.having(predictions=_of_target(split, predictions)),
         split.attack.having(predictions=predictions.attack),
     )
     rng = step.rng()
-    context.train.check_cuts(disclosure.protects, f"disclosure {disclosure.name!r}")
+    context.target.check_cuts(disclosure.protects, f"disclosure {disclosure.name!r}")
     claim = disclosure.claim(context, rng)
-    if not disclosure.also:
-        return claim
-    also = tuple(fact.constraint(context.train, rng) for fact in disclosure.also)
-    claim = claim or Claim(None, disclosure.name)
-    return replace(claim, also=(*claim.also, *also))
+    if disclosure.also:
+        also = tuple(fact.constraint(context.target, rng) for fact in disclosure.also)
+        nats = sum(fact.limit_nats(context.target) for fact in disclosure.also)
+        claim = claim or Claim(None, disclosure.name, nats=0.0)
+        claim = replace(claim, also=(*claim.also, *also), fact_nats=nats)
+    return None if claim is None else _read_claim(claim, context.target)
+
+
+def _read_claim(claim: Claim, target: Sample) -> Claim:
+    """The claim, and what follows from its constraints, which others may not be able to read."""
+    labels = {label for constraint in claim.constraints for label in constraint.labels}
+    of_counts = all(constraint.word in _OF_CELLS for constraint in claim.constraints)
+    problem = Problem(
+        target.sensitive, len(target.groups), target.predictions, target.labels, claim.constraints
+    )
+    return replace(
+        claim, counted_labels=tuple(sorted(labels, key=str)) if of_counts else None,
+        proven=float(find_proven(problem).mean()),
+    )  # fmt: skip
 
 
 def view_for(
@@ -181,13 +217,13 @@ def view_for(
     predictions: Predictions | None = None,
     scores: Scores | None = None,
 ) -> View:
-    """An adversary's view: the columns that it declares, never the groups of the training part."""
-    target, attack = split.train, split.attack
+    """An adversary's view: the columns that it declares, never the groups of the target people."""
+    target, attack = split.target, split.attack
     if predictions is not None:
-        target = target.having(predictions=predictions.train)
+        target = target.having(predictions=_of_target(split, predictions))
         attack = attack.having(predictions=predictions.attack)
     if scores is not None:
-        target, attack = target.having(scores=scores.train), attack.having(scores=scores.attack)
+        target, attack = target.having(scores=scores.target), attack.having(scores=scores.attack)
     sees = adversary.sees - {"sensitive"}
     return View(target.only(sees), attack.only(sees | {"sensitive"}))
 
@@ -218,14 +254,32 @@ def _guess(adversary: Adversary, handed: tuple[View, Adversary], step: Step) -> 
     return tuned.guess(view, step.rng())
 
 
-def _check_guess(guess: Guess, handed: tuple[View, Any], step: Step) -> Guess:
-    """The guess, after its sizes and values were checked."""
-    target, attack = handed[0].target, handed[0].attack
-    k, n, m = len(target.groups), len(target), len(guess.held_out)
+def _calibrate_guess(guess: Guess, handed: tuple[View, Any], step: Step) -> CalibratedGuess:
+    """The guess, checked, with beliefs that are calibrated on the held-out people."""
+    _check_guess(guess, handed[0])
+    known, k = handed[0].attack.sensitive[guess.held_out], len(handed[0].target.groups)
+    beliefs, held_out = guess.beliefs, guess.held_out_beliefs
+    if beliefs is None or held_out is None:
+        beliefs = spread_confidence(guess.values, np.minimum(guess.confidence, 1), k)
+        held_out = spread_confidence(
+            guess.held_out_values, np.minimum(guess.held_out_confidence, 1), k
+        )
+    calibrated, method = calibrate_beliefs(beliefs, held_out, known)
+    sees = tuple(name for name in Sample.COLUMNS if name in handed[0].target.seen)
+    return CalibratedGuess(
+        **{**vars(guess), "beliefs": calibrated, "held_out_beliefs": None},
+        calibration=method, sees=sees,
+    )  # fmt: skip
+
+
+def _check_guess(guess: Guess, view: View) -> None:
+    """Refuse a guess of wrong sizes or values."""
+    n, m, k = len(view.target), len(guess.held_out), len(view.target.groups)
+    people = len(view.attack)
     if guess.held_out.dtype.kind not in "iu" or guess.held_out.ndim != 1:
         raise PluginError("held_out must be whole numbers: rows of the attack set")
-    if m and not (guess.held_out.min() >= 0 and guess.held_out.max() < len(attack)):
-        raise PluginError(f"held_out must be rows of the attack set, in 0..{len(attack) - 1}")
+    if m and not (guess.held_out.min() >= 0 and guess.held_out.max() < people):
+        raise PluginError(f"held_out must be rows of the attack set, in 0..{people - 1}")
     for what, values, confidence, size in (
         ("the guess", guess.values, guess.confidence, n),
         ("the held-out guess", guess.held_out_values, guess.held_out_confidence, m),
@@ -238,14 +292,33 @@ def _check_guess(guess: Guess, handed: tuple[View, Any], step: Step) -> Guess:
             raise PluginError(f"{what} must be group codes in 0..{k - 1}")
         if not (np.isfinite(confidence).all() and (confidence >= 0).all()):
             raise PluginError(f"the confidence of {what} must be finite and not negative")
-    return guess
+    if (guess.beliefs is None) != (guess.held_out_beliefs is None):
+        raise PluginError("a guess must have both beliefs and held-out beliefs, or neither")
+    _check_shape("the beliefs of the guess", guess.beliefs, (n, k), "f")
+    _check_shape("the beliefs of the held-out guess", guess.held_out_beliefs, (m, k), "f")
+    _check_shape("abstains", guess.abstains, (n,), "b")
+
+
+def _check_shape(what: str, array: Any, shape: tuple[int, ...], kind: str) -> None:
+    """Refuse an array of another shape or kind; None is none."""
+    if array is None:
+        return
+    if not isinstance(array, np.ndarray) or array.shape != shape or array.dtype.kind != kind:
+        held = getattr(array, "shape", type(array).__name__)
+        numbers = {"f": "probabilities", "b": "true or false"}[kind]
+        raise PluginError(f"{what} must be {shape} {numbers}, not {held}")
+    if kind == "f" and len(array):
+        try:
+            check_beliefs(array)
+        except InputError as error:
+            raise PluginError(f"{what}: {error}") from None
 
 
 def _correct(corrector: Corrector, parents: tuple[Any, ...], step: Step) -> Corrected:
     split, predictions, guess, claim = parents
-    k = len(split.train.groups)
+    k = len(split.target.groups)
     rows = guess.held_out
-    # What else is known is known of the training people only.
+    # What else is known is known of the target people only.
     on_rates = (claim.constraint,) if claim is not None and claim.constraint else ()
     held_out = Problem(
         guess.held_out_values, k, predictions.attack[rows], split.attack.labels[rows], on_rates
@@ -255,8 +328,8 @@ def _correct(corrector: Corrector, parents: tuple[Any, ...], step: Step) -> Corr
     if weights is not None and not (np.isfinite(weights).all() and (weights > 0).all()):
         raise PluginError("the weights must be finite and positive")
     problem = Problem(
-        guess.values if values is None else values, k, predictions.train, split.train.labels,
-        claim.constraints if claim is not None else (), weights,
+        guess.values if values is None else values, k, _of_target(split, predictions),
+        split.target.labels, claim.constraints if claim is not None else (), weights, guess.beliefs,
     )  # fmt: skip
     started = time.perf_counter()
     correction = corrector.correct(problem)
@@ -270,7 +343,7 @@ def _measure_correction(
     corrected: Corrected, parents: tuple[Any, ...], step: Step
 ) -> tuple[Correction, CorrectionMeasures, MeasureValues]:
     """The correction, what is measured of it, and what the corrector says of its weights."""
-    truth: Codes = parents[0].train.sensitive
+    truth: Codes = parents[0].target.sensitive
     measured: CorrectionMeasures = {"correct_seconds": corrected.seconds}
     if corrected.reconsidered is not None:
         # How much of a gain is the change of mind alone, without the claim.
@@ -283,7 +356,9 @@ def _score(_: None, parents: tuple[Any, ...], step: Step) -> MeasureValues:
     names = dict(step.uses)
     measured = {
         **measure_attack(split, predictions, guess, correction),
-        **measure_claim(claim, split.train, predictions.train),
+        **measure_leak(split, predictions, guess, claim, correction),
+        **measure_beliefs(split, guess, correction),
+        **measure_claim(claim, split.target, _of_target(split, predictions)),
         **measure_model(split, predictions, claim),
         **timed,
     }
@@ -374,7 +449,7 @@ HANDED: dict[str, Callable[[Any, Any, Step], tuple[Any, ...]]] = {
 """Inputs of adversaries, instead of their parents' results, which hold the truth."""
 
 MEASURING: dict[str, Callable[[Any, Any, Step], Any]] = {
-    "guess": _check_guess,
+    "guess": _calibrate_guess,
     "correct": _measure_correction,
     "audit": _measure_audit,
 }

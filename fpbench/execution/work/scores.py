@@ -13,7 +13,7 @@ from fpbench.components.own_measures import (
     ModelMeasures,
     ReleaseMeasures,
 )
-from fpbench.components.records import Claim, Correction, Guess, Predictions, SolverStatus
+from fpbench.components.records import CalibratedGuess, Claim, Correction, Predictions, SolverStatus
 from fpbench.data.sample import Codes, Sample, Split
 
 _FOUR_FIFTHS = 0.8
@@ -24,12 +24,12 @@ _PROVEN = (SolverStatus.OPTIMAL, SolverStatus.INFEASIBLE)
 def measure_attack(
     split: Split,
     predictions: Predictions,
-    guess: Guess,
+    guess: CalibratedGuess,
     correction: Correction,
 ) -> AttackMeasures:
     """Measures of a guess and its correction.
 
-    `people` is how many the target was trained on. Accuracies are shares of them whose group is
+    `people` is how many are attacked. Accuracies are shares of them whose group is
     right: `majority_accuracy` of calling everyone a member of the largest group, `prior_accuracy`
     (expected) of drawing everyone's group from the shares of the attack set, `initial_accuracy` of
     the guess, `corrected_accuracy` of the correction; `gain` is the difference of the last two.
@@ -38,10 +38,12 @@ def measure_attack(
     Whatever rests on a correction is None where there is none. `proven` is 1 if the solver proved
     its answer, be it that nothing satisfies the claim, and 0 if not.
     """
-    truth, trained_for = split.train.sensitive, predictions.asked
+    truth, trained_for = split.target.sensitive, predictions.asked
     initial = _accuracy(guess.values, truth)
     measures: AttackMeasures = {
         "people": len(truth),
+        "groups": len(split.target.groups),
+        "adversary_sees": ", ".join(guess.sees),
         "majority_accuracy": float(np.bincount(truth).max() / len(truth)),
         "prior_accuracy": _prior_accuracy(split),
         "initial_accuracy": initial,
@@ -71,7 +73,7 @@ def measure_attack(
 
 
 def measure_claim(claim: Claim | None, people: Sample, predictions: Codes) -> ClaimMeasures:
-    """What is claimed of the training people, what that guarantees them, and whether it is true.
+    """What is claimed of the target people, what that guarantees them, and whether it is true.
 
     `claim_holds` is 1 if the claim about rates is true of them, 0 if not: an estimated or noisy one
     may not be. What is not claimed is None; only a private claim has an epsilon.
@@ -177,8 +179,8 @@ def _tenths(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _prior_accuracy(split: Split) -> float:
-    k = len(split.train.groups)
-    shares = [np.bincount(p.sensitive, minlength=k) / len(p) for p in (split.train, split.attack)]
+    k, parts = len(split.target.groups), (split.target, split.attack)
+    shares = [np.bincount(part.sensitive, minlength=k) / len(part) for part in parts]
     return float(shares[0] @ shares[1])
 
 

@@ -20,7 +20,7 @@ class Example(Disclosure):
 
     def claim(self, context: Context, rng: np.random.Generator) -> Claim:
         """Measure and round up."""
-        people = context.train
+        people = context.target
         true = RateConstraint(self.metric).unfairness(
             people.sensitive, people.predictions, people.labels, len(people.groups)
         )

@@ -103,14 +103,14 @@ def test_all_that_is_measured_is_known():
     assert {"gain", "initial_accuracy", "train_unfairness", "people", "correct_seconds",
             "reconsidered_accuracy", "true_ratio", "error", "epsilon", "delta", "claim_epsilon",
             "model_epsilon", "asked_metric", "proven"} <= MEASURED  # fmt: skip
-    assert {"advantage", "mean_advantage", "strongest_accuracy", "best_initial_accuracy", "gain_over_best",
-            "uar", "uar_minus_error"} <= DERIVED  # fmt: skip
+    assert {"advantage", "mean_advantage", "strongest_accuracy", "best_initial_accuracy",
+            "gain_over_best", "limit", "repair", "uar", "uar_minus_error"} <= DERIVED  # fmt: skip
     assert {"gain_over_best", "gain"} <= MEASURES
     assert {"status", "cell", "seed", "seconds", *KINDS} <= FIXED
     assert {"gain", "error", "true_ratio", "claim_holds", "test_accuracy"} <= COMPUTED
     assert not {"objective", "solver_status", "epsilon", "model_epsilon", "claim_metric"} & COMPUTED
     with pytest.raises(AssertionError, match="measures that no table names"):
-        make_row({"leak": 1.0}, [], None)
+        make_row({"leakage": 1.0}, [], None)
 
 
 @pytest.mark.parametrize(

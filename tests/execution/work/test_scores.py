@@ -4,14 +4,17 @@ from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fpbench import Claim, Correction, Guarantee, Guess, Release, Sample, SolverStatus, Split
+from fpbench import Claim, Correction, Guarantee, Release, Sample, SolverStatus, Split
 from fpbench.claims import FORMS, METRICS, RateConstraint, ShareBounds
+from fpbench.components.beliefs import spread_confidence
 from fpbench.components.own_measures import IN_ATTACKS, ReleaseMeasures
-from fpbench.components.records import Predictions
+from fpbench.components.records import CalibratedGuess, Predictions
+from fpbench.execution.work.belief_scores import measure_beliefs, measure_leak
 from fpbench.execution.work.scores import (
     measure_attack,
     measure_claim,
@@ -24,7 +27,10 @@ NONE = np.array([], dtype=int)
 
 
 def people(sensitive, labels):
-    return Sample(("a", "b"), sensitive=np.array(sensitive), labels=np.array(labels))
+    features = pd.DataFrame({"number": np.arange(len(labels))})
+    return Sample(
+        ("a", "b"), features=features, sensitive=np.array(sensitive), labels=np.array(labels)
+    )
 
 
 UNSOLVED = Correction(None, None)
@@ -35,10 +41,16 @@ def measured(claim, correction=UNSOLVED, asked=None, guess=(0, 0, 1, 1), guarant
     train = people([0, 0, 1, 1], [0, 1, 0, 1])
     said = np.array([1, 1, 0, 1])
     predictions = Predictions(said, said, said, asked, guarantee=guarantee)
-    guessed = Guess(np.array(guess), np.ones(4), NONE, NONE, NONE.astype(float))
+    values = np.array(guess)
+    guessed = CalibratedGuess(
+        values, np.ones(4), NONE, NONE, NONE.astype(float),
+        beliefs=spread_confidence(values, np.ones(4), 2),
+    )  # fmt: skip
     split = Split(train, train, train)
     return {
         **measure_attack(split, predictions, guessed, correction),
+        **measure_leak(split, predictions, guessed, claim, correction),
+        **measure_beliefs(split, guessed, correction),
         **measure_claim(claim, train, said),
         **measure_model(split, predictions, claim),
     }
@@ -55,8 +67,13 @@ def test_what_every_cell_has_is_there():
     for claim in (None, Claim(None, "x"), Claim(RateConstraint(), "x")):
         # Times and second thoughts are measured by the step that corrects; the plan knows the rest.
         elsewhere = {"correct_seconds", "reconsidered_accuracy", "portable"}
-        private = {*OF_CLAIM, *OF_MODEL} - {"model_epsilon"}
-        assert {*measured(claim), *elsewhere, *private} == IN_ATTACKS
+        private = {*OF_CLAIM, *OF_MODEL, "dp_limit"} - {"model_epsilon"}
+        known = {"disclosure_bits", "limit_beliefs", "limit_exact", "people_proven"}
+        sometimes = {
+            "bayes_accuracy", "worst_slice", "worst_slice_accuracy", "answered",
+            "answered_accuracy",
+        }  # fmt: skip
+        assert {*measured(claim), *elsewhere, *private, *known, *sometimes} == IN_ATTACKS
 
 
 def test_guarantees_come_from_guarantees():

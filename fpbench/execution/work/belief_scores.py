@@ -1,0 +1,209 @@
+"""What a disclosure adds to an adversary's beliefs, what it could add, and whom they find out."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fpbench.components.own_measures import BeliefMeasures, LeakMeasures
+from fpbench.components.records import CalibratedGuess, Claim, Correction, Predictions
+from fpbench.correction.count_leak import compute_count_leak
+from fpbench.correction.leak_limits import limit_leak
+from fpbench.data.sample import Codes, Sample, Split
+from fpbench.privacy.private_leak import limit_private_leak
+
+_Floats = NDArray[np.float64]
+
+_EVEN = 1e-9
+"""Beliefs that differ by less are even."""
+_BINS = 15
+"""Of the calibration error."""
+_LEAST_SLICE = 50
+"""People that a slice has at least."""
+_CLASSES = 5
+"""Classes of about as many people that the slices of a numeric column are."""
+
+
+def measure_leak(
+    split: Split,
+    predictions: Predictions,
+    guess: CalibratedGuess,
+    claim: Claim | None,
+    correction: Correction,
+) -> LeakMeasures:
+    """What the disclosure adds to the adversary's calibrated beliefs, and what it can add at most.
+
+    `with_accuracy` is that of the likeliest groups given the disclosure or, of a corrector that
+    gives no such beliefs, of its correction; None if it corrects nothing. `leak_expected` is the
+    difference that the beliefs given the disclosure expect. `limit_beliefs`, `limit_exact` and
+    `dp_limit` hold if the calibrated beliefs are exact; a limit that is not known is left out.
+    """
+    truth, beliefs = split.target.sensitive, _beliefs(guess)
+    named = beliefs.argmax(axis=1)
+    without, after = float(np.mean(named == truth)), _name_groups(guess, named, correction)
+    accuracy = None if after is None else float(np.mean(after == truth))
+    of_model = split.held_out_target or not predictions.trained_with_groups
+    measures: LeakMeasures = {
+        "without_accuracy": without,
+        "with_accuracy": accuracy,
+        "leak": None if accuracy is None else accuracy - without,
+        "leak_expected": None,
+        "limit_covers": "disclosure" if of_model else "disclosure, not model",
+    }
+    if (given := correction.posterior) is not None:
+        measures["leak_expected"] = float(np.mean(given.max(axis=1) - _pick(given, named)))
+    if claim is None:
+        return measures | {"disclosure_bits": 0.0, "limit_beliefs": 0.0, "people_proven": 0.0}
+    measures["people_proven"] = claim.proven
+    if claim.nats is not None:
+        nats = claim.nats + claim.fact_nats
+        measures["disclosure_bits"] = nats / math.log(2)
+        measures["limit_beliefs"] = limit_leak(beliefs, nats)
+        if claim.counted_labels is not None and beliefs.shape[1] == 2:
+            cells = predictions.test if split.held_out_target else predictions.train
+            if any(label is not None for label in claim.counted_labels):
+                cells = 2 * split.target.labels + cells
+            counts = compute_count_leak(beliefs[:, 1], cells)
+            measures["limit_exact"] = counts if nats > 0 else 0.0
+    if claim.guarantee is not None and claim.fact_nats == 0:
+        measures["dp_limit"] = limit_private_leak(beliefs, claim.guarantee)
+    return measures
+
+
+def measure_beliefs(split: Split, guess: CalibratedGuess, correction: Correction) -> BeliefMeasures:
+    """How good the calibrated beliefs are, and whom those given the disclosure find out.
+
+    `log_loss` and `calibration_error` are of the beliefs without the disclosure. All others are of
+    the beliefs given it, where the corrector computes them, and else of those without it. The worst
+    slice is chosen among those of every second person, and measured on the others.
+    """
+    target = split.target
+    truth, calibrated = target.sensitive, _beliefs(guess)
+    given = calibrated if correction.posterior is None else correction.posterior
+    named = given.argmax(axis=1)
+    right = named == truth
+    sure = np.argsort(-given.max(axis=1), kind="stable")
+    by_group = [float(right[truth == k].mean()) for k in range(len(target.groups))]
+    worst = int(np.argmax(by_group))
+    auc, tenth, one = _measure_ranking(given, truth)
+    measures: BeliefMeasures = {
+        "calibration": guess.calibration,
+        "log_loss": float(-np.log(np.maximum(_pick(calibrated, truth), 1e-12)).mean()),
+        "calibration_error": _measure_calibration(calibrated, truth),
+        "auc": auc,
+        "tpr_at_tenth_percent": tenth,
+        "tpr_at_one_percent": one,
+        "surest_one_percent": float(right[sure[: math.ceil(len(truth) / 100)]].mean()),
+        "surest_ten_percent": float(right[sure[: math.ceil(len(truth) / 10)]].mean()),
+        "worst_group": target.groups[worst],
+        "worst_group_accuracy": by_group[worst],
+    }
+    if (slice_of := _find_worst_slice(target, right)) is not None:
+        measures["worst_slice"], measures["worst_slice_accuracy"] = slice_of
+    if guess.abstains is not None:
+        answered = ~guess.abstains
+        measures["answered"] = float(answered.mean())
+        measures["answered_accuracy"] = float(right[answered].mean()) if answered.any() else None
+    return measures
+
+
+def _beliefs(guess: CalibratedGuess) -> _Floats:
+    assert guess.beliefs is not None
+    return guess.beliefs
+
+
+def _pick(beliefs: _Floats, groups: Codes) -> _Floats:
+    """(n,) the belief in one group of each person."""
+    return np.asarray(beliefs[np.arange(len(groups)), groups])
+
+
+def _name_groups(guess: CalibratedGuess, named: Codes, correction: Correction) -> Codes | None:
+    """(n,) the groups that are named given the disclosure; None if nothing was corrected."""
+    if (given := correction.posterior) is not None:
+        stays = _pick(given, named) >= given.max(axis=1) - _EVEN
+        return np.where(stays, named, given.argmax(axis=1))
+    if correction.values is None:
+        return None
+    unsolved = correction.status is None and np.array_equal(correction.values, guess.values)
+    return None if unsolved else correction.values
+
+
+def _measure_calibration(beliefs: _Floats, truth: Codes) -> float:
+    """The expected calibration error of the likeliest group, over bins of equal width.
+
+    Guo et al., On calibration of modern neural networks, 2017.
+    """
+    sure, right = beliefs.max(axis=1), beliefs.argmax(axis=1) == truth
+    place = np.minimum((sure * _BINS).astype(np.intp), _BINS - 1)
+    excess = np.bincount(place, weights=sure - right, minlength=_BINS)
+    return float(np.abs(excess).sum() / len(truth))
+
+
+def _measure_ranking(
+    beliefs: _Floats, truth: Codes
+) -> tuple[float | None, float | None, float | None]:
+    """AUC, averaged over groups, and the greatest true-positive rates at .1 % and 1 % false."""
+    curves = [
+        _measure_curve(beliefs[:, k], truth == k)
+        for k in range(beliefs.shape[1])
+        if 0 < np.count_nonzero(truth == k) < len(truth)
+    ]
+    if not curves:
+        return None, None, None
+    aucs, tenths, ones = zip(*curves, strict=True)
+    return float(np.mean(aucs)), max(tenths), max(ones)
+
+
+def _measure_curve(scores: _Floats, members: NDArray[np.bool_]) -> tuple[float, float, float]:
+    """AUC, and true-positive rates at false-positive rates of .1 % and 1 %; ties count half.
+
+    Between two points of the curve the adversary tosses a coin.
+    """
+    order = np.argsort(-scores, kind="stable")
+    last = np.append(np.flatnonzero(np.diff(scores[order])), len(order) - 1)
+    true = np.append(0, np.cumsum(members[order])[last])
+    false = np.append(0, last + 1 - true[1:])
+    true_rate, false_rate = true / true[-1], false / false[-1]
+    area = float((np.diff(false_rate) * (true_rate[1:] + true_rate[:-1])).sum() / 2)
+    tenth, one = (float(np.interp(at, false_rate, true_rate)) for at in (0.001, 0.01))
+    return area, tenth, one
+
+
+def _find_worst_slice(target: Sample, right: NDArray[np.bool_]) -> tuple[str, float] | None:
+    """The slice of every second person that is named right most often, and the others' share."""
+    if len(target) < 2 * _LEAST_SLICE:
+        return None
+    chosen = np.arange(len(right)) % 2 == 0
+    best: tuple[float, Any, NDArray[np.bool_], Any] | None = None
+    for name, column in target.features.items():
+        codes, words = _cut_column(column)
+        sizes = np.bincount(codes, minlength=len(words))
+        half = np.bincount(codes[chosen], minlength=len(words))
+        enough = (sizes >= _LEAST_SLICE) & (half > 0) & (half < sizes)
+        shares = np.bincount(codes[chosen], weights=right[chosen], minlength=len(words))
+        shares = np.where(enough, shares / np.maximum(half, 1), -1.0)
+        code = int(shares.argmax())
+        if enough.any() and (best is None or shares[code] > best[0]):
+            best = float(shares[code]), name, codes == code, words[code]
+    if best is None:
+        return None
+    _, name, inside, word = best
+    return f"{name} = {word}", float(right[inside & ~chosen].mean())
+
+
+def _cut_column(column: Any) -> tuple[NDArray[np.intp], list[str]]:
+    """(n,) classes of a column of features, and their names."""
+    if hasattr(column, "cat"):
+        return column.cat.codes.to_numpy().astype(np.intp), list(map(str, column.cat.categories))
+    values = column.to_numpy()
+    distinct = np.unique(values)
+    if len(distinct) > 2 * _CLASSES:
+        ends = np.unique(np.quantile(values, np.linspace(0, 1, _CLASSES + 1)[1:-1]))
+        names = [f"up to {ends[0]:g}"]
+        names += [f"{low:g} to {high:g}" for low, high in pairwise(ends)]
+        return np.searchsorted(ends, values), [*names, f"above {ends[-1]:g}"]
+    return np.searchsorted(distinct, values), [f"{value:g}" for value in distinct]
