@@ -135,6 +135,9 @@ class Run:
     path: Path
     finished: tuple[Finished, ...] = ()
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "path", Path(self.path))  # a text is welcome, too
+
     def rows(self) -> list[dict[str, Any]]:
         """The rows, one dictionary a cell, each beside the strongest adversary of the run."""
         return self.results().rows()

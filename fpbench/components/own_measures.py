@@ -61,7 +61,7 @@ class AttackMeasures(TypedDict):
     """Of the guess and the correction of an attack."""
 
     people: int
-    groups: int
+    n_groups: int
     adversary_sees: str
     majority_accuracy: float
     prior_accuracy: float
@@ -236,7 +236,7 @@ claim_delta | less | delta of such a claim
 claim_neighbours | neither | which data sets the guarantee of such a claim compares
 claim_noise | neither | where its noise came from: simulation or secure
 people | neither people | people that the target was trained on
-groups | neither | groups that the sensitive attribute has
+n_groups, groups | neither | groups that the sensitive attribute has
 adversary_sees, sees | neither | columns of the target people that the adversary sees
 majority_accuracy, baseline | neither share | people whose group is right if everyone is called a
     member of the largest group

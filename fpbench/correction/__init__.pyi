@@ -9,3 +9,4 @@ from .leak_limits import limit_leak_by_error as limit_leak_by_error
 from .leak_limits import limit_realised_gain as limit_realised_gain
 from .optimal import OptimalCorrector as OptimalCorrector
 from .posterior import compute_posterior as compute_posterior
+from .proven import find_proven as find_proven

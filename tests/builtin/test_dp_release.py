@@ -97,7 +97,7 @@ class Reader(Mute):
 @dataclass
 class Context:
     asked: RateConstraint | None
-    train: Sample
+    target: Sample
     attack: Sample
 
 
@@ -131,6 +131,7 @@ def test_a_release_becomes_a_claim_about_the_ratio(says, tolerance, also):
         {"claim_estimate": 0.5, "claim_low": 0.4, "claim_high": 0.7, "claim_interval_holds": 1},
         Guarantee(0.25, 0.0, "attribute"),
         "simulation",
+        pytest.approx(4 * 0.25 * np.tanh(0.125)),  # four people's groups at epsilon 1/4
     )
 
 
@@ -178,7 +179,7 @@ def test_the_auditor_sees_a_curator_and_never_the_groups():
     (subject,) = Speaker.heard
     assert subject.test.seen == subject.train.seen == {"predictions"}
     assert subject.model is None
-    assert (subject.curator.people, subject.curator.groups) == (4, FEW.train.groups)
+    assert (subject.curator.people, subject.curator.groups) == (4, FEW.target.groups)
 
 
 def test_the_claim_is_what_the_curator_counted():
@@ -186,7 +187,7 @@ def test_the_claim_is_what_the_curator_counted():
     sensitive = rng.integers(0, 2, 5_000)
     people = context(sensitive, sensitive, rng.random(5_000) < 0.3 + 0.2 * sensitive)
     truth = RateConstraint(form="ratio").unfairness(
-        people.train.sensitive, people.train.predictions, None, 2
+        people.target.sensitive, people.target.predictions, None, 2
     )
 
     def released(epsilon, seed):

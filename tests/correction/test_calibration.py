@@ -8,7 +8,13 @@ from hypothesis.extra.numpy import arrays
 from scipy.optimize import minimize
 from scipy.special import expit, logit
 
-from fpbench.correction.calibration import LEAST_WEIGHT, calibrate, calibrate_guess
+from fpbench import InputError
+from fpbench.correction.calibration import (
+    LEAST_WEIGHT,
+    calibrate,
+    calibrate_beliefs,
+    calibrate_guess,
+)
 
 pytestmark = pytest.mark.numeric
 
@@ -163,3 +169,75 @@ def test_weights_are_positive_and_finite_without_a_held_out_part(k):
         assert likeliest.tolist() == values.tolist()
         wanted = [10 + np.log(2), LEAST_WEIGHT, np.log(2), np.log(6), np.log(4 / 3)]
         np.testing.assert_allclose(weights, wanted)
+
+
+def draw_world(k, m, temperature, seed):
+    """Beliefs of m people, made too sure or too unsure and skewed, and groups by the true ones."""
+    rng = np.random.default_rng(seed)
+    logits = rng.normal(0, 1.5, (m, k))
+    true = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    groups = (true.cumsum(axis=1) > rng.random((m, 1))).argmax(axis=1)
+    told = np.exp(logits * temperature + np.linspace(0, 1.5, k))
+    return true, told / told.sum(axis=1, keepdims=True), groups
+
+
+@pytest.mark.parametrize("k", [2, 3, 5])
+@pytest.mark.parametrize("temperature", [0.4, 1.0, 3.0])
+def test_beliefs_of_any_number_of_groups_become_the_true_ones(k, temperature):
+    true, told, groups = draw_world(k, 40_000, temperature, k)
+    half = len(told) // 2
+    calibrated, method = calibrate_beliefs(told[:half], told[half:], groups[half:])
+    assert method in ("scaled", "isotonic")
+    np.testing.assert_allclose(calibrated.sum(axis=1), 1)
+    assert np.abs(calibrated - true[:half]).mean() < 0.015
+    assert np.abs(told[:half] - true[:half]).mean() > 3 * np.abs(calibrated - true[:half]).mean()
+
+
+def test_two_groups_are_scaled_as_an_event_is():
+    _, told, groups = draw_world(2, 150, 2.0, 0)
+    calibrated, method = calibrate_beliefs(told, told, groups)
+    assert method == "scaled"
+    np.testing.assert_allclose(
+        calibrated[:, 1], calibrate(told[:, 1], told[:, 1], groups == 1), atol=1e-9
+    )
+
+
+def test_a_bent_curve_is_straightened_by_steps():
+    rng = np.random.default_rng(1)
+    told = rng.random(20_000)
+    true = np.where(told < 0.5, 0.1, 0.6)  # no slope and offset of log-odds makes that
+    groups = (rng.random(20_000) < true).astype(int)
+    beliefs = np.stack([1 - told, told], axis=1)
+    calibrated, method = calibrate_beliefs(beliefs, beliefs[:10_000], groups[:10_000])
+    assert method == "isotonic"
+    assert np.abs(calibrated[:, 1] - true).mean() < 0.02
+    assert 0 < calibrated.min() <= calibrated.max() < 1
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(2, 4), st.integers(2, 30), st.integers(0, 10**6))
+def test_calibrated_beliefs_are_probabilities_and_groups_have_no_order(k, m, seed):
+    rng = np.random.default_rng(seed)
+    told = rng.dirichlet(np.full(k, 0.2), m)  # many are nearly 0 or 1
+    groups = rng.integers(0, k, m)
+    assume(len(set(groups.tolist())) > 1)
+    calibrated, _ = calibrate_beliefs(told, told, groups)
+    assert (calibrated >= 0).all()
+    np.testing.assert_allclose(calibrated.sum(axis=1), 1)
+    order = rng.permutation(k)
+    renamed = np.argsort(order)[groups]  # old group g has the new code of its column
+    moved, _ = calibrate_beliefs(told[:, order], told[:, order], renamed)
+    np.testing.assert_allclose(moved, calibrated[:, order], atol=1e-6)
+
+
+def test_what_cannot_calibrate_is_said():
+    told = np.full((4, 3), 1 / 3)
+    as_given, method = calibrate_beliefs(told, np.zeros((0, 3)), [])
+    assert method == "none"
+    assert (as_given == told).all()
+    with pytest.raises(InputError, match="all 4 held-out people belong to one group"):
+        calibrate_beliefs(told, told, [2, 2, 2, 2])
+    with pytest.raises(InputError, match=r"held-out beliefs must be \(3, 3\)"):
+        calibrate_beliefs(told, told, [0, 1, 2])
+    with pytest.raises(InputError, match="must sum to 1; those of person 0 sum to 1.5"):
+        calibrate_beliefs(told * 1.5, told, [0, 1, 2, 0])

@@ -91,7 +91,7 @@ def test_what_was_compared_is_told(tmp_path):
         (False, {"other_seconds": 1.0}, ()),
         (False, {"correct_seconds": None}, ()),
         (False, {"gain_over_best": 99.0}, ("gain_over_best",)),
-        (False, {"leak": 0.0}, ("leak",)),
+        (False, {"limit": 0.0}, ("limit",)),
         (False, {"Gain": 99.0}, ("Gain",)),
         (False, {"true_ratio": 1.0}, ("true_ratio",)),
         (True, {"initial_accuracy": 0.0}, ("initial_accuracy",)),
@@ -265,10 +265,10 @@ def test_the_command(command, tmp_path):
     done = command("verify", "run", "--sample", "3", "--seed", "5")
     assert done.returncode == 0, done.stderr
     assert done.stdout == (
-        "compared: 13 measures that fpbench computed again from guesses, corrections, predictions "
-        "and releases, and 13 that components say of themselves (toy_note, tuned_on, members, "
+        "compared: 30 measures that fpbench computed again from guesses, corrections, predictions "
+        "and releases, and 14 that components say of themselves (toy_note, tuned_on, members, "
         "asked_metric, asked_tolerance, objective, solver_status, solver_gap, proven, "
-        "claim_metric, and 3 more); of times only that they are there\n"
+        "people_proven, and 4 more); of times only that they are there\n"
         "3 of 3 cells run again are the same to the last bit "
         "(18 are done; --seed 5 draws the same sample)\n"
     )

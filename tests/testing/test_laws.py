@@ -274,7 +274,7 @@ class Hashing(Clip):
     """Which is the first of a set of texts depends on the process."""
 
     def repair(self, answers, total, upper=None):
-        shares = {f"a share of {number}": number / 40 for number in range(40)}
+        shares = {f"a share of {number}": number / 4000 for number in range(4000)}
         return super().repair(answers, total, upper) * shares[next(iter(set(shares)))]
 
 

@@ -95,7 +95,7 @@ class Posterior(Corrector):
             None,
             objective=float(odds[values != problem.guess].sum()),
             moves=CountedProblem(problem).moves(values),
-            posterior=beliefs.probabilities,
+            posterior=np.column_stack([1 - beliefs.probabilities, beliefs.probabilities]),
             measures={
                 "claim_bits": beliefs.claim_bits,
                 "prior_expected_accuracy": beliefs.prior_expected_accuracy,

@@ -280,6 +280,8 @@ def _check_guess(guess: Guess, view: View) -> None:
         raise PluginError("held_out must be whole numbers: rows of the attack set")
     if m and not (guess.held_out.min() >= 0 and guess.held_out.max() < people):
         raise PluginError(f"held_out must be rows of the attack set, in 0..{people - 1}")
+    if len(np.unique(guess.held_out)) != m:
+        raise PluginError("held_out names a row twice")
     for what, values, confidence, size in (
         ("the guess", guess.values, guess.confidence, n),
         ("the held-out guess", guess.held_out_values, guess.held_out_confidence, m),

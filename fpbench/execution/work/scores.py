@@ -42,7 +42,7 @@ def measure_attack(
     initial = _accuracy(guess.values, truth)
     measures: AttackMeasures = {
         "people": len(truth),
-        "groups": len(split.target.groups),
+        "n_groups": len(split.target.groups),
         "adversary_sees": ", ".join(guess.sees),
         "majority_accuracy": float(np.bincount(truth).max() / len(truth)),
         "prior_accuracy": _prior_accuracy(split),

@@ -65,7 +65,10 @@ def bits(n):
 
 def guess():
     values, held = np.arange(N) % K, np.arange(M) % K
-    return Guess(values, np.linspace(0, 1, N), np.arange(M), held, np.ones(M, np.float32), NOTES)
+    return Guess(
+        values, np.linspace(0, 1, N), np.arange(M), held, np.ones(M, np.float32), NOTES,
+        np.full((N, K), 1 / K), np.full((M, K), 1 / K), values == 0,
+    )  # fmt: skip
 
 
 def table():
@@ -82,7 +85,7 @@ ANSWERS = {
     "split": (SPLIT, ()),
     "train": (Sealed(b"a model"), ()),
     "predict": (Predictions(bits(N), bits(M), bits(M), ASKED, NOTES, Guarantee(1.0, 1e-5, "add-remove")), (None, SPLIT)),
-    "disclose": (SealedClaim(ASKED, "me", (), NOTES, None, "secure", b"facts"), ()),
+    "disclose": (SealedClaim(ASKED, "me", (), NOTES, None, "secure", 2.5, 0.5, (None, 0), 0.25, b"facts"), ()),
     "reveal": (Scores(np.linspace(0, 1, N), np.linspace(0, 1, M)), (None, SPLIT)),
     "tune": (Sealed(b"an adversary"), ()),
     "guess": (guess(), (VIEW, None)),
@@ -90,7 +93,7 @@ ANSWERS = {
         Corrected(
             Correction(
                 bits(N), SolverStatus.OPTIMAL, 3.0, 2.5, np.zeros((2, K, K), np.int64), 0.25,
-                {"own": 1}, np.linspace(0, 1, N),
+                {"own": 1}, np.full((N, K), 1 / K),
             ),
             0.125,
             NOTES,
@@ -319,7 +322,10 @@ def test_nothing_is_read_of_what_is_longer_than_it_may_be(size):
 def test_an_answer_may_be_as_long_as_what_is_asked():
     """A guess as its people, a model as the memory that its step may take."""
     slack = MOST_HEADER + 1000
-    assert compute_size_limit("guess", (VIEW, None), NO_LIMITS) < 8 * (2 * N + 3 * M) + slack
+    assert (
+        compute_size_limit("guess", (VIEW, None), NO_LIMITS)
+        < 8 * ((3 + K) * N + (3 + K) * M) + slack
+    )
     assert compute_size_limit("score", (), NO_LIMITS) < slack
     assert compute_size_limit("train", (), Limits(memory_limit=2**28)) < 2**28 + slack
 

@@ -1,0 +1,76 @@
+"""What a claim can tell, at most, against exact entropies."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fpbench import InputError, Sample
+from fpbench.claims import METRICS, limit_claim_nats, limit_count_nats
+from fpbench.claims.facts import Known, Linear, PositiveRate, Share, Unfairness
+
+pytestmark = pytest.mark.numeric
+
+
+def count_entropy(chances):
+    """Exact entropy (nats) of the number of members of independent people."""
+    law = np.ones(1)
+    for p in chances:
+        law = np.convolve(law, [1 - p, p])
+    law = law[law > 0]
+    return float(-(law * np.log(law)).sum())
+
+
+@given(st.lists(st.floats(0, 1), max_size=40))
+def test_no_count_tells_more_than_its_limit(chances):
+    assert count_entropy(chances) <= limit_count_nats([len(chances)]) + 1e-12
+
+
+def test_the_limit_of_a_count_is_nearly_reached():
+    for n in (10, 100, 1000):
+        assert limit_count_nats([n]) - count_entropy([0.5] * n) < 0.07
+
+
+def test_cells_add_up_and_the_last_group_follows():
+    assert limit_count_nats([7, 9], 4) == pytest.approx(
+        3 * (limit_count_nats([7]) + limit_count_nats([9]))
+    )
+    assert limit_count_nats([]) == limit_count_nats([0]) == 0
+    for sizes, groups in (([-1], 2), ([1], 1)):
+        with pytest.raises(InputError, match="sizes must not be negative"):
+            limit_count_nats(sizes, groups)
+
+
+def people(n=60, k=2):
+    rng = np.random.default_rng(0)
+    return Sample(
+        tuple("abcd"[:k]), labels=rng.integers(0, 2, n), predictions=rng.integers(0, 2, n),
+        sensitive=rng.integers(0, k, n),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_a_claim_tells_what_the_counts_of_its_slices_tell(metric):
+    sample = people()
+    slices = {"statistical-parity": [None], "predictive-equality": [0], "equal-opportunity": [1]}
+    sizes = [
+        np.count_nonzero((sample.predictions == said) & (label is None or sample.labels == label))
+        for label in slices.get(metric, [0, 1])
+        for said in (0, 1)
+    ]
+    assert limit_claim_nats(metric, sample) == pytest.approx(limit_count_nats(sizes))
+
+
+def test_facts_tell_a_count_a_bit_or_all():
+    sample = people(k=3)
+    share = Share(use="share", group="a")
+    assert share.limit_nats(sample) == limit_count_nats([60])
+    assert Share(use="share", group="a", low=0.1, high=0.5).limit_nats(sample) == math.log(2)
+    rate = PositiveRate(use="positive-rate", group="a", margin=0.1)
+    assert rate.limit_nats(sample) == limit_claim_nats("statistical-parity", sample) / 2
+    unfair = Unfairness(use="unfairness", metric="equalized-odds")
+    assert unfair.limit_nats(sample) == limit_claim_nats("equalized-odds", sample)
+    assert Known(use="known", share=0.5).limit_nats(sample) == 30 * math.log(3)
+    assert Linear(use="linear", group="a", column="x").limit_nats(sample) == 60 * math.log(3)
