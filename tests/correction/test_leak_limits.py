@@ -17,6 +17,7 @@ from fpbench.correction import (
     limit_leak_by_error,
     limit_realised_gain,
 )
+from fpbench.correction.leak_limits import limit_leaks_by_error
 
 
 def two(chances):
@@ -282,3 +283,46 @@ def test_other_wrong_numbers_are_refused():
         compute_count_leak([0.5], [1, 2])
     with pytest.raises(InputError, match="probabilities of group 1"):
         compute_count_leak([1.5], [1])
+
+
+def bisect_limit(error, nats, people):
+    """Two groups, in exact decimals: 2 e (q - 1/2) where h(q) = ln 2 - I / (2 n e)."""
+    from decimal import Decimal, localcontext
+
+    with localcontext() as context:
+        context.prec = 40
+        error = min(Decimal(error), Decimal("0.5"))
+        wanted = Decimal(nats) / (2 * Decimal(people) * error)
+        low, high = Decimal(0), Decimal(1)
+        for _ in range(110):
+            x = (low + high) / 2
+            spent = ((1 + x) * (1 + x).ln() + (1 - x) * (1 - x).ln()) / 2
+            low, high = (x, high) if spent < wanted else (low, x)
+        return float(error * high)
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.floats(1e-4, 1.0), st.floats(-9, 0, exclude_max=True), st.sampled_from([1, 7, 15_074, 10**6])
+)
+def test_many_limits_are_those_of_exact_arithmetic_and_never_below(error, share, people):
+    """Nats from one billionth to nearly all that can be told of the people who are unsure."""
+    nats = 2 * people * min(error, 0.5) * math.log(2) * 10**share
+    exact = bisect_limit(error, nats, people)
+    (limit,) = limit_leaks_by_error(*(np.array([one]) for one in (error, nats, people, 2.0)))
+    assert exact <= limit <= exact + 1e-9
+    assert limit == limit_leak_by_error(error, nats, people)
+
+
+def test_many_limits_at_once_are_each_its_own_and_unknown_ones_stay_unknown():
+    errors = np.array([0.15, 0.15, 0.0, 0.3, np.nan, 0.15, 0.9, 0.15])
+    nats = np.array([8.5, 8.5, 5.0, 1e9, 8.5, np.nan, 3.0, 0.0])
+    people = np.array([15_074.0] * 3 + [10.0] + [15_074.0] * 4)
+    groups = np.array([2.0, 5.0, 2.0, 3.0, 2.0, 2.0, 5.0, 2.0])
+    limits = limit_leaks_by_error(errors, nats, people, groups)
+    assert np.isnan(limits[4:6]).all()
+    for i in (0, 1, 2, 3, 6, 7):
+        alone = limit_leak_by_error(errors[i], nats[i], int(people[i]), int(groups[i]))
+        assert limits[i] == alone
+    assert limits[1] == pytest.approx(math.sqrt(0.15 * 8.5 / 15_074)) and limits[1] > limits[0]
+    assert limits[2] == limits[7] == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from statistics import fmean  # of exact sums, so that the order of rows does not matter
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from fpbench.base.arrays import unique_inverse
 from fpbench.components.names import AUDIT
 from fpbench.components.own_measures import DERIVED, BesideAttacks, BesideAudits
+from fpbench.correction.leak_limits import limit_leaks_by_error
 from fpbench.store.results import Results
 
 
@@ -18,7 +20,10 @@ def add_comparisons(results: Results) -> Results:
 
     Of attacks, `best_initial_accuracy` is the greatest accuracy of a guess at the same dataset,
     learner and seed in the run; `gain_over_best` is how much more accurate the row's correction is.
-    A gain that repairs a weak guess is no gain over a strong one.
+    A gain that repairs a weak guess is no gain over a strong one. Where rows have
+    `without_accuracy`, `best_without_accuracy` is the greatest of these at the same target, `limit`
+    what the bits of the disclosure allow anybody to add to it (`limit_leak_by_error`), and `repair`
+    by how much the gain exceeds that.
 
     Of private audits, `uar` is the unweighted average recall of the ratio in tenths, over all seeds
     of the same combination of components: the mean, over the tenths that the true ratios are in, of
@@ -33,29 +38,68 @@ def add_comparisons(results: Results) -> Results:
     recall = results.numbers("tenth_recall")
     audits = np.flatnonzero(~np.isnan(recall))
     guess = results.numbers("initial_accuracy")
-    best = _best(results, guess)
-    attacks = np.flatnonzero(results.has("initial_accuracy") & ~np.isnan(best) & np.isnan(recall))
-    gain = results.numbers("corrected_accuracy")[attacks] - best[attacks]
-    beside_attacks: BesideAttacks = {
-        "best_initial_accuracy": best[attacks],
-        "gain_over_best": gain,
-    }
+    if np.isnan(guess).all():
+        attacks, beside_attacks = np.zeros(0, np.intp), BesideAttacks()
+    else:
+        target = _targets(results)
+        best = _best(target, guess)
+        attacks = np.flatnonzero(
+            results.has("initial_accuracy") & ~np.isnan(best) & np.isnan(recall)
+        )
+        beside_attacks = {
+            "best_initial_accuracy": best[attacks],
+            "gain_over_best": results.numbers("corrected_accuracy")[attacks] - best[attacks],
+        }
+        without = results.numbers("without_accuracy")
+        if not np.isnan(without).all():
+            beside_attacks |= _limits(results, attacks, _best(target, without)[attacks])
     # Whoever wrote such names into a store: they are computed, and never read.
     beside = results.without(DERIVED).beside(attacks, beside_attacks)
     return beside.beside(audits, _recalls(results, audits, recall[audits]))
 
 
-def _best(results: Results, guess: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(n,) the greatest accuracy of a guess at the target of each row; NaN if nobody guessed."""
-    if np.isnan(guess).all():
-        return guess
-    targets = results.merge_combinations(("dataset", "learner"))[1][results.combination]
+def _targets(results: Results) -> NDArray[np.intp]:
+    """(n,) the number of what each row is an attack on: a model, made at a seed."""
+    models = results.merge_combinations(("dataset", "learner"))[1][results.combination]
     _, seeds = unique_inverse(results.seeds)
-    _, target = unique_inverse(targets * (seeds.max() + 1) + seeds)
+    return unique_inverse(models * (seeds.max() + 1) + seeds)[1]
+
+
+def _best(target: NDArray[np.intp], accuracy: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(n,) the greatest accuracy at the target of each row; NaN if nobody guessed."""
     best = np.full(target.max() + 1, np.nan)
-    np.fmax.at(best, target, guess)
+    np.fmax.at(best, target, accuracy)
     greatest: NDArray[np.float64] = best[target]
     return greatest
+
+
+def _limits(
+    results: Results, attacks: NDArray[np.intp], best: NDArray[np.float64]
+) -> BesideAttacks:
+    """What the disclosure can add to the best beliefs of the run, and what of a gain is above it.
+
+    Parameters
+    ----------
+    results, attacks
+        All rows, and which of them are attacks.
+    best
+        (attacks,) the greatest accuracy of beliefs without the disclosure.
+    """
+    bits, people, groups, gain = (
+        results.numbers(name)[attacks] for name in ("disclosure_bits", "people", "groups", "gain")
+    )
+    # A stranger's rows may say anything.
+    known = (best >= 0) & (best <= 1) & (bits >= 0) & np.isfinite(bits)
+    known &= (people >= 1) & (groups >= 2)
+    limit = np.full(len(attacks), np.nan)
+    limit[known] = limit_leaks_by_error(
+        1 - best[known], bits[known] * math.log(2), people[known], groups[known]
+    )
+    return {
+        "best_without_accuracy": best,
+        "limit": limit,
+        "repair": np.maximum(gain - limit, 0.0),
+    }
 
 
 def _recalls(

@@ -1,5 +1,6 @@
 """Rows beside the strongest adversary of their run."""
 
+import math
 from collections import defaultdict
 
 import numpy as np
@@ -8,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fpbench.components.names import AUDIT, KINDS
+from fpbench.correction import limit_leak_by_error
 from fpbench.results.rows import beside_others as comparisons
 from fpbench.store.results import Results
 
@@ -70,6 +72,47 @@ def test_the_strongest_is_one_of_the_rows_of_the_same_target(rows):
             gain = found["corrected_accuracy"] - found["best_initial_accuracy"]
             assert found["gain_over_best"] == gain
         assert found.items() >= given_row.items()
+
+
+def leaking(adversary="a", seed=0, without=0.8, bits=8.0, gain=0.1, learner="l", **more):
+    return {
+        **row(learner, seed), "adversary": adversary, "people": 1_000, "groups": 2,
+        "without_accuracy": without, "with_accuracy": without, "disclosure_bits": bits,
+        "gain": gain, **more,
+    }  # fmt: skip
+
+
+def test_the_limit_is_that_of_the_best_beliefs_at_the_same_model_and_seed():
+    weak, strong, other = compared([
+        leaking("weak", without=0.7), leaking("strong", without=0.9, gain=0.001),
+        leaking("weak", seed=1, without=0.6),
+    ])  # fmt: skip
+    assert weak["best_without_accuracy"] == strong["best_without_accuracy"] == 0.9
+    limit = limit_leak_by_error(0.1, 8 * math.log(2), 1_000)
+    assert weak["limit"] == strong["limit"] == pytest.approx(limit, abs=1e-12)
+    assert weak["repair"] == pytest.approx(0.1 - limit)
+    assert strong["repair"] == 0
+    assert other["limit"] == limit_leak_by_error(0.4, 8 * math.log(2), 1_000)
+
+
+def test_there_is_no_limit_where_bits_are_unknown_and_no_repair_where_nothing_was_corrected():
+    unknown, hidden, audited, wrong = compared([
+        leaking(bits=None), leaking(gain=None, bits=0.0),
+        {"dataset": "d", "learner": "l", "seed": 0, "members": 3.0},
+        leaking(bits=-1.0),
+    ])  # fmt: skip
+    assert unknown["limit"] is unknown["repair"] is None
+    assert unknown["best_without_accuracy"] == 0.8
+    assert hidden["limit"] == 0 and hidden["repair"] is None
+    assert "limit" not in audited
+    assert wrong["limit"] is None
+
+
+def test_rows_of_an_earlier_fpbench_have_no_limit():
+    old, new = row(), leaking(seed=1)
+    assert set(compared([old])[0]) == {*old, "best_initial_accuracy", "gain_over_best"}
+    beside_new, _ = compared([old, new])
+    assert beside_new["best_without_accuracy"] is beside_new["limit"] is None
 
 
 def test_rows_without_a_guess_stay_as_they_are():
