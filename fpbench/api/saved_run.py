@@ -76,7 +76,7 @@ class Snapshot:
         """The rankings of a view; see `Run.leaderboards`."""
         results = self.select(where)
         view = views.check_view(view)
-        by = rank_by or ("advantage" if view == "defences" else self.rank_by)
+        by = rank_by or views.RANK_BY.get(view, self.rank_by)
         boards = views.view(results, view, by, self.title, together=together)
         if boards and (missing := _missing(results)):
             boards[0] = replace(boards[0], notes=(*boards[0].notes, missing))
@@ -198,10 +198,11 @@ class Run:
         Parameters
         ----------
         rank_by
-            The measure to rank by; by default what the matrix says, and `advantage` for defences.
+            The measure to rank by; by default what the matrix says, `advantage` for defences, and
+            `gain` for `paper`.
         view
-            `combinations` (of attacks and of audits), `attacks`, `correctors`, `defences` or
-            `mechanisms`.
+            `combinations` (of attacks and of audits), `paper` (the same by the paper's measures),
+            `attacks`, `correctors`, `defences` or `mechanisms`.
         where
             Filters that rows must pass, such as `learner=pate*` or `epsilon<=1`.
         together
@@ -225,6 +226,20 @@ class Run:
         and epsilon, and those that are beaten.
         """  # noqa: D205
         return self.read(keys=False).pareto(where)
+
+    def __str__(self) -> str:
+        """What the run says, a paragraph for each data set; or how much of it is done."""
+        snapshot = self.read(keys=False)
+        boards = [board for board in snapshot.leaderboards() if board.sentences]
+        lines = [f"{snapshot.title or self.path.name} ({self.path})"]
+        for board in boards:
+            lines.append(
+                " ".join(filter(None, [board.scope and f"{board.scope}:", *board.sentences]))
+            )
+        if not boards:
+            done, _ = snapshot.results.finished()
+            lines.append(f"{int(done.sum()):,} of {len(done):,} cells done")
+        return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the leaderboards, and what failed."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 from unicodedata import category
 
@@ -33,6 +34,23 @@ def format_number(number: float | None) -> str:
         return "-"
     text = f"{number:.4f}" if abs(number) < 100 else f"{number:,.0f}"
     return text.replace("0.", ".", 1) if text.startswith(("0.", "-0.")) else text
+
+
+def percent(share: float) -> str:
+    """A share in percent, to one decimal."""
+    return f"{100 * share:.1f}"
+
+
+def signed_points(share: float) -> str:
+    """A difference of shares in percentage points, to two decimals, with its sign."""
+    text = f"{100 * share:+.2f}"
+    return text if text.strip("+-0.") else "0.00"
+
+
+def points_above(share: float) -> str:
+    """A bound on a share in percentage points, rounded up to two decimals."""
+    # What is off by the last bits is not rounded up to the next.
+    return f"{math.ceil(1e4 * share - 1e-6) / 100:.2f}" if math.isfinite(share) else "-"
 
 
 def escape_unprintable(text: str, but: str = "") -> str:

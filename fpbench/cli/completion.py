@@ -17,7 +17,7 @@ COMPLETE = "_FPBENCH_COMPLETE"
 """Set in the environment by a script of typer that asks what is to be completed."""
 SHELLS = ("bash", "zsh", "fish", "powershell")
 """Shells for which typer has a script."""
-VIEWS = ("combinations", "attacks", "correctors", "defences", "mechanisms", "pareto")
+VIEWS = ("combinations", "paper", "attacks", "correctors", "defences", "mechanisms", "pareto")
 """The names in `fpbench.results.views`, which imports numpy."""
 
 

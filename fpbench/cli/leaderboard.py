@@ -65,7 +65,7 @@ def leaderboard(
     view: Annotated[
         str,
         typer.Option(
-            help="combinations, attacks, correctors, defences, mechanisms or pareto.",
+            help="combinations, paper, attacks, correctors, defences, mechanisms or pareto.",
             metavar="VIEW",
             autocompletion=complete_view,
         ),
@@ -106,7 +106,8 @@ def leaderboard(
 ) -> None:
     """Rank the combinations of a run, or its attacks, correctors, defences, mechanisms.
 
-    Neighbours that seeds do not tell apart share a rank (=1).
+    By default attacks are ranked by what they guess right with the disclosure, among those on the
+    same model. Neighbours that seeds do not tell apart share a rank (=1).
     """
     from fpbench.api.saved_run import Run
     from fpbench.results.views import check_view
@@ -186,7 +187,7 @@ def _ordered(board: "Leaderboard", column: str | None) -> "Leaderboard":
 
 def _reorder(board: "Leaderboard", lines: "Sequence[Line]") -> "Leaderboard":
     """Other lines stand above each than those it was compared with, so that p-values go."""
-    return replace(board, lines=tuple(replace(line, p_above=None) for line in lines))
+    return replace(board, lines=tuple(replace(line, p_above=None) for line in lines), within=())
 
 
 def _find_column(boards: "Sequence[Leaderboard]", text: str) -> str:

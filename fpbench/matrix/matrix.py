@@ -64,7 +64,9 @@ class Ranking(_Table):
     """How the leaderboard ranks."""
 
     rank_by: str = Field(
-        "gain", description="the measure, greatest first (for `error`, least first)"
+        "with_accuracy",
+        description="the measure, greatest first (for `error`, least first); `gain` for the "
+        "paper's boards",
     )
 
 

@@ -90,7 +90,7 @@ def _glossary(run: Gathered) -> dict[str, dict[str, str]]:
 def _shown(board: Leaderboard) -> list[str]:
     """The columns of a leaderboard; a page has room for the model's beside an attack's."""
     names = columns(board)
-    if board.view == "defences" or is_of_audits(board):
+    if board.view == "defences" or is_of_audits(board) or board.in_points:
         return names
     model = ("test_accuracy", "test_unfairness")
     return [*(name for name in model if name in board.measured and name not in names), *names]
@@ -118,6 +118,10 @@ def _board(board: Leaderboard, run: Gathered) -> dict[str, Any]:
         and board.view != "defences",
         "labels": [[line.labels.get(kind, "") for kind in board.kinds] for line in lines],
         "of": [_list_combinations(board, line, run) for line in lines],
+        "within": list(board.within),
+        "in_points": board.in_points,
+        "sentences": list(board.sentences),
+        "reference": [line.is_reference for line in lines],
         "rank": [line.rank for line in lines],
         "p": embedding.rounded(line.p_above for line in lines),
         "done": [line.done for line in lines],
@@ -138,6 +142,8 @@ def _list_combinations(board: Leaderboard, line: Line, run: Gathered) -> list[in
     if board.scope.startswith(_OF_DATASET):
         labels["dataset"] = board.scope.removeprefix(_OF_DATASET)
     needed = {"defences": "adversary", "mechanisms": "mechanism"}.get(board.view)
+    if line.is_reference:
+        needed = "adversary"
     sets = [
         run.having[kind, label] for kind, label in labels.items() if (kind, label) in run.having
     ]

@@ -19,7 +19,7 @@ from fpbench.results.rows.groups import RowGroup
 from fpbench.results.rows.labels import Components, LabelsByKind, name_parameters
 from fpbench.results.rows.lines import Tallies
 from fpbench.results.statistics.intervals import Interval
-from fpbench.results.views import VIEWS, view
+from fpbench.results.views import RANK_BY, VIEWS, view
 from fpbench.store.reading import SessionRecord
 from fpbench.store.results import Results
 from fpbench.store.store import Store
@@ -158,12 +158,18 @@ def _boards(snapshot: Snapshot, requested: str | None) -> list[Leaderboard]:
         # What the matrix did not say is no mistake of it: a run of other measures is shown too.
         other = next((name for name in measured if name not in OF_MODELS), measured[0])
         note, by = f"nothing here has {by}: ranked by {other}", other
+    # The paper's board is there beside another, if its measure was taken.
+    chosen = choose_measure(results.glossary, requested or by, measured)
+    paper = "gain" in measured and chosen != "gain"
     boards = [
         board
         for name in VIEWS
-        if name != "pareto"
+        if name != "pareto" and (name != "paper" or paper)
         for board in view(
-            results, name, "advantage" if name == "defences" else requested or by, snapshot.title
+            results,
+            name,
+            RANK_BY.get(name, requested or by),
+            snapshot.title,
         )
     ]
     return [replace(b, notes=(note, *b.notes)) if note and b.rank_by == by else b for b in boards]

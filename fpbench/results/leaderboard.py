@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from fpbench.base.text import format_number
+from fpbench.base.text import format_number, percent, points_above, signed_points
 from fpbench.components.measures import LESS, Glossary
 from fpbench.components.own_measures import GLOSSARY
 from fpbench.results.sheet import Column, Sheet, html
@@ -18,11 +18,16 @@ if TYPE_CHECKING:
 
     from fpbench.results.rows.labels import LabelsByKind
     from fpbench.results.statistics.intervals import Interval
+    from fpbench.results.waterfall import Waterfall
 
+LEAK_RANKING = "with_accuracy"
+"""The measure by which attacks are ranked where nothing else is asked for."""
+LEAK_COLUMNS = ("majority_accuracy", "without_accuracy", "with_accuracy", "leak", "limit")
+"""Measures that a leaderboard by it shows, in percent and percentage points."""
 ATTACK_COLUMNS = ("initial_accuracy", "corrected_accuracy", "gain")
 """Measures of fpbench that a leaderboard of attacks shows, beside those that components declare."""
 TELLING_COLUMNS = (
-    "claim_holds", "proven", "gain_over_best", "reconsidered_accuracy", "correct_seconds"
+    "claim_holds", "proven", "gain_over_best", "repair", "reconsidered_accuracy", "correct_seconds"
 )  # fmt: skip
 """Those that it shows where they tell something: where not every line has the same."""
 AUDIT_COLUMNS = (
@@ -35,7 +40,8 @@ DEFENCE_COLUMNS = (
 )  # fmt: skip
 """Those of a leaderboard of defences."""
 _SPARE = (
-    "correct_seconds", "reconsidered_accuracy", "claim_holds", "proven", "initial_accuracy",
+    "correct_seconds", "reconsidered_accuracy", "claim_holds", "proven", "repair",
+    "initial_accuracy",
     "corrected_accuracy", "epsilon", "coverage", "true_ratio", "model_epsilon",
     "strongest_accuracy", "test_unfairness", "test_accuracy", "mean_advantage",
 )  # fmt: skip
@@ -47,6 +53,8 @@ _ROUNDING = 1e-9
 """By how much the means of what is the same may differ."""
 _INTERVAL = "95 %"
 """Heading of the interval of what is ranked by."""
+_INTERVAL_OF_LEAK = "95 % of leak"
+"""Heading of the interval of the leak."""
 _P_VALUE = "p"
 """Heading of how sure it is that a line differs from the one above."""
 
@@ -69,6 +77,8 @@ class Line:
     p_above: float | None = None
     """p-value of the paired comparison with the line above, for all such comparisons of the
     leaderboard; None where there is none."""
+    is_reference: bool = False
+    """Whether it is no attack, and only there to compare with."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +101,22 @@ class Leaderboard:
     """What measures are called and mean."""
     settings: LabelsByKind = field(default_factory=dict, repr=False)
     """The swept parameters that labels name."""
+    within: tuple[str, ...] = ()
+    """The kinds whose labels make a group of lines: ranks begin at 1 in each."""
+    sentences: tuple[str, ...] = ()
+    """What it says, in plain English: at most three."""
+    waterfall: Waterfall | None = field(default=None, repr=False)
+    """What gives the groups away, step by step."""
+
+    @property
+    def compared(self) -> tuple[Line, ...]:
+        """The lines without those that are only there to compare with."""
+        return tuple(line for line in self.lines if not line.is_reference)
+
+    @property
+    def in_points(self) -> bool:
+        """Whether its measures are shown in percent and percentage points."""
+        return self.rank_by == LEAK_RANKING
 
     @property
     def least_first(self) -> bool:
@@ -135,12 +161,16 @@ def sheet(board: Leaderboard, measures: Sequence[str] = (), most: int | None = N
         How many lines to show; None for all.
     """
     kinds, part = varying(board), replace(board, lines=board.lines[:most])
+    if len(board.compared) < len(board.lines) and "adversary" not in kinds:
+        kinds.append("adversary")
     counts = [_counts(line) for line in board.lines]
-    alike = len(set(counts)) == 1 and not any(line.failed for line in board.lines)
+    of_compared = {_counts(line) for line in board.compared}
+    alike = len(of_compared) == 1 and not any(line.failed for line in board.lines)
     requested = [*(name for name in measures if name != board.rank_by), board.rank_by]
     names = requested if measures else columns(board)
     names = [name for name in names if any(name in line.measures for line in board.lines)]
-    body = _body(part, names, [] if alike else counts[:most])
+    points = board.in_points and not measures
+    body = (_points if points else _body)(part, names, [] if alike else counts[:most])
     ranks = _places(board)
     rows = [
         (ranks[i], *(line.labels[kind] for kind in kinds), *(values[i] for values in body.values()))
@@ -149,11 +179,12 @@ def sheet(board: Leaderboard, measures: Sequence[str] = (), most: int | None = N
     # What is ranked by stays, with its interval as long as there is room.
     glossary = board.glossary
     declared = reversed([measure.name for measure in glossary.columns(names)])
+    last = (*LEAK_COLUMNS, _INTERVAL_OF_LEAK) if points else tuple(names[-1:])
     spare = dict.fromkeys([_P_VALUE, *declared, *_SPARE, "sd", *body])
-    others = [name for name in spare if name not in (*names[-1:], _INTERVAL, "seeds")]
+    others = [name for name in spare if name not in (*last, _INTERVAL, "seeds")]
     return Sheet(
         title=board.title,
-        about=_about(board, kinds, counts[0] if alike else ""),
+        about=_about(board, kinds, min(of_compared) if alike else "", points),
         columns=(
             Column("#"),
             *(Column(kind, number=False) for kind in kinds),
@@ -164,9 +195,41 @@ def sheet(board: Leaderboard, measures: Sequence[str] = (), most: int | None = N
         unshown=len(board.lines) - len(rows),
         warnings=tuple(_warnings(board)),
         failures=tuple(dict.fromkeys(why for line in board.lines for why in line.reasons)),
-        spare=(*map(glossary.heading, others), _INTERVAL),
-        telling=frozenset({_INTERVAL, glossary.heading("gain_over_best")}),
+        spare=(*map(glossary.heading, others), _INTERVAL, *([_INTERVAL_OF_LEAK] * points)),
+        telling=frozenset(
+            {_INTERVAL_OF_LEAK} if points else {_INTERVAL, glossary.heading("gain_over_best")}
+        ),
+        sections=tuple(kind for kind in board.within if kind in kinds),
+        opening=board.sentences,
     )
+
+
+def _points(
+    board: Leaderboard, names: Sequence[str], counts: Sequence[str]
+) -> dict[str, list[str]]:
+    """The columns right of the labels, shares in percent; what others declare as it is."""
+    body = {}
+    others = [name for name in names if name not in LEAK_COLUMNS]
+    for name in (*others, *(name for name in LEAK_COLUMNS if name in names)):
+        write = _POINTS.get(name, format_number)
+        values = [line.measures.get(name) for line in board.lines]
+        body[name] = [write(value.mean) if value else "-" for value in values]
+    for heading, name in ((_INTERVAL_OF_LEAK, "leak"), (_INTERVAL, LEAK_RANKING)):
+        if name in names:
+            values = [line.measures.get(name) for line in board.lines]
+            body[heading] = [
+                "-" if value is None or value.low is None or value.high is None
+                else f"{_POINTS[name](value.low)} to {_POINTS[name](value.high)}"
+                for value in values
+            ]  # fmt: skip
+    return body | _certainty(board, counts)
+
+
+_POINTS: dict[str, Callable[[float], str]] = {
+    **dict.fromkeys(("majority_accuracy", "without_accuracy", "with_accuracy"), percent),
+    "leak": signed_points, "limit": points_above, "claim_holds": percent, "proven": percent,
+}  # fmt: skip
+"""How shares are written on a board in percent."""
 
 
 def _body(board: Leaderboard, names: Sequence[str], counts: Sequence[str]) -> dict[str, list[str]]:
@@ -179,6 +242,12 @@ def _body(board: Leaderboard, names: Sequence[str], counts: Sequence[str]) -> di
         last = [line.measures.get(names[-1]) for line in board.lines]
         body["sd"] = [format_number(value.deviation) if value else "-" for value in last]
         body[_INTERVAL] = [_spread(value) for value in last]
+    return body | _certainty(board, counts)
+
+
+def _certainty(board: Leaderboard, counts: Sequence[str]) -> dict[str, list[str]]:
+    """The columns of p-values and seeds, where they say something."""
+    body = {}
     if any(line.p_above is not None and line.p_above < 1 for line in board.lines):
         body[_P_VALUE] = [p_value(line.p_above) for line in board.lines]
     if counts:
@@ -188,10 +257,12 @@ def _body(board: Leaderboard, names: Sequence[str], counts: Sequence[str]) -> di
 
 def _places(board: Leaderboard) -> list[str]:
     """Ranks; those that several lines share with a sign of equality."""
-    shared = Counter(line.rank for line in board.lines)
+    groups = [tuple(line.labels[kind] for kind in board.within) for line in board.lines]
+    ranks = [line.rank for line in board.lines]
+    shared = Counter(zip(groups, ranks, strict=True))
     return [
-        "-" if line.rank is None else f"={line.rank}" if shared[line.rank] > 1 else str(line.rank)
-        for line in board.lines
+        "-" if rank is None else f"={rank}" if shared[group, rank] > 1 else str(rank)
+        for group, rank in zip(groups, ranks, strict=True)
     ]
 
 
@@ -208,20 +279,31 @@ def _spread(value: Interval | None) -> str:
     return f"{format_number(value.low)} to {format_number(value.high)}"
 
 
-def _about(board: Leaderboard, kinds: Sequence[str], seeds: str) -> str:
+def _about(board: Leaderboard, kinds: Sequence[str], seeds: str, points: bool = False) -> str:
     """What all lines share."""
     parts = [board.scope] if board.scope and "dataset" not in board.kinds else []
     parts += board.apart
-    shared = [kind for kind in board.kinds if kind not in kinds and board.lines]
-    shared_labels = ((kind, board.lines[0].labels[kind]) for kind in shared)
+    shared = [kind for kind in board.kinds if kind not in kinds and board.compared]
+    shared_labels = ((kind, board.compared[0].labels[kind]) for kind in shared)
     parts += [f"{kind} {label}" for kind, label in shared_labels if label]
     if seeds:
         parts.append(f"{seeds} seed" + "s" * (seeds != "1"))
+    if board.within:
+        parts.append(f"ranked for each {' and '.join(board.within)}")
+    if points:
+        parts.append("% of people")
     return " · ".join(parts)
 
 
 def _notes(board: Leaderboard) -> Iterable[str]:
-    if any(line.done == 1 for line in board.lines):
+    above = [line for line in board.lines if "gain" in columns(board) and _above_limit(line)]
+    if above:
+        lines = "1 line" if len(above) == 1 else f"{len(above)} lines"
+        yield (
+            f"gain exceeds its limit in {lines}: at least the difference is repair of the first "
+            "guess; column repair"
+        )
+    if any(line.done == 1 for line in board.compared):
         yield "One seed gives no interval: run more seeds."
     ranked = (line.measures.get(board.rank_by) for line in board.lines)
     if any(value and value.count > 1 and value.low is None for value in ranked):
@@ -230,6 +312,14 @@ def _notes(board: Leaderboard) -> Iterable[str]:
         values = (line.measures.get(measure.name) for line in board.lines if measure.if_no)
         if any(value and value.mean == 0 for value in values):
             yield measure.if_no
+
+
+def _above_limit(line: Line) -> bool:
+    """Whether a gain is greater than the limit, and not by chance as far as seeds tell."""
+    gain, limit = line.measures.get("gain"), line.measures.get("limit")
+    if gain is None or limit is None:
+        return False
+    return (gain.mean if gain.low is None else gain.low) > limit.mean
 
 
 def _warnings(board: Leaderboard) -> Iterable[str]:
@@ -252,6 +342,9 @@ def columns(board: Leaderboard) -> list[str]:
         candidates = [*known, *declared]
         if not {*candidates} - {"model_epsilon"}:  # which says nothing of what the auditor measures
             candidates = measured[:_UNDECLARED]
+    elif board.in_points:
+        telling = [name for name in ("claim_holds", "proven") if _tells(board, name)]
+        return [name for name in (*declared, *telling, *LEAK_COLUMNS) if name in measured]
     else:
         telling = [name for name in TELLING_COLUMNS if _tells(board, name)]
         candidates = [*declared, *telling, *ATTACK_COLUMNS]
@@ -276,6 +369,8 @@ def _tells(board: Leaderboard, name: str) -> bool:
             if name in line.measures and "gain" in line.measures
         ]
         return any(abs(over - gain) > _ROUNDING for over, gain in pairs)
+    if name == "repair":
+        return any(map(_above_limit, board.lines))
     if name in ("proven", "claim_holds"):
         return any(line.measures[name].mean < 1 for line in board.lines if name in line.measures)
     return _varies(board, name)
@@ -283,13 +378,14 @@ def _tells(board: Leaderboard, name: str) -> bool:
 
 def _varies(board: Leaderboard, name: str) -> bool:
     """Whether not every line has the same value of a measure."""
-    means = [line.measures[name].mean if name in line.measures else None for line in board.lines]
+    lines = board.compared
+    means = [line.measures[name].mean if name in line.measures else None for line in lines]
     return len(set(means)) > 1
 
 
 def varying(board: Leaderboard) -> list[str]:
     """The kinds whose labels differ."""
-    return [k for k in board.kinds if len({line.labels[k] for line in board.lines}) > 1]
+    return [k for k in board.kinds if len({line.labels[k] for line in board.compared}) > 1]
 
 
 def _counts(line: Line) -> str:

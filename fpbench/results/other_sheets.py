@@ -8,6 +8,7 @@ from fpbench.base.text import format_number
 from fpbench.components.own_measures import GLOSSARY, GUARANTEE, NO_GUARANTEE
 from fpbench.results.leaderboard import p_value
 from fpbench.results.sheet import Column, Sheet
+from fpbench.results.waterfall import waterfall_data
 
 if TYPE_CHECKING:
     from fpbench.results.contrast import Contrast
@@ -26,6 +27,9 @@ def data(board: Leaderboard) -> dict[str, Any]:
         "rank_by": board.rank_by,
         "least_first": board.least_first,
         "kinds": list(board.kinds),
+        "within": list(board.within),
+        "sentences": list(board.sentences),
+        "waterfall": waterfall_data(board.waterfall) if board.waterfall else None,
         "notes": list(board.notes),
         "lines": [_line_data(line) for line in board.lines],
     }
@@ -34,6 +38,7 @@ def data(board: Leaderboard) -> dict[str, Any]:
 def _line_data(line: Line) -> dict[str, Any]:
     return {
         "rank": line.rank,
+        "is_reference": line.is_reference,
         "p_above": line.p_above,
         "labels": dict(line.labels),
         "done": line.done,

@@ -6,8 +6,9 @@ lines that are not comparable are ranked apart.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +16,20 @@ from numpy.typing import NDArray
 from fpbench.components.measures import LESS, NEITHER, Glossary
 from fpbench.components.names import ATTACK, AUDIT
 from fpbench.components.own_measures import MEASURES
-from fpbench.results.leaderboard import Leaderboard, Line
+from fpbench.results.leaderboard import LEAK_RANKING, Leaderboard, Line
+from fpbench.results.levels import make_waterfall
 from fpbench.results.rows.comparability import aspects, classes
 from fpbench.results.rows.lines import Tallies
 from fpbench.results.rows.pooling import Pooled, pooled
 from fpbench.results.rows.selection import take_rows
+from fpbench.results.sentences import summarise_leak
 from fpbench.results.statistics.signed_ranks import neighbours, shared_ranks
 from fpbench.store.results import Results
+
+EARLIER = "rows of an earlier fpbench lack with, without and leak: run again"
+"""Said where rows were made before these were measured."""
+REFERENCE = "largest group"
+"""What stands in the place of an adversary where everybody is called a member of the largest."""
 
 
 def rank(
@@ -54,7 +62,9 @@ def rank(
     Notes
     -----
     Neighbours share a rank unless Wilcoxon's signed-rank test over the seeds that both have tells
-    them apart, at a level of 5 % for all neighbours of a leaderboard (Holm).
+    them apart, at a level of 5 % for all neighbours of a leaderboard (Holm). By `with_accuracy`,
+    attacks are ranked among those on the same model, given the same disclosure: others had another
+    task.
     """
     tally = Tallies(results)
     aspects_of_lines = aspects(results, tally)
@@ -66,10 +76,12 @@ def rank(
             used = tuple(kind for kind in kinds if any(tally.labels(i)[kind] for i in mine))
             names = tally.names(mine)
             chosen_by = choose_measure(results.glossary, rank_by, names)
+            earlier = (EARLIER,) if rank_by == LEAK_RANKING and _lacks_beliefs(results) else ()
             for apart, notes, lines in parted(
                 tally, aspects_of_lines, mine, chosen_by, together=together
             ):
-                maker = _Maker(title, chosen_by, used, apart, notes)
+                said = notes if audits else (*notes, *earlier)
+                maker = _Maker(title, chosen_by, used, apart, said)
                 boards += _of_class(results, tally, lines, maker)
             measured |= names
     check_measured(results.glossary, rank_by, measured, boards)
@@ -81,10 +93,21 @@ def name_measure(glossary: Glossary, text: str, names: Collection[str]) -> str:
     return glossary.name_of(text, {*names, *(measure.name for measure in glossary.own)})
 
 
+def _lacks_beliefs(results: Results) -> bool:
+    """Whether some attacks are of an fpbench that did not yet measure what is given away."""
+    done, _ = results.finished()
+    guessed = results.has("initial_accuracy") & done
+    return bool((guessed & ~results.has("without_accuracy")).any())
+
+
 def choose_measure(glossary: Glossary, wanted: str, measured: Collection[str]) -> str:
     """The measure that lines are ranked by: audits have none of those that only attacks have."""
     if wanted in measured or wanted not in MEASURES:
         return wanted
+    if wanted == LEAK_RANKING:  # not of earlier runs, nor where nothing was disclosed
+        for other in ("gain", "without_accuracy", "initial_accuracy"):
+            if other in measured:
+                return other
     of_auditors = [one.name for one in glossary.declared
                    if one.source.startswith("auditor ") and one.better != NEITHER]  # fmt: skip
     return next((name for name in ("error", *of_auditors) if name in measured), wanted)
@@ -216,20 +239,33 @@ def board(
     unranked
         Whether nothing may be compared, and so no line has a rank.
     """
+    grouped = rank_by == LEAK_RANKING and view == "combinations"
+    within = tuple(kind for kind in _WITHIN if grouped and kind in kinds)
     places = np.array(numbers, np.intp)
     means = tally.means(rank_by)
     found = np.full(len(places), np.nan) if means is None else means[places]
     measure = tally.glossary[rank_by]
-    order = np.argsort(found if measure.better == LESS else -found, kind="stable")  # NaN comes last
-    places, ranked = places[order], 0 if unranked else int((~np.isnan(found)).sum())
-    ranks: NDArray[np.int64] = np.zeros(0, np.int64)
-    p_values: list[float | None] = [None]
-    if ranked:
-        values = tally.by_seed(rank_by)[places[:ranked]]
-        adjusted, remarks = neighbours(values)
-        ranks = shared_ranks(adjusted)
-        p_values += [None if np.isnan(p) else float(p) for p in adjusted]
-        if not remarks and np.bincount(ranks).max() > 2:
+    group = _number_groups(tally, places, within)
+    order = np.lexsort((found if measure.better == LESS else -found, group))  # NaN comes last
+    places, group = places[order], group[order]
+    ranked = np.zeros(0, np.intp) if unranked else np.flatnonzero(~np.isnan(found[order]))
+    ranks: dict[int, int] = {}
+    p_values: dict[int, float] = {}
+    if len(ranked):
+        values = tally.by_seed(rank_by)[places[ranked]]
+        starts = np.concatenate([[True], group[ranked][1:] != group[ranked][:-1]])
+        adjusted, remarks = neighbours(values, starts)
+        shared = shared_ranks(adjusted, starts)
+        ranks = dict(zip(ranked.tolist(), shared.tolist(), strict=True))
+        p_values = {
+            line: p
+            for line, p in zip(ranked[1:].tolist(), adjusted.tolist(), strict=True)
+            if not math.isnan(p)
+        }
+        if (
+            not remarks
+            and np.unique((group[ranked], shared), axis=1, return_counts=True)[1].max() > 2
+        ):
             remarks = [_OF_A_RANK]
         if measure.better == NEITHER:
             remarks = [
@@ -238,12 +274,56 @@ def board(
             ]
         notes = (*notes, *remarks)
     lines = [
-        _line(tally, int(place), kinds, int(ranks[i]) if i < ranked else None,
-              p_values[i] if i < ranked else None)
+        _line(tally, place, kinds, ranks.get(i), p_values.get(i))
         for i, place in enumerate(places.tolist())
-    ]  # fmt: skip
-    return Leaderboard(title, rank_by, kinds, tuple(lines), scope, apart, notes, view,
-                       tally.glossary)  # fmt: skip
+    ]
+    made = Leaderboard(title, rank_by, kinds, tuple(lines), scope, apart, notes, view,
+                       tally.glossary, within=within)  # fmt: skip
+    if rank_by != LEAK_RANKING:
+        return made
+    reference = _reference(tally, places, kinds)
+    made = replace(made, lines=(*lines, *reference))
+    datasets = {tally.labels(place)["dataset"] for place in places.tolist()}
+    if ranks and len(datasets) == 1 and datasets != {""}:  # a mean over several has no label
+
+        def text(name: str, i: int) -> str:
+            return tally.text(name, int(places[i])) if i < len(places) else ""
+
+        leaks = tally.by_seed("leak")[places]
+        sentences, waterfall = summarise_leak(made, leaks, text), make_waterfall(made, text)
+        return replace(made, sentences=sentences, waterfall=waterfall)
+    return made
+
+
+_WITHIN = ("learner", "disclosure")
+"""What attacks have in common that are ranked against each other by what they reach with it."""
+
+
+def _number_groups(
+    tally: Tallies, places: NDArray[np.intp], within: Sequence[str]
+) -> NDArray[np.intp]:
+    """(lines,) the group of each line, in the order of the plan."""
+    if not within:
+        return np.zeros(len(places), np.intp)
+    first: dict[tuple[str, ...], int] = {}
+    return np.array([
+        first.setdefault(tuple(labels[kind] for kind in within), len(first))
+        for labels in map(tally.labels, places.tolist())
+    ], np.intp)  # fmt: skip
+
+
+def _reference(tally: Tallies, places: NDArray[np.intp], kinds: tuple[str, ...]) -> list[Line]:
+    """A line for naming the largest group, which is no attack; of the line of the most seeds."""
+    longest = max(places.tolist(), key=lambda place: int(tally.done[place]), default=None)
+    known = None if longest is None else tally.measures(longest).get("majority_accuracy")
+    if known is None or longest is None or "adversary" not in kinds:
+        return []
+    labels = dict.fromkeys(kinds, "")
+    labels["adversary"] = REFERENCE
+    if "dataset" in kinds:
+        labels["dataset"] = tally.labels(longest)["dataset"]
+    measures = {"majority_accuracy": known, "without_accuracy": known}
+    return [Line(None, labels, measures, known.count, 0, (), is_reference=True)]
 
 
 _OF_A_RANK = "neighbours of one rank are not told apart; its first and last may be"

@@ -61,6 +61,10 @@ class Sheet:
     """Headings of columns that a narrow terminal does without, in this order."""
     telling: frozenset[str] = frozenset()
     """Headings of spare columns that stay if broken labels make room for them."""
+    sections: tuple[str, ...] = ()
+    """Headings of columns that a terminal shows as lines between the rows that share them."""
+    opening: tuple[str, ...] = ()
+    """Sentences that stand above it."""
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -76,6 +80,20 @@ class Sheet:
         """The notes, and how many lines are not shown."""
         more = f"{self.unshown:,} more line{'s' * (self.unshown != 1)}"
         return (*self.notes, more) if self.unshown else self.notes
+
+    def divide(self) -> tuple[Sheet, list[tuple[str, int]]]:
+        """The table without the columns of its sections; these in words, and where each begins."""
+        headings = [column.heading for column in self.columns]
+        apart = [headings.index(heading) for heading in self.sections]
+        kept = [i for i in range(len(headings)) if i not in apart]
+        begins: list[tuple[str, int]] = []
+        for number, row in enumerate(self.rows):
+            words = ", ".join(f"{headings[i]} {row[i]}" for i in apart if row[i]) or "no attack"
+            if apart and (not begins or begins[-1][0] != words):
+                begins.append((words, number))
+        columns = tuple(self.columns[i] for i in kept)
+        rows = tuple(tuple(row[i] for i in kept) for row in self.rows)
+        return replace(self, columns=columns, rows=rows, sections=()), begins
 
     def fit(self, room: int) -> tuple[Sheet, list[int]]:
         """The table without the spare columns that do not fit, and the width of each column.
@@ -152,6 +170,8 @@ def markdown(sheets: Iterable[Sheet]) -> str:
     parts = []
     for sheet in sheets:
         lines = [f"**{_md(sheet.title)}**  "] if sheet.title else []
+        if sheet.opening:
+            lines += [_md(" ".join(sheet.opening)), ""]
         if sheet.about:
             lines.append(_md(sheet.about))
         lines += ["", _md_row(column.heading for column in sheet.columns)]
@@ -204,7 +224,8 @@ def html(sheets: Sequence[Sheet]) -> str:
 
 
 def _html(sheet: Sheet) -> str:
-    lines = ["<table>"]
+    lines = [f"<p>{_text(' '.join(sheet.opening))}</p>"] if sheet.opening else []
+    lines.append("<table>")
     if sheet.title or sheet.about:
         about = f"<br>{_text(sheet.about)}" if sheet.about else ""
         lines.append(f"<caption><strong>{_text(sheet.title)}</strong>{about}</caption>")

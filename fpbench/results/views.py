@@ -7,7 +7,7 @@ are ranked by the strongest attack on them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -51,6 +51,7 @@ _NAMED = 3
 """More lines than these are counted, not named."""
 VIEWS = {
     "combinations": "every combination of components",
+    "paper": "every combination, by what the correction adds to the guess, as the paper does",
     "attacks": "disclosures, adversaries and correctors, by their means over learners",
     "correctors": "correctors, by their means over what they correct",
     "defences": "learners, by what the strongest attack gets out of them",
@@ -58,6 +59,10 @@ VIEWS = {
     "pareto": "learners that no other beats in accuracy, unfairness, advantage and epsilon at once",
 }
 """Views by name, and what they rank."""
+
+
+RANK_BY = {"defences": "advantage", "paper": "gain"}
+"""What a view is ranked by if nothing is asked for, where it is not what the matrix says."""
 
 
 def check_view(name: str) -> str:
@@ -86,8 +91,7 @@ def view(
     name
         One of `VIEWS`, but for `pareto`, which ranks nothing.
     rank_by
-        The measure to rank by, as of `rank`; defences are ranked by `leak` unless one of theirs is
-        named.
+        The measure to rank by, as of `rank`; see `RANK_BY`.
     title
         Title of the matrix.
     together
@@ -101,6 +105,9 @@ def view(
     name = check_view(name)
     if name == "combinations":
         return rank(results, rank_by, title, together=together)
+    if name == "paper":
+        ranked = rank(results, rank_by, title, together=together)
+        return [replace(board, view=name) for board in ranked]
     if name == "defences":
         return defences(results, rank_by, title)
     if name not in _POOLED:

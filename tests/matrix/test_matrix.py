@@ -48,7 +48,7 @@ def test_a_matrix_says_what_is_crossed():
     assert labels(matrix, "learner") == ["parrot number=1", "parrot number=2"]
     assert labels(matrix, "corrector") == ["flip", "none"]
     assert matrix.axes["auditor"] == ()
-    assert matrix.rank_by == "gain"
+    assert matrix.rank_by == "with_accuracy"
 
 
 def test_seeds_may_be_listed():

@@ -217,7 +217,7 @@ def test_measures_that_are_no_numbers_are_kept(install, toys, tmp_path):
     (board,) = carried(text)["boards"]
     assert (board["rank_by"], board["notes"][0]) == (
         "toy_note",
-        "nothing here has gain: ranked by toy_note",
+        "nothing here has with_accuracy: ranked by toy_note",
     )
 
 

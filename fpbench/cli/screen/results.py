@@ -17,6 +17,7 @@ from fpbench.results.sheet import Column, Sheet
 from fpbench.results.verdicts.standings import Standing
 from fpbench.results.verdicts.verdict_sheets import list_verdict_sheets, standings_sheet
 from fpbench.results.verdicts.verdicts import Outcome
+from fpbench.results.waterfall import waterfall_sheet
 
 if TYPE_CHECKING:
     from fpbench.api.reproduce import Reproduction
@@ -78,6 +79,8 @@ def show_leaderboard(
     grid = grid_sheet(board) if board.view == "mechanisms" else None
     if grid is not None:
         show_sheet(grid)
+    if board.waterfall is not None and not measures and not console.MODE.plain:
+        show_sheet(waterfall_sheet(board.waterfall))
     curves = curve_sheet(board)
     if curves is not None and not console.MODE.plain:
         show_sheet(curves)

@@ -30,17 +30,22 @@ def show_sheet(sheet: Sheet, colours: Mapping[str, str] = MappingProxyType({})) 
     from rich.table import Table
 
     out, plain = console.terminal(), console.MODE.plain
+    sheet, sections = sheet.divide()
     sheet, widths = sheet.fit(out.width)
     if sheet.title:
         out.print(escape(sheet.title), style="bold")
+    for sentence in sheet.opening:
+        out.print(escape(sentence))
     if sheet.about:
         about = sheet.about.replace(" · ", "; ") if plain else sheet.about
         out.print(escape(about), style="dim")
-    if sheet.columns:
+
+    def show_rows(first: int, last: int, *, header: bool) -> None:
         if plain:
             table = Table(header_style="", box=None, padding=(0, 1, 0, 0), pad_edge=False)
         else:
             table = Table(header_style="bold", box=box.SIMPLE_HEAD, show_edge=False, padding=0)
+        table.show_header = header
         for column, width in zip(sheet.columns, widths, strict=True):
             table.add_column(
                 escape(column.heading),
@@ -49,9 +54,16 @@ def show_sheet(sheet: Sheet, colours: Mapping[str, str] = MappingProxyType({})) 
                 no_wrap=column.number and not column.wraps,
                 width=width,
             )
-        for row in sheet.rows:
+        for row in sheet.rows[first:last]:
             table.add_row(*(_colour(value, colours) for value in row))
         out.print(table)
+
+    if sheet.columns:
+        show_rows(0, 0 if sections else len(sheet.rows), header=True)
+    ends = [begin for _, begin in sections[1:]] + [len(sheet.rows)] * bool(sections)
+    for (words, begin), end in zip(sections, ends, strict=True):
+        out.print(escape(words), style="bold")
+        show_rows(begin, end, header=False)
     for note in sheet.all_notes:
         out.print(note, style="dim", markup=False, soft_wrap=True)
     for word, texts in (("warning", sheet.warnings), ("failed", sheet.failures)):

@@ -5,6 +5,7 @@ const VIEWS = {
   attacks: ['Attacks', 'Disclosures, adversaries and correctors, by their means over what they attack.'],
   correctors: ['Correctors', 'By their means over what they correct.'],
   defences: ['Defences', 'Learners, by what the strongest attack gets out of them: its accuracy less that of calling everyone a member of the largest group.'],
+  paper: ['As the paper ranks', 'Every combination, by what the correction adds to the guess.'],
   mechanisms: ['Mechanisms', 'Mechanisms and policies, by the error of audits with them.'],
 };
 const OPEN = ['combinations', 'defences'];
@@ -15,13 +16,25 @@ const titled = (name) => glossary[name]?.heading ?? worded(name);
 const meant = (name) => [name, glossary[name]?.meaning].filter(Boolean).join(': ');
 const direction = (better) => ({ greater: 'more is better', less: 'less is better' }[better] ?? 'neither more nor less is better');
 
+// How shares are written on a board in percent: the same as in a terminal.
+const percent = (share) => (100 * share).toFixed(1);
+const signedPoints = (share) => {
+  const text = Math.abs(100 * share).toFixed(2);
+  return Number(text) === 0 ? text : `${share < 0 ? '−' : '+'}${text}`;
+};
+const pointsAbove = (share) => (Math.ceil(1e4 * share - 1e-6) / 100).toFixed(2);
+const POINTS = { majority_accuracy: percent, without_accuracy: percent, with_accuracy: percent, claim_holds: percent, proven: percent,
+  leak: signedPoints, limit: pointsAbove };
+
 class Board {
   constructor(run, said, number) {
     Object.assign(this, { run, said, number });
     this.measures = Object.fromEntries(Object.entries(said.measures).map(([name, ends]) =>
       [name, Object.fromEntries(Object.entries(ends).map(([end, coded]) => [end, column(coded)]))]));
     this.shown = said.shown;
-    this.varying = said.kinds.map((_, k) => k).filter((k) => new Set(said.labels.map((labels) => labels[k])).size > 1);
+    const compared = said.labels.filter((_, i) => !said.reference[i]);
+    this.varying = said.kinds.map((_, k) => k).filter((k) => new Set(compared.map((labels) => labels[k])).size > 1
+      || (compared.length < said.labels.length && said.kinds[k] === 'adversary'));
     this.rows = said.labels.map((_, i) => i);
     this.name = [said.scope || (said.audits ? 'audits' : ''), ...said.apart].filter(Boolean).join(' · ');
     this.node = el('div', { class: 'board' });
@@ -52,7 +65,8 @@ class Board {
     for (const [text, lines] of counted(said.warnings)) notice(`${text} (${many(lines, 'line')})`);
     if (said.done.some((done) => done === 1)) notice('One seed gives no interval: run more seeds.');
     this.table = new Table({
-      caption: `${what}: means over seeds${ranked ? `, ranked by ${titled(said.rank_by)} (${direction(glossary[said.rank_by]?.better)}), lines that no test tells apart share a rank` : ''}`,
+      caption: `${what}: means over seeds${ranked ? `, ranked by ${titled(said.rank_by)} (${direction(glossary[said.rank_by]?.better)}), lines that no test tells apart share a rank` : ''}`
+        + (said.within.length ? `; ranked for each ${said.within.join(' and ')}` : '') + (said.in_points ? '; % of people' : ''),
       columns: this.columns(), rows: this.rows, key: `board-${this.number}`,
       open: (row, measure) => showLine(this.run, said.of[row], measure ?? said.rank_by, said.labels[row].filter(Boolean).join(' · ')),
     });
@@ -62,21 +76,30 @@ class Board {
 
   columns() {
     const { said } = this;
-    const shared = (rank) => said.rank.indexOf(rank) !== said.rank.lastIndexOf(rank);
+    const grouped = said.within.map((kind) => said.kinds.indexOf(kind));
+    const ranks = said.rank.map((rank, i) => JSON.stringify([rank, ...grouped.map((k) => said.labels[i][k])]));
+    const counts = new Map();
+    ranks.forEach((rank) => counts.set(rank, (counts.get(rank) ?? 0) + 1));
     const place = { title: '#', number: true, first: true, value: (i) => said.rank[i], hint: 'rank; 1 is best, = is shared',
-      text: (i) => (said.rank[i] === null ? '–' : `${shared(said.rank[i]) ? '=' : ''}${said.rank[i]}`) };
+      text: (i) => (said.rank[i] === null ? '–' : `${counts.get(ranks[i]) > 1 ? '=' : ''}${said.rank[i]}`) };
     const labels = this.varying.map((k) => ({
       title: said.kinds[k], choose: true, value: (i) => said.labels[i][k], text: (i) => said.labels[i][k] || '–',
     }));
     const found = [place, ...labels];
-    // What is ranked by comes first: a phone shows no more.
-    for (const name of [...this.shown].sort((a, b) => (b === said.rank_by) - (a === said.rank_by))) {
+    // What is ranked by comes first: a phone shows no more. Percent are read from left to right.
+    const names = said.in_points ? this.shown : [...this.shown].sort((a, b) => (b === said.rank_by) - (a === said.rank_by));
+    for (const name of names) {
       const { mean, low, high } = this.measures[name];
+      const write = (said.in_points && POINTS[name]) || short;
       found.push({
         title: titled(name), measure: name, number: true, hint: meant(name), value: (i) => mean[i],
-        tip: (i) => (low[i] === null || low[i] === undefined ? null : `95 %: ${short(low[i])} to ${short(high[i])}`),
+        ...(write === short ? {} : { text: (i) => (mean[i] === null || mean[i] === undefined ? '–' : write(mean[i])) }),
+        tip: (i) => (low[i] === null || low[i] === undefined ? null : `95 %: ${write(low[i])} to ${write(high[i])}`),
       });
-      if (name === said.rank_by) found.push(this.interval());
+      if (name === said.rank_by && !said.in_points) found.push(this.interval(name));
+    }
+    if (said.in_points) {
+      for (const name of ['leak', said.rank_by]) if (names.includes(name)) found.push(this.interval(name, POINTS[name]));
     }
     found.push({
       title: 'seeds', number: true, hint: 'seeds that are done, of those that were to be run', value: (i) => said.done[i],
@@ -95,16 +118,16 @@ class Board {
   }
 
   // The interval, and drawn below it on one scale for the whole table.
-  interval() {
-    const { mean, low, high } = this.measures[this.said.rank_by];
+  interval(name, write = null) {
+    const { mean, low, high } = this.measures[name];
     const ends = [...mean, ...low, ...high].filter((x) => typeof x === 'number' && Number.isFinite(x));
     const [first, most] = ends.reduce(([a, b], x) => [Math.min(a, x), Math.max(b, x)], [Infinity, -Infinity]);
     const least = first > 0 && first < 0.4 * most ? 0 : first; // zero is shown where it is near
     const at = (x) => `${((x - least) / (most - least || 1) * 100).toFixed(2)}%`;
-    const format = alike(ends);
+    const format = write ?? alike(ends);
     const text = (i) => (low[i] === null || low[i] === undefined ? '–' : `${format(low[i])} to ${format(high[i])}`);
     return {
-      title: '95 % interval', number: true, measure: this.said.rank_by, value: (i) => low[i] ?? null, text,
+      title: name === this.said.rank_by ? '95 % interval' : `95 % of ${titled(name)}`, number: true, measure: name, value: (i) => low[i] ?? null, text,
       hint: 'of the mean over seeds, by bootstrap; sorted by its lower end',
       node: (i) => {
         if (mean[i] === null || mean[i] === undefined) return '–';

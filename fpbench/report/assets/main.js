@@ -64,6 +64,11 @@ const start = async () => {
   one('#summary').textContent = summary(run);
   run.views = run.boards.map((said, i) => new Board(run, said, i));
   const boards = one('#boards');
+  for (const said of run.boards) {
+    if (said.sentences.length && said.view === 'combinations') {
+      boards.append(el('p', { class: 'says' }, said.scope ? el('strong', {}, `${said.scope}: `) : null, said.sentences.join(' ')));
+    }
+  }
   if (run.views.length) {
     boards.append(el('p', { class: 'hint screen-only' }, 'Click a number, or the button of its row, to see where it comes from.'), ...viewsOf(run));
   } else boards.append(el('p', { class: 'hint' }, 'No cell was done or failed: there is nothing to rank.'));

@@ -99,6 +99,12 @@ class Tallies:
             self._by_seed = {name: values_by_seed}  # mostly one is asked for, for many leaderboards
         return self._by_seed[name]
 
+    def text(self, name: str, number: int) -> str:
+        """What all rows of a line say under a name; empty where they differ or say nothing."""
+        rows, words = self._results.texts(name)
+        said = np.unique(words[self.line[rows] == number])
+        return self._results.word(int(said[0])) if len(said) == 1 else ""
+
     @cached_property
     def reasons(self) -> list[tuple[str, ...]]:
         """Why cells of each line failed, each reason once."""

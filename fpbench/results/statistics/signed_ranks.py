@@ -217,30 +217,38 @@ def _directed(
     return p_values, ~agree & ~np.isnan(p_values)
 
 
-def neighbours(values: _Floats) -> tuple[_Floats, list[str]]:
+def neighbours(
+    values: _Floats, starts: NDArray[np.bool_] | None = None
+) -> tuple[_Floats, list[str]]:
     """How sure it is that each line differs from the next, and what to know of it.
 
     Parameters
     ----------
     values
         (lines, seeds) of lines in the order of their means; NaN where a line lacks a seed.
+    starts
+        (lines,) which lines begin a group: they are not compared with the line before them. None
+        for a single group.
 
     Returns
     -------
     tuple
-        (lines - 1,) p-values for all comparisons together; NaN where no seed is shared. And why
-        neighbours could not be told apart, if they could not at all.
+        (lines - 1,) p-values for all comparisons together; NaN where no seed is shared, or none is
+        made. And why neighbours could not be told apart, if they could not at all.
     """
-    one, other = values[:-1], values[1:]
+    pairs = slice(None) if starts is None else np.flatnonzero(~starts[1:])
+    one, other = values[:-1][pairs], values[1:][pairs]
     there = ~np.isnan(values)
     with np.errstate(over="ignore", invalid="ignore"):
         means = np.where(there, values, 0.0).sum(axis=1) / np.maximum(there.sum(axis=1), 1)
-        shown = means[:-1] - means[1:]
-    p_values, notes = adjusted(one, other, shown), []
-    alone = int(np.isnan(p_values).sum())
+        shown = (means[:-1] - means[1:])[pairs]
+    compared, notes = adjusted(one, other, shown), []
+    p_values = np.full(len(values) - 1, np.nan)
+    p_values[pairs] = compared
+    alone = int(np.isnan(compared).sum())
     if alone:
-        pairs = "pair of neighbours shares" if alone == 1 else "pairs of neighbours share"
-        notes.append(f"{alone} {pairs} no seed, and so a rank")
+        lines = "pair of neighbours shares" if alone == 1 else "pairs of neighbours share"
+        notes.append(f"{alone} {lines} no seed, and so a rank")
     notes += contrary_notes(opposed(one, other, shown), "so they share a rank")
     return p_values, [*notes, *too_few(differing(one, other), "ranks are shared: ")]
 
@@ -270,17 +278,23 @@ def too_few(differences: NDArray[np.int64], so: str = "") -> list[str]:
     return [f"{so}{few} apart, {enough} could (signed ranks, Holm, 5 %)"]
 
 
-def shared_ranks(p_values: _Floats) -> NDArray[np.int64]:
+def shared_ranks(p_values: _Floats, starts: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
     """Ranks of lines that are in order, best first: neighbours that are not told apart share one.
 
     Parameters
     ----------
     p_values
         (lines - 1,) p-value of each line against the next; NaN where they were not compared.
+    starts
+        (lines,) which lines begin a group, whose ranks begin at 1; None for a single group.
     """
-    begins = np.concatenate([[True], p_values < ALPHA])
-    places = np.arange(1, len(begins) + 1)
-    return np.maximum.accumulate(np.where(begins, places, 1))
+    places = np.arange(len(p_values) + 1)
+    first = places == 0 if starts is None else starts
+    begins = first | np.concatenate([[True], p_values < ALPHA])
+    of_group, of_rank = (
+        np.maximum.accumulate(np.where(each, places, 0)) for each in (first, begins)
+    )
+    return np.asarray(1 + of_rank - of_group)
 
 
 def enough_seeds(comparisons: int) -> int:

@@ -1,0 +1,71 @@
+"""The levels of a waterfall: the largest group, what attacks see, and what is disclosed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from fpbench.results.sentences import choose_line, count_groups, group_of, list_words, name_attack
+from fpbench.results.waterfall import Level, Waterfall
+
+if TYPE_CHECKING:
+    from fpbench.results.leaderboard import Leaderboard, Line
+
+_SEEN = ("features", "predictions", "scores")
+"""What adversaries see: each of them that, and what stands before it."""
+_LARGEST, _DISCLOSED = "largest group", "claim"
+
+
+def make_waterfall(board: Leaderboard, text: Callable[[str, int], str]) -> Waterfall | None:
+    """The waterfall of the attacks on a data set, where most is added; None without an attack.
+
+    Parameters
+    ----------
+    board
+        Attacks on a data set, ranked by `with_accuracy`.
+    text
+        What all rows of a line say under a name; empty where they differ or say nothing.
+    """
+    chosen = choose_line(board)
+    if chosen is None:
+        return None
+    line = board.lines[chosen]
+    group = group_of(board, line)
+    mine = [i for i, each in enumerate(board.lines) if group_of(board, each) == group]
+    levels = []
+    if (baseline := line.measures.get("majority_accuracy")) is not None:
+        levels.append(Level(_LARGEST, baseline, "", line.labels))
+    lacking = []
+    for name in _SEEN:
+        best = _best(board, [i for i in mine if _last_seen(text("adversary_sees", i)) == name],
+                     "without_accuracy")  # fmt: skip
+        if best is None:
+            lacking.append(name)
+        else:
+            right = best.measures["without_accuracy"]
+            levels.append(Level(name, right, name_attack(board, best, adversary=True), best.labels))
+    given = _best(board, mine, "with_accuracy")
+    if given is None or len(levels) < 2:
+        return None
+    levels.append(
+        Level(_DISCLOSED, given.measures["with_accuracy"], name_attack(board, given), given.labels)
+    )
+    shown = [f"{kind} {line.labels[kind]}" for kind in board.within if line.labels[kind]]
+    several = [f"{count} {kind}s" for kind, count in count_groups(board).items() if count > 1]
+    why = (
+        f"Of {list_words(several)}, this is where the claim adds most: --where chooses others"
+        if several else ""
+    )  # fmt: skip
+    return Waterfall(line.labels.get("dataset", ""), ", ".join(shown), why, tuple(levels),
+                     tuple(lacking))  # fmt: skip
+
+
+def _last_seen(columns: str) -> str:
+    """The last of what an adversary sees, in the order of the waterfall."""
+    seen = set(columns.split(", "))
+    return next((name for name in reversed(_SEEN) if name in seen), "")
+
+
+def _best(board: Leaderboard, numbers: list[int], name: str) -> Line | None:
+    lines = [board.lines[i] for i in numbers if name in board.lines[i].measures]
+    return max(lines, key=lambda line: line.measures[name].mean, default=None)

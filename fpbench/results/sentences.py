@@ -1,0 +1,203 @@
+"""What a leaderboard of attacks says, in at most three sentences of plain English.
+
+They say what the tests and intervals of the board say, and never more. The disclosure that adds
+most is the greatest of several, and so its interval and its test are for all that it was chosen
+from (Bonferroni); they must agree before anything is called significant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fpbench.base.text import percent, points_above, signed_points
+from fpbench.results.statistics.intervals import all_alike, widest
+from fpbench.results.statistics.signed_ranks import ALPHA, signed_rank
+
+if TYPE_CHECKING:
+    from fpbench.results.leaderboard import Leaderboard, Line
+
+_NOT_THE_MODEL = "not model"
+"""In `limit_covers` of limits that do not cover what the model gives away."""
+_MOST_NAMED = 2
+"""Attacks that are named as not told apart; more are counted."""
+
+
+def summarise_leak(
+    board: Leaderboard, leaks: NDArray[np.float64], text: Callable[[str, int], str]
+) -> tuple[str, ...]:
+    """What a leaderboard of one data set says.
+
+    Parameters
+    ----------
+    board
+        Attacks, ranked by `with_accuracy`.
+    leaks
+        (lines, seeds) what the disclosure adds in each line; NaN where a line lacks a seed.
+    text
+        What all rows of a line say under a name; empty where they differ or say nothing.
+
+    Returns
+    -------
+    tuple
+        At most three: what naming the largest group reaches, what the best attack reaches without
+        the disclosure, and what the disclosure adds to it and could add. Of several models and
+        disclosures they are about those where the best attack is given most.
+    """
+    chosen = choose_line(board)
+    if chosen is None:
+        return ()
+    sentences = []
+    line = board.lines[chosen]
+    if (baseline := line.measures.get("majority_accuracy")) is not None:
+        sentences.append(f"Naming the largest group is right for {percent(baseline.mean)} %.")
+    several = count_groups(board)
+    if (without := line.measures.get("without_accuracy")) is not None:
+        seen = list_words(text("adversary_sees", chosen).split(", ")) or "what it sees"
+        sentences.append(
+            f"From {seen} the best attack{_of_model(line, several)} guesses "
+            f"{percent(without.mean)} % ({_name_best(board, chosen)})."
+        )
+    values = leaks[chosen][~np.isnan(leaks[chosen])]
+    if len(values):
+        counted = [f"{count} {kind}s" for kind, count in several.items() if count > 1]
+        lead = f"Of {list_words(counted)}, this is where most is added: the" if counted else "The"
+        claim = f"{lead} {line.labels.get('disclosure', '')} claim".replace("  ", " ")
+        tried = sum(each.rank is not None for each in board.lines)
+        added = _describe_leak(line, values, tried)
+        sentences.append(f"{claim} {added}{_describe_limit(line, text('limit_covers', chosen))}.")
+    return tuple(sentences)
+
+
+def choose_line(board: Leaderboard) -> int | None:
+    """The best attack on the model, given the disclosure, where that adds most; None of none."""
+    leading = list(_leading(board).values())
+    return max(leading, key=lambda i: _mean(board.lines[i], "leak"), default=None)
+
+
+def count_groups(board: Leaderboard) -> dict[str, int]:
+    """How many components of each kind there are to choose from."""
+    leading = _leading(board).values()
+    return {kind: len({board.lines[i].labels[kind] for i in leading}) for kind in board.within}
+
+
+def _leading(board: Leaderboard) -> dict[tuple[str, ...], int]:
+    """The best line of each group that is ranked."""
+    best: dict[tuple[str, ...], int] = {}
+    for i, line in enumerate(board.lines):
+        if line.rank is not None:
+            best.setdefault(group_of(board, line), i)
+    return best
+
+
+def _describe_leak(line: Line, values: NDArray[np.float64], tried: int) -> str:
+    """What a disclosure adds, as far as seeds tell.
+
+    Parameters
+    ----------
+    line
+        The line.
+    values
+        (n,) the leak at each seed.
+    tried
+        Lines that it was chosen from.
+    """
+    mean, count = float(values.mean()), len(values)
+    if count == 1:
+        return f"{_points(mean)} at one seed, which tells nothing about others"
+    if all_alike(values):
+        return f"{_points(mean)} at each of {count} seeds"
+    leak, at_once = line.measures["leak"], f" of {tried} at once" if tried > 1 else ""
+    if tried == 1 and leak.low is not None and leak.high is not None:
+        low, high = leak.low, leak.high
+    else:
+        low, high = widest(values, "leak", _EACH_SIDE / tried)
+    interval = f"95 %{at_once}: {signed_points(low)} to {signed_points(high)}"
+    if low <= 0 <= high:
+        return (
+            f"adds nothing that {count} seeds can tell ({signed_points(mean)} points, {interval})"
+        )
+    p_value = float(signed_rank(values[None], np.zeros((1, count)))[0]) * tried
+    doubt = "" if p_value < ALPHA else f", not significant at {count} seeds"
+    return f"{_points(mean)} ({interval}){doubt}"
+
+
+_EACH_SIDE = 0.025
+"""How often a mean may lie beyond each end of an interval."""
+
+
+def _points(mean: float) -> str:
+    text = signed_points(mean)
+    verb = "takes away" if text.startswith("-") else "adds"
+    return f"{verb} {text.lstrip('+-')} points"
+
+
+def _describe_limit(line: Line, covers: str) -> str:
+    limit = line.measures.get("limit")
+    if limit is None:
+        return ""
+    besides = ", apart from what the model itself gives away" if _NOT_THE_MODEL in covers else ""
+    return (
+        f"; nobody who knows the population can expect more than {points_above(limit.mean)} of it"
+        f"{besides}"
+    )
+
+
+def _name_best(board: Leaderboard, chosen: int) -> str:
+    """The attack, and those that seeds do not tell apart from it."""
+    line = board.lines[chosen]
+    alike = [
+        name_attack(board, each)
+        for each in board.lines
+        if group_of(board, each) == group_of(board, line)
+        and each.rank == line.rank
+        and each is not line
+    ]
+    name = name_attack(board, line)
+    if not alike:
+        return name
+    others = list_words(alike) if len(alike) <= _MOST_NAMED else f"{len(alike)} others"
+    return f"{name}; not told apart from {others}"
+
+
+def name_attack(board: Leaderboard, line: Line, *, adversary: bool = False) -> str:
+    """What an attack is called: by the adversary, and by what else differs between ranked ones.
+
+    Parameters
+    ----------
+    board, line
+        The attack, and its leaderboard.
+    adversary
+        Whether it is about what the adversary does before the claim is used.
+    """
+    ranked = [each for each in board.lines if each.rank is not None]
+    differing = [
+        kind
+        for kind in board.kinds
+        if kind in ("adversary", "corrector") and len({each.labels[kind] for each in ranked}) > 1
+    ]
+    kinds = ["adversary"] if adversary or not differing else differing
+    return " + ".join(line.labels[kind] for kind in kinds if line.labels.get(kind))
+
+
+def _of_model(line: Line, several: dict[str, int]) -> str:
+    return f" on {line.labels['learner']}" if several.get("learner", 1) > 1 else ""
+
+
+def group_of(board: Leaderboard, line: Line) -> tuple[str, ...]:
+    """The labels that the lines of a group share."""
+    return tuple(line.labels[kind] for kind in board.within)
+
+
+def _mean(line: Line, name: str) -> float:
+    value = line.measures.get(name)
+    return float("-inf") if value is None else value.mean
+
+
+def list_words(words: Sequence[str]) -> str:
+    """Words as a list: a, b and c."""
+    named = [word for word in words if word]
+    return " and ".join(filter(None, [", ".join(named[:-1]), *named[-1:]]))

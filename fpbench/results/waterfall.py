@@ -1,0 +1,104 @@
+"""What gives people's groups away, level by level: as bars, and as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from fpbench.base.text import percent, signed_points
+from fpbench.results.sheet import Column, Sheet
+
+if TYPE_CHECKING:
+    from fpbench.results.statistics.intervals import Interval
+
+_BAR = 30
+"""Letters of a bar for everybody."""
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
+
+
+@dataclass(frozen=True)
+class Level:
+    """What is known, and how many people's groups are right by it."""
+
+    name: str
+    right: Interval
+    """Share of people, over the seeds."""
+    attack: str
+    """Which attack reaches it; empty of the largest group."""
+    labels: Mapping[str, str] = field(repr=False)
+    """The components that it was measured with."""
+
+
+@dataclass(frozen=True)
+class Waterfall:
+    """Levels of knowledge about the people of a data set, each with the best attack there."""
+
+    scope: str
+    """The data set."""
+    about: str
+    """Which model and which disclosure."""
+    chosen: str
+    """Why these, if there are others."""
+    levels: tuple[Level, ...]
+    lacking: tuple[str, ...]
+    """What no attack sees alone, so that it is part of the next level."""
+
+    @property
+    def caption(self) -> str:
+        """What is drawn, and what is not."""
+        lacking = [f"attacks that see {name} at most" for name in self.lacking]
+        parts = [
+            f"{self.about}: each level is the best attack that sees no more, calibrated",
+            f"Not in this run: {', '.join(lacking)}" if lacking else "",
+            self.chosen,
+        ]
+        return ". ".join(filter(None, parts)) + "."
+
+
+def waterfall_sheet(waterfall: Waterfall) -> Sheet:
+    """A waterfall as bars of a terminal: what a level adds is dark."""
+    rows, before = [], 0.0
+    for level in waterfall.levels:
+        right, first = level.right, level is waterfall.levels[0]
+        ends = "-" if right.low is None or right.high is None else (
+            f"{percent(right.low)} to {percent(right.high)}"
+        )  # fmt: skip
+        added = "" if first else signed_points(right.mean - before)
+        rows.append(
+            (level.name, percent(right.mean), added, draw_bar(before, right.mean), ends,
+             level.attack)
+        )  # fmt: skip
+        before = right.mean
+    return Sheet(
+        title="",
+        about="",
+        columns=(
+            Column("known", number=False), Column("% right"), Column("adds"),
+            Column("", number=False), Column("95 %"), Column("best attack", number=False),
+        ),
+        rows=tuple(rows),
+        notes=(waterfall.caption,),
+        spare=("95 %",),
+    )  # fmt: skip
+
+
+def draw_bar(before: float, after: float) -> str:
+    """A bar from 0 to a share: light up to where the level below ends, and dark above."""
+    light = round(min(before, after) * _BAR)
+    whole, rest = divmod(round(max(after - before, 0) * _BAR * 8), 8)
+    return "░" * light + "█" * whole + (_EIGHTHS[rest] if rest else "")
+
+
+def waterfall_data(waterfall: Waterfall) -> dict[str, Any]:
+    """A waterfall as plain data, for JSON."""
+    return {
+        "about": waterfall.about,
+        "caption": waterfall.caption,
+        "lacking": list(waterfall.lacking),
+        "levels": [
+            {"name": level.name, "attack": level.attack, "mean": level.right.mean,
+             "low": level.right.low, "high": level.right.high, "n": level.right.count}
+            for level in waterfall.levels
+        ],
+    }  # fmt: skip

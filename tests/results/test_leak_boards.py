@@ -1,0 +1,346 @@
+"""The default leaderboard: what attacks reach with a disclosure, what it adds, and sentences."""
+
+import json
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fpbench.base.text import percent, points_above, signed_points
+from fpbench.cli.screen.results import show_leaderboards
+from fpbench.components.names import KINDS
+from fpbench.results import leaderboard
+from fpbench.results.leaderboard import LEAK_COLUMNS, sheet
+from fpbench.results.other_sheets import data
+from fpbench.results.ranking import EARLIER, rank
+from fpbench.results.rows.beside_others import add_comparisons
+from fpbench.results.sheet import html, latex, markdown
+from fpbench.results.statistics.intervals import interval, widest
+from fpbench.results.statistics.signed_ranks import holm, signed_rank
+from fpbench.results.views import view
+from fpbench.store.results import Results
+
+NEW = ("without_accuracy", "with_accuracy", "leak", "disclosure_bits")
+
+
+def attack(adversary, seed, without, leak, *, sees="features, predictions", **more):
+    """A row as the core writes it; without a leak, of a corrector that uses nothing."""
+    return {
+        **dict.fromkeys(KINDS, ""), "cell": "", "dataset": "adult", "learner": "plain",
+        "disclosure": "published", "corrector": "none" if leak is None else "posterior",
+        "adversary": adversary, "seed": seed, "status": "done", "reason": None, "seconds": 1.0,
+        "people": 15_074, "groups": 2, "majority_accuracy": 0.671, "adversary_sees": sees,
+        "initial_accuracy": 0.79, "corrected_accuracy": None if leak is None else 0.85,
+        "gain": None if leak is None else 0.06, "without_accuracy": without,
+        "with_accuracy": None if leak is None else without + leak, "leak": leak,
+        "disclosure_bits": 12.3, "limit_covers": "disclosure", **more,
+    }  # fmt: skip
+
+
+def boards_of(rows, by="with_accuracy", **options):
+    return rank(add_comparisons(Results.of(rows)), by, "title", **options)
+
+
+def run(leaks, adversaries=(("a2", 0.85), ("a1", 0.8)), **more):
+    """A row for each adversary and seed, with these leaks at the seeds."""
+    return [
+        attack(name, seed, without + seed / 1e4, leak, **more)
+        for name, without in adversaries
+        for seed, leak in enumerate(leaks)
+    ]
+
+
+def labels(board, *kinds):
+    return [(line.rank, *(line.labels[kind] for kind in kinds)) for line in board.lines]
+
+
+NULL = [0.0005 * (-1) ** seed for seed in range(12)]
+CLEAR = [0.003 + seed / 1e5 for seed in range(12)]
+
+
+def test_attacks_are_ranked_among_those_on_the_same_model_given_the_same():
+    rows = run(NULL, learner="first") + run(NULL, (("a2", 0.7), ("a1", 0.9)), learner="second")
+    rows += run(NULL, (("a1", 0.6),), learner="first", disclosure="rounded")
+    (board,) = boards_of(rows)
+    assert labels(board, "learner", "disclosure", "adversary") == [
+        (1, "first", "published", "a2"), (2, "first", "published", "a1"),
+        (1, "second", "published", "a1"), (2, "second", "published", "a2"),
+        (1, "first", "rounded", "a1"),
+        (None, "", "", "largest group"),
+    ]  # fmt: skip
+    # Three groups make two comparisons: of 12 seeds the least p-value is 2 / 2^12, times two.
+    assert [line.p_above for line in board.lines] == [
+        None, pytest.approx(4 / 2**12), None, pytest.approx(4 / 2**12), None, None,
+    ]  # fmt: skip
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_groups_are_ranked_as_alone_but_for_the_number_of_comparisons(seed):
+    rng = np.random.default_rng(seed)
+    names = [f"a{i}" for i in range(4)]
+    rows = [
+        attack(name, s, 0.8 + 0.002 * rng.integers(4) + rng.normal(0, 0.001), 0.0, learner=learner)
+        for learner in ("x", "y")
+        for name in names
+        for s in range(8)
+    ]
+    (both,) = boards_of(rows)
+    raw = []
+    for learner in ("x", "y"):
+        mine = [line for line in both.lines if line.labels["learner"] == learner]
+        means = [line.measures["with_accuracy"].mean for line in mine]
+        assert means == sorted(means, reverse=True)
+        assert mine[0].rank == 1 and mine[0].p_above is None
+        for above, below in pairwise(mine):
+            values = [
+                [r["with_accuracy"] for r in rows if r["learner"] == learner
+                 and r["adversary"] == line.labels["adversary"]]
+                for line in (above, below)
+            ]  # fmt: skip
+            raw.append((float(signed_rank(*values)[0]), below))
+    for p, (_, line) in zip(holm([p for p, _ in raw]), raw, strict=True):
+        # The mean and the ranks may contradict each other: nothing is told then.
+        assert line.p_above >= p - 1e-12 or line.p_above == 1
+    starts = [line for line in both.lines if line.rank == 1]
+    assert len(starts) >= 2
+
+
+def test_what_cannot_differ_is_not_ranked_and_stands_last_in_its_group():
+    rows = run(NULL) + run([None] * 12)
+    (board,) = boards_of(rows)
+    assert labels(board, "adversary", "corrector") == [
+        (1, "a2", "posterior"), (2, "a1", "posterior"),
+        (None, "a2", "none"), (None, "a1", "none"), (None, "largest group", ""),
+    ]  # fmt: skip
+    assert [line.is_reference for line in board.lines] == [False] * 4 + [True]
+    reference = board.lines[-1].measures
+    assert reference["majority_accuracy"].mean == reference["without_accuracy"].mean
+    assert reference["majority_accuracy"].mean == pytest.approx(0.671)
+    assert set(reference) == {"majority_accuracy", "without_accuracy"}
+
+
+def test_a_run_without_any_disclosure_is_ranked_by_what_it_measured():
+    (board,) = boards_of(run([None] * 3))
+    assert board.rank_by == "without_accuracy"
+    assert EARLIER not in board.notes
+
+
+def test_columns_are_in_percent_in_the_order_of_what_is_known():
+    (board,) = boards_of(run(CLEAR))
+    table = sheet(board)
+    assert [column.heading for column in table.columns] == [
+        "#", "adversary", "baseline", "without", "with", "leak", "limit", "95 % of leak", "95 %",
+        "p",
+    ]  # fmt: skip
+    assert table.rows[0][:8] == (
+        "1", "a2", "67.1", "85.1", "85.4", "+0.31", "0.92", "+0.30 to +0.31",
+    )  # fmt: skip
+    assert table.rows[-1][1:4] == ("largest group", "67.1", "67.1")
+    assert "% of people" in table.about
+    # What is asked for by name stands in shares, as everywhere.
+    chosen = sheet(board, ["leak", "limit_covers", "people"])
+    assert [column.heading for column in chosen.columns][2:5] == ["leak", "people", "with"]
+    assert chosen.rows[0][2:5] == (".0031", "15,074", ".8536")
+
+
+@pytest.mark.parametrize("width", [80, 140])
+def test_all_columns_of_a_leak_fit_a_terminal_of_80(width, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(width))
+    rows = run(CLEAR, learner="exponentiated-gradient tolerance=0.02") + run(NULL, learner="plain")
+    show_leaderboards(boards_of(rows + run([None] * 12)))
+    shown = capsys.readouterr().out.splitlines()
+    head = next(line for line in shown if line.startswith("#"))
+    assert all(word in head for word in ("baseline", "without", "with", "leak", "limit", "95 % of"))
+    assert shown[1] == "Naming the largest group is right for 67.1 %."
+    assert [line.rstrip() for line in shown if line.startswith(("learner", "no attack"))] == [
+        "learner exponentiated-gradient tolerance=0.02", "learner plain", "no attack",
+    ]  # fmt: skip
+    assert max(map(len, shown)) <= width
+
+
+def test_other_forms_keep_the_labels_of_groups_in_columns_and_open_with_the_sentences():
+    (board,) = boards_of(run(CLEAR, learner="one") + run(NULL, learner="two"))
+    table = sheet(board)
+    said = " ".join(board.sentences)
+    assert len(board.sentences) == 3
+    assert "| learner |" in markdown([table]) and "67.1 %. From features" in markdown([table])
+    assert "<th scope='col' style='text-align:left'>learner</th>" in html([table])
+    assert html([table]).startswith(f"<p>{said}</p>")
+    assert "learner & adversary" in latex([table])
+    plain = data(board)
+    assert plain["sentences"] == list(board.sentences) and plain["within"] == list(board.within)
+    assert [line["is_reference"] for line in plain["lines"]] == [False] * 4 + [True]
+    json.dumps(plain)
+
+
+def test_old_rows_are_ranked_by_gain_and_a_note_says_why():
+    old = [{k: v for k, v in row.items() if k not in NEW} for row in run(NULL)]
+    (board,) = boards_of(old)
+    assert (board.rank_by, board.notes[0], board.sentences) == ("gain", EARLIER, ())
+    assert not any(line.is_reference for line in board.lines)
+    table = sheet(board)
+    assert not {"with", "leak", "limit"} & {column.heading for column in table.columns}
+    (mixed,) = boards_of(run(NULL) + [{**row, "adversary": "old"} for row in old])
+    assert mixed.rank_by == "with_accuracy"
+    assert EARLIER in mixed.notes
+    assert labels(mixed, "adversary")[2:] == [(None, "old"), (None, "largest group")]
+    assert sheet(mixed).rows[2][2:7] == ("67.1", "-", "-", "-", "-")
+
+
+def test_ranked_by_gain_the_board_is_the_papers_and_marks_what_is_above_the_limit():
+    rows = run(CLEAR) + run([None] * 12)
+    (board,) = boards_of(rows, "gain")
+    assert board.within == () and not any(line.is_reference for line in board.lines)
+    headings = [column.heading for column in sheet(board).columns]
+    assert headings[-6:] == ["repair", "guess", "corrected", "gain", "sd", "95 %"]
+    said = "gain exceeds its limit in 2 lines: at least the difference is repair"
+    assert any(note.startswith(said) for note in sheet(board).notes)
+    modest = [{**row, "gain": 0.001} for row in rows if row["gain"] is not None]
+    (board,) = boards_of(modest, "gain")
+    assert "repair" not in [column.heading for column in sheet(board).columns]
+    assert not any("limit" in note for note in sheet(board).notes)
+    (paper,) = view(add_comparisons(Results.of(rows)), "paper", "gain")
+    assert (paper.view, paper.rank_by, paper.within) == ("paper", "gain", ())
+
+
+def test_means_over_data_sets_say_nothing_and_each_data_set_says_its_own():
+    rows = run(NULL) + run(CLEAR, dataset="compas", majority_accuracy=0.9)
+    overall, adult, compas = boards_of(rows)
+    assert overall.sentences == ()
+    assert overall.within == ("learner", "disclosure")
+    assert adult.sentences[0] == "Naming the largest group is right for 67.1 %."
+    assert compas.sentences[0] == "Naming the largest group is right for 90.0 %."
+
+
+def test_audits_alone_say_nothing():
+    row = {**dict.fromkeys(KINDS, ""), "cell": "", "dataset": "d", "learner": "l", "auditor": "p",
+           "seed": 0, "status": "done", "reason": None, "seconds": 1.0, "error": 0.1}  # fmt: skip
+    (board,) = boards_of([row])
+    assert board.sentences == () and board.lines[0].rank == 1
+
+
+# Sentences
+
+
+def said(rows):
+    (board,) = boards_of(rows)
+    assert len(board.sentences) <= 3
+    return board.sentences
+
+
+ALONE = (("a2", 0.85),)
+
+
+def test_a_leak_that_seeds_tell():
+    baseline, best, added = said(run(CLEAR, ALONE))
+    assert baseline == "Naming the largest group is right for 67.1 %."
+    assert best == "From features and predictions the best attack guesses 85.1 % (a2)."
+    ends = interval(np.array(CLEAR), "leak")
+    mean = np.mean([row["limit"] for row in add_comparisons(Results.of(run(CLEAR, ALONE))).rows()])
+    assert added == (
+        f"The published claim adds 0.31 points (95 %: {signed_points(ends.low)} to "
+        f"{signed_points(ends.high)}); nobody who knows the population can expect more than "
+        f"{points_above(mean)} of it."
+    )
+
+
+def test_a_leak_that_seeds_do_not_tell():
+    (*_, added) = said(run(NULL, ALONE))
+    assert added.startswith(
+        "The published claim adds nothing that 12 seeds can tell (0.00 points, 95 %: -0.0"
+    )
+
+
+def test_few_seeds_are_not_significant_however_much_they_agree():
+    (*_, added) = said(run(CLEAR[:3], ALONE))
+    assert "adds 0.30 points (95 %: +0.30 to +0.30), not significant at 3 seeds; nobody" in added
+
+
+def test_one_seed_tells_nothing_about_others():
+    (*_, added) = said(run(CLEAR[:1], ALONE))
+    assert added.startswith(
+        "The published claim adds 0.30 points at one seed, which tells nothing about others; "
+    )
+
+
+def test_the_same_at_all_seeds_has_no_interval():
+    (*_, added) = said(run([0.0] * 5, ALONE))
+    assert added.startswith("The published claim adds 0.00 points at each of 5 seeds; nobody")
+
+
+def test_a_disclosure_that_misleads():
+    (*_, added) = said(run([-leak for leak in CLEAR], ALONE))
+    assert added.startswith("The published claim takes away 0.31 points (95 %: -0.31 to -0.30);")
+
+
+def test_without_bits_there_is_no_limit_and_a_trained_model_is_named():
+    (*_, added) = said(run(CLEAR, ALONE, disclosure_bits=None))
+    assert added.endswith("to +0.31).")
+    (*_, added) = said(run(CLEAR, ALONE, limit_covers="disclosure, not model"))
+    assert added.endswith("of it, apart from what the model itself gives away.")
+
+
+def test_attacks_that_are_not_told_apart_are_named():
+    wave = [0.01 * (-1) ** seed for seed in range(12)]
+    rows = run(NULL, ALONE)
+    rows += [attack("twin", s, 0.8495 + s / 1e4 + wave[s], 0.0) for s in range(12)]
+    assert said(rows)[1].endswith("(a2; not told apart from twin).")
+    rows += [attack(f"t{i}", s, 0.849 + s / 1e4 - wave[s], 0.0) for i in "12" for s in range(12)]
+    assert said(rows)[1].endswith("(a2; not told apart from 3 others).")
+
+
+def test_of_several_models_it_is_the_greatest_and_tested_as_the_greatest_of_all():
+    rows = run(NULL, learner="first") + run(CLEAR, learner="second")
+    rows += run(NULL, learner="second", disclosure="rounded")
+    _, best, added = said(rows)
+    assert best == ("From features and predictions the best attack on second guesses 85.1 % (a2).")
+    low, high = widest(np.array(CLEAR), "leak", 0.025 / 6)
+    assert added.startswith(
+        "Of 2 learners and 2 disclosures, this is where most is added: the published claim adds "
+        f"0.31 points (95 % of 6 at once: {signed_points(low)} to {signed_points(high)}); nobody"
+    )
+    # Eight seeds tell one line from nothing, 2 / 2^8 = .008, but not the greatest of seven.
+    eight = [row for row in rows + run(NULL, ALONE, learner="third") if row["seed"] < 8]
+    assert "not significant at 8 seeds" in said(eight)[-1]
+    assert "not significant" not in said(run(CLEAR[:8], ALONE))[-1]
+
+
+def test_the_greatest_of_many_that_add_nothing_is_seldom_called_more():
+    """No disclosure adds anything; in at most 5 % of all runs one of ten is said to."""
+    rng = np.random.default_rng(0)
+    wrong = 0
+    for _ in range(200):
+        leaks = rng.normal(0, 0.001, (10, 10))
+        rows = [
+            attack("a2", seed, 0.8, leaks[i, seed], learner=f"l{i}")
+            for i in range(10)
+            for seed in range(10)
+        ]
+        added = said(rows)[-1]
+        wrong += "can tell" not in added and "not significant" not in added
+    assert wrong <= 17  # 10 expected at the most; 17 or fewer in 99 % of all cases
+
+
+def test_more_groups_than_two_and_features_alone():
+    rows = run(CLEAR, ALONE, groups=5, sees="features", majority_accuracy=0.4)
+    baseline, best, _ = said(rows)
+    assert baseline == "Naming the largest group is right for 40.0 %."
+    assert best == "From features the best attack guesses 85.1 % (a2)."
+
+
+@given(st.floats(0, 1))
+def test_a_bound_is_never_rounded_down(share):
+    assert float(points_above(share)) >= 100 * share - 1e-7
+    assert float(points_above(share)) <= 100 * share + 0.01 + 1e-9
+    assert abs(float(percent(share)) - 100 * share) <= 0.05 + 1e-9
+    assert signed_points(-share) != "-0.00"
+
+
+def test_a_leak_that_is_no_number_breaks_nothing():
+    (board,) = boards_of(run([math.inf, math.nan, 0.001], ALONE))
+    assert board.sentences[-1].startswith("The published claim adds 0.10 points at one seed")
+    assert leaderboard.columns(board) == list(LEAK_COLUMNS)
