@@ -62,7 +62,13 @@ def fpbench_disclosures() -> list[Lazy]:
 
 @hookimpl
 def fpbench_adversaries() -> list[Lazy]:
-    ferry = {"a1": "A1", "a2": "A2", "a2-proba": "A2Proba"}
+    ferry = {
+        "a1": "A1",
+        "a1-ferry": "A1Ferry",
+        "a2": "A2",
+        "a2-ferry": "A2Ferry",
+        "a2-proba": "A2Proba",
+    }
     return [
         *(Lazy(name, f"fpbench.builtin.adversaries.ferry:{cls}") for name, cls in ferry.items()),
         *_list_components("adversaries", majority="Majority", prior="Prior"),

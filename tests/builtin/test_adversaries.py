@@ -12,16 +12,17 @@ import fpbench
 from fpbench import DataError, HiddenError, InputError, View
 from fpbench.builtin.adversaries import _attack_model
 from fpbench.builtin.adversaries._attack_model import SPACES, Range
-from fpbench.builtin.adversaries.ferry import A1, A2, A2Proba
+from fpbench.builtin.adversaries.ferry import A1, A2, A1Ferry, A2Ferry, A2Proba
 from fpbench.builtin.adversaries.majority import Majority
 from fpbench.builtin.adversaries.prior import Prior
 from fpbench.models import FAMILIES
 
 pytestmark = pytest.mark.numeric
 
-LEARNED = [A1, A2, A2Proba]
+LEARNED = [A1, A2, A2Proba, A1Ferry, A2Ferry]
+FERRY = [A1Ferry, A2Ferry]
 FLOORS = [Majority, Prior]
-FAST = {"parameters": {"n_estimators": 8}}
+FOREST = {"family": "random-forest", "parameters": {"n_estimators": 8}}
 TREE = {"family": "decision-tree"}
 HGB = "hist-gradient-boosting"
 EXTRA = "sklearn.ensemble:ExtraTreesClassifier"
@@ -84,12 +85,12 @@ def seen_without_model(view):
 @pytest.mark.parametrize("kind", [*LEARNED, *FLOORS])
 @pytest.mark.parametrize("k", [2, 5])
 def test_shapes_and_bounds(kind, k, make_view, rng):
-    adversary = kind(**FAST) if kind in LEARNED else kind()
+    adversary = kind(**FOREST) if kind in LEARNED else kind()
     guess = adversary.guess(make_view(k=k), rng)
     assert guess.values.shape == guess.confidence.shape == (120,)
     assert guess.held_out.shape == guess.held_out_values.shape == (60,)
     assert guess.held_out_confidence.shape == (60,)
-    assert guess.values.dtype == guess.held_out_values.dtype == np.int8
+    assert guess.values.dtype.kind == guess.held_out_values.dtype.kind == "i"
     assert guess.confidence.dtype == guess.held_out_confidence.dtype == np.float64
     assert np.isin(guess.values, range(k)).all()
     assert (np.diff(guess.held_out) > 0).all()
@@ -103,7 +104,7 @@ def test_shapes_and_bounds(kind, k, make_view, rng):
 @pytest.mark.parametrize("kind", [*LEARNED, *FLOORS])
 def test_the_seed_decides_and_a_pickled_adversary_says_the_same(kind, make_view):
     view = make_view()
-    adversary = kind(trials=3, **FAST) if kind in LEARNED else kind()
+    adversary = kind(trials=3, **FOREST) if kind in LEARNED else kind()
     one, other = guess_of(adversary, view, 1), guess_of(adversary, view, 2)
     assert same(one, guess_of(pickle.loads(pickle.dumps(adversary)), view, 1))
     assert not np.array_equal(one.held_out, other.held_out)
@@ -128,6 +129,90 @@ def test_it_guesses_well_where_it_did_not_train(
 
 
 @pytest.mark.parametrize("family", FAMILY)
+def test_beliefs_are_probabilities_of_all_groups(family, make_view):
+    guess = guess_of(A2(family=family, parameters=SMALL.get(family, {})), make_view(k=4))
+    for beliefs, values, confidence in (
+        (guess.beliefs, guess.values, guess.confidence),
+        (guess.held_out_beliefs, guess.held_out_values, guess.held_out_confidence),
+    ):
+        assert beliefs.shape == (len(values), 4)
+        assert (beliefs >= 0).all()
+        np.testing.assert_allclose(beliefs.sum(axis=1), 1, atol=1e-12)
+        np.testing.assert_array_equal(beliefs.argmax(axis=1), values)
+        np.testing.assert_array_equal(beliefs.max(axis=1), confidence)
+    assert guess.abstains is None
+
+
+def test_a_classifier_of_single_precision_gives_probabilities(rng):
+    class Single:
+        classes_ = np.arange(3)
+
+        def predict_proba(self, matrix):
+            return rng.dirichlet(np.ones(3), len(matrix)).astype(np.float32)
+
+    beliefs = _attack_model.AttackModel(np.arange(3), Single(), 50).guess(np.zeros((999, 1)), 3)
+    assert beliefs.dtype == np.float64
+    np.testing.assert_allclose(beliefs.sum(axis=1), 1, atol=1e-15)
+
+
+@pytest.mark.parametrize("kind", LEARNED)
+def test_it_abstains_about_people_of_whom_it_is_unsure(kind, make_people):
+    target = make_people(300, 3, seed=1).having(
+        predictions=np.zeros(300, np.int8), scores=np.zeros(300)
+    )
+    attack = make_people(300, 3, seed=2).having(
+        predictions=np.zeros(300, np.int8), scores=np.zeros(300)
+    )
+    view = View(target.only(A2Proba.sees), attack)
+    guess = guess_of(kind(abstain_below=0.9), view)
+    np.testing.assert_array_equal(guess.abstains, guess.beliefs.max(axis=1) < 0.9)
+    assert 0 < guess.abstains.sum() < 300
+    assert guess_of(kind(), view).abstains is None  # by default of nobody
+    assert same(guess, guess_of(kind(), view))  # and it still says what it would name
+
+
+def test_boosted_trees_split_sets_of_categories():
+    """The even of forty categories are of group 1: two leaves suffice for a set, not for codes."""
+    import pandas as pd
+
+    codes = np.arange(2000) % 40
+    features = pd.DataFrame(
+        {"word": pd.Categorical.from_codes(codes, [f"w{i}" for i in range(40)])}
+    )
+    sensitive = (codes % 2).astype(np.int8)
+    people = fpbench.Sample(
+        ("a", "b"), features=features, labels=np.zeros(2000, np.int8), sensitive=sensitive
+    )
+    view = View(people.only(A1.sees), people)
+    few = {"max_iter": 1, "max_leaf_nodes": 2, "l2_regularization": 0, "max_features": 1.0}
+    right = {
+        encoding: np.mean(guess_of(A1(encoding=encoding, parameters=few), view).values == sensitive)
+        for encoding in ("auto", "ordinal", "one-hot")
+    }
+    assert right["auto"] == 1
+    assert max(right["ordinal"], right["one-hot"]) < 0.7
+
+
+def test_a_column_of_many_categories_is_one_of_codes(make_people):
+    """scikit-learn splits sets of 255 categories at most."""
+    import pandas as pd
+
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 300, 2000)
+    words = pd.Categorical.from_codes(codes, [f"w{i}" for i in range(300)])
+    few = pd.Categorical.from_codes(codes % 2, ["even", "odd"])
+    features = pd.DataFrame({"words": words, "few": few, "number": rng.normal(size=2000)})
+    people = fpbench.Sample(
+        ("a", "b"), features=features, labels=np.zeros(2000, np.int8),
+        sensitive=(codes > 150).astype(np.int8),
+    )  # fmt: skip
+    adversary = A1()
+    assert adversary._find_recipe(people).parameters["categorical_features"] == [2]
+    guess = guess_of(adversary, View(people.only(A1.sees), people))
+    assert np.mean(guess.values == people.sensitive) > 0.99
+
+
+@pytest.mark.parametrize("family", FAMILY)
 def test_threads_do_not_matter(family, make_view):
     view = make_view(m=600, k=3)
     small = {**SMALL, HGB: {"max_iter": 2}}  # two threads that wait for each other take long
@@ -139,9 +224,9 @@ def test_threads_do_not_matter(family, make_view):
 
 def test_predictions_help_those_who_see_them(make_view):
     with_them, without = make_view(), make_view(predictions=False)
-    a1 = A1(**FAST)
+    a1 = A1(**FOREST)
     assert same(guess_of(a1, with_them), guess_of(a1, without))
-    guess = guess_of(A2(**FAST), with_them)
+    guess = guess_of(A2(**FOREST), with_them)
     assert np.array_equal(guess.values, with_them.target.predictions)
 
 
@@ -164,7 +249,7 @@ def test_what_is_seen_is_needed(kind, lacks, make_view, rng):
     view = make_view()
     hidden = View(view.target.only(kind.sees - {lacks}), view.attack)
     with pytest.raises(HiddenError, match=lacks):
-        kind(**FAST).guess(hidden, rng)
+        kind(**FOREST).guess(hidden, rng)
 
 
 def test_confidence_is_the_greatest_probability(make_view, monkeypatch):
@@ -175,11 +260,13 @@ def test_confidence_is_the_greatest_probability(make_view, monkeypatch):
         "predict_proba",
         lambda *args: answers.append(ask(*args)) or answers[-1],
     )
-    guess = guess_of(A1(**FAST), make_view(k=3))
+    guess = guess_of(A1Ferry(**FOREST), make_view(k=3))
     found = {len(answer): answer for answer in answers}
     np.testing.assert_array_equal(guess.confidence, found[120].max(axis=1))
     np.testing.assert_array_equal(guess.values, found[120].argmax(axis=1))
     np.testing.assert_array_equal(guess.held_out_confidence, found[60].max(axis=1))
+    np.testing.assert_array_equal(guess.beliefs, found[120])
+    np.testing.assert_array_equal(guess.held_out_beliefs, found[60])
 
 
 @pytest.mark.parametrize("trials", [0, 3])
@@ -195,6 +282,10 @@ def test_a_group_that_is_not_in_the_attack_set(family, trials, make_view, rng):
     guess = adversary.guess(View(view.target, here), rng)
     assert set(guess.values) == {0, 2}
     assert set(guess.held_out_values) == {0, 2}
+    people = len(here) - len(guess.held_out)
+    for beliefs in (guess.beliefs, guess.held_out_beliefs):
+        np.testing.assert_allclose(beliefs[:, 1], 1 / (people + 3))
+        np.testing.assert_allclose(beliefs.sum(axis=1), 1)
 
 
 @pytest.mark.parametrize("adversary", [A1(family=f) for f in FAMILIES] + [Majority(), Prior()])
@@ -202,8 +293,10 @@ def test_one_group_alone(adversary, make_view, rng):
     view = make_view()
     here = view.attack.take(np.flatnonzero(view.attack.sensitive == 1))
     guess = adversary.guess(View(view.target, here), rng)
-    assert (guess.values == 1).all()
-    assert (guess.confidence == 1).all()
+    people = len(here) - len(guess.held_out)  # who show that the other group is rare, not more
+    np.testing.assert_allclose(guess.beliefs, np.tile([1, people + 1], (120, 1)) / (people + 2))
+    if not isinstance(adversary, Prior):
+        assert (guess.values == 1).all()
 
 
 @pytest.mark.parametrize("kind", [A1, Majority, Prior])
@@ -231,16 +324,29 @@ def test_one_person_is_too_few_to_search_with(make_view, rng):
 class TestParameters:
     def test_they_reach_the_classifier(self):
         given = {"n_estimators": 3, "max_depth": "none", "min_samples_leaf": 5}
-        got = A1(parameters=given, class_weight="none").recipe.defaults()
+        got = A1Ferry(parameters=given, class_weight="none").recipe.defaults()
         assert (got["n_estimators"], got["min_samples_leaf"]) == (3, 5)
         assert got["max_depth"] is None
         assert got["class_weight"] is None
         assert got["n_jobs"] == 1
 
-    @pytest.mark.parametrize("kind", LEARNED)
+    @pytest.mark.parametrize("kind", [A1, A2, A2Proba])
+    def test_the_default_is_strong_and_not_skewed(self, kind):
+        adversary = kind()
+        defaults = adversary.recipe.defaults()
+        assert (adversary.family, adversary.encoding) == (HGB, "auto")
+        assert defaults["class_weight"] is None
+        assert (defaults["max_leaf_nodes"], defaults["l2_regularization"]) == (7, 20)
+        assert (defaults["learning_rate"], defaults["max_features"]) == (0.1, 0.5)
+        assert (adversary.held_out, adversary.trials, adversary.abstain_below) == (0.3, 0, 0)
+        assert kind(parameters={"max_leaf_nodes": 4}).recipe.defaults()["l2_regularization"] == 20
+        # They are of boosted trees only.
+        assert kind(family="decision-tree").recipe.parameters == {}
+
+    @pytest.mark.parametrize("kind", FERRY)
     def test_the_default_is_the_forest_of_the_authors(self, kind):
         defaults = kind().recipe.defaults()
-        assert kind().family == "random-forest"
+        assert (kind().family, kind().encoding) == ("random-forest", "one-hot")
         assert defaults["class_weight"] == "balanced"
         assert (defaults["n_estimators"], defaults["max_depth"]) == (100, 6)
         assert defaults["min_samples_split"] == 10
@@ -284,20 +390,22 @@ class TestParameters:
             {"class_weight": None},
             {"held_out": 0.0},
             {"held_out": 1.0},
+            {"abstain_below": -0.1},
+            {"abstain_below": 1.1},
         ],
     )
     def test_wrong_ones_are_refused(self, wrong):
         with pytest.raises(ValidationError):
-            A1(**wrong)
-        with pytest.raises(InputError, match="adversary 'a1': "):
-            fpbench.component("adversary", "a1", **wrong)
+            A1Ferry(**wrong)
+        with pytest.raises(InputError, match="adversary 'a1-ferry': "):
+            fpbench.component("adversary", "a1-ferry", **wrong)
 
     def test_who_cannot_balance_says_what_to_do(self):
         neighbors = "sklearn.neighbors:KNeighborsClassifier"
         with pytest.raises(
             InputError, match='neither .* nor sample_weight; class_weight = "none" '
         ):
-            fpbench.component("adversary", "a1", family=neighbors)
+            fpbench.component("adversary", "a1-ferry", family=neighbors)
         assert A1(family=neighbors, class_weight="none").recipe.balanced is False
 
     def test_they_are_data(self):
@@ -555,20 +663,26 @@ class TestFloors:
         others = np.setdiff1d(np.arange(500), guess.held_out)
         assert (guess.values == 1).all()
         assert (guess.held_out_values == 1).all()
-        share = np.mean(rare[others] == 1)
+        share = (np.sum(rare[others] == 1) + 1) / (len(others) + 3)
         assert (guess.confidence == share).all()
         assert (guess.held_out_confidence == share).all()
+        assert (guess.beliefs[:, 1] == share).all()
+        assert (guess.beliefs[:, 2] == 1 / (len(others) + 3)).all()  # of whom there was nobody
 
     def test_prior(self, make_people):
         attack = make_people(500, 3)
         target = make_people(20_000, 3, seed=4).only(Prior.sees)
         guess = guess_of(Prior(), View(target, attack))
         others = np.setdiff1d(np.arange(500), guess.held_out)
-        shares = np.bincount(attack.sensitive[others]) / len(others)
+        shares = (np.bincount(attack.sensitive[others]) + 1) / (len(others) + 3)
         drawn = np.bincount(guess.values) / len(guess.values)
         np.testing.assert_allclose(drawn, shares, atol=0.02)
         np.testing.assert_allclose(guess.confidence, shares[guess.values])
         np.testing.assert_allclose(guess.held_out_confidence, shares[guess.held_out_values])
+        np.testing.assert_allclose(guess.beliefs, np.tile(shares, (len(target), 1)))
+        np.testing.assert_allclose(
+            guess.held_out_beliefs, np.tile(shares, (len(guess.held_out), 1))
+        )
 
 
 @pytest.fixture(scope="module")
@@ -588,14 +702,14 @@ def adult(adult_home):
 
 
 class TestAdult:
-    def accuracy(self, adult, **given):
+    def accuracy(self, adult, kind=A2, **given):
         view, truth = adult
-        return np.mean(guess_of(A2(**given), view, 3).values == truth)
+        return np.mean(guess_of(kind(**given), view, 3).values == truth)
 
     def test_how_strong_they_are(self, adult):
-        forest = self.accuracy(adult)
-        ordinal = self.accuracy(adult, encoding="ordinal")
-        boosted = self.accuracy(adult, family=HGB, class_weight="none")
+        forest = self.accuracy(adult, A2Ferry)
+        ordinal = self.accuracy(adult, A2Ferry, encoding="ordinal")
+        boosted = self.accuracy(adult)
         floor = np.mean(guess_of(Majority(), adult[0]).values == adult[1])
         assert 0.66 < floor < 0.69
         assert floor + 0.08 < ordinal < forest < boosted - 0.04
@@ -607,5 +721,6 @@ class TestAdult:
         given = {"family": "decision-tree", "class_weight": "none"}
         assert self.accuracy(adult, trials=8, **given) > self.accuracy(adult, **given) - 0.005
         space = {"max_depth": [12], "max_features": [0.3]}
-        tuned = self.accuracy(adult, trials=2, space=space, parameters={"n_estimators": 30})
-        assert tuned > self.accuracy(adult, parameters={"n_estimators": 30}) + 0.02
+        small = {"n_estimators": 30}
+        tuned = self.accuracy(adult, A2Ferry, trials=2, space=space, parameters=small)
+        assert tuned > self.accuracy(adult, A2Ferry, parameters=small) + 0.02

@@ -24,25 +24,39 @@ class AttackModel(NamedTuple):
     """A trained classifier of groups."""
 
     groups: Codes
-    """(k,) codes of the groups seen in training, ascending; it never guesses another."""
+    """(k,) codes of the groups seen in training, ascending."""
     classifier: Any
     """Its classes are positions in `groups`; None if training saw one group only."""
+    people: int
+    """Number of people it was trained on."""
 
-    def guess(self, matrix: NDArray[np.float32]) -> tuple[Codes, NDArray[np.float64]]:
-        """The most probable group of each person, and its probability."""
+    def guess(self, matrix: NDArray[np.float32], groups: int) -> NDArray[np.float64]:
+        """Probability of each group, (n, K), of n people.
+
+        A group that none of m training people has gets 1 / (m + K), Laplace's rule of succession:
+        zero would say that nobody can have it, which m people do not show. The others share the
+        rest in proportion to the classifier's probabilities, so that the likeliest stays the same.
+        """
+        beliefs = np.zeros((len(matrix), groups))
         if self.classifier is None:
-            people = len(matrix)
-            return np.full(people, self.groups[0], dtype=np.int8), np.ones(people)
-        probability = np.asarray(self.classifier.predict_proba(matrix))
-        best = np.argmax(probability, axis=1)
-        confidence = np.take_along_axis(probability, best[:, None], axis=1)[:, 0]
-        values = self.groups[np.asarray(self.classifier.classes_, dtype=np.intp)[best]]
-        # Single-precision probabilities may add up to a little more than 1.
-        return values.astype(np.int8), np.minimum(confidence.astype(np.float64), 1.0)
+            beliefs[:, self.groups] = 1.0
+        else:
+            classes = self.groups[np.asarray(self.classifier.classes_, dtype=np.intp)]
+            beliefs[:, classes] = self.classifier.predict_proba(matrix)
+            total = beliefs.sum(axis=1, keepdims=True)
+            if np.abs(total - 1.0).max(initial=0.0) > 1e-12:  # of single precision, for instance
+                beliefs /= total
+        if len(self.groups) < groups:
+            unseen = np.setdiff1d(np.arange(groups), self.groups)
+            rare = 1.0 / (self.people + groups)
+            beliefs *= 1.0 - rare * len(unseen)
+            beliefs[:, unseen] = rare
+        return beliefs
 
     def accuracy(self, matrix: NDArray[np.float32], truth: Codes) -> float:
         """Share of people whose group it guesses right."""
-        return float(np.mean(self.guess(matrix)[0] == truth))
+        groups = int(max(truth.max(), self.groups[-1])) + 1
+        return float(np.mean(self.guess(matrix, groups).argmax(axis=1) == truth))
 
 
 def train(recipe: Recipe, matrix: NDArray[np.float32], truth: Codes, state: int) -> AttackModel:
@@ -52,9 +66,8 @@ def train(recipe: Recipe, matrix: NDArray[np.float32], truth: Codes, state: int)
     accepts either.
     """
     groups, numbers = np.unique(truth, return_inverse=True)
-    if len(groups) == 1:
-        return AttackModel(groups, None)
-    return AttackModel(groups, recipe.fit(matrix, numbers, state))
+    classifier = recipe.fit(matrix, numbers, state) if len(groups) > 1 else None
+    return AttackModel(groups, classifier, len(truth))
 
 
 class Range(BaseModel):
@@ -112,7 +125,7 @@ SPACES: Mapping[str, Space] = {
         "max_iter": Range(low=50, high=300, log=True),
         "max_leaf_nodes": Range(low=7, high=63, log=True),
         "min_samples_leaf": Range(low=5, high=100, log=True),
-        "l2_regularization": Range(low=0.0, high=10.0),
+        "l2_regularization": Range(low=0.0, high=30.0),
         "max_features": Range(low=0.3, high=1.0),
     },
     "logistic-regression": {"C": Range(low=0.001, high=100.0, log=True)},

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from fpbench import Adversary, DataError
+from fpbench import Adversary, Codes, DataError
 
 
 class HoldingOut(Adversary):
@@ -35,3 +35,14 @@ def split_rows(
     held_out = int(np.clip(round(share * people), 1, people - 1))
     order = rng.permutation(people)
     return np.sort(order[:held_out]), np.sort(order[held_out:])
+
+
+def estimate_shares(codes: Codes, groups: int) -> NDArray[np.float64]:
+    """Probability of each group, (K,), of somebody like m people of these groups.
+
+    By Laplace's rule of succession, (count + 1) / (m + K): a group that none of them has is rare,
+    not impossible.
+    """
+    counts = np.bincount(codes, minlength=groups)
+    shares: NDArray[np.float64] = (counts + 1) / (len(codes) + groups)
+    return shares

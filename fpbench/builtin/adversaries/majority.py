@@ -3,14 +3,14 @@
 import numpy as np
 
 from fpbench import Guess, View
-from fpbench.builtin.adversaries._holding_out import HoldingOut, split_rows
+from fpbench.builtin.adversaries._holding_out import HoldingOut, estimate_shares, split_rows
 
 
 class Majority(HoldingOut):
     """Guesses the most frequent group of the attack set for everyone.
 
-    Its confidence is that group's share. Every useful adversary must be more accurate. Of the
-    target people it uses only their number.
+    Its beliefs are the shares of the groups, for everyone the same. Every useful adversary must be
+    more accurate. Of the target people it uses only their number.
     """
 
     name = "majority"
@@ -26,14 +26,8 @@ class Majority(HoldingOut):
             If the attack set has fewer than two people.
         """
         held_out, training = split_rows(len(view.attack), self.held_out, rng)
-        counts = np.bincount(view.attack.sensitive[training])
-        group = int(np.argmax(counts))
-        share = counts[group] / len(training)
-        n, m = len(view.target), len(held_out)
-        return Guess(
-            np.full(n, group, dtype=np.int8),
-            np.full(n, share),
-            held_out,
-            np.full(m, group, dtype=np.int8),
-            np.full(m, share),
+        shares = estimate_shares(view.attack.sensitive[training], len(view.attack.groups))
+        beliefs, held_out_beliefs = (
+            np.tile(shares, (people, 1)) for people in (len(view.target), len(held_out))
         )
+        return Guess.from_beliefs(beliefs, held_out, held_out_beliefs)

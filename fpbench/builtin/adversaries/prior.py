@@ -3,13 +3,13 @@
 import numpy as np
 
 from fpbench import Guess, View
-from fpbench.builtin.adversaries._holding_out import HoldingOut, split_rows
+from fpbench.builtin.adversaries._holding_out import HoldingOut, estimate_shares, split_rows
 
 
 class Prior(HoldingOut):
     """Draws everyone's group from the shares of the groups in the attack set.
 
-    Its confidence is the share of the group it drew. Its guess has the right shares and knows
+    Its beliefs are those shares, for everyone the same. Its guess has the right shares and knows
     nothing else, so whatever a corrector gains comes from the claim alone. Of the target people it
     uses only their number.
     """
@@ -27,7 +27,11 @@ class Prior(HoldingOut):
             If the attack set has fewer than two people.
         """
         held_out, training = split_rows(len(view.attack), self.held_out, rng)
-        shares = np.bincount(view.attack.sensitive[training]) / len(training)
+        shares = estimate_shares(view.attack.sensitive[training], len(view.attack.groups))
         values = rng.choice(len(shares), len(view.target), p=shares).astype(np.int8)
         check_values = rng.choice(len(shares), len(held_out), p=shares).astype(np.int8)
-        return Guess(values, shares[values], held_out, check_values, shares[check_values])
+        return Guess(
+            values, shares[values], held_out, check_values, shares[check_values],
+            beliefs=np.tile(shares, (len(values), 1)),
+            held_out_beliefs=np.tile(shares, (len(check_values), 1)),
+        )  # fmt: skip
