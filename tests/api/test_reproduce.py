@@ -149,7 +149,7 @@ def test_figures_and_tables_of_the_paper_have_their_size(name):
     assert len(full.seeds) == 100
     for matrix, trials in ((full, 100), (quick, 0)):
         adversaries = {choice.label: choice.parameters for choice in matrix.axes["adversary"]}
-        for label in ("a1", "a2"):
+        for label in ("a1-ferry", "a2-ferry"):
             assert adversaries[label].get("trials", 0) == trials
             assert not trials or adversaries[label]["scope"] == "dataset"
     if name.startswith("ferry-fig"):

@@ -317,7 +317,7 @@ def test_other_data_makes_other_cells_and_a_warning(command, adult_home, tmp_pat
     lines = adult_home.find("adult.data").read_bytes().splitlines(keepends=True)
     matrix = (
         '[[dataset]]\nuse = "adult"\n[[learner]]\nuse = "plain"\n[[disclosure]]\nuse = "hidden"\n'
-        '[[adversary]]\nuse = "a1"\nparameters = { n_estimators = 3 }\n[[corrector]]\nuse = "none"\n'
+        '[[adversary]]\nuse = "a1-ferry"\nparameters = { n_estimators = 3 }\n[[corrector]]\nuse = "none"\n'
     )
     (tmp_path / "work" / "adult.toml").write_text(matrix)
     cells = []

@@ -91,8 +91,8 @@ def test_real_components_give_the_same_in_parallel(tmp_path, engine):
         ],
         "disclosure": [{"use": "published", "metric": "statistical-parity"}],
         "adversary": [
-            {"use": "a1", "parameters": {"n_estimators": 5}},
-            {"use": "a2", "parameters": {"n_estimators": 5}},
+            {"use": "a1", "parameters": {"max_iter": 5}},
+            {"use": "a2-ferry", "parameters": {"n_estimators": 5}},
         ],
         "corrector": [{"use": "exact"}],
     }

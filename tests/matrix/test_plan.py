@@ -115,15 +115,16 @@ def test_a_sweep_of_the_paper_runs_each_unique_step_once(monkeypatch, tmp_path):
         ("train", "exponentiated-gradient"): 2 * learners,
         ("predict", "exponentiated-gradient"): 2 * learners,
         ("disclose", "published"): 2 * learners,
-        ("tune", "a1"): 1,
-        ("tune", "a2"): 1,
-        ("guess", "a1"): 2,
-        ("guess", "a2"): 2 * learners * 3,
+        ("tune", "a1-ferry"): 1,
+        ("tune", "a2-ferry"): 1,
+        ("guess", "a1-ferry"): 2,
+        ("guess", "a2-ferry"): 2 * learners * 2,
+        ("guess", "a2"): 2 * learners,
         ("correct", "exact"): 2 * learners * 4,
         ("score", ""): 2 * learners * 4,
     }
     alone = plan.count_alone()
-    assert alone["guess", "a1"] == 2 * learners
+    assert alone["guess", "a1-ferry"] == 2 * learners
 
 
 # Those of a package under plugins/ need it, and its tests run them.

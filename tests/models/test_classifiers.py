@@ -199,7 +199,12 @@ def test_errors_say_where():
         ("learner", "plain", {"base": "tree"}, "learner 'plain': base: there is no classifier"),
         ("learner", "plain", {"base_parameters": {"depth": 3}}, "base_parameters: decision-tree"),
         ("adversary", "a1", {"family": "os:system"}, "'a1': family: os:system is refused"),
-        ("adversary", "a1", {"parameters": {"depth": 3}}, "'a1': parameters: random-forest has no"),
+        (
+            "adversary",
+            "a1",
+            {"parameters": {"depth": 3}},
+            "parameters: hist-gradient-boosting has no",
+        ),
     ):
         with pytest.raises(InputError, match=re.escape(said)):
             fpbench.component(kind, name, **given)

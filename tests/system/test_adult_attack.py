@@ -19,7 +19,7 @@ MATRIX = {
         }
     ],
     "disclosure": [{"use": "published"}],
-    "adversary": [{"use": "a1"}, {"use": "a2"}],
+    "adversary": [{"use": "a1-ferry"}, {"use": "a2-ferry"}],
     "corrector": [
         {"use": "none"},
         {"use": "exact"},
@@ -43,7 +43,7 @@ def test_the_corrected_reconstruction_is_clearly_more_accurate(run):
         ): line
         for line in run.leaderboard().lines
     }
-    for adversary in ("a1", "a2"):
+    for adversary in ("a1-ferry", "a2-ferry"):
         tight = lines["tolerance=0.0", adversary, "exact"].measures
         loose = lines["tolerance=0.2", adversary, "exact"].measures
         assert tight["gain"].low > 0.02
@@ -70,7 +70,7 @@ def test_what_is_measured_is_consistent(run):
     gained = exact["changes"] * (2 * exact["change_precision"] - 1) / 15_074
     assert (gained - exact["gain"]).abs().max() < 1e-9
     # A1 does not see the model: its guess is the same for every learner of a seed.
-    a1 = frame[frame["adversary"] == "a1"]
+    a1 = frame[frame["adversary"] == "a1-ferry"]
     assert (a1.groupby("seed")["initial_accuracy"].nunique() == 1).all()
 
 
@@ -95,7 +95,7 @@ def test_five_groups(adult_home, tmp_path):
         "seeds": 1,
         "dataset": [{"use": "adult", "sensitive": "race"}],
         "learner": [MATRIX["learner"][0] | {"tolerance": 0.0}],
-        "adversary": [{"use": "a2"}],
+        "adversary": [{"use": "a2-ferry"}],
         "disclosure": [
             {"use": "published"},
             {"use": "published", "label": "odds", "metric": "equalized-odds"},

@@ -29,7 +29,7 @@ def test_the_authors_output_is_reproduced_and_a_strong_adversary_needs_no_claim(
     (gain,) = (v.ours for says, v in beside.items() if "improvement" in says)
     assert gain.high < 0.01
     (strongest,) = made.tables_of_strongest
-    assert "adversary boosting" in strongest.about
+    assert "adversary a2 " in strongest.about
 
 
 @pytest.mark.parametrize("name", ROWS)
