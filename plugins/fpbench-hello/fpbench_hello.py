@@ -13,11 +13,10 @@ class Majority(Adversary):
     sees = frozenset({"features"})  # of the people it attacks; a view holds nothing else
 
     def guess(self, view: View, rng: np.random.Generator) -> Guess:
-        counts = np.bincount(view.attack.sensitive, minlength=len(view.attack.groups))
-        group, sure = counts.argmax(), counts.max() / max(counts.sum(), 1)
-        n, m = len(view.target), len(view.attack)
-        held_out = np.arange(m), np.full(m, group), np.full(m, sure)  # how good is it? on these
-        return Guess(np.full(n, group), np.full(n, sure), *held_out)
+        counts = np.bincount(view.attack.sensitive, minlength=len(view.attack.groups)) + 1
+        n, m, shares = len(view.target), len(view.attack), counts / counts.sum()
+        held_out = np.arange(m)  # people on whom fpbench measures how far to trust it
+        return Guess.from_beliefs(np.tile(shares, (n, 1)), held_out, np.tile(shares, (m, 1)))
 
 
 @hookimpl
