@@ -37,6 +37,9 @@ class Sample:
         Array (n,) in [0, 1]: the target model's probability of label 1.
     sensitive
         Array (n,) of group codes in 0..K-1.
+    group_chances
+        Array (n, K) of exact probabilities of the groups given features and label, of made-up data
+        whose law is known. Only fpbench's own measures read it: `only` leaves it out.
     domain
         What is publicly known of the features.
     measured_cuts
@@ -46,7 +49,7 @@ class Sample:
 
     __slots__ = ("_columns", "domain", "groups", "measured_cuts")
 
-    COLUMNS = ("features", "labels", "sensitive", "predictions", "scores")
+    COLUMNS = ("features", "labels", "sensitive", "predictions", "scores", "group_chances")
 
     def __init__(
         self,
@@ -57,15 +60,18 @@ class Sample:
         sensitive: Codes | None = None,
         predictions: Codes | None = None,
         scores: NDArray[np.float64] | None = None,
+        group_chances: NDArray[np.float64] | None = None,
         domain: Domain | None = None,
         measured_cuts: Mapping[str, str] | None = None,
     ) -> None:
         self.groups = groups
         self.domain = domain or Domain()
         self.measured_cuts = dict(measured_cuts or {})
-        columns = zip(self.COLUMNS, (features, labels, sensitive, predictions, scores), strict=True)
+        values = (features, labels, sensitive, predictions, scores, group_chances)
         self._columns: dict[str, Any] = {
-            name: value for name, value in columns if value is not None
+            name: value
+            for name, value in zip(self.COLUMNS, values, strict=True)
+            if value is not None
         }
 
     @property
@@ -99,13 +105,19 @@ class Sample:
         return value
 
     @property
+    def group_chances(self) -> NDArray[np.float64] | None:
+        """Exact probabilities of the groups, (n, K); None unless they are known and one's own."""
+        return self._columns.get("group_chances")
+
+    @property
     def seen(self) -> frozenset[str]:
         """Names of the columns of this sample."""
         return frozenset(self._columns)
 
     def only(self, columns: frozenset[str]) -> Sample:
-        """The same people with no more than these columns."""
-        return self._with({name: c for name, c in self._columns.items() if name in columns})
+        """The same people with no more than these columns, and never with `group_chances`."""
+        shown = columns - {"group_chances"}
+        return self._with({name: c for name, c in self._columns.items() if name in shown})
 
     def having(self, **columns: Any) -> Sample:
         """The same people with these columns added or replaced."""
@@ -113,7 +125,7 @@ class Sample:
 
     def take(self, rows: NDArray[np.intp]) -> Sample:
         """Copies of these rows, sharing no memory with the whole."""
-        taken = {name: column.take(rows) for name, column in self._columns.items()}
+        taken = {name: column.take(rows, axis=0) for name, column in self._columns.items()}
         if "features" in taken:
             taken["features"].index = range(len(rows))  # reset_index would copy once more
         return self._with(taken)

@@ -76,12 +76,16 @@ class Table:
         Whether `labels` or `sensitive` were cut at a statistic of these people, a median for
         instance, in words ("column 'age' is cut at its median"): private learners and audits
         then refuse the table.
+    group_chances
+        (n, K) exact probabilities of the groups given features and labels, of made-up data whose
+        law is known; None of real data. No component is shown them: they say how accurate a guess
+        can be.
 
     Raises
     ------
     DataError
-        If lengths differ, a label is not 0 or 1, a value is missing, or fewer than two groups
-        have members.
+        If lengths differ, a label is not 0 or 1, a value is missing, fewer than two groups have
+        members, or chances are no probabilities of these groups.
     """
 
     name: str
@@ -92,6 +96,7 @@ class Table:
     test: NDArray[np.bool_] | None = field(default=None, repr=False)
     domain: Domain = field(default_factory=Domain, repr=False)
     measured_cuts: Mapping[str, str] = field(default_factory=dict, repr=False)
+    group_chances: NDArray[np.float64] | None = field(default=None, repr=False)
 
     codes: Codes = field(init=False, repr=False)
     """(n,) group codes in 0..K-1."""
@@ -120,9 +125,26 @@ class Table:
                 f"{' x '.join(map(str, self.sensitive.columns))} has one group, "
                 f"{' and '.join(groups) or 'of nobody'}; an attack or audit needs at least two"
             )
+        self._check_chances(len(groups))
         object.__setattr__(self, "labels", labels.astype(np.int8, copy=False))
         object.__setattr__(self, "codes", codes)
         object.__setattr__(self, "groups", groups)
+
+    def _check_chances(self, k: int) -> None:
+        chances = self.group_chances
+        if chances is None:
+            return
+        if chances.shape != (len(self), k):
+            raise DataError(
+                f"data set {self.name!r}: group_chances must be ({len(self)}, {k}), a probability "
+                f"of each group of each person, not {chances.shape}"
+            )
+        # Not `chances < 0`: comparisons of NaN are false.
+        if not ((chances >= 0).all() and (np.abs(chances.sum(axis=1) - 1) <= 1e-9).all()):
+            raise DataError(
+                f"data set {self.name!r}: the group_chances of each person must be probabilities "
+                "that add up to 1"
+            )
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -137,6 +159,8 @@ class Table:
             digest.update(repr(self.domain.to_lists()).encode())
         if self.measured_cuts:
             digest.update(repr(sorted(self.measured_cuts.items())).encode())
+        if self.group_chances is not None:
+            digest.update(np.ascontiguousarray(self.group_chances, dtype="<f8").tobytes())
         for frame in (self.features, self.sensitive):
             digest.update(repr((frame.shape, list(map(str, frame.columns)))).encode())
             for _, column in frame.items():
@@ -147,7 +171,8 @@ class Table:
         """A sample of all columns of everybody."""
         return Sample(
             self.groups, features=self.features, labels=self.labels, sensitive=self.codes,
-            domain=self.domain, measured_cuts=self.measured_cuts,
+            group_chances=self.group_chances, domain=self.domain,
+            measured_cuts=self.measured_cuts,
         )  # fmt: skip
 
 

@@ -39,10 +39,13 @@ def write_table(table: Table) -> tuple[dict[str, Any], Arrays]:
         "domain": _write_domain(table.domain, arrays),
         "tested": table.test is not None,
         "cuts": _write_cuts(table.measured_cuts),
+        "chances": table.group_chances is not None,
     }
     arrays.append(np.asarray(table.labels))
     if table.test is not None:
         arrays.append(np.asarray(table.test, dtype=np.bool_))
+    if table.group_chances is not None:
+        arrays.append(np.asarray(table.group_chances, dtype=np.float64))
     return header, arrays
 
 
@@ -61,8 +64,10 @@ def read_table(message: Message) -> Table:
     if message.field("tested", bool):
         test = message.array("the test set", "b", len(features))
     name, positive = message.field("name", str), message.field("positive", str)
-    cuts = _read_cuts(message, "cuts")
-    return Table(name, features, labels, sensitive, positive, test, domain, cuts)
+    cuts, chances = _read_cuts(message, "cuts"), None
+    if message.field("chances", bool):
+        chances = message.array("the chances of the groups", "f", len(features), None)
+    return Table(name, features, labels, sensitive, positive, test, domain, cuts, chances)
 
 
 def write_split(split: Split) -> tuple[dict[str, Any], Arrays]:
@@ -97,11 +102,12 @@ def _read_sample(message: Message, part: str) -> Sample:
     if "features" not in seen or not all(name in Sample.COLUMNS for name in seen):
         raise Unreadable("its answer has people of unknown columns")
     features = _read_frame(message, part, None)
-    columns: dict[str, Any] = {
-        name: message.array(name, "f" if name == "scores" else "iu", len(features))
-        for name in seen
-        if name != "features"
-    }
+    columns: dict[str, Any] = {}
+    for name in seen:
+        if name == "group_chances":
+            columns[name] = message.array("the chances", "f", len(features), len(groups))
+        elif name != "features":
+            columns[name] = message.array(name, "f" if name == "scores" else "iu", len(features))
     return Sample(tuple(groups), features=features, **columns, domain=domain, measured_cuts=cuts)
 
 
