@@ -58,7 +58,7 @@ def measures(rng: np.random.Generator) -> dict[str, object]:
     return {
         "people": 16_000, "majority_accuracy": 0.67, "prior_accuracy": share[1],
         "initial_accuracy": share[2], "corrected_accuracy": None if failed else share[3],
-        "gain": None if failed else share[3] - share[2], "groups": 2,
+        "gain": None if failed else share[3] - share[2], "n_groups": 2,
         "adversary_sees": "features, predictions", "without_accuracy": share[2],
         "with_accuracy": None if failed else share[2] + leak,
         "leak": None if failed else leak, "leak_expected": leak, "disclosure_bits": 12.3,

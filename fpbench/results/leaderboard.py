@@ -209,19 +209,19 @@ def _points(
 ) -> dict[str, list[str]]:
     """The columns right of the labels, shares in percent; what others declare as it is."""
     body = {}
-    others = [name for name in names if name not in LEAK_COLUMNS]
-    for name in (*others, *(name for name in LEAK_COLUMNS if name in names)):
-        write = _POINTS.get(name, format_number)
-        values = [line.measures.get(name) for line in board.lines]
-        body[name] = [write(value.mean) if value else "-" for value in values]
+
+    def fill(names: Iterable[str]) -> None:
+        for name in names:
+            write = _POINTS.get(name, format_number)
+            values = [line.measures.get(name) for line in board.lines]
+            body[name] = [write(value.mean) if value else "-" for value in values]
+
+    fill(name for name in names if name in LEAK_COLUMNS)
     for heading, name in ((_INTERVAL_OF_LEAK, "leak"), (_INTERVAL, LEAK_RANKING)):
         if name in names:
-            values = [line.measures.get(name) for line in board.lines]
-            body[heading] = [
-                "-" if value is None or value.low is None or value.high is None
-                else f"{_POINTS[name](value.low)} to {_POINTS[name](value.high)}"
-                for value in values
-            ]  # fmt: skip
+            ends = [line.measures.get(name) for line in board.lines]
+            body[heading] = [_spread(value, _POINTS[name]) for value in ends]
+    fill(name for name in names if name not in LEAK_COLUMNS)
     return body | _certainty(board, counts)
 
 
@@ -273,10 +273,10 @@ def p_value(value: float | None) -> str:
     return "<.001" if value < 0.001 else f"{value:.3f}".replace("0.", ".", 1)
 
 
-def _spread(value: Interval | None) -> str:
+def _spread(value: Interval | None, write: Callable[[float], str] = format_number) -> str:
     if value is None or value.low is None or value.high is None:
         return "-"
-    return f"{format_number(value.low)} to {format_number(value.high)}"
+    return f"{write(value.low)} to {write(value.high)}"
 
 
 def _about(board: Leaderboard, kinds: Sequence[str], seeds: str, points: bool = False) -> str:
@@ -344,7 +344,7 @@ def columns(board: Leaderboard) -> list[str]:
             candidates = measured[:_UNDECLARED]
     elif board.in_points:
         telling = [name for name in ("claim_holds", "proven") if _tells(board, name)]
-        return [name for name in (*declared, *telling, *LEAK_COLUMNS) if name in measured]
+        return [name for name in (*LEAK_COLUMNS, *telling, *declared) if name in measured]
     else:
         telling = [name for name in TELLING_COLUMNS if _tells(board, name)]
         candidates = [*declared, *telling, *ATTACK_COLUMNS]

@@ -86,7 +86,7 @@ def _limits(
         (attacks,) the greatest accuracy of beliefs without the disclosure.
     """
     bits, people, groups, gain = (
-        results.numbers(name)[attacks] for name in ("disclosure_bits", "people", "groups", "gain")
+        results.numbers(name)[attacks] for name in ("disclosure_bits", "people", "n_groups", "gain")
     )
     # A stranger's rows may say anything.
     known = (best >= 0) & (best <= 1) & (bits >= 0) & np.isfinite(bits)

@@ -76,7 +76,7 @@ def test_the_strongest_is_one_of_the_rows_of_the_same_target(rows):
 
 def leaking(adversary="a", seed=0, without=0.8, bits=8.0, gain=0.1, learner="l", **more):
     return {
-        **row(learner, seed), "adversary": adversary, "people": 1_000, "groups": 2,
+        **row(learner, seed), "adversary": adversary, "people": 1_000, "n_groups": 2,
         "without_accuracy": without, "with_accuracy": without, "disclosure_bits": bits,
         "gain": gain, **more,
     }  # fmt: skip
