@@ -217,6 +217,15 @@ def test_parameters_out_of_range_are_refused(parameters: dict[str, object]) -> N
     assert error.value.error_count() == 1
 
 
+def test_a_table_carries_the_posterior_unless_it_is_very_large(monkeypatch) -> None:
+    dataset = CensusSynthetic(rows=700, groups=4)
+    table = dataset.load()
+    np.testing.assert_array_equal(table.group_chances, dataset.posterior(table))
+    assert table.group_chances.shape == (700, 4)
+    monkeypatch.setattr("fpbench.builtin.datasets.census_synthetic._MOST_CHANCES", 699)
+    assert dataset.load().group_chances is None
+
+
 def test_memory_stays_near_the_size_of_the_table() -> None:
     CensusSynthetic(rows=100).load()  # imports and tables of values are not ours to count
     tracemalloc.start()

@@ -50,6 +50,7 @@ def people(n, seed=0):
         features=pd.DataFrame({"u": rng.random(n), "v": pd.Categorical(rng.choice(["p", "q"], n))}),
         labels=rng.integers(0, 2, n).astype(np.int8),
         sensitive=rng.integers(0, K, n).astype(np.int8),
+        group_chances=rng.dirichlet(np.ones(K), n),
         domain=Domain({"u": (0, 1.5)}, {"v": ("p", "q")}),
         measured_cuts={"labels": "column 'z' is cut at its median"},
     )
@@ -76,7 +77,8 @@ def table():
     sensitive = pd.DataFrame({"s": pd.Categorical.from_codes(sample.sensitive, ["x", "y"])})
     domain, test = sample.domain, np.arange(N) < 9
     cuts = {"sensitive": "column 's' is cut at its median"}
-    return Table("tiny", sample.features, sample.labels, sensitive, "yes", test, domain, cuts)
+    return Table("tiny", sample.features, sample.labels, sensitive, "yes", test, domain, cuts,
+                 sample.group_chances)  # fmt: skip
 
 
 ASKED = RateConstraint("equalized-odds", 0.1, "ratio")
