@@ -43,6 +43,8 @@ class Predictions:
     """The model's privacy guarantee to its training people; None if there is none."""
     trained_with_groups: bool = True
     """Whether the learner was given the groups of its training people."""
+    made_with_groups: bool = True
+    """Whether each person's group was given to the model for the prediction."""
 
 
 @dataclass(frozen=True)

@@ -399,10 +399,12 @@ class _Planner:
 
     def _add_split(self, load: Step, seed: int) -> Step:
         shares = self._matrix.shares
+        # Whom attacks are about does not change who is trained on.
         target = () if shares.target == "training" else (shares.target,)
         return self._add_step(
-            "split", None, (load,), seed, (shares.train, shares.test, shares.attack, *target)
-        )
+            "split", None, (load,), seed, (shares.train, shares.test, shares.attack),
+            unseeded=target,
+        )  # fmt: skip
 
     def _add_step(
         self,
@@ -412,17 +414,18 @@ class _Planner:
         seed: int | None = None,
         options: tuple[float | str, ...] = (),
         uses: tuple[_Part, ...] = (),
+        unseeded: tuple[str, ...] = (),
     ) -> Step:
         identity, code = (part.identity, part.code) if part else ("", "")
-        memo = (action, identity, seed, options, *(parent.key for parent in parents))
+        memo = (action, identity, seed, options, unseeded, *(parent.key for parent in parents))
         if memo not in self._steps:
             streams = [parent.stream for parent in parents]
             stream = _digest(action, identity, seed, options, *streams)
-            key = _digest(stream, code, *(parent.key for parent in parents))
+            key = _digest(stream, code, *unseeded, *(parent.key for parent in parents))
             spec = part.spec if part else None
             keys = tuple(parent.key for parent in parents)
             names = tuple(used.named for used in uses)
-            step = Step(key, stream, action, spec, keys, options, names)
+            step = Step(key, stream, action, spec, keys, (*options, *unseeded), names)
             self._steps[memo] = self._plan.steps[key] = step
         return self._steps[memo]
 

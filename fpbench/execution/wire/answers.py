@@ -194,6 +194,7 @@ def _write_predictions(predictions: Predictions) -> Written:
         "notes": write_measures(predictions.notes),
         "guarantee": write_guarantee(predictions.guarantee),
         "trained_with_groups": predictions.trained_with_groups,
+        "made_with_groups": predictions.made_with_groups,
     }
     return header, arrays
 
@@ -208,7 +209,7 @@ def _read_predictions(message: Message, inputs: tuple[Any, ...]) -> Predictions:
     trained_for, notes = read_constraint(message, "asked"), read_measures(message, "notes")
     return Predictions(
         train, test, attack, trained_for, notes, read_guarantee(message),
-        message.field("trained_with_groups", bool),
+        message.field("trained_with_groups", bool), message.field("made_with_groups", bool),
     )  # fmt: skip
 
 

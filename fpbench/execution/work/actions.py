@@ -139,7 +139,7 @@ def _predict(learner: Learner, parents: tuple[Classifier, Split], step: Step) ->
     notes = dict(getattr(model, "notes", {}))
     return Predictions(
         train, test, attack, learner.asked(), notes, _read_guarantee(model),
-        "sensitive" in learner.needs,
+        "sensitive" in learner.needs, learner.predicts_with_sensitive,
     )  # fmt: skip
 
 

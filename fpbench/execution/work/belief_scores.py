@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from itertools import pairwise
 from typing import Any
 
@@ -54,6 +55,8 @@ def measure_leak(
         "leak_expected": None,
         "limit_covers": "disclosure" if of_model else "disclosure, not model",
     }
+    if (best := _find_bayes_accuracy(split, predictions, guess.sees)) is not None:
+        measures["bayes_accuracy"] = best
     if (given := correction.posterior) is not None:
         measures["leak_expected"] = float(np.mean(given.max(axis=1) - _pick(given, named)))
     if claim is None:
@@ -114,6 +117,25 @@ def measure_beliefs(split: Split, guess: CalibratedGuess, correction: Correction
 def _beliefs(guess: CalibratedGuess) -> _Floats:
     assert guess.beliefs is not None
     return guess.beliefs
+
+
+def _find_bayes_accuracy(
+    split: Split, predictions: Predictions, sees: Collection[str]
+) -> float | None:
+    """Expected accuracy of the best possible guess from what is seen; None if it is not known.
+
+    That of features and label is the mean of the greatest chance of a group. Predictions and scores
+    of a model that knows nothing of these people's groups add nothing to it.
+    """
+    chances = split.target.group_chances
+    if chances is None or not {"features", "labels"} <= {*sees}:
+        return None
+    of_groups = predictions.made_with_groups or (
+        predictions.trained_with_groups and not split.held_out_target
+    )
+    if of_groups and {"predictions", "scores"} & {*sees}:
+        return None
+    return float(chances.max(axis=1).mean())
 
 
 def _pick(beliefs: _Floats, groups: Codes) -> _Floats:

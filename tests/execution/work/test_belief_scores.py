@@ -1,6 +1,7 @@
 """What is measured of beliefs: the leak, its limits, and whom the beliefs find out."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -124,6 +125,28 @@ def test_a_limit_says_what_it_covers(held_out, with_groups, covers):
     predictions = Predictions(said, said, said, None, trained_with_groups=with_groups)
     row = measure_leak(split, predictions, make_guess(stack(np.array([0.1, 0.9]))), None, UNSOLVED)
     assert row["limit_covers"] == covers
+
+
+def test_the_best_possible_guess_is_known_where_the_law_is():
+    truth, said = np.array([0, 1]), np.zeros(2, int)
+    chances = stack(np.array([0.2, 0.6]))
+    plain, _ = make_split(truth)
+    sample = plain.train.having(group_chances=chances)
+    guess, cases = make_guess(chances), (
+        (("features", "labels"), {}, False, 0.7),
+        (("labels",), {}, False, None),
+        (("features", "labels", "predictions"), {}, False, None),  # which tell groups
+        (("features", "labels", "predictions"), {"trained_with_groups": False}, False, 0.7),
+        (("features", "labels", "scores"), {}, True, 0.7),
+        (("features", "labels", "scores"), {"made_with_groups": True}, True, None),
+    )  # fmt: skip
+    for sees, knows, held_out, best in cases:
+        split = Split(sample, sample, sample, held_out)
+        predictions = Predictions(said, said, said, None, **{"made_with_groups": False, **knows})
+        row = measure_leak(split, predictions, replace(guess, sees=sees), None, UNSOLVED)
+        assert row.get("bayes_accuracy") == (best and pytest.approx(best))
+    row = measure_leak(plain, predictions, replace(guess, sees=cases[0][0]), None, UNSOLVED)
+    assert "bayes_accuracy" not in row
 
 
 @settings(deadline=None)

@@ -1,0 +1,91 @@
+"""Claims and attacks about the people on whom the model is tested, not trained."""
+
+import numpy as np
+import pytest
+
+import fpbench
+
+MATRIX = """
+seeds = 2
+[split]
+target = "{target}"
+train = 0.25
+test = 0.45
+attack = 0.3
+[[dataset]]
+use = "census-synthetic"
+rows = 1_500
+[[learner]]
+use = "plain"
+[[learner]]
+use = "threshold-optimizer"
+metric = "statistical-parity"
+[[disclosure]]
+use = "published"
+metric = "statistical-parity"
+[[disclosure]]
+use = "noisy"
+metric = "statistical-parity"
+epsilon = 1.0
+mechanism = {{ use = "laplace" }}
+also = [{{ use = "share", group = "A" }}]
+[[adversary]]
+use = "a1"
+family = "logistic-regression"
+[[adversary]]
+use = "a2-proba"
+family = "logistic-regression"
+[[corrector]]
+use = "exact"
+[[corrector]]
+use = "posterior"
+{limits}
+"""
+LIMITS = '[limits]\ntimeout = 300\n'
+
+
+def run(path, target, limits=""):
+    matrix = path / f"{target}{len(limits)}.toml"
+    matrix.write_text(MATRIX.format(target=target, limits=limits), encoding="utf-8")
+    return fpbench.run(matrix, out=path / matrix.stem).frame()
+
+
+@pytest.fixture(scope="module")
+def frames(tmp_path_factory):
+    path = tmp_path_factory.mktemp("targets")
+    return {target: run(path, target) for target in ("training", "held-out")} | {
+        "limited": run(path, "held-out", LIMITS)
+    }
+
+
+def test_rows_are_about_the_test_people(frames):
+    about, before = frames["held-out"], frames["training"]
+    assert (about["status"] == "done").all()
+    assert set(about["people"]) == {675}
+    assert set(before["people"]) == {375}
+    assert set(about["limit_covers"]) == {"disclosure"}
+    of_threshold = before["learner"] == "threshold-optimizer"
+    assert set(before["limit_covers"][of_threshold]) == {"disclosure, not model"}
+    published = about[about["disclosure"] == "published"]
+    assert (published["claim_holds"] == 1).all()  # of the people whom it is about
+    # The tolerance is that of the test people: of statistical parity, measured, rounded up.
+    gap = published["claim_tolerance"] - published["test_unfairness"]
+    assert ((gap > -1e-12) & (gap < 0.001)).all()
+    # The model is the same; only whom it is asked about differs.
+    for name in ("test_accuracy", "train_accuracy"):
+        np.testing.assert_array_equal(about[name], before[name])
+
+
+def test_the_best_guess_is_known_where_predictions_tell_nothing_more(frames):
+    about, before = frames["held-out"], frames["training"]
+    known = about["bayes_accuracy"].notna()
+    assert (known == ((about["learner"] == "plain") | (about["adversary"] == "a1"))).all()
+    np.testing.assert_array_equal(known, before["bayes_accuracy"].notna())
+    assert (about["without_accuracy"][known] < about["bayes_accuracy"][known] + 0.04).all()
+
+
+def test_processes_of_their_own_measure_the_same(frames):
+    about, limited = frames["held-out"], frames["limited"]
+    for name in about.columns.difference(["cell", "seconds", "correct_seconds"]):
+        left, right = about[name], limited[name]
+        assert ((left == right) | (left.isna() & right.isna())).all(), name
