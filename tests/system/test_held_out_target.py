@@ -41,7 +41,7 @@ use = "exact"
 use = "posterior"
 {limits}
 """
-LIMITS = '[limits]\ntimeout = 300\n'
+LIMITS = "[limits]\ntimeout = 300\n"
 
 
 def run(path, target, limits=""):

@@ -122,18 +122,36 @@ def _beliefs(guess: CalibratedGuess) -> _Floats:
 def _find_bayes_accuracy(
     split: Split, predictions: Predictions, sees: Collection[str]
 ) -> float | None:
-    """Expected accuracy of the best possible guess from what is seen; None if it is not known.
-
-    That of features and label is the mean of the greatest chance of a group. Predictions and scores
-    of a model that knows nothing of these people's groups add nothing to it.
-    """
-    chances = split.target.group_chances
-    if chances is None or not {"features", "labels"} <= {*sees}:
-        return None
+    """`measure_bayes`, where predictions and scores add nothing to features and label."""
     of_groups = predictions.made_with_groups or (
         predictions.trained_with_groups and not split.held_out_target
     )
     if of_groups and {"predictions", "scores"} & {*sees}:
+        return None
+    return measure_bayes(split.target, sees)
+
+
+def measure_bayes(people: Sample, sees: Collection[str]) -> float | None:
+    """Expected accuracy of the best possible guess from features and label, mean_i max_g P(g | i).
+
+    Nobody who sees these, and nothing else that depends on the groups, is more accurate on average.
+    Predictions and scores of a model that knows nothing of these people's groups add nothing.
+
+    Parameters
+    ----------
+    people
+        Those who are attacked, with all that is known of them.
+    sees
+        The columns that the adversary sees of them.
+
+    Returns
+    -------
+    float or None
+        In [1 / K, 1]; None if the law is not known, or the adversary does not see both features and
+        label.
+    """
+    chances = people.group_chances
+    if chances is None or not len(people) or not {"features", "labels"} <= {*sees}:
         return None
     return float(chances.max(axis=1).mean())
 

@@ -8,7 +8,7 @@ import fpbench
 from fpbench import DataHome, Sample
 from fpbench.components.catalog import discover
 from fpbench.execution.work.actions import view_for
-from fpbench.execution.work.bayes import measure_bayes
+from fpbench.execution.work.belief_scores import measure_bayes
 from fpbench.execution.work.execute import execute
 from fpbench.matrix.matrix import read
 from fpbench.matrix.plan import make_plan
