@@ -131,7 +131,7 @@ class Tilted:
         return -self._tilt * (counts - self._centre)
 
     def posterior(self, weights: _Floats) -> _Floats:
-        """P(group 1) of each person given an event whose likelihood by count is `weights`."""
+        """(n, 2) P(group) of each person given an event whose likelihood by count is `weights`."""
         # The expected weight is linear in every node: its derivatives go down from the root.
         slopes = weights[:, None]
         for level, cut in zip(self._levels[-2::-1], self._cuts[:0:-1], strict=True):
@@ -139,9 +139,9 @@ class Tilted:
             whole[cut : cut + len(slopes)] = slopes
             one, other = np.hsplit(level, 2)
             slopes = np.hstack([_correlate(whole, other), _correlate(whole, one)])
-        zero, one = (self._levels[0] * slopes)[:, : len(self._order)]
-        posterior: _Floats = np.empty(len(self._order))
-        posterior[self._order] = one / (zero + one)
+        both = (self._levels[0] * slopes)[:, : len(self._order)]
+        posterior: _Floats = np.empty((len(self._order), 2))
+        posterior[self._order] = (both / both.sum(axis=0)).T
         return posterior
 
 

@@ -5,42 +5,35 @@ from __future__ import annotations
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fpbench import (
-    Codes,
-    Component,
-    Correction,
-    Corrector,
-    Dataset,
-    Guess,
-    InputError,
-    Measure,
-    Problem,
-    SolverStatus,
-    Weighing,
-)
-from fpbench.correction import CountedProblem, calibrate_guess, compute_posterior
+from fpbench import Correction, Corrector, InputError, Measure, Problem, SolverStatus
+from fpbench.claims import COUNT_CONSTRAINTS
+from fpbench.correction import CountedProblem, compute_posterior
+
+_MOST = 700.0
+"""Greatest log-odds: beyond them, probabilities near 0 underflow."""
+_SAME = 1e-12
+"""Share by which a probability may be less than another and still be as good."""
 
 
 class Posterior(Corrector):
     """The most probable group of each person, given the adversary's beliefs and the claim.
 
     The adversary's calibrated probabilities are independent beliefs. The claim depends only on how
-    many people of each prediction belong to each group, so its probability under the beliefs is a
-    sum over Poisson-binomial distributions, and everyone's posterior follows exactly. A row says
+    many people of each prediction belong to each group, and everyone's posterior follows: exactly
+    for two groups and for few people, else by maximum entropy under the expected counts. A row says
     how much the claim told this adversary, in bits (`claim_bits` = -log2 of its probability), and
     which share of groups the adversary expects to name right, before the claim
     (`prior_expected_accuracy`) and after (`expected_accuracy`).
 
     The named groups together need not satisfy the claim. In `fpbench.correct` weights are the
-    log-odds of the guess; without weights they are all 1.
+    log-odds of the guess, and other groups are equally likely; without weights they are all 1.
     """
 
     name = "posterior"
     summary = "the most probable group of each person given the claim, and the claim in bits"
-    expresses: ClassVar[frozenset[str]] = frozenset(
-        {"to-overall", "between-groups", "ratio", "share", "positive-rate", "known"}
-    )
+    expresses: ClassVar[frozenset[str]] = COUNT_CONSTRAINTS | {"linear"}
     measures = (
         *Measure.table("varying", """
         claim_bits, bits | neither bits | what the claim told the adversary: -log2 of its
@@ -50,26 +43,8 @@ class Posterior(Corrector):
         expected_accuracy | greater share | groups that the adversary expects to name right after
             the claim
         prior_expected_accuracy | greater share | the same before the claim
-        reconsidered | neither people | guesses that calibration changed before the correction
         """),
     )  # fmt: skip
-
-    def incompatible(self, other: Component) -> str | None:
-        """It needs a claim that it can express, and two groups."""
-        if isinstance(other, Dataset) and other.n_groups not in (None, 2):
-            return (
-                f"corrector {self.name!r} is for two groups, and dataset {other.name!r} has "
-                f"{other.n_groups}"
-            )
-        return super().incompatible(other)
-
-    def weigh(self, guess: Guess, held_out: Problem, truth: Codes) -> Weighing:
-        """Log-odds of calibrated probabilities; `reconsidered` counts guesses changed by them."""
-        values, weights = calibrate_guess(
-            guess.values, guess.confidence, guess.held_out_values, guess.held_out_confidence,
-            truth, held_out.groups,
-        )  # fmt: skip
-        return Weighing(weights, {"reconsidered": int((values != guess.values).sum())}, values)
 
     def correct(self, problem: Problem) -> Correction:
         """Condition on the claim; `infeasible` if it has no probability at all.
@@ -77,28 +52,45 @@ class Posterior(Corrector):
         Raises
         ------
         InputError
-            If there are not two groups, nothing is known, constraints tie slices together, or a
-            weight is no log-odds: above 700.
+            If nothing is known, or, without beliefs, a weight is no log-odds: above 700.
         """
         self.check(problem)
-        if problem.groups != 2:
-            raise InputError(f"corrector {self.name!r} is for two groups, not {problem.groups}")
-        odds = np.ones(len(problem.guess)) if problem.weights is None else problem.weights
-        beliefs = compute_posterior(np.where(problem.guess == 1, odds, -odds), problem)
-        if beliefs.probabilities is None:
+        prior = _take_beliefs(problem) if problem.beliefs is None else problem.beliefs
+        answer = compute_posterior(prior, problem)
+        chances = answer.probabilities
+        if chances is None:
             return Correction(None, SolverStatus.INFEASIBLE)
-        # At even odds the guess stays.
-        likely = np.where(beliefs.probabilities == 0.5, problem.guess, beliefs.probabilities > 0.5)
-        values = likely.astype(problem.guess.dtype)
+        # Among equally likely groups the guess stays.
+        likely, most = chances.argmax(axis=1), chances.max(axis=1)
+        guessed = chances[np.arange(len(chances)), problem.guess]
+        values = np.where(guessed >= (1 - _SAME) * most, problem.guess, likely)
+        values = values.astype(problem.guess.dtype)
+        changed = values != problem.guess
+        costs = np.ones(len(values)) if problem.weights is None else problem.weights
         return Correction(
             values,
             None,
-            objective=float(odds[values != problem.guess].sum()),
+            objective=float(costs[changed].sum()),
             moves=CountedProblem(problem).moves(values),
-            posterior=np.column_stack([1 - beliefs.probabilities, beliefs.probabilities]),
+            posterior=chances,
             measures={
-                "claim_bits": beliefs.claim_bits,
-                "prior_expected_accuracy": beliefs.prior_expected_accuracy,
-                "expected_accuracy": beliefs.expected_accuracy,
+                "claim_bits": answer.claim_bits,
+                "prior_expected_accuracy": answer.prior_expected_accuracy,
+                "expected_accuracy": answer.expected_accuracy,
             },
         )
+
+
+def _take_beliefs(problem: Problem) -> NDArray[np.float64]:
+    """(n, K) beliefs of a guess: its log-odds, and equal shares of the rest for other groups."""
+    people = len(problem.guess)
+    odds = np.ones(people) if problem.weights is None else problem.weights
+    if (most := odds.max(initial=0.0)) > _MOST:
+        raise InputError(
+            f"corrector 'posterior' takes weights for log-odds of the guess: they must be at most "
+            f"{_MOST:g}, not {most:g}"
+        )
+    wrong = np.exp(-np.logaddexp(0, odds))
+    beliefs = np.repeat(wrong[:, None] / (problem.groups - 1), problem.groups, axis=1)
+    beliefs[np.arange(people), problem.guess] = np.exp(-np.logaddexp(0, -odds))
+    return beliefs

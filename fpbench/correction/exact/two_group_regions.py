@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench.claims.conditions import AnyOf, Occupied, Proportional, RatesWithin
+from fpbench.claims.conditions import AnyOf, Gap, Occupied, Proportional, RatesWithin
 from fpbench.claims.counts import Classes, Condition, Part, Row
 
 _Integers: TypeAlias = NDArray[np.integer[Any]]
@@ -30,7 +30,7 @@ class Region:
 
     part: Part
     """With one class of each prediction."""
-    conditions: tuple[Row | Proportional | RatesWithin, ...]
+    conditions: tuple[Row | Proportional | RatesWithin | Gap, ...]
     least: tuple[int, int] = (0, 0)
     """Least people of group 0 and of group 1."""
 
@@ -87,11 +87,34 @@ def separate_regions(conditions: Sequence[Condition], classes: Classes) -> list[
     return alternatives
 
 
+def join_intervals(regions: Sequence[Region], x: _Counts) -> list[tuple[_Counts, _Counts]]:
+    """Disjoint intervals of sizes, together those that any of the regions of one part allows.
+
+    Parameters
+    ----------
+    regions
+        The regions.
+    x
+        (m,) positively predicted people of group 1.
+    """
+    ends = [region.interval(x) for region in regions]
+    lows, highs = np.array([low for low, _ in ends]), np.array([high for _, high in ends])
+    lows = np.where(lows <= highs, lows, regions[0].people + 1)
+    order = np.argsort(lows, axis=0, kind="stable")
+    reached = np.full_like(x, -1)
+    joined = []
+    for which in order:
+        at = which, np.arange(len(x))
+        joined.append((np.maximum(lows[at], reached + 1), highs[at]))
+        reached = np.maximum(reached, np.where(lows[at] <= highs[at], highs[at], -1))
+    return joined
+
+
 def _separate(conditions: list[Condition], classes: Classes) -> RegionSet | None:
     labels = list(dict.fromkeys(classes.labels))
     parts = [classes.part(label) for label in labels]
     inside = [{*part.negative, *part.positive} for part in parts]
-    own: list[list[Row | Proportional | RatesWithin]] = [[] for _ in parts]
+    own: list[list[Row | Proportional | RatesWithin | Gap]] = [[] for _ in parts]
     least, union = [(0, 0)] * len(parts), False
     for condition in conditions:
         used = _classes_of(condition)
@@ -100,7 +123,7 @@ def _separate(conditions: list[Condition], classes: Classes) -> RegionSet | None
             if indices:
                 least[indices[0]] = (1, 1)
             union = union or not indices
-        elif isinstance(condition, Row | Proportional | RatesWithin) and indices:
+        elif isinstance(condition, Row | Proportional | RatesWithin | Gap) and indices:
             own[indices[0]].append(condition)
         else:
             return None
@@ -115,16 +138,18 @@ def _classes_of(condition: Condition) -> set[int]:
         return {j for j, _, _ in condition.terms}
     if isinstance(condition, Occupied):
         return set(condition.classes)
-    if isinstance(condition, Proportional | RatesWithin):
+    if isinstance(condition, Proportional | RatesWithin | Gap):
         return {*condition.part.negative, *condition.part.positive}
     return {-1}
 
 
 def _list_intervals(
-    condition: Row | Proportional | RatesWithin, part: Part, x: _Counts
+    condition: Row | Proportional | RatesWithin | Gap, part: Part, x: _Counts
 ) -> Iterator[_Bounds]:
     if isinstance(condition, RatesWithin):
         yield _cut_by_rates(condition, part, x)
+    elif isinstance(condition, Gap):
+        yield _cut_by_gap(condition, part, x)
     else:
         yield from (_cut_by_row(row, part, x) for row in condition.rows())
 
@@ -151,6 +176,34 @@ def _cut_by_rates(condition: RatesWithin, part: Part, x: _Counts) -> _Bounds:
     least = _find_least_ratio if condition.ratio else _find_least_between
     low = least(own, positives, n, condition.tolerance)
     return low, n - least(positives - own, positives, n, condition.tolerance)
+
+
+def _cut_by_gap(condition: Gap, part: Part, x: _Counts) -> _Bounds:
+    """A group's rate falls with its size and the other's rises: only small sizes are far apart."""
+    n, positives = part.people, part.positives
+    own = _avoid_overflow(x, 8 * condition.tolerance.denominator * max(n, 1) ** 2)
+    if condition.high == 1:
+        return np.ones_like(own), _find_most_apart(own, positives, n, condition)
+    others = n - _find_most_apart(positives - own, positives, n, condition)
+    return others, np.full_like(own, n - 1)
+
+
+def _find_most_apart(x: _Integers, positives: int, n: int, condition: Gap) -> _Integers:
+    """Greatest m for which the rate x / m is far enough above the other group's; 0 if none."""
+    e, q = condition.tolerance.as_integer_ratio()
+
+    def holds(m: _Integers) -> NDArray[np.bool_]:
+        if condition.ratio:
+            far = q * (positives - x) * m <= (q - e) * x * (n - m)
+            return np.asarray(far & (x > 0), dtype=bool)
+        return np.asarray(q * (x * n - positives * m) >= e * m * (n - m), dtype=bool)
+
+    low, high = np.zeros_like(x), np.full_like(x, max(n - 1, 0))
+    while (low < high).any():
+        middle = (low + high + 1) // 2
+        ok = holds(middle)
+        low, high = np.where(ok, middle, low), np.where(ok, high, middle - 1)
+    return low
 
 
 def _narrow(bound: _Integers, n: int) -> _Counts:

@@ -1,0 +1,1 @@
+"""Beliefs given a region of counts: exactly, by tables, or by the likeliest counts."""

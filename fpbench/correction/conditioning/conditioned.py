@@ -1,0 +1,20 @@
+"""What every way of conditioning answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Conditioned:
+    """Beliefs given a claim."""
+
+    log_probability: float
+    """Of the claim; -inf if it has none."""
+    probabilities: NDArray[np.float64] | None
+    """(n, K); None if the claim has probability 0."""
+    error: float = 0.0
+    """Standard error of sampling, as a mean absolute error of the probabilities."""

@@ -1,0 +1,231 @@
+"""Beliefs given any conditions on totals, of many people: maximum entropy.
+
+Given the totals, people are tilted beliefs conditioned on the totals, which differ from the tilted
+beliefs themselves by about one part in the number of people. So the beliefs given a claim are those
+of least relative entropy to the given ones under which totals expect what they expect given the
+claim. What a claim leaves in one piece is sampled at once; where it leaves several (rates that are
+far apart in one direction or another), each piece has its own tilt and its own probability.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fpbench.claims.conditions import AnyOf, RatesApart
+from fpbench.claims.constraints import LinearConstraint
+from fpbench.claims.counts import Condition
+from fpbench.correction.conditioning.conditioned import Conditioned
+from fpbench.correction.conditioning.likeliest_counts import Likeliest, LinearRow, find_likeliest
+from fpbench.correction.conditioning.regions import Tables, list_options, satisfy
+from fpbench.correction.conditioning.sampled_counts import RegionSampler, Sampled, weigh_table
+from fpbench.correction.conditioning.tilted_people import TiltedPeople, WeightedSum
+from fpbench.data.sample import Codes
+
+_Floats: TypeAlias = NDArray[np.float64]
+
+_PILOT = 8_192
+"""Tables that are drawn of every piece."""
+_MORE = 16_384
+"""Tables that are drawn at a time of the piece whose error counts most."""
+_MOST_DRAWS = 16
+"""How often more are drawn at most."""
+_SMALL = 0.1
+"""People by which the expected size of a group may be wrong, when no more tables are drawn."""
+_RARE = 1e-3
+"""Least share of a claim's probability that a piece needs to count."""
+_NEGLIGIBLE = 10.0
+"""A piece whose log-probability lies this far below the likeliest one's does not count."""
+_MOST_PIECES = 512
+
+
+def condition_approximately(
+    beliefs: _Floats,
+    members: NDArray[np.int8],
+    conditions: Sequence[Condition],
+    classes: int,
+    linear: Sequence[LinearConstraint] = (),
+    feasible: Codes | None = None,
+) -> Conditioned:
+    """Beliefs given conditions on totals; impossible if nothing was drawn that satisfies them.
+
+    Parameters
+    ----------
+    beliefs
+        (n, K) probabilities of independent people.
+    members
+        (n,) class of each person in 0..J-1, -1 for nobody's.
+    conditions
+        On the counts (J, K).
+    classes
+        J.
+    linear
+        Bounds on weighted sums.
+    feasible
+        (n,) groups that satisfy the conditions: tables are drawn around theirs.
+    """
+    if linear and (members < 0).any():  # sums are about everyone
+        members, classes = np.where(members < 0, np.int8(classes), members), classes + 1
+    sums = [WeightedSum(one.group, one.array()) for one in linear]
+    people = TiltedPeople(beliefs, members, classes, sums)
+    bounds = [_widen(one) for one in linear]
+    if feasible is None:
+        pieces = _list_pieces(conditions, people, _list_rows(bounds, people))
+    else:
+        pieces = [_Piece(tuple(conditions), (), _locate(people, members, feasible))]
+    samplers = [
+        RegionSampler(people, piece.likeliest, piece.conditions, bounds, piece.is_first)
+        for piece in pieces
+    ]
+    found = [
+        _Found(piece.likeliest, sampler, sampler.draw(_PILOT))
+        for piece, sampler in zip(pieces, samplers, strict=True)
+    ]
+    found = [one for one in found if one.sampled.log_probability > -np.inf]
+    if found:
+        found = _draw_enough(found, people)
+    elif feasible is not None:
+        found = [_Found(pieces[0].likeliest, samplers[0], _take_table(people, pieces[0].likeliest))]
+    else:
+        return Conditioned(-math.inf, None)
+    return _mix(beliefs, people, found)
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A piece that has a probability."""
+
+    likeliest: Likeliest
+    sampler: RegionSampler
+    sampled: Sampled
+
+    def errors(self, share: float, people: TiltedPeople) -> float:
+        """Standard error of expected counts, summed, by a piece of some share of a claim."""
+        counts = people.classes * people.groups
+        # A wrong share moves people from the piece's beliefs to the others'.
+        moved = np.abs(self.sampled.mean - self.likeliest.moments.mean)[:counts].sum()
+        own = self.sampled.error[:counts].sum()
+        return float(share * (own + (1 - share) * self.sampled.log_error * moved))
+
+
+def _share(found: Sequence[_Found]) -> tuple[float, _Floats]:
+    """Log-probability of the claim, and the pieces' shares of its probability."""
+    logs = np.array([one.sampled.log_probability for one in found])
+    log_claim = float(np.logaddexp.reduce(logs))
+    return log_claim, np.exp(logs - log_claim)
+
+
+def _draw_enough(found: list[_Found], people: TiltedPeople) -> list[_Found]:
+    """More tables of the pieces whose errors count, until they are small."""
+    shares = _share(found)[1]
+    found = [one for one, share in zip(found, shares, strict=True) if share > _RARE]
+    for _ in range(_MOST_DRAWS):
+        shares = _share(found)[1]
+        errors = [one.errors(share, people) for one, share in zip(found, shares, strict=True)]
+        if sum(errors) <= _SMALL * people.groups:
+            break
+        worst = int(np.argmax(errors))
+        found[worst] = replace(found[worst], sampled=found[worst].sampler.draw(_MORE))
+    return found
+
+
+def _widen(one: LinearConstraint) -> tuple[float, float]:
+    """Bounds of a sum as a continuous number: half a unit wider than the sums that it may have."""
+    coefficients = np.abs(one.array())
+    for digits in range(7):
+        scaled = coefficients * 10**digits
+        whole = np.rint(scaled)
+        if np.abs(scaled - whole).max(initial=0.0) < 1e-6 and whole.max(initial=0.0) < 2**53:
+            unit = float(np.gcd.reduce(whole.astype(np.int64))) / 10**digits or 1.0
+            low, high = np.ceil(one.low / unit - 1e-6), np.floor(one.high / unit + 1e-6)
+            return float((low - 0.5) * unit), float((high + 0.5) * unit)
+    slack = 1e-6 * float(coefficients.max())
+    return one.low - slack, one.high + slack
+
+
+def _locate(people: TiltedPeople, members: NDArray[np.int8], groups: Codes) -> Likeliest:
+    """The tilt under which totals expect those of a vector of groups."""
+    inside = members >= 0
+    cells = members[inside].astype(np.intp) * people.groups + groups[inside]
+    wanted = np.bincount(cells, minlength=people.totals).astype(np.float64)
+    tilt = people.match(wanted, np.zeros(people.totals))
+    return Likeliest(tilt, people.moments(tilt), True)
+
+
+def _take_table(people: TiltedPeople, likeliest: Likeliest) -> Sampled:
+    """The table that a tilt expects, alone."""
+    totals = np.rint(likeliest.moments.mean)
+    log_probability = weigh_table(people, likeliest, totals)
+    return Sampled(log_probability, 0.0, totals, np.zeros_like(totals))
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """One way to satisfy the conditions."""
+
+    conditions: tuple[Condition, ...]
+    earlier: tuple[tuple[Condition, ...], ...]
+    """What must not hold: the pieces share nothing."""
+    likeliest: Likeliest
+
+    def is_first(self, tables: Tables) -> NDArray[np.bool_]:
+        """Whether tables (N, J, K) satisfy none of the earlier ways."""
+        first = np.ones(len(tables), dtype=bool)
+        for options in self.earlier:
+            rows = np.flatnonzero(first)
+            first[rows] = ~satisfy(options, tables[rows])
+        return first
+
+
+def _list_pieces(
+    conditions: Sequence[Condition], people: TiltedPeople, rows: Sequence[LinearRow]
+) -> list[_Piece]:
+    plain = [c for c in conditions if not isinstance(c, AnyOf | RatesApart)]
+    choices = [list_options(c) for c in conditions if isinstance(c, AnyOf | RatesApart)]
+    if math.prod(len(options) for options in choices) > _MOST_PIECES:
+        # Too many to look at each: whatever satisfies them is checked, table by table.
+        plain, choices = list(conditions), []
+    ways = [tuple(one for option in chosen for one in option) for chosen in product(*choices)]
+    located = [(way, find_likeliest(people, [*plain, *way], rows)) for way in ways]
+    if len(located) > 1:
+        located = [(way, likeliest) for way, likeliest in located if likeliest.satisfied]
+    located.sort(key=lambda pair: -pair[1].log_height)
+    pieces: list[_Piece] = []
+    for way, likeliest in located:
+        if likeliest.log_height < located[0][1].log_height - _NEGLIGIBLE:
+            break
+        earlier = tuple(way for way, _ in located[: len(pieces)])
+        pieces.append(_Piece((*plain, *way), earlier, likeliest))
+    return pieces
+
+
+def _list_rows(bounds: Sequence[tuple[float, float]], people: TiltedPeople) -> list[LinearRow]:
+    rows: list[LinearRow] = []
+    for number, (low, high) in enumerate(bounds):
+        for sign, bound in ((1.0, high), (-1.0, -low)):
+            if bound < np.inf:
+                row = np.zeros(people.totals)
+                row[people.classes * people.groups + number] = sign
+                rows.append((row, bound))
+    return rows
+
+
+def _mix(beliefs: _Floats, people: TiltedPeople, found: Sequence[_Found]) -> Conditioned:
+    """The tilted beliefs of every piece, by its share of the claim's probability."""
+    log_claim, shares = _share(found)
+    posterior = beliefs.copy()
+    for rows in people.rows:
+        posterior[rows] = 0.0
+    error = 0.0
+    for one, share in zip(found, shares, strict=True):
+        tilt = people.match(one.sampled.mean, one.likeliest.tilt)
+        for rows, tilted in zip(people.rows, people.beliefs(tilt), strict=True):
+            posterior[rows] += share * tilted
+        error += one.errors(share, people)
+    return Conditioned(log_claim, posterior, error / beliefs.size)
