@@ -139,8 +139,6 @@ def test_contradictions_are_infeasible():
         [fpbench.claims.KnownUnfairness("statistical-parity", 0.5, 1)],
     ):
         for corrector in ("exact", "posterior"):
-            if corrector == "posterior" and isinstance(known[0], fpbench.claims.KnownUnfairness):
-                continue  # which it cannot express
             found = fpbench.correct(
                 GUESS, PREDICTIONS, tolerance=0.4, constraints=known, corrector=corrector
             )
@@ -152,8 +150,7 @@ def test_who_can_express_a_constraint():
     able = fpbench.correctors_for
     assert {"exact", "posterior"} <= {*able(fpbench.claims.RateConstraint(form="ratio"))}
     unfairness = fpbench.claims.KnownUnfairness("statistical-parity", 0, 1)
-    assert "exact" in able(unfairness)
-    assert "posterior" not in able(unfairness)
+    assert {"exact", "posterior"} <= {*able(unfairness)}
     assert "exact" not in able(fpbench.claims.LinearConstraint(0, [1.0]))
 
 
@@ -174,10 +171,6 @@ BAD = {
     "two dimensions": ({"guess": [GUESS]}, "guess: must have one dimension, not 2"),
     "negative": ({"guess": [-1, *GUESS[1:]]}, "guess: must be in 0..1, not -1 at 0"),
     "beyond": ({"guess": [2, *GUESS[1:]], "groups": 2}, "guess: must be in 0..1, not 2 at 0"),
-    "three groups": (
-        {"guess": [2, *GUESS[1:]], "corrector": "posterior"},
-        "corrector 'posterior' is for two groups, not 3",
-    ),
     "nothing known": (
         {"metric": None},
         "corrector 'exact' needs a claim, and nothing was claimed",

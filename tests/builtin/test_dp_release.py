@@ -254,9 +254,7 @@ def test_correctors_say_when_planning_whether_they_can_use_it():
     classic = {"use": "gaussian", "calibration": "classic"}
     auditor = component("auditor", "pafer", epsilon=2.0, mechanism=classic)
     assert "proven for epsilon below 1 only" in DPRelease(auditor=auditor).incompatible(Plain())
-    words = DPRelease(auditor=Speaker()).words()
-    cannot = {word for word in words if word not in Posterior.expresses}
-    assert bool(Posterior().incompatible(DPRelease(auditor=Speaker()))) is bool(cannot)
+    assert Posterior().incompatible(DPRelease(auditor=Speaker())) is None
 
 
 @pytest.mark.parametrize(

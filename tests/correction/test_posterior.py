@@ -437,9 +437,7 @@ def test_beliefs_near_1_lose_no_digits():
     tiny = np.array([1e-200, 1e-20, 1e-3, 1e-20])
     predictions = [1, 1, 0, 0]
     claim = RateConstraint(tolerance=0.0)
-    one = compute_posterior(
-        np.column_stack([1 - tiny, tiny]), problem_of(predictions, None, claim)
-    )
+    one = compute_posterior(np.column_stack([1 - tiny, tiny]), problem_of(predictions, None, claim))
     other = compute_posterior(
         np.column_stack([tiny, 1 - tiny]), problem_of(predictions, None, claim)
     )

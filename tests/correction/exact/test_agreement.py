@@ -263,10 +263,11 @@ def test_what_cannot_be_is_infeasible_for_all_correctors(name, arguments):
 def test_sums_that_cannot_be_are_infeasible():
     needs("ip")
     both = [LinearConstraint(0, ONES, high=2), LinearConstraint(0, ONES, low=3)]
-    assert correct("ip", constraints=both).status is SolverStatus.INFEASIBLE
+    for name in ("ip", "posterior"):
+        assert correct(name, constraints=both).status is SolverStatus.INFEASIBLE
 
 
-@pytest.mark.parametrize("name", ["exact", "cp", "posterior"])
+@pytest.mark.parametrize("name", ["exact", "cp"])
 def test_sums_over_individuals_are_refused_by_those_that_count(name):
     with pytest.raises(InputError, match=f"corrector '{name}' cannot express the constraint 'lin"):
         correct(name, constraints=[LinearConstraint(0, ONES, low=3)])
