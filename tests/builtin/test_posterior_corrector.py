@@ -68,7 +68,7 @@ def check(problem: Problem, found) -> None:
         assert found.measures == {}
         return
     assert found.status is None  # nothing was optimised, so nothing is claimed to be optimal
-    np.testing.assert_allclose(found.posterior[:, 1], posterior, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(found.posterior, posterior, rtol=1e-9, atol=1e-12)
     assert set(found.measures) == {"claim_bits", "prior_expected_accuracy", "expected_accuracy"}
     bits = -claim / math.log(2)
     assert found.measures["claim_bits"] == pytest.approx(bits, rel=1e-9, abs=1e-9)
