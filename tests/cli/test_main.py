@@ -277,14 +277,22 @@ def test_versions_and_help(command):
 
 @pytest.mark.usefixtures("new_interpreters")
 def test_the_quickstart_shows_the_leak(command, tmp_path):
-    """The README's main job: the correction is clearly better than the guess."""
+    """The README's main job: strong guesses beat the paper's, and a claim adds to one of them."""
     done = fine(command("run", BENCHMARKS / "quickstart.toml", "--seeds", "3", "--jobs", "2"))
     assert "run directory: runs/quickstart" in done.stdout
     run = fpbench.load(tmp_path / "work" / "runs" / "quickstart")
     assert set(run.frame()["status"]) == {"done"}
-    best = run.leaderboard().lines[0]
-    assert best.labels["corrector"] == "exact"
-    assert best.measures["gain"].low > 0.01
+    found = {
+        (line.labels["adversary"], line.labels["corrector"]): line.measures
+        for line in run.leaderboard().lines
+        if line.labels["learner"] == "threshold-optimizer"
+    }
+    assert found["a1", "posterior"]["leak"].low > 0.005
+    strong, paper = (found[name, "posterior"]["without_accuracy"] for name in ("a2", "a2-ferry"))
+    assert strong.low > paper.high
+    largest = found["majority", "posterior"]
+    assert largest["leak"].mean == 0
+    assert largest["with_accuracy"].mean == pytest.approx(0.666, abs=0.01)
 
 
 def test_one_group_is_bad_input(command, toy_matrix):
