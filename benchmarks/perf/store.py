@@ -100,7 +100,7 @@ def ours(directory: Path) -> tuple[float, float]:
     """
     start = clocks()
     board = fpbench.load(directory).leaderboard()
-    ranked = [line.measures["with_accuracy"] for line in board.compared]
+    ranked = [line.measures["with_accuracy"] for line in board.lines]
     shown = [(value.mean, value.low) for value in ranked]
     spent = since(start)
     assert len(shown) > 1 and all(low <= mean for mean, low in shown if low is not None)

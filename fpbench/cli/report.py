@@ -53,6 +53,10 @@ def figure(
         float | None, typer.Option(help="Inches; as its panels need if not given.")
     ] = None,
     by: By = None,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(help="Only rows with this; may be given often.", metavar="FILTER"),
+    ] = None,
 ) -> None:
     """Draw a figure of a run for a paper; list those that it has."""
     from fpbench.api.saved_run import Run
@@ -60,10 +64,11 @@ def figure(
 
     loaded_run = Run(run)
     if name is None:
-        console.listing(list_figures(loaded_run, by), indent=0)
+        console.listing(list_figures(loaded_run, by, where or ()), indent=0)
     elif output == STANDARD:
         if sys.stdout.isatty():
             raise InputError("PDF is binary: name a file with --output")
-        typer.echo(render_figure(loaded_run, name, width, by), nl=False)
+        typer.echo(render_figure(loaded_run, name, width, by, where or ()), nl=False)
     else:
-        console.show_text(f"figure: {write_figure(loaded_run, name, output, width, by)}")
+        file = write_figure(loaded_run, name, output, width, by, where or ())
+        console.show_text(f"figure: {file}")

@@ -98,7 +98,7 @@ def _shown(board: Leaderboard) -> list[str]:
 
 def _board(board: Leaderboard, run: Gathered) -> dict[str, Any]:
     """The only place that knows how a leaderboard is made."""
-    lines = board.lines
+    lines = [*board.lines, *([board.reference] if board.reference else [])]
     measures = {}
     for name in board.measured:
         intervals = [line.measures.get(name) for line in lines]
@@ -121,7 +121,7 @@ def _board(board: Leaderboard, run: Gathered) -> dict[str, Any]:
         "within": list(board.within),
         "in_points": board.in_points,
         "sentences": list(board.sentences),
-        "reference": [line.is_reference for line in lines],
+        "compared": len(board.lines),
         "rank": [line.rank for line in lines],
         "p": embedding.rounded(line.p_above for line in lines),
         "done": [line.done for line in lines],
@@ -142,11 +142,11 @@ def _list_combinations(board: Leaderboard, line: Line, run: Gathered) -> list[in
     if board.scope.startswith(_OF_DATASET):
         labels["dataset"] = board.scope.removeprefix(_OF_DATASET)
     needed = {"defences": "adversary", "mechanisms": "mechanism"}.get(board.view)
-    if line.is_reference:
-        needed = "adversary"
     sets = [
         run.having[kind, label] for kind, label in labels.items() if (kind, label) in run.having
     ]
+    if line is board.reference:
+        needed, sets = "adversary", [*sets, frozenset(range(len(run.combinations)))]
     numbers = frozenset.intersection(*sets) if sets else frozenset()
     return sorted(n for n in numbers if not needed or run.combinations[n].label(needed))
 
@@ -227,6 +227,7 @@ def _series(series: Series) -> dict[str, Any]:
         "name": series.name,
         "dashed": series.dashed,
         "joined": series.joined,
+        "bars": series.bars,
         "x": [point.x for point in points],
         "y": embedding.rounded([point.y for point in points]),
         "low": embedding.rounded([point.low for point in points]),

@@ -103,7 +103,7 @@ def render(figure: Figure, form: str, *, width: float | None = None) -> bytes:
         for one in axes[len(figure.panels) :]:
             one.set_visible(False)
         for number, (one, panel) in enumerate(zip(axes, figure.panels, strict=False)):
-            _panel(one, figure, panel, names, places)
+            _panel(one, figure, panel, names, places, max(int(wide / columns / _LETTER), 20))
             if number % columns == 0:
                 one.set_ylabel(figure.y.title)
             if number + columns >= len(figure.panels):
@@ -167,9 +167,15 @@ def _folded(place: Any) -> str:
 
 
 def _panel(
-    axes: Axes, figure: Figure, panel: Panel, names: Sequence[str], places: Mapping[Any, int]
+    axes: Axes,
+    figure: Figure,
+    panel: Panel,
+    names: Sequence[str],
+    places: Mapping[Any, int],
+    letters: int,
 ) -> None:
-    axes.set_title(_plain(panel.title))
+    """One panel; its title has so many letters a line."""
+    axes.set_title(_plain(fill(panel.title, letters)))
     if figure.x.words:
         if len(places) <= _UPRIGHT:
             words = [_plain(_folded(place)) for place in places]
@@ -197,6 +203,9 @@ def _series(axes: Axes, series: Series, x: Sequence[Any], number: int) -> None:
     colour = _COLOURS[number % len(_COLOURS)]
     marker = _MARKERS[(number + number // len(_COLOURS)) % len(_MARKERS)]
     y = [point.y for point in series.points]
+    if series.bars:
+        _bars(axes, series, x, colour)
+        return
     if series.joined:
         again = ":" if number >= len(_COLOURS) else "-"
         axes.plot(
@@ -224,6 +233,26 @@ def _series(axes: Axes, series: Series, x: Sequence[Any], number: int) -> None:
         linewidth=0.8,
         label=_plain(series.name),
     )
+
+
+def _bars(axes: Axes, series: Series, x: Sequence[Any], colour: str) -> None:
+    """Bars that begin where the one before ends, with what each adds above it."""
+    before = 0.0
+    for number, (at, point) in enumerate(zip(x, series.points, strict=True)):
+        ends = [[_off(point, point.low)], [_off(point, point.high)]]
+        name = _plain(series.name) if number == 0 else None
+        alpha = 0.45 if number == 0 else 1.0
+        axes.bar([at], [point.y - before], 0.7, before, color=colour, edgecolor=colour,
+                 linewidth=0.8, alpha=alpha, label=name)  # fmt: skip
+        axes.errorbar([at], [point.y], yerr=ends, color="black", capsize=1.5, linewidth=0.8)
+        top = max(point.y, before, point.high or 0)
+        text = f"{point.y:.1f}" if number == 0 else f"{point.y:.1f}\n({point.y - before:+.2f})"
+        axes.annotate(text, (at, top), (0, 2), textcoords="offset points", ha="center",
+                      va="bottom", fontsize=7)  # fmt: skip
+        before = point.y
+    axes.margins(y=0.18)
+    axes.set_axisbelow(True)
+    axes.grid(visible=False, axis="x")
 
 
 def _off(point: Point, end: float | None) -> float:

@@ -52,6 +52,8 @@ class Series:
     """Whether it is there to compare with."""
     joined: bool = True
     """Whether a line joins the points."""
+    bars: bool = False
+    """Whether each is a bar from where the one before it ends, and the first from 0."""
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
@@ -12,14 +12,15 @@ from fpbench.base.errors import StoreError
 from fpbench.base.files import read_matrix
 from fpbench.components.names import KINDS
 from fpbench.results.defences import OF_MODELS
-from fpbench.results.leaderboard import Leaderboard
+from fpbench.results.leaderboard import LEAK_RANKING, Leaderboard
 from fpbench.results.pareto import Front
-from fpbench.results.ranking import choose_measure
+from fpbench.results.ranking import choose_measure, rank
 from fpbench.results.rows.groups import RowGroup
 from fpbench.results.rows.labels import Components, LabelsByKind, name_parameters
 from fpbench.results.rows.lines import Tallies
 from fpbench.results.statistics.intervals import Interval
 from fpbench.results.views import RANK_BY, VIEWS, view
+from fpbench.results.waterfall import Waterfall
 from fpbench.store.reading import SessionRecord
 from fpbench.store.results import Results
 from fpbench.store.store import Store
@@ -104,12 +105,23 @@ class Gathered:
         return {key: frozenset(numbers) for key, numbers in numbers_of.items()}
 
     @cached_property
+    def waterfalls(self) -> tuple[Waterfall, ...]:
+        """What gives groups away on each data set, as far as it was measured."""
+        done, _ = self.results.finished()
+        if not self.results.measured(LEAK_RANKING, done):
+            return ()
+        boards = [board for board in self.boards if board.view == "combinations"]
+        if all(board.rank_by != LEAK_RANKING for board in boards):
+            boards = rank(self.results, LEAK_RANKING)
+        return tuple(board.waterfall for board in boards if board.waterfall is not None)
+
+    @cached_property
     def settings(self) -> LabelsByKind:
         """The swept parameters that labels name."""
         return name_parameters(self.components)
 
 
-def gather(run: Run, rank_by: str | None = None) -> Gathered:
+def gather(run: Run, rank_by: str | None = None, where: Iterable[str] = ()) -> Gathered:
     """Read a run.
 
     Parameters
@@ -118,6 +130,8 @@ def gather(run: Run, rank_by: str | None = None) -> Gathered:
         The run.
     rank_by
         The measure to rank by; what the matrix says, if None.
+    where
+        Filters that rows must pass, such as `learner=pate*`.
 
     Raises
     ------
@@ -129,6 +143,7 @@ def gather(run: Run, rank_by: str | None = None) -> Gathered:
     matrix = read_matrix(run.path)
     with Store(run.path) as store:
         snapshot = read_snapshot(store)
+        snapshot = replace(snapshot, results=snapshot.select(where))
         if not any(snapshot.results.statuses):
             raise StoreError(f"{run.path}: no cell has been run yet")
         return Gathered(

@@ -7,7 +7,18 @@ from collections.abc import Callable, Iterator
 from fpbench.base.errors import InputError, suggest_name
 from fpbench.components.measures import MeasureFigure
 from fpbench.components.names import KINDS
-from fpbench.report.figures import Axis, Drawn, Figure, Idea, Place, make, number
+from fpbench.report.figures import (
+    Axis,
+    Drawn,
+    Figure,
+    Idea,
+    Panel,
+    Place,
+    Point,
+    Series,
+    make,
+    number,
+)
 from fpbench.report.gathered import Combination, Gathered
 from fpbench.results.defences import OF_MODELS
 
@@ -119,8 +130,36 @@ _PRIVACY = ("epsilon", "sigma")
 
 def figures(run: Gathered) -> list[Figure]:
     """All figures that a run has enough for."""
-    possible = (make(run, idea) for idea in _ideas(run))
+    possible = (_waterfall(run), *(make(run, idea) for idea in _ideas(run)))
     return [figure for figure in possible if figure is not None]
+
+
+def _waterfall(run: Gathered) -> Figure | None:
+    """What gives groups away, level by level; a panel for each data set."""
+    if not run.waterfalls:
+        return None
+    number_of = {one.labels: one.number for one in run.combinations}
+    axis = Axis("people whose group is right, %")
+    panels, captions = [], []
+    for each in run.waterfalls:
+        points = tuple(
+            Point(
+                level.name,
+                100 * level.right.mean,
+                None if level.right.low is None else 100 * level.right.low,
+                None if level.right.high is None else 100 * level.right.high,
+                level.right.count,
+                number_of[tuple(level.labels.get(kind, "") for kind in KINDS)],
+            )
+            for level in each.levels
+        )
+        scope = f"{each.scope}: " if len(run.waterfalls) > 1 else ""
+        series = Series(axis.title, points, joined=False, bars=True)
+        panels.append(Panel(f"{scope}{each.about}", (series,)))
+        captions.append(f"{scope}{each.caption}")
+    caption = "Means over seeds; bars are 95 % intervals. " + " ".join(captions)
+    return Figure("waterfall", "What gives people's groups away", caption,
+                  Axis("what is known", words=True), axis, tuple(panels))  # fmt: skip
 
 
 def figure(run: Gathered, name: str) -> Figure:
@@ -187,10 +226,14 @@ def _same(parameter: str) -> tuple[str, ...]:
     return _PRIVACY if parameter == "epsilon" else (parameter,)
 
 
+_WORDS = {"with_accuracy": "accuracy with the disclosure"}
+"""Measures whose names are too short to be read alone."""
+
+
 def _ranked(run: Gathered, measure: str, swept: list[tuple[str, str]]) -> Iterator[Idea]:
     """Figures of a measure that is ranked by: against what is swept, and by kind."""
     own = run.results.glossary[measure].figure
-    words, drawn = measure.replace("_", " "), Drawn(measure)
+    words, drawn = _WORDS.get(measure, measure.replace("_", " ")), Drawn(measure)
     if measure == "gain":  # which is 0 where nothing is corrected
         drawn = Drawn(measure, where=_CORRECTED.where)
     for kind, parameter in swept:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from fpbench.api.saved_run import Run
@@ -63,6 +64,7 @@ def write_figure(
     output: Path | None = None,
     width: float | None = None,
     rank_by: str | None = None,
+    where: Iterable[str] = (),
 ) -> Path:
     """Draw a figure of a run; see `draw`.
 
@@ -75,19 +77,25 @@ def write_figure(
     """
     file = output or Path(f"{name}.pdf")
     check(file)
-    draw(figure(gather(run, rank_by), name), file, width=width)
+    draw(figure(gather(run, rank_by, where), name), file, width=width)
     return file
 
 
 def render_figure(
-    run: Run, name: str, width: float | None = None, rank_by: str | None = None
+    run: Run,
+    name: str,
+    width: float | None = None,
+    rank_by: str | None = None,
+    where: Iterable[str] = (),
 ) -> bytes:
     """A figure of a run as PDF; see `write_figure`."""
     check(Path(f"{name}.pdf"))
-    return render(figure(gather(run, rank_by), name), "pdf", width=width)
+    return render(figure(gather(run, rank_by, where), name), "pdf", width=width)
 
 
-def list_figures(run: Run, rank_by: str | None = None) -> list[tuple[str, str]]:
+def list_figures(
+    run: Run, rank_by: str | None = None, where: Iterable[str] = ()
+) -> list[tuple[str, str]]:
     """The figures that a run has enough for: their names and titles."""
-    available = figures(gather(run, rank_by))
+    available = figures(gather(run, rank_by, where))
     return [(one.name, one.title) for one in available] or [("none", "its results are too few")]

@@ -138,7 +138,10 @@ def compare(
             names = first.names(ours) | second.names(theirs)
             measured |= names
             chosen = name_measure(new.glossary, measure, names)
-            by = choose_measure(new.glossary, chosen, names)
+            both = first.names(ours) & second.names(theirs)
+            by = choose_measure(new.glossary, chosen, both)
+            if by not in both:
+                by = choose_measure(new.glossary, chosen, names)
             if by in names:
                 contrasts.append(
                     _contrast(old, new, first, second, ours, theirs, kinds, by, pairs or {})
@@ -180,6 +183,13 @@ def _contrast(
     before = {_key(first.labels(i), kinds, swaps, pairs): i for i in ours}
     after = {_key(second.labels(i), kinds, swaps, {}): i for i in theirs}
     shared = [key for key in after if key in before]
+    valued = [
+        key
+        for key in shared
+        if by in first.measures(before[key]) or by in second.measures(after[key])
+    ]
+    only_old, only_new = len(before) - len(shared), len(after) - len(shared)
+    shared = valued or shared
     one = np.array([before[key] for key in shared], np.intp)
     other = np.array([after[key] for key in shared], np.intp)
     earlier, later = _paired(first, second, one, other, by)
@@ -203,8 +213,8 @@ def _contrast(
     ]
     moves.sort(key=_telling)
     used = tuple(kind for kind in kinds if any(move.labels[kind] for move in moves))
-    return Contrast(new.glossary[by], used, swaps, tuple(moves), len(before) - len(shared),
-                    len(after) - len(shared), tuple(notes))  # fmt: skip
+    return Contrast(new.glossary[by], used, swaps, tuple(moves), only_old, only_new,
+                    tuple(notes))  # fmt: skip
 
 
 def _swaps(

@@ -77,8 +77,6 @@ class Line:
     p_above: float | None = None
     """p-value of the paired comparison with the line above, for all such comparisons of the
     leaderboard; None where there is none."""
-    is_reference: bool = False
-    """Whether it is no attack, and only there to compare with."""
 
 
 @dataclass(frozen=True)
@@ -103,15 +101,12 @@ class Leaderboard:
     """The swept parameters that labels name."""
     within: tuple[str, ...] = ()
     """The kinds whose labels make a group of lines: ranks begin at 1 in each."""
+    reference: Line | None = None
+    """Naming the largest group, which is no attack: it is only there to compare with."""
     sentences: tuple[str, ...] = ()
     """What it says, in plain English: at most three."""
     waterfall: Waterfall | None = field(default=None, repr=False)
     """What gives the groups away, step by step."""
-
-    @property
-    def compared(self) -> tuple[Line, ...]:
-        """The lines without those that are only there to compare with."""
-        return tuple(line for line in self.lines if not line.is_reference)
 
     @property
     def in_points(self) -> bool:
@@ -160,18 +155,21 @@ def sheet(board: Leaderboard, measures: Sequence[str] = (), most: int | None = N
     most
         How many lines to show; None for all.
     """
-    kinds, part = varying(board), replace(board, lines=board.lines[:most])
-    if len(board.compared) < len(board.lines) and "adversary" not in kinds:
-        kinds.append("adversary")
+    kinds, lines = varying(board), board.lines[:most]
+    if board.reference is not None:
+        lines = (*lines, board.reference)
+        kinds += ["adversary"] * ("adversary" not in kinds)
+    part = replace(board, lines=lines)
     counts = [_counts(line) for line in board.lines]
-    of_compared = {_counts(line) for line in board.compared}
-    alike = len(of_compared) == 1 and not any(line.failed for line in board.lines)
+    alike = len(set(counts)) == 1 and not any(line.failed for line in board.lines)
     requested = [*(name for name in measures if name != board.rank_by), board.rank_by]
     names = requested if measures else columns(board)
     names = [name for name in names if any(name in line.measures for line in board.lines)]
     points = board.in_points and not measures
-    body = (_points if points else _body)(part, names, [] if alike else counts[:most])
-    ranks = _places(board)
+    body = (_points if points else _body)(
+        part, names, [] if alike else [_counts(line) for line in lines]
+    )
+    ranks = _places(part)
     rows = [
         (ranks[i], *(line.labels[kind] for kind in kinds), *(values[i] for values in body.values()))
         for i, line in enumerate(part.lines)
@@ -184,7 +182,7 @@ def sheet(board: Leaderboard, measures: Sequence[str] = (), most: int | None = N
     others = [name for name in spare if name not in (*last, _INTERVAL, "seeds")]
     return Sheet(
         title=board.title,
-        about=_about(board, kinds, min(of_compared) if alike else "", points),
+        about=_about(board, kinds, counts[0] if alike else "", points),
         columns=(
             Column("#"),
             *(Column(kind, number=False) for kind in kinds),
@@ -192,7 +190,7 @@ def sheet(board: Leaderboard, measures: Sequence[str] = (), most: int | None = N
         ),
         rows=tuple(rows),
         notes=(*board.notes, *_notes(board)),
-        unshown=len(board.lines) - len(rows),
+        unshown=len(board.lines) - len(board.lines[:most]),
         warnings=tuple(_warnings(board)),
         failures=tuple(dict.fromkeys(why for line in board.lines for why in line.reasons)),
         spare=(*map(glossary.heading, others), _INTERVAL, *([_INTERVAL_OF_LEAK] * points)),
@@ -283,8 +281,8 @@ def _about(board: Leaderboard, kinds: Sequence[str], seeds: str, points: bool = 
     """What all lines share."""
     parts = [board.scope] if board.scope and "dataset" not in board.kinds else []
     parts += board.apart
-    shared = [kind for kind in board.kinds if kind not in kinds and board.compared]
-    shared_labels = ((kind, board.compared[0].labels[kind]) for kind in shared)
+    shared = [kind for kind in board.kinds if kind not in kinds and board.lines]
+    shared_labels = ((kind, board.lines[0].labels[kind]) for kind in shared)
     parts += [f"{kind} {label}" for kind, label in shared_labels if label]
     if seeds:
         parts.append(f"{seeds} seed" + "s" * (seeds != "1"))
@@ -303,7 +301,7 @@ def _notes(board: Leaderboard) -> Iterable[str]:
             f"gain exceeds its limit in {lines}: at least the difference is repair of the first "
             "guess; column repair"
         )
-    if any(line.done == 1 for line in board.compared):
+    if any(line.done == 1 for line in board.lines):
         yield "One seed gives no interval: run more seeds."
     ranked = (line.measures.get(board.rank_by) for line in board.lines)
     if any(value and value.count > 1 and value.low is None for value in ranked):
@@ -378,14 +376,13 @@ def _tells(board: Leaderboard, name: str) -> bool:
 
 def _varies(board: Leaderboard, name: str) -> bool:
     """Whether not every line has the same value of a measure."""
-    lines = board.compared
-    means = [line.measures[name].mean if name in line.measures else None for line in lines]
+    means = [line.measures[name].mean if name in line.measures else None for line in board.lines]
     return len(set(means)) > 1
 
 
 def varying(board: Leaderboard) -> list[str]:
     """The kinds whose labels differ."""
-    return [k for k in board.kinds if len({line.labels[k] for line in board.compared}) > 1]
+    return [k for k in board.kinds if len({line.labels[k] for line in board.lines}) > 1]
 
 
 def _counts(line: Line) -> str:

@@ -32,13 +32,13 @@ def data(board: Leaderboard) -> dict[str, Any]:
         "waterfall": waterfall_data(board.waterfall) if board.waterfall else None,
         "notes": list(board.notes),
         "lines": [_line_data(line) for line in board.lines],
+        "reference": _line_data(board.reference) if board.reference else None,
     }
 
 
 def _line_data(line: Line) -> dict[str, Any]:
     return {
         "rank": line.rank,
-        "is_reference": line.is_reference,
         "p_above": line.p_above,
         "labels": dict(line.labels),
         "done": line.done,

@@ -281,13 +281,12 @@ def board(
                        tally.glossary, within=within)  # fmt: skip
     if rank_by != LEAK_RANKING:
         return made
-    reference = _reference(tally, places, kinds)
-    made = replace(made, lines=(*lines, *reference))
+    made = replace(made, reference=_reference(tally, places, kinds))
     datasets = {tally.labels(place)["dataset"] for place in places.tolist()}
     if ranks and len(datasets) == 1 and datasets != {""}:  # a mean over several has no label
 
         def text(name: str, i: int) -> str:
-            return tally.text(name, int(places[i])) if i < len(places) else ""
+            return tally.text(name, int(places[i]))
 
         leaks = tally.by_seed("leak")[places]
         sentences, waterfall = summarise_leak(made, leaks, text), make_waterfall(made, text)
@@ -312,18 +311,18 @@ def _number_groups(
     ], np.intp)  # fmt: skip
 
 
-def _reference(tally: Tallies, places: NDArray[np.intp], kinds: tuple[str, ...]) -> list[Line]:
+def _reference(tally: Tallies, places: NDArray[np.intp], kinds: tuple[str, ...]) -> Line | None:
     """A line for naming the largest group, which is no attack; of the line of the most seeds."""
     longest = max(places.tolist(), key=lambda place: int(tally.done[place]), default=None)
     known = None if longest is None else tally.measures(longest).get("majority_accuracy")
     if known is None or longest is None or "adversary" not in kinds:
-        return []
+        return None
     labels = dict.fromkeys(kinds, "")
     labels["adversary"] = REFERENCE
     if "dataset" in kinds:
         labels["dataset"] = tally.labels(longest)["dataset"]
     measures = {"majority_accuracy": known, "without_accuracy": known}
-    return [Line(None, labels, measures, known.count, 0, (), is_reference=True)]
+    return Line(None, labels, measures, known.count, 0, ())
 
 
 _OF_A_RANK = "neighbours of one rank are not told apart; its first and last may be"

@@ -49,7 +49,8 @@ class Waterfall:
         """What is drawn, and what is not."""
         lacking = [f"attacks that see {name} at most" for name in self.lacking]
         parts = [
-            f"{self.about}: each level is the best attack that sees no more, calibrated",
+            f"{self.about[:1].upper()}{self.about[1:]}: each level is the best attack that sees no "
+            "more, calibrated",
             f"Not in this run: {', '.join(lacking)}" if lacking else "",
             self.chosen,
         ]

@@ -52,8 +52,9 @@ def test_accuracy_before_and_after_is_that_of_the_rows(real):
 
 
 def test_a_run_has_the_figures_that_it_has_enough_for(real, audited):
-    assert list(named(real)) == ["accuracy", "gain-tolerance", "gain-by-learner",
-                                 "gain-by-adversary"]  # fmt: skip
+    ranked = [f"{name}-{by}" for name in ("with_accuracy", "gain")
+              for by in ("tolerance", "by-learner", "by-adversary")]  # fmt: skip
+    assert list(named(real)) == ["waterfall", "accuracy", *ranked]
     assert list(named(audited)) == ["audit-error", "policies", "error-by-mechanism",
                                     "error-by-auditor"]  # fmt: skip
 
@@ -123,9 +124,10 @@ def test_many_series_stand_in_several_panels(toy_run):
 
 
 def test_unknown_figures_are_named_with_the_nearest(real, toy_run):
-    with pytest.raises(InputError, match=r"no figure 'acuracy'.*'accuracy'.*it has accuracy, gain"):
+    with pytest.raises(InputError, match=r"no figure 'acuracy'.*'accuracy'.*it has waterfall, acc"):
         figure(gather(real), "acuracy")
-    alone = toy_run(learner=[{"use": "parrot"}], adversary=[{"use": "coin"}])
+    one = {kind: [{"use": name}] for kind, name in (("adversary", "coin"), ("corrector", "none"))}
+    alone = toy_run(learner=[{"use": "parrot"}], **one)
     with pytest.raises(InputError, match="too little for a figure"):
         figure(gather(alone), "accuracy")
 
@@ -214,3 +216,48 @@ def test_a_run_that_was_not_run_has_no_figures(toy_run, tmp_path):
 )
 def test_what_is_left_of_a_label_ends_in_no_comma(name, value, words):
     assert making._describe_value(name, value) == words
+
+
+def test_the_waterfall_is_that_of_the_rows(real):
+    run = gather(real)
+    made = figure(run, "waterfall")
+    (panel,) = made.panels
+    (series,) = panel.series
+    assert series.bars and not series.joined
+    assert [point.x for point in series.points] == [
+        "largest group", "features", "predictions", "claim",
+    ]  # fmt: skip
+    rows = [row for row in run.results.rows() if row["learner"] in panel.title]
+    for point in series.points:
+        mine = [rows[i] for i in range(len(rows)) if rows[i]["adversary"] in (HOSTILE, "a2")]
+        seen = {"features": HOSTILE, "predictions": "a2"}.get(point.x)
+        name = {"largest group": "majority_accuracy", "claim": "with_accuracy"}.get(
+            point.x, "without_accuracy"
+        )
+        by = {}
+        for row in mine:
+            if row[name] is not None and (seen is None or row["adversary"] == seen):
+                by.setdefault((row["adversary"], row["corrector"]), []).append(row[name])
+        assert math.isclose(point.y, 100 * max(map(fmean, by.values())))
+        assert point.seeds == 3
+        of = run.combinations[point.combination]
+        assert of.label("learner") in panel.title
+        assert seen is None or of.label("adversary") == seen
+    assert "Not in this run: attacks that see scores at most" in made.caption
+    assert (
+        "Of 4 learners, this is where the claim adds most: --where chooses others" in made.caption
+    )
+
+
+def test_filters_choose_what_a_figure_draws(real, tmp_path, command):
+    for learner in ("plain", "exponentiated-gradient tolerance=0.1"):
+        run = gather(real, where=[f"learner={learner}"])
+        made = figure(run, "waterfall")
+        assert made.panels[0].title == f"learner {learner}, disclosure published"
+        assert "Of 4" not in made.caption
+    done = command("figure", real.path, "waterfall", "--where", "learner=plain", "-o",
+                   tmp_path / "w.svg")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "w.svg").read_text().startswith("<?xml")
+    done = command("figure", real.path, "waterfall", "--where", "leaner=plain")
+    assert done.returncode == 2 and "did you mean 'learner'" in done.stderr

@@ -62,18 +62,25 @@ def test_it_carries_every_row_to_the_last_bit(real, text):
 def test_it_carries_every_leaderboard_and_what_its_lines_are_about(real, text):
     said = carried(text)
     assert [board["view"] for board in said["boards"]] == [
-        "combinations", "attacks", "correctors", "defences"]  # fmt: skip
+        "combinations", "paper", "attacks", "correctors", "defences"]  # fmt: skip
     (board,) = real.leaderboards()
     mine = said["boards"][0]
-    assert mine["rank"] == [line.rank for line in board.lines]
-    means = embedding.values(mine["measures"]["gain"]["mean"])
-    for mean, line, of in zip(means, board.lines, mine["of"], strict=True):
-        assert math.isclose(mean, line.measures["gain"].mean, rel_tol=1e-7, abs_tol=1e-12)
+    assert (mine["rank_by"], mine["in_points"]) == ("with_accuracy", True)
+    assert mine["sentences"] == list(board.sentences) and len(board.sentences) == 3
+    assert said["boards"][1]["rank_by"] == "gain" and not said["boards"][1]["sentences"]
+    # The last line is that of the largest group, which is of all attacks.
+    assert mine["rank"] == [*(line.rank for line in board.lines), None]
+    assert mine["compared"] == len(board.lines) == len(mine["of"]) - 1
+    assert mine["labels"][-1][mine["kinds"].index("adversary")] == "largest group"
+    assert len(mine["of"][-1]) == len(said["combinations"])
+    means = embedding.values(mine["measures"]["without_accuracy"]["mean"])
+    for mean, line, of in zip(means[:-1], board.lines, mine["of"][:-1], strict=True):
+        assert math.isclose(mean, line.measures["without_accuracy"].mean, rel_tol=1e-7)
         (number,) = of
         labels = dict(zip(KINDS, said["combinations"][number], strict=True))
         assert {kind: labels[kind] for kind in line.labels} == dict(line.labels)
-    attacks = said["boards"][1]
-    assert {len(of) for of in attacks["of"]} == {4}  # over the learners
+    attacks = said["boards"][2]
+    assert {len(of) for of in attacks["of"][: attacks["compared"]]} == {4}  # over the learners
 
 
 def test_parameters_are_those_of_the_matrix_and_the_defaults(text):
@@ -152,7 +159,7 @@ def test_failures_keep_their_reasons(toy_run, tmp_path):
     assert {row["learner"] for row in failed} == {"biter"}
     assert all("the parrot" in row["reason"] for row in failed)
     board = said["boards"][0]
-    assert sorted(board["failed"]) == [0, 0, 2, 2]
+    assert sorted(board["failed"][: board["compared"]]) == [0, 0, 2, 2]
     assert [bool(reasons) for reasons in board["reasons"]] == [bool(n) for n in board["failed"]]
 
 
@@ -168,7 +175,7 @@ def test_a_run_of_one_seed_has_no_intervals(toy_run):
     said = carried(reported(toy_run(seeds=1, learner=[{"use": "parrot"}])))
     ends = said["boards"][0]["measures"]["gain"]
     assert set(embedding.values(ends["low"])) == {None}
-    assert said["boards"][0]["done"] == [1, 1]
+    assert said["boards"][0]["done"] == [1, 1, 1]
 
 
 def test_a_run_of_which_nothing_was_run_is_refused(toy_run):
@@ -243,7 +250,7 @@ def test_the_commands_write_and_list(real, command, tmp_path):
     assert (done.returncode, done.stdout) == (0, f"report: {tmp_path / 'r.html'}\n"), done.stderr
     assert carried((tmp_path / "r.html").read_text())["title"] == REAL["title"]
     done = command("figure", real.path)
-    assert done.stdout.splitlines()[0].split() == ["accuracy", "Accuracy", "before", "and", "after",
+    assert done.stdout.splitlines()[1].split() == ["accuracy", "Accuracy", "before", "and", "after",
                                                   "the", "correction"]  # fmt: skip
     done = command("figure", real.path, "accuracy", "-o", tmp_path / "a.svg")
     assert (done.returncode, done.stdout) == (0, f"figure: {tmp_path / 'a.svg'}\n"), done.stderr

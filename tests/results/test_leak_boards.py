@@ -69,11 +69,10 @@ def test_attacks_are_ranked_among_those_on_the_same_model_given_the_same():
         (1, "first", "published", "a2"), (2, "first", "published", "a1"),
         (1, "second", "published", "a1"), (2, "second", "published", "a2"),
         (1, "first", "rounded", "a1"),
-        (None, "", "", "largest group"),
     ]  # fmt: skip
     # Three groups make two comparisons: of 12 seeds the least p-value is 2 / 2^12, times two.
     assert [line.p_above for line in board.lines] == [
-        None, pytest.approx(4 / 2**12), None, pytest.approx(4 / 2**12), None, None,
+        None, pytest.approx(4 / 2**12), None, pytest.approx(4 / 2**12), None,
     ]  # fmt: skip
 
 
@@ -114,10 +113,10 @@ def test_what_cannot_differ_is_not_ranked_and_stands_last_in_its_group():
     (board,) = boards_of(rows)
     assert labels(board, "adversary", "corrector") == [
         (1, "a2", "posterior"), (2, "a1", "posterior"),
-        (None, "a2", "none"), (None, "a1", "none"), (None, "largest group", ""),
+        (None, "a2", "none"), (None, "a1", "none"),
     ]  # fmt: skip
-    assert [line.is_reference for line in board.lines] == [False] * 4 + [True]
-    reference = board.lines[-1].measures
+    assert (board.reference.rank, board.reference.labels["adversary"]) == (None, "largest group")
+    reference = board.reference.measures
     assert reference["majority_accuracy"].mean == reference["without_accuracy"].mean
     assert reference["majority_accuracy"].mean == pytest.approx(0.671)
     assert set(reference) == {"majority_accuracy", "without_accuracy"}
@@ -157,11 +156,10 @@ def test_all_columns_of_a_leak_fit_a_terminal_of_80(width, capsys, monkeypatch):
     assert all(word in head for word in ("baseline", "without", "with", "leak", "limit", "95 % of"))
     assert shown[1] == "Naming the largest group is right for 67.1 %."
     groups = [line.rstrip() for line in shown if line.startswith(("learner", "no attack"))]
-    *groups, caption = groups
     assert groups == [
         "learner exponentiated-gradient tolerance=0.02", "learner plain", "no attack",
     ]  # fmt: skip
-    assert max(len(line) for line in shown if line != caption) <= width
+    assert max(len(line) for line in shown if "each level" not in line) <= width
 
 
 def test_other_forms_keep_the_labels_of_groups_in_columns_and_open_with_the_sentences():
@@ -175,7 +173,8 @@ def test_other_forms_keep_the_labels_of_groups_in_columns_and_open_with_the_sent
     assert "learner & adversary" in latex([table])
     plain = data(board)
     assert plain["sentences"] == list(board.sentences) and plain["within"] == list(board.within)
-    assert [line["is_reference"] for line in plain["lines"]] == [False] * 4 + [True]
+    assert len(plain["lines"]) == 4
+    assert plain["reference"]["labels"]["adversary"] == "largest group"
     json.dumps(plain)
 
 
@@ -183,20 +182,20 @@ def test_old_rows_are_ranked_by_gain_and_a_note_says_why():
     old = [{k: v for k, v in row.items() if k not in NEW} for row in run(NULL)]
     (board,) = boards_of(old)
     assert (board.rank_by, board.notes[0], board.sentences) == ("gain", EARLIER, ())
-    assert not any(line.is_reference for line in board.lines)
+    assert board.reference is None
     table = sheet(board)
     assert not {"with", "leak", "limit"} & {column.heading for column in table.columns}
     (mixed,) = boards_of(run(NULL) + [{**row, "adversary": "old"} for row in old])
     assert mixed.rank_by == "with_accuracy"
     assert EARLIER in mixed.notes
-    assert labels(mixed, "adversary")[2:] == [(None, "old"), (None, "largest group")]
+    assert labels(mixed, "adversary")[2:] == [(None, "old")]
     assert sheet(mixed).rows[2][2:7] == ("67.1", "-", "-", "-", "-")
 
 
 def test_ranked_by_gain_the_board_is_the_papers_and_marks_what_is_above_the_limit():
     rows = run(CLEAR) + run([None] * 12)
     (board,) = boards_of(rows, "gain")
-    assert board.within == () and not any(line.is_reference for line in board.lines)
+    assert board.within == () and board.reference is None
     headings = [column.heading for column in sheet(board).columns]
     assert headings[-6:] == ["repair", "guess", "corrected", "gain", "sd", "95 %"]
     said = "gain exceeds its limit in 2 lines: at least the difference is repair"

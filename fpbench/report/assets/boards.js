@@ -32,7 +32,7 @@ class Board {
     this.measures = Object.fromEntries(Object.entries(said.measures).map(([name, ends]) =>
       [name, Object.fromEntries(Object.entries(ends).map(([end, coded]) => [end, column(coded)]))]));
     this.shown = said.shown;
-    const compared = said.labels.filter((_, i) => !said.reference[i]);
+    const compared = said.labels.slice(0, said.compared); // the last may be a reference
     this.varying = said.kinds.map((_, k) => k).filter((k) => new Set(compared.map((labels) => labels[k])).size > 1
       || (compared.length < said.labels.length && said.kinds[k] === 'adversary'));
     this.rows = said.labels.map((_, i) => i);

@@ -88,6 +88,7 @@ const traces = (figure, panel, names, places, hidden) => panel.series.filter((se
   const width = Math.min(0.6, 0.1 * panel.series.length);
   const shift = panel.series.length > 1 ? (at / (panel.series.length - 1) - 0.5) * width : 0;
   const x = figure.x.words ? series.x.map((word) => places.indexOf(word) + shift) : series.x;
+  if (series.bars) return [bars(figure, series, x, colour)];
   const errors = (end) => series.y.map((y, i) => (series[end][i] === null ? 0 : Math.abs(series[end][i] - y)));
   const line = {
     x, y: series.y, name: safe(series.name), customdata: series.of, type: 'scatter',
@@ -101,9 +102,24 @@ const traces = (figure, panel, names, places, hidden) => panel.series.filter((se
   return [...(series.joined ? band(series, colour) : []), line];
 });
 
+// Bars that begin where the one before ends; what each adds stands above it.
+const bars = (figure, series, x, colour) => {
+  const before = series.y.map((_, i) => (i ? series.y[i - 1] : 0));
+  const added = series.y.map((y, i) => `${y < before[i] ? '−' : '+'}${Math.abs(y - before[i]).toFixed(2)}`);
+  const off = (end) => series.y.map((y, i) => (series[end][i] === null ? 0 : Math.abs(series[end][i] - y)));
+  return {
+    x, base: before, y: series.y.map((y, i) => y - before[i]), customdata: series.of, type: 'bar', width: 0.7,
+    text: series.y.map((y, i) => `${y.toFixed(1)}${i ? `<br>(${added[i]})` : ''}`), textposition: 'outside', cliponaxis: false,
+    marker: { color: series.y.map((_, i) => (i ? colour : faint(colour))), line: { color: colour, width: 1 } },
+    error_y: { type: 'data', symmetric: false, array: off('high'), arrayminus: off('low'), color: ink('ink'), thickness: 1.2, width: 3 },
+    hovertemplate: series.x.map((place, i) => `${safe(place)}<br>${safe(figure.y.title)}: ${series.y[i].toFixed(2)}`
+      + `${series.low[i] === null ? '' : ` (${series.low[i].toFixed(2)} to ${series.high[i].toFixed(2)})`}<br>${many(series.seeds[i], 'seed')}<extra></extra>`),
+  };
+};
+
 // The same scale for all panels of a figure, so that they can be compared.
 const scale = (figure) => {
-  const values = figure.panels.flatMap((panel) => panel.series.flatMap((series) => [...series.y, ...series.low, ...series.high]))
+  const values = figure.panels.flatMap((panel) => panel.series.flatMap((series) => [...series.y, ...series.low, ...series.high, ...(series.bars ? [0, 1.15 * Math.max(...series.y)] : [])]))
     .filter((value) => Number.isFinite(value) && (value > 0 || !figure.y.log)).map((value) => (figure.y.log ? Math.log10(value) : value));
   const [least, most] = values.reduce(([a, b], value) => [Math.min(a, value), Math.max(b, value)], [Infinity, -Infinity]);
   const room = 0.05 * (most - least) || 0.05;
