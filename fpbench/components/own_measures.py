@@ -89,7 +89,8 @@ class LeakMeasures(TypedDict, total=False):
     limit_beliefs: float
     limit_exact: float
     dp_limit: float
-    limit_covers: str
+    limit_covers: Required[str]
+    household_size: Required[int]
     bayes_accuracy: float
     people_proven: Reported[float]
 
@@ -259,6 +260,8 @@ dp_limit, limit (privacy) | neither share | the greatest leak that the guarantee
     disclosure allows, if these beliefs are exact
 limit_covers, limit of | neither | what the limits are about: the disclosure, or the disclosure
     apart from what a model that was trained with these people's groups gives away
+household_size, household | neither people | the most people attacked whose groups depend on each
+    other's: limits are wider by it
 disclosure_bits, disclosure bits | less bits | the most that the disclosure can tell about the
     groups of all people
 best_without_accuracy, best without | greater share | the best accuracy of any adversary of the run

@@ -40,6 +40,8 @@ class Sample:
     group_chances
         Array (n, K) of exact probabilities of the groups given features and label, of made-up data
         whose law is known. Only fpbench's own measures read it: `only` leaves it out.
+    households
+        Array (n,) of whole numbers: who lives together has the same.
     domain
         What is publicly known of the features.
     measured_cuts
@@ -49,7 +51,17 @@ class Sample:
 
     __slots__ = ("_columns", "domain", "groups", "measured_cuts")
 
-    COLUMNS = ("features", "labels", "sensitive", "predictions", "scores", "group_chances")
+    COLUMNS = (
+        "features",
+        "labels",
+        "sensitive",
+        "predictions",
+        "scores",
+        "group_chances",
+        "households",
+    )
+    HIDDEN = frozenset({"group_chances", "households"})
+    """Columns that no component sees: they serve to measure."""
 
     def __init__(
         self,
@@ -61,13 +73,14 @@ class Sample:
         predictions: Codes | None = None,
         scores: NDArray[np.float64] | None = None,
         group_chances: NDArray[np.float64] | None = None,
+        households: NDArray[np.int64] | None = None,
         domain: Domain | None = None,
         measured_cuts: Mapping[str, str] | None = None,
     ) -> None:
         self.groups = groups
         self.domain = domain or Domain()
         self.measured_cuts = dict(measured_cuts or {})
-        values = (features, labels, sensitive, predictions, scores, group_chances)
+        values = (features, labels, sensitive, predictions, scores, group_chances, households)
         self._columns: dict[str, Any] = {
             name: value
             for name, value in zip(self.COLUMNS, values, strict=True)
@@ -110,13 +123,27 @@ class Sample:
         return self._columns.get("group_chances")
 
     @property
+    def households(self) -> NDArray[np.int64] | None:
+        """The number of each person's household, (n,); None if everybody lives alone."""
+        return self._columns.get("households")
+
+    @property
+    def household_sizes(self) -> NDArray[np.int64] | None:
+        """People of each person's household among these, (n,); None if everybody lives alone."""
+        households = self.households
+        if households is None or not len(households):
+            return None
+        _, place, sizes = np.unique(households, return_inverse=True, return_counts=True)
+        return None if sizes.max() == 1 else np.asarray(sizes[place], np.int64)
+
+    @property
     def seen(self) -> frozenset[str]:
         """Names of the columns of this sample."""
         return frozenset(self._columns)
 
     def only(self, columns: frozenset[str]) -> Sample:
-        """The same people with no more than these columns, and never with `group_chances`."""
-        shown = columns - {"group_chances"}
+        """The same people with no more than these columns, and never with hidden ones."""
+        shown = columns - self.HIDDEN
         return self._with({name: c for name, c in self._columns.items() if name in shown})
 
     def having(self, **columns: Any) -> Sample:

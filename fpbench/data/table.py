@@ -80,6 +80,9 @@ class Table:
         (n, K) exact probabilities of the groups given features and labels, of made-up data whose
         law is known; None of real data. No component is shown them: they say how accurate a guess
         can be.
+    households
+        (n,) number of the household that each person belongs to, whose members' groups depend on
+        each other's; None: everybody lives alone. No component is shown them.
 
     Raises
     ------
@@ -97,6 +100,7 @@ class Table:
     domain: Domain = field(default_factory=Domain, repr=False)
     measured_cuts: Mapping[str, str] = field(default_factory=dict, repr=False)
     group_chances: NDArray[np.float64] | None = field(default=None, repr=False)
+    households: NDArray[np.int64] | None = field(default=None, repr=False)
 
     codes: Codes = field(init=False, repr=False)
     """(n,) group codes in 0..K-1."""
@@ -105,8 +109,7 @@ class Table:
 
     def __post_init__(self) -> None:
         lengths = {len(self.features), len(self.labels), len(self.sensitive)}
-        if self.test is not None:
-            lengths.add(len(self.test))
+        lengths |= {len(rows) for rows in (self.test, self.households) if rows is not None}
         if len(lengths) != 1:
             raise DataError(
                 f"data set {self.name!r}: features, labels and sensitive columns have "
@@ -161,6 +164,8 @@ class Table:
             digest.update(repr(sorted(self.measured_cuts.items())).encode())
         if self.group_chances is not None:
             digest.update(np.ascontiguousarray(self.group_chances, dtype="<f8").tobytes())
+        if self.households is not None:
+            digest.update(np.ascontiguousarray(self.households, dtype="<i8").tobytes())
         for frame in (self.features, self.sensitive):
             digest.update(repr((frame.shape, list(map(str, frame.columns)))).encode())
             for _, column in frame.items():
@@ -171,7 +176,7 @@ class Table:
         """A sample of all columns of everybody."""
         return Sample(
             self.groups, features=self.features, labels=self.labels, sensitive=self.codes,
-            group_chances=self.group_chances, domain=self.domain,
+            group_chances=self.group_chances, households=self.households, domain=self.domain,
             measured_cuts=self.measured_cuts,
         )  # fmt: skip
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fpbench.base.errors import InputError
 from fpbench.components.beliefs import check_beliefs
 from fpbench.components.guarantee import Guarantee
 from fpbench.privacy.accounting import rho_to_delta
@@ -23,7 +24,9 @@ _POINTS = 2_000
 """Points of the privacy profile of zero-concentrated privacy that are looked up."""
 
 
-def limit_private_leak(beliefs: ArrayLike, guarantee: Guarantee) -> float:
+def limit_private_leak(
+    beliefs: ArrayLike, guarantee: Guarantee, *, household_size: int = 1
+) -> float:
     """The greatest leak of a release with a guarantee for every person's group.
 
     Parameters
@@ -32,6 +35,8 @@ def limit_private_leak(beliefs: ArrayLike, guarantee: Guarantee) -> float:
         (n, K) exact probability of each group, of each person, before the release.
     guarantee
         Of the release; under `add-remove` a change of group is a removal and an addition.
+    household_size
+        People, at most, whose unknown groups depend on each other's, the person's included.
 
     Returns
     -------
@@ -41,7 +46,7 @@ def limit_private_leak(beliefs: ArrayLike, guarantee: Guarantee) -> float:
     Raises
     ------
     InputError
-        If beliefs are no probabilities.
+        If beliefs are no probabilities, or the size is below 1.
 
     Notes
     -----
@@ -49,9 +54,17 @@ def limit_private_leak(beliefs: ArrayLike, guarantee: Guarantee) -> float:
     P_r the sum of the r greatest beliefs; reached by randomised response on the r likeliest groups.
     Zero-concentrated, m >= 1/2: (1 - m) delta(logit m), by the profile delta(.) of every such
     release; other people by the former at the best epsilon. The least of what is known is taken.
+    Of s dependent people epsilon is s times as large, delta s e^((s - 1) epsilon) times, and rho s
+    squared times (group privacy; Dwork & Roth, The Algorithmic Foundations of Differential Privacy,
+    2014, section 2.3; Bun & Steinke, 2016, proposition 27).
     """
     ordered = -np.sort(-check_beliefs(beliefs), axis=1)
+    if household_size < 1:
+        raise InputError(f"a household has at least 1 person, not {household_size!r}")
     epsilon, delta, rho = _protect_group(guarantee)
+    size = household_size
+    delta = min(size * math.exp(min((size - 1) * epsilon, 700.0)) * delta, 1.0)
+    epsilon, rho = size * epsilon, None if rho is None else size**2 * rho
     top = ordered[:, 0]
     limit = _limit_accuracy(ordered, epsilon, delta)
     if rho is not None:

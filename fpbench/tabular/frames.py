@@ -41,6 +41,7 @@ def table(
     sensitive: str | Attribute | Mapping[str, Any] | Iterable[str | Attribute | Mapping[str, Any]],
     positive: str | bool | int | float | None = None,
     drop: str | Iterable[str] = (),
+    household: str | None = None,
     missing: str = "error",
     domain: Mapping[str, Any] | Domain | None = None,
     name: str = "table",
@@ -66,6 +67,10 @@ def table(
         booleans.
     drop
         Columns that are not to be features.
+    household
+        Column that says who lives together, or whose groups depend on each other's for another
+        reason: the same value. It is no feature; limits of what a disclosure gives away are widened
+        by the people of a household.
     missing
         What to do about values that are missing in a column that is used: `error`, or `drop` for
         dropping the rows.
@@ -96,14 +101,15 @@ def table(
     try:
         _check_frame(frame)
         attributes, dropped = parse_sensitive(sensitive), parse_drop(drop)
-        _check_columns(list(frame.columns), label, attributes, dropped)
+        _check_columns(list(frame.columns), label, attributes, dropped, household)
         declared = domain if isinstance(domain, Domain) else Domain.of(domain or {})
         declared.check_names(frame.columns)
         if missing not in _MISSING:
             raise InputError(f"missing: must be 'error' or 'drop', not {missing!r}")
         used = _drop_incomplete(frame.drop(columns=list(dropped)), missing)
         codes, positive_name = _encode_labels(used[label], positive)
-        columns = _convert_columns(used.drop(columns=label), declared.categories)
+        apart = [label] if household is None else [label, household]
+        columns = _convert_columns(used.drop(columns=apart), declared.categories)
         _refuse_useless(
             columns.drop(columns=[get_column_name(item) for item in attributes]), dropped
         )
@@ -111,9 +117,9 @@ def table(
         raise DataError(f"{where}: {error}") from None
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
-    return tabulate(
-        LabelledColumns(columns, codes, positive_name), attributes, domain=declared, name=name
-    )
+    households = None if household is None else used[household].factorize()[0].astype(np.int64)
+    people = LabelledColumns(columns, codes, positive_name, households=households)
+    return tabulate(people, attributes, domain=declared, name=name)
 
 
 def _check_frame(frame: Any) -> None:
@@ -124,7 +130,11 @@ def _check_frame(frame: Any) -> None:
 
 
 def _check_columns(
-    columns: list[Any], label: str, sensitive: tuple[str | Attribute, ...], drop: tuple[str, ...]
+    columns: list[Any],
+    label: str,
+    sensitive: tuple[str | Attribute, ...],
+    drop: tuple[str, ...],
+    household: str | None,
 ) -> None:
     for column in columns:
         if not isinstance(column, str):
@@ -133,7 +143,11 @@ def _check_columns(
             raise DataError(f"there are {columns.count(column)} columns {column!r}")
     if label not in columns:
         raise InputError(f"label: no column {label!r}; {suggest_name(str(label), columns)}")
-    for what, names in (("sensitive", map(get_column_name, sensitive)), ("drop", drop)):
+    sensitive_columns = [get_column_name(item) for item in sensitive]
+    together = () if household is None else (household,)
+    for what, names in (
+        ("sensitive", sensitive_columns), ("drop", drop), ("household", together)
+    ):  # fmt: skip
         for name in names:
             if name == label:
                 raise InputError(f"{what}: {name!r} is the label")
@@ -142,6 +156,9 @@ def _check_columns(
             except InputError as error:
                 raise InputError(f"{what}: {error}") from None
     check_drop(drop, sensitive)
+    if household is not None and household in (*sensitive_columns, *drop):
+        other = "sensitive" if household in sensitive_columns else "drop"
+        raise InputError(f"household: {household!r} is in `{other}` as well")
 
 
 def _drop_incomplete(frame: DataFrame, missing: str) -> DataFrame:

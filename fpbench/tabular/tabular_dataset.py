@@ -74,12 +74,15 @@ class LabelledColumns:
         What label 1 stands for.
     test
         (n,) who is in the test set that the data's authors publish; None if they publish none.
+    households
+        (n,) number of the household that each person belongs to; None: everybody lives alone.
     """
 
     columns: DataFrame
     labels: Codes
     positive: str
     test: NDArray[np.bool_] | None = None
+    households: NDArray[np.int64] | None = None
 
 
 class TabularDataset(Dataset):
@@ -197,5 +200,5 @@ def tabulate(
     declared = (domain or Domain()).only(map(str, features.columns))
     return Table(
         name, features, people.labels, groups, people.positive, people.test, declared,
-        measured_cuts(sensitive),
+        measured_cuts(sensitive), households=people.households,
     )  # fmt: skip

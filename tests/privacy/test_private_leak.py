@@ -11,7 +11,7 @@ from scipy.special import expit
 from scipy.stats import norm
 
 from fpbench import Guarantee, InputError
-from fpbench.privacy import gaussian_epsilon, limit_private_leak
+from fpbench.privacy import gaussian_epsilon, limit_private_leak, limit_private_nats
 
 
 def best_of_all_channels(belief, epsilon, delta=0.0):
@@ -115,3 +115,42 @@ def test_certain_people_and_the_mean_over_people():
     assert limit_private_leak(certain, Guarantee(1.0, rho=0.1)) > 0
     with pytest.raises(InputError, match="must sum to 1"):
         limit_private_leak([[0.5, 0.6]], Guarantee(1.0))
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_people_who_depend_on_each_other_share_their_guarantee(size):
+    """Of a cluster of people alike, the noisy count tells the group of all: exactly, and bounded."""
+    epsilon = 0.1
+    counts = np.arange(-800, 801)
+    # Discrete Laplace noise on a count that is 0 or `size`, each with chance one half.
+    law = np.exp(-epsilon * np.abs(counts))
+    law /= law.sum()
+    moved = np.roll(law, size)
+    gain = np.maximum(law, moved).sum() / 2 - 0.5
+    beliefs = np.full((3, 2), 0.5)
+    limit = limit_private_leak(beliefs, Guarantee(epsilon), household_size=size)
+    assert gain <= limit + 1e-12
+    assert limit == pytest.approx(1 / (1 + np.exp(-size * epsilon)) - 0.5)
+    if size > 1:
+        assert gain > limit_private_leak(beliefs, Guarantee(epsilon))  # which is for people alone
+
+
+def test_what_no_household_is():
+    with pytest.raises(InputError, match="a household has at least 1 person, not 0"):
+        limit_private_leak(np.full((1, 2), 0.5), Guarantee(1.0), household_size=0)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.5, 2.0])
+def test_a_private_release_tells_no_more_than_its_nats(epsilon):
+    """Randomised response of everybody's group: its information is exactly the limit's or less."""
+    keep = 1 / (1 + math.exp(-epsilon))
+    entropy = -keep * math.log(keep) - (1 - keep) * math.log(1 - keep)
+    told = math.log(2) - entropy  # of one person at one half
+    assert told <= limit_private_nats(Guarantee(epsilon), 1)
+    divergence = epsilon * math.tanh(epsilon / 2)
+    assert limit_private_nats(Guarantee(epsilon), 10) == pytest.approx(10 * divergence)
+    assert limit_private_nats(Guarantee(epsilon, neighbours="add-remove"), 1) == pytest.approx(
+        2 * epsilon * math.tanh(epsilon)
+    )
+    assert limit_private_nats(Guarantee(1.0, 1e-6, "attribute", 0.02), 100) == pytest.approx(2.0)
+    assert limit_private_nats(Guarantee(1.0, 1e-6), 100) == math.inf

@@ -1,6 +1,7 @@
 """Claims and attacks about the people on whom the model is tested, not trained."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import fpbench
@@ -89,3 +90,70 @@ def test_processes_of_their_own_measure_the_same(frames):
     for name in about.columns.difference(["cell", "seconds", "correct_seconds"]):
         left, right = about[name], limited[name]
         assert ((left == right) | (left.isna() & right.isna())).all(), name
+
+
+HOUSEHOLDS = """
+[split]
+target = "held-out"
+[[dataset]]
+use = "csv"
+path = "{path}"
+label_column = "paid"
+sensitive = "sex"
+drop = ["home"]
+[[dataset]]
+use = "csv"
+label = "together"
+path = "{path}"
+label_column = "paid"
+sensitive = "sex"
+household = "home"
+[[learner]]
+use = "plain"
+[[disclosure]]
+use = "noisy"
+metric = "statistical-parity"
+epsilon = 0.2
+mechanism = {{ use = "laplace" }}
+[[adversary]]
+use = "a1"
+family = "logistic-regression"
+[[corrector]]
+use = "posterior"
+"""
+
+
+def test_who_lives_together_widens_the_limits(tmp_path):
+    rng = np.random.default_rng(0)
+    n = 900
+    home = rng.permutation(n) // 3
+    people = pd.DataFrame({
+        "home": [f"home {number}" for number in home], "age": rng.integers(18, 90, n),
+        "sex": np.where((home % 2 == 0) ^ (rng.random(n) < 0.3), "f", "m"),
+        "paid": rng.integers(0, 2, n),
+    })  # fmt: skip
+    path = tmp_path / "people.csv"
+    people.to_csv(path, index=False)
+    matrix = tmp_path / "households.toml"
+    matrix.write_text(HOUSEHOLDS.format(path=path), encoding="utf-8")
+    frame = fpbench.run(matrix, out=tmp_path / "run").frame()
+    alone, together = frame.iloc[0], frame.iloc[1]
+    assert (alone["household_size"], together["household_size"]) == (1, 3)
+    assert alone["disclosure_bits"] == together["disclosure_bits"]
+    for name in ("limit", "limit_beliefs", "dp_limit"):
+        assert 1.4 * alone[name] < together[name] < 4 * alone[name], name
+    assert alone["limit_exact"] > 0
+    assert np.isnan(together["limit_exact"])  # it is proven for independent people
+    assert (pd.Series([alone["limit"], together["limit"]]) <= 0.5).all()
+
+
+@pytest.mark.parametrize(
+    ("household", "says"),
+    [("hom", "household: no column 'hom'"), ("paid", "household: 'paid' is the label"),
+     ("sex", "household: 'sex' is in `sensitive` as well")],
+)  # fmt: skip
+def test_a_household_is_a_column_of_its_own(household, says):
+    frame = pd.DataFrame({"home": list("aabb"), "age": [1, 2, 4, 9], "sex": list("fmfm"),
+                          "paid": [0, 1, 0, 1]})  # fmt: skip
+    with pytest.raises(fpbench.InputError, match=says):
+        fpbench.table(frame, label="paid", sensitive="sex", household=household)

@@ -33,6 +33,9 @@ class OwnFile(Dataset):
         None, description="label that counts as 1; without it, labels must be 0 or 1, or booleans"
     )
     drop: Dropped = Field((), description="columns that are not to be features")
+    household: str | None = Field(
+        None, description="column that says who lives together; limits are widened by it"
+    )
     missing: Literal["error", "drop"] = Field(
         "error", description="what to do about missing values in columns that are used"
     )
@@ -115,6 +118,7 @@ class OwnFile(Dataset):
             sensitive=self.sensitive,
             positive=self.positive,
             drop=self.drop,
+            household=self.household,
             missing=self.missing,
             domain=self.domain,
             name=path.name,

@@ -40,12 +40,15 @@ def write_table(table: Table) -> tuple[dict[str, Any], Arrays]:
         "tested": table.test is not None,
         "cuts": _write_cuts(table.measured_cuts),
         "chances": table.group_chances is not None,
+        "households": table.households is not None,
     }
     arrays.append(np.asarray(table.labels))
     if table.test is not None:
         arrays.append(np.asarray(table.test, dtype=np.bool_))
     if table.group_chances is not None:
         arrays.append(np.asarray(table.group_chances, dtype=np.float64))
+    if table.households is not None:
+        arrays.append(np.asarray(table.households, dtype=np.int64))
     return header, arrays
 
 
@@ -67,7 +70,10 @@ def read_table(message: Message) -> Table:
     cuts, chances = _read_cuts(message, "cuts"), None
     if message.field("chances", bool):
         chances = message.array("the chances of the groups", "f", len(features), None)
-    return Table(name, features, labels, sensitive, positive, test, domain, cuts, chances)
+    homes = None
+    if message.field("households", bool):
+        homes = message.array("the households", "i", len(features))
+    return Table(name, features, labels, sensitive, positive, test, domain, cuts, chances, homes)
 
 
 def write_split(split: Split) -> tuple[dict[str, Any], Arrays]:

@@ -47,6 +47,7 @@ def measure_leak(
     named = beliefs.argmax(axis=1)
     without, after = float(np.mean(named == truth)), _name_groups(guess, named, correction)
     accuracy = None if after is None else float(np.mean(after == truth))
+    sizes = split.target.household_sizes
     of_model = split.held_out_target or not predictions.trained_with_groups
     measures: LeakMeasures = {
         "without_accuracy": without,
@@ -54,6 +55,7 @@ def measure_leak(
         "leak": None if accuracy is None else accuracy - without,
         "leak_expected": None,
         "limit_covers": "disclosure" if of_model else "disclosure, not model",
+        "household_size": 1 if sizes is None else int(sizes.max()),
     }
     if (best := _find_bayes_accuracy(split, predictions, guess.sees)) is not None:
         measures["bayes_accuracy"] = best
@@ -65,15 +67,16 @@ def measure_leak(
     if claim.nats is not None:
         nats = claim.nats + claim.fact_nats
         measures["disclosure_bits"] = nats / math.log(2)
-        measures["limit_beliefs"] = limit_leak(beliefs, nats)
-        if claim.counted_labels is not None and beliefs.shape[1] == 2:
+        measures["limit_beliefs"] = limit_leak(beliefs, nats, household_sizes=sizes)
+        if claim.counted_labels is not None and beliefs.shape[1] == 2 and sizes is None:
             cells = predictions.test if split.held_out_target else predictions.train
             if any(label is not None for label in claim.counted_labels):
                 cells = 2 * split.target.labels + cells
             counts = compute_count_leak(beliefs[:, 1], cells)
             measures["limit_exact"] = counts if nats > 0 else 0.0
     if claim.guarantee is not None and claim.fact_nats == 0:
-        measures["dp_limit"] = limit_private_leak(beliefs, claim.guarantee)
+        size = measures["household_size"]
+        measures["dp_limit"] = limit_private_leak(beliefs, claim.guarantee, household_size=size)
     return measures
 
 

@@ -85,16 +85,17 @@ def _limits(
     best
         (attacks,) the greatest accuracy of beliefs without the disclosure.
     """
-    bits, people, groups, gain = (
-        results.numbers(name)[attacks] for name in ("disclosure_bits", "people", "n_groups", "gain")
+    bits, people, groups, gain, household = (
+        results.numbers(name)[attacks]
+        for name in ("disclosure_bits", "people", "n_groups", "gain", "household_size")
     )
     # A stranger's rows may say anything.
     known = (best >= 0) & (best <= 1) & (bits >= 0) & np.isfinite(bits)
     known &= (people >= 1) & (groups >= 2)
+    # What is told of dependent people adds up to as many times the whole as they are.
+    nats = bits * math.log(2) * np.fmax(household, 1)
     limit = np.full(len(attacks), np.nan)
-    limit[known] = limit_leaks_by_error(
-        1 - best[known], bits[known] * math.log(2), people[known], groups[known]
-    )
+    limit[known] = limit_leaks_by_error(1 - best[known], nats[known], people[known], groups[known])
     return {
         "best_without_accuracy": best,
         "limit": limit,
