@@ -21,6 +21,8 @@ _Floats = NDArray[np.float64]
 
 _EVEN = 1e-9
 """Beliefs that differ by less are even."""
+_RANKED_DIGITS = 9
+"""Of beliefs by which people are ranked, or put into bins."""
 _BINS = 15
 """Of the calibration error."""
 _LEAST_SLICE = 50
@@ -90,6 +92,8 @@ def measure_beliefs(split: Split, guess: CalibratedGuess, correction: Correction
     target = split.target
     truth, calibrated = target.sensitive, _beliefs(guess)
     given = calibrated if correction.posterior is None else correction.posterior
+    # Last digits depend on the processor, and must not rank people of whom equally much is known.
+    given = np.round(given, _RANKED_DIGITS)
     named = given.argmax(axis=1)
     right = named == truth
     sure = np.argsort(-given.max(axis=1), kind="stable")
@@ -99,7 +103,7 @@ def measure_beliefs(split: Split, guess: CalibratedGuess, correction: Correction
     measures: BeliefMeasures = {
         "calibration": guess.calibration,
         "log_loss": float(-np.log(np.maximum(_pick(calibrated, truth), 1e-12)).mean()),
-        "calibration_error": _measure_calibration(calibrated, truth),
+        "calibration_error": _measure_calibration(np.round(calibrated, _RANKED_DIGITS), truth),
         "auc": auc,
         "tpr_at_tenth_percent": tenth,
         "tpr_at_one_percent": one,

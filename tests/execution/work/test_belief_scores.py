@@ -164,6 +164,17 @@ def test_quality_and_ranking_are_those_of_scikit_learn(p, seed):
     assert row["log_loss"] == pytest.approx(log_loss(truth, stack(clipped)), rel=1e-5)
 
 
+def test_last_digits_rank_nobody():
+    """On another processor they are others."""
+    rng = np.random.default_rng(0)
+    p, truth = rng.choice([0.3, 0.5, 0.8], 400), rng.integers(0, 2, 400)
+    split, _ = make_split(truth)
+    row = measure_beliefs(split, make_guess(stack(p)), UNSOLVED)
+    other = stack(p + rng.choice([-1, 0, 1], 400) * 1e-15)
+    again = measure_beliefs(split, replace(make_guess(stack(p)), beliefs=other), UNSOLVED)
+    assert row == pytest.approx(again, abs=1e-12)
+
+
 def test_few_are_found_out_at_few_false_alarms():
     """Of 1,000 members 30 stand out; 1 of 2,000 others stands further out."""
     truth = np.r_[np.ones(1000, int), np.zeros(2000, int)]
