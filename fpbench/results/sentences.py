@@ -64,8 +64,14 @@ def summarise_leak(
     values = leaks[chosen][~np.isnan(leaks[chosen])]
     if len(values):
         counted = [f"{count} {kind}s" for kind, count in several.items() if count > 1]
-        lead = f"Of {list_words(counted)}, this is where most is added: the" if counted else "The"
+        lead = (
+            f"Of {list_words(counted)}, this is where the best attack is given most: the"
+            if counted
+            else "The"
+        )
         claim = f"{lead} {line.labels.get('disclosure', '')} claim".replace("  ", " ")
+        if "predictions" not in text("adversary_sees", chosen):  # the corrector sees them anyway
+            claim += ", with the predictions that it is about,"
         tried = sum(each.rank is not None for each in board.lines)
         added = _describe_leak(line, values, tried)
         sentences.append(f"{claim} {added}{_describe_limit(line, text('limit_covers', chosen))}.")

@@ -40,6 +40,8 @@ class Column:
     """Whether its values are numbers, which are aligned at the right."""
     wraps: bool = False
     """Whether its heading may be broken between words."""
+    whole: bool = False
+    """Whether its words are never broken, as numbers are not."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +138,7 @@ class Sheet:
         widths = []
         for place, column in enumerate(self.columns):
             values = [row[place] for row in self.rows]
-            if column.number:
+            if column.number or column.whole:
                 heading = column.heading.split() if column.wraps else [column.heading]
                 widths.append(max(map(len, (*heading, *values)), default=0))
             else:

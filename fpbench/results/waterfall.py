@@ -76,7 +76,7 @@ def waterfall_sheet(waterfall: Waterfall) -> Sheet:
         about="",
         columns=(
             Column("known", number=False), Column("% right"), Column("adds"),
-            Column("", number=False), Column("95 %"), Column("best attack", number=False),
+            Column("", number=False, whole=True), Column("95 %"), Column("best attack", number=False),
         ),
         rows=tuple(rows),
         notes=(waterfall.caption,),

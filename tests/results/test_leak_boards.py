@@ -21,6 +21,7 @@ from fpbench.results.sheet import html, latex, markdown
 from fpbench.results.statistics.intervals import interval, widest
 from fpbench.results.statistics.signed_ranks import holm, signed_rank
 from fpbench.results.views import view
+from fpbench.results.waterfall import draw_bar
 from fpbench.store.results import Results
 
 NEW = ("without_accuracy", "with_accuracy", "leak", "disclosure_bits")
@@ -301,7 +302,7 @@ def test_of_several_models_it_is_the_greatest_and_tested_as_the_greatest_of_all(
     assert best == ("From features and predictions the best attack on second guesses 85.1 % (a2).")
     low, high = widest(np.array(CLEAR), "leak", 0.025 / 6)
     assert added.startswith(
-        "Of 2 learners and 2 disclosures, this is where most is added: the published claim adds "
+        "Of 2 learners and 2 disclosures, this is where the best attack is given most: the published claim adds "
         f"0.31 points (95 % of 6 at once: {signed_points(low)} to {signed_points(high)}); nobody"
     )
     # Eight seeds tell one line from nothing, 2 / 2^8 = .008, but not the greatest of seven.
@@ -328,8 +329,10 @@ def test_the_greatest_of_many_that_add_nothing_is_seldom_called_more():
 
 def test_more_groups_than_two_and_features_alone():
     rows = run(CLEAR, ALONE, n_groups=5, sees="features", majority_accuracy=0.4)
-    baseline, best, _ = said(rows)
+    baseline, best, added = said(rows)
     assert baseline == "Naming the largest group is right for 40.0 %."
+    # What a corrector does with a claim rests on the predictions, which the guess did not.
+    assert added.startswith("The published claim, with the predictions that it is about, adds 0.31")
     assert best == "From features the best attack guesses 85.1 % (a2)."
 
 
@@ -345,3 +348,71 @@ def test_a_leak_that_is_no_number_breaks_nothing():
     (board,) = boards_of(run([math.inf, math.nan, 0.001], ALONE))
     assert board.sentences[-1].startswith("The published claim adds 0.10 points at one seed")
     assert leaderboard.columns(board) == list(LEAK_COLUMNS)
+
+
+# The waterfall
+
+
+SEEN = {"a1": "features", "a2": "features, predictions", "a3": "features, labels, scores"}
+
+
+def levels(rows):
+    (board,) = boards_of(rows)
+    return board.waterfall
+
+
+def test_levels_are_the_best_attacks_that_see_no_more():
+    rows = [
+        row
+        for name, without in (("a1", 0.8), ("a2", 0.85), ("a3", 0.9))
+        for row in run(CLEAR, ((name, without),), sees=SEEN[name])
+    ]
+    rows += run([None] * 12, (("weak", 0.7), ("strong", 0.81)), sees="features")
+    waterfall = levels(rows)
+    assert [(level.name, level.attack) for level in waterfall.levels] == [
+        ("largest group", ""), ("features", "strong"), ("predictions", "a2"), ("scores", "a3"),
+        ("claim", "a3"),
+    ]  # fmt: skip
+    mean = {name: np.mean([r["without_accuracy"] for r in rows if r["adversary"] == name])
+            for name in ("strong", "a2", "a3")}  # fmt: skip
+    best = np.mean([r["with_accuracy"] for r in rows if r["adversary"] == "a3"])
+    assert [level.right.mean for level in waterfall.levels] == pytest.approx(
+        [0.671, mean["strong"], mean["a2"], mean["a3"], best]
+    )
+    assert waterfall.lacking == () and waterfall.chosen == ""
+    assert waterfall.caption == (
+        "Learner plain, disclosure published: each level is the best attack that sees no more, "
+        "calibrated."
+    )
+
+
+def test_a_waterfall_is_of_one_model_and_names_it_and_what_is_not_there():
+    rows = run(NULL, ALONE, learner="first") + run(CLEAR, ALONE, learner="second")
+    waterfall = levels(rows)
+    assert waterfall.about == "learner second, disclosure published"
+    assert waterfall.lacking == ("features", "scores")
+    assert "Of 2 learners, this is where the best attack is given most" in waterfall.caption
+    assert "attacks that see features at most, attacks that see scores at most" in waterfall.caption
+    assert levels(run([None] * 3)) is None
+    assert levels([{**row, "adversary_sees": "", "majority_accuracy": None}
+                   for row in run(NULL)]) is None  # fmt: skip
+
+
+@given(st.floats(0, 1), st.floats(0, 1))
+def test_bars_are_as_long_as_the_shares(before, after):
+    bar = draw_bar(before, after).rstrip()
+    light, dark = bar.count("░"), bar.lstrip("░")
+    length = sum(8 if letter == "█" else " ▏▎▍▌▋▊▉".index(letter) for letter in dark) / 8
+    assert abs(light - 30 * min(before, after)) <= 0.5 + 1e-9
+    assert abs(length - 30 * max(after - before, 0)) <= 1 / 16 + 1e-9
+
+
+def test_bars_are_shown_below_the_board_unless_columns_are_chosen(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    boards = boards_of(run(CLEAR))
+    show_leaderboards(boards)
+    shown = capsys.readouterr().out
+    assert "predictions      85.1 +17.96 ░░░" in shown
+    assert "each level is the best attack" in shown
+    show_leaderboards(boards, ["leak"])
+    assert "each level" not in capsys.readouterr().out

@@ -51,7 +51,7 @@ def show_sheet(sheet: Sheet, colours: Mapping[str, str] = MappingProxyType({})) 
                 escape(column.heading),
                 justify="right" if column.number else "left",
                 overflow="fold",
-                no_wrap=column.number and not column.wraps,
+                no_wrap=column.whole or (column.number and not column.wraps),
                 width=width,
             )
         for row in sheet.rows[first:last]:
