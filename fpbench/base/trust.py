@@ -86,13 +86,14 @@ class PluginEntry(NamedTuple):
 
     name: str
     value: str
-    """`package.module`, or `package.module:object`."""
+    """`package.module`, or `package.module:object`; extras in brackets may follow."""
     distribution: str = ""
     version: str = ""
 
     def load(self) -> Any:
         """What it names, imported."""
-        module, _, path = self.value.replace(" ", "").partition(":")
+        named = self.value.partition("[")[0].replace(" ", "")
+        module, _, path = named.partition(":")
         return attrgetter(path)(import_module(module)) if path else import_module(module)
 
 

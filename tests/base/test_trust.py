@@ -7,17 +7,25 @@ import re
 import subprocess
 import sys
 import zipfile
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 
 from fpbench import InputError, discover
 from fpbench.base import trust
-from fpbench.base.trust import IMPORTS, NO_THIRD_PARTY, installed_entry_points, why_not_importable
+from fpbench.base.trust import (
+    IMPORTS,
+    NO_THIRD_PARTY,
+    PluginEntry,
+    installed_entry_points,
+    why_not_importable,
+)
 from fpbench.matrix.matrix import read
 from fpbench.models import Recipe
 
 MARKED = """
+from importlib import metadata
 from pathlib import Path
 from sklearn.base import BaseEstimator, ClassifierMixin
 
@@ -327,6 +335,7 @@ def test_what_may_never_be_named(module, reason):
 
 
 PLUGIN = """
+from importlib import metadata
 from pathlib import Path
 Path(__file__).with_name("ran").touch()
 from fpbench import Corrector, hookimpl
@@ -463,8 +472,6 @@ def test_profiles_cannot_lead_out_of_the_run_directory():
 
 def test_entry_points_are_read_as_python_does(site):
     """The files are read by hand, which is fast; the standard library agrees."""
-    from importlib import metadata
-
     text = (
         "[other]\na = b\n\n[fpbench]\n# why\none = one.sub\ntwo=two : thing.part\n\n[more]\nc = d\n"
     )
@@ -474,3 +481,13 @@ def test_entry_points_are_read_as_python_does(site):
     assert {(p.name, p.value) for p in points} == mine
     (one,) = (p for p in installed_entry_points("fpbench") if p.name == "one")
     assert (one.distribution, one.version) == ("Some.Plugin", "1.0")
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["json", "json:loads", "json : JSONDecoder.decode", "json [fast]", "json:loads [fast, more]"],
+)
+def test_entry_points_are_loaded_as_python_does(value):
+    """Extras, which old distributions name, change nothing."""
+    theirs = metadata.EntryPoint("any", value, "fpbench").load()
+    assert PluginEntry("any", value).load() is theirs
