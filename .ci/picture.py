@@ -1,6 +1,6 @@
-"""Draws docs/assets/leaderboard.svg: what the command line shows of a run of the quickstart.
+"""Draws what a run of the quickstart shows: docs/assets/leaderboard.svg and waterfall.svg.
 
-`fpbench run benchmarks/quickstart.toml && python .ci/picture.py runs/quickstart` draws it anew.
+`fpbench run benchmarks/quickstart.toml && python .ci/picture.py runs/quickstart` draws them anew.
 """
 
 import io
@@ -14,8 +14,9 @@ from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 from rich.text import Text
 
-PICTURE = Path(__file__).parents[1] / "docs" / "assets" / "leaderboard.svg"
-WIDTH = 113
+ASSETS = Path(__file__).parents[1] / "docs" / "assets"
+WIDTH = 80
+WHERE = ("--where", "corrector=posterior")
 DARK, LIGHT = (30, 33, 43), (214, 220, 230)
 COLOURS = [
     DARK, (240, 113, 120), (150, 210, 130), (240, 200, 110),
@@ -24,16 +25,16 @@ COLOURS = [
 
 
 def main(run: str) -> None:
-    """Write the picture of a run, up to its notes; no font is loaded from elsewhere."""
+    """Write the board of a run up to its notes, and its waterfall; no font is loaded."""
     terminal = {**os.environ, "COLUMNS": str(WIDTH), "FORCE_COLOR": "1", "TERM": "xterm-256color"}
     shown = subprocess.run(
-        [sys.executable, "-m", "fpbench", "leaderboard", run],
+        [sys.executable, "-m", "fpbench", "leaderboard", run, *WHERE],
         env=terminal, capture_output=True, text=True, check=True,
     ).stdout  # fmt: skip
     console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True)
-    console.print(Text("$ fpbench run benchmarks/quickstart.toml", style="dim"))
+    console.print(Text(f"$ fpbench leaderboard runs/quickstart {' '.join(WHERE)}", style="dim"))
     for line in map(Text.from_ansi, shown.splitlines()):
-        if line.plain.startswith("neighbours of one rank"):
+        if line.plain.startswith(("neighbours of one rank", "ranks are shared", "known ")):
             break
         line.rstrip()
         console.print(line, no_wrap=True, crop=False)
@@ -41,7 +42,11 @@ def main(run: str) -> None:
     drawn = console.export_svg(title="fpbench", theme=theme, unique_id="leaderboard")
     drawn = re.sub(r"@font-face \{.*?\}\s*|<!--.*?-->\s*", "", drawn, flags=re.S)
     fonts = '"DejaVu Sans Mono", Menlo, Consolas, monospace'
-    PICTURE.write_text(drawn.replace("Fira Code, monospace", fonts), encoding="utf-8")
+    (ASSETS / "leaderboard.svg").write_text(
+        drawn.replace("Fira Code, monospace", fonts), encoding="utf-8"
+    )
+    figure = [sys.executable, "-m", "fpbench", "figure", run, "waterfall", *WHERE]
+    subprocess.run([*figure, "-o", ASSETS / "waterfall.svg"], check=True)
 
 
 if __name__ == "__main__":

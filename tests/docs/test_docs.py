@@ -390,15 +390,31 @@ def test_the_picture_is_of_the_quickstart():
     lines = [line.rstrip() for line in said.values()]
     matrix = tomllib.loads((ROOT / "benchmarks" / "quickstart.toml").read_text())
     assert matrix["title"] in lines
-    assert any(line.endswith(f"{matrix['seeds']} seeds") for line in lines)
-    board = [re.findall(r"-?\.\d{4}", line) for line in lines if re.match(r"=?\s*\d+ [a-z]", line)]
+    assert f"· {matrix['seeds']} seeds ·" in " ".join(lines)
+    assert sum(line.startswith("learner ") for line in lines) == 5  # three of them by a sweep
+    pattern = r"[= ]*\d+ (\S+) +([\d.]+) +([\d.]+) +([\d.]+) +([-+]?[\d.]+) +([\d.]+) "
+    board = [found.groups() for line in lines if (found := re.match(pattern, line))]
     adversaries = {one.get("label", one["use"]) for one in matrix["adversary"]}
-    assert len(board) == 5 * len(adversaries)  # five learners, three of them by a sweep
-    gains = []
-    for _, guess, corrected, gain, *_ in (map(float, row) for row in board):
-        assert abs(corrected - guess - gain) < 2e-4
-        gains.append(gain)
-    assert gains == sorted(gains, reverse=True)
+    assert len(board) == 5 * len(adversaries)
+    assert {name for name, *_ in board} == adversaries
+    reached = []
+    for name, baseline, without, given, leak, limit in board:
+        # In percent with one decimal, and points with two.
+        assert abs(float(given) - float(without) - float(leak)) < 0.11
+        assert float(leak) < float(limit)
+        assert name == "majority" or float(without) > float(baseline)
+        reached.append(float(given))
+    width = len(adversaries)
+    for start in range(0, len(reached), width):
+        group = reached[start : start + width]
+        assert group == sorted(group, reverse=True)
+
+
+def test_the_waterfall_is_drawn():
+    drawn = (ROOT / "docs" / "assets" / "waterfall.svg").read_text(encoding="utf-8")
+    assert "<image" not in drawn and 'href="http' not in drawn
+    for page in ("README.md", "docs/index.md"):
+        assert "assets/waterfall.svg" in ALL[page].read_text(encoding="utf-8")
 
 
 REFERENCE = runpy.run_path(str(ROOT / ".ci" / "reference.py"))["PAGES"]

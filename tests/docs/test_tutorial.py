@@ -92,7 +92,7 @@ def test_without_extras_is_without_extras(place):
 def masked(line):
     """A line of output without its numbers and the widths of its columns."""
     ranked = re.sub(r"^=(?=\d)", "", line.strip())  # whether seeds tell it apart is a number, too
-    return re.sub(r"\s+", " ", re.sub(r"-?\d*\.?\d+", "#", re.sub("─+", "─", ranked)))
+    return re.sub(r"\s+", " ", re.sub(r"[-+]?\d*\.?\d+", "#", re.sub("─+", "─", ranked)))
 
 
 def compare(shown, said):
