@@ -113,6 +113,27 @@ def test_limits_are_those_of_the_formulas():
     assert nothing["disclosure_bits"] == nothing["limit_beliefs"] == 0
 
 
+def test_limits_of_people_who_live_together_are_wider():
+    rng = np.random.default_rng(0)
+    n, p = 300, rng.beta(2, 2, 300)
+    truth, home = (rng.random(n) < p).astype(int), rng.permutation(n) // 3
+    home[home == 0] = n + np.arange(3)  # three of them live alone
+    split, predictions = make_split(truth)
+    together = split.train.having(households=home)
+    guarantee = Guarantee(0.3, neighbours="attribute")
+    claim = Claim(RateConstraint(), "x", nats=2.0, counted_labels=(None,), guarantee=guarantee)
+    row = measure_leak(
+        Split(together, together, together), predictions, make_guess(stack(p)), claim, UNSOLVED
+    )
+    sizes = np.where(home >= n, 1, 3)
+    assert row["household_size"] == 3
+    assert row["limit_beliefs"] == limit_leak(stack(p), 2.0, household_sizes=sizes)
+    assert row["limit_beliefs"] > limit_leak(stack(p), 2.0)
+    assert row["dp_limit"] == limit_private_leak(stack(p), guarantee, household_size=3)
+    assert "limit_exact" not in row  # it is proven for people alone
+    assert not together.only(frozenset(together.seen)).seen & {"households", "group_chances"}
+
+
 @pytest.mark.parametrize(
     ("held_out", "with_groups", "covers"),
     [(True, True, "disclosure"), (False, False, "disclosure"),
