@@ -18,8 +18,10 @@ _Floats = NDArray[np.floating[Any]]
 
 _BLOCK = 1 << 16
 """People whose recurrence runs at once."""
-_MARGIN = 2.0
+_MARGIN = 1.5
 """How much further than the law of all the others' may reach, in log-odds; 1 would nearly do."""
+_NEGLIGIBLE = 1e-20
+"""A count this much less probable than the likeliest one adds nothing that a float shows."""
 
 
 def compute_count_leak(beliefs: ArrayLike, cells: ArrayLike) -> float:
@@ -66,10 +68,9 @@ def _count_gained(chances: _Floats) -> float:
     if len(chances) == 0:
         return 0.0
     odds = np.log(chances) - np.log1p(-chances)
-    law = Tilted(Side(odds, np.ones(len(odds), np.bool_)), round(float(chances.sum())))
-    log_law = np.log(law.distribution) + law.log_untilt(law.counts)
-    shares = np.exp(log_law - log_law.max())
-    shares /= shares.sum()
+    law = Tilted(Side(odds, np.ones(len(odds), np.bool_))).distribution
+    counted = np.flatnonzero(law > _NEGLIGIBLE * law.max())
+    shares = law[counted[0] : counted[-1] + 1]
     # People of group 1 with few odds, and those of group 0 with few odds, are each other's mirror.
     return _sum_gains(chances[chances <= 0.5], shares) + _sum_gains(
         1 - chances[chances > 0.5], shares[::-1]

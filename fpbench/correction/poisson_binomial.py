@@ -103,13 +103,15 @@ class Tilted:
     look alike, and one window of counts fits all.
     """
 
-    def __init__(self, side: Side, centre: int) -> None:
+    def __init__(self, side: Side, centre: int | None = None) -> None:
+        """Tilted so that a count becomes the likeliest one, or, without one, not at all."""
         from scipy.special import expit
 
-        self._centre, self._tilt = centre, side.tilt(centre)
+        self._centre = centre or 0
+        self._tilt = 0.0 if centre is None else side.tilt(centre)
         log_odds = side.log_odds + self._tilt
         grown = np.logaddexp(0, log_odds) - np.logaddexp(0, side.log_odds)
-        self.log_scale = float(grown.sum()) - self._tilt * centre
+        self.log_scale = float(grown.sum()) - self._tilt * self._centre
         """Log of the ratio of the probability of the centre to its tilted probability."""
         self._order = np.argsort(log_odds, kind="stable")
         # Those who only fill up the last level are certainly not of group 1.
