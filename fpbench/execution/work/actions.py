@@ -200,6 +200,8 @@ def _disclose(
 
 def _read_claim(claim: Claim, target: Sample) -> Claim:
     """The claim, and what follows from its constraints, which others may not be able to read."""
+    if claim.nats is not None and not 0 <= claim.nats < np.inf:
+        raise PluginError(f"the nats of a claim must be at least 0 and finite, not {claim.nats}")
     labels = {label for constraint in claim.constraints for label in constraint.labels}
     of_counts = all(constraint.word in _OF_CELLS for constraint in claim.constraints)
     problem = Problem(

@@ -25,7 +25,9 @@ class Example(Disclosure):
             people.sensitive, people.predictions, people.labels, len(people.groups)
         )
         rounded = math.ceil(true * 10**self.digits) / 10**self.digits
-        return Claim(RateConstraint(self.metric, rounded), self.name)
+        # The most that it can tell: the logarithm of how many tolerances are possible.
+        nats = math.log(10**self.digits + 1)
+        return Claim(RateConstraint(self.metric, rounded), self.name, nats=nats)
 
 
 @hookimpl

@@ -2,6 +2,7 @@
 
 import gc
 import types
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -471,3 +472,99 @@ def test_a_release_is_one_before_it_is_measured(toys, change, words):
     assert row["noise"] == "secure"
     with pytest.raises(fpbench.PluginError, match=words):
         MEASURING["audit"](_release(**change), (split, predictions), step)
+
+
+@pytest.mark.parametrize("nats", [-1.0, np.inf, np.nan])
+def test_a_claim_cannot_tell_less_than_nothing_or_endlessly_much(split, nats):
+    class Boaster(fpbench.Disclosure):
+        name, summary = "boaster", "does not know what it says"
+
+        def claim(self, context, rng):
+            return fpbench.Claim(None, "me", nats=nats)
+
+    with pytest.raises(fpbench.PluginError, match="nats of a claim must be at least 0 and finite"):
+        ACTIONS["disclose"](
+            Boaster(), (split, predictions_of(split)), Step("key", "stream", "disclose", None, ())
+        )
+
+
+def test_facts_tell_what_they_tell_and_prove_who_is_known(split):
+    facts = [{"use": "known", "share": 0.5}]
+    disclosure = fpbench.component("disclosure", "hidden", also=facts)
+    step = Step("key", "stream", "disclose", None, ())
+    claim = ACTIONS["disclose"](disclosure, (split, predictions_of(split)), step)
+    people, groups = len(split.train), len(split.train.groups)
+    assert claim.nats == 0
+    assert claim.fact_nats == round(people / 2) * np.log(groups)
+    assert claim.proven == round(people / 2) / people
+    assert claim.counted_labels is None  # people are no counts
+    claim = ACTIONS["disclose"](
+        fpbench.component("disclosure", "published", metric="equal-opportunity"),
+        (split, predictions_of(split)), step,
+    )  # fmt: skip
+    assert claim.counted_labels == (1,)
+    assert 0 < claim.nats <= np.log(1001)
+
+
+class Believer(fpbench.Adversary):
+    name, summary = "believer", "believes what it is told to"
+    sees = frozenset({"features"})
+    told: ClassVar[dict] = {}
+
+    def guess(self, view, rng):
+        n, m, k = len(view.target), len(view.attack), len(view.target.groups)
+        given = {"beliefs": np.full((n, k), 1 / k), "held": np.full((m, k), 1 / k), **self.told}
+        guess = fpbench.Guess.from_beliefs(
+            np.full((n, k), 1 / k), np.arange(m), np.full((m, k), 1 / k)
+        )
+        return replace(
+            guess, beliefs=given["beliefs"], held_out_beliefs=given["held"],
+            abstains=given.get("abstains"),
+        )  # fmt: skip
+
+
+def believed(split, **told):
+    Believer.told = told
+    step = Step("key", "stream", "guess", None, ())
+    view = view_for(Believer(), split)
+    guess = ACTIONS["guess"](Believer(), (view, Believer()), step)
+    return MEASURING["guess"](guess, (view, Believer()), step)
+
+
+def test_beliefs_are_calibrated_on_who_is_held_out(split):
+    n, k = len(split.train), len(split.train.groups)
+    shares = np.bincount(split.attack.sensitive, minlength=k) / len(split.attack)
+    guess = believed(split)
+    assert (guess.calibration, guess.sees) == ("scaled", ("features",))
+    np.testing.assert_allclose(guess.beliefs, np.tile(shares, (n, 1)), atol=0.05)
+    only_confidence = believed(split, beliefs=None, held=None)
+    np.testing.assert_allclose(only_confidence.beliefs, guess.beliefs, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("told", "says"),
+    [
+        ({"beliefs": np.full((3, 3), 1 / 3)}, r"the beliefs of the guess must be .* probabilities"),
+        ({"held": np.full((3, 3), 1 / 3)}, "the beliefs of the held-out guess must be"),
+        ({"held": None}, "both beliefs and held-out beliefs, or neither"),
+        ({"beliefs": 0.9}, "a person's beliefs must sum to 1"),
+        ({"beliefs": np.nan}, "must be probabilities; that of person 0 in group 0 is nan"),
+        ({"abstains": np.zeros(2, bool)}, "abstains must be .* true or false"),
+        ({"abstains": 7}, "abstains must be .* true or false, not"),
+    ],
+)  # fmt: skip
+def test_what_are_no_beliefs_is_the_adversarys_error(split, told, says):
+    n, k = len(split.train), len(split.train.groups)
+    if isinstance(told.get("beliefs"), float):
+        told = {"beliefs": np.full((n, k), told["beliefs"])}
+    if isinstance(told.get("abstains"), int):
+        told = {"abstains": np.full(n, 7)}
+    with pytest.raises(fpbench.PluginError, match=says):
+        believed(split, **told)
+
+
+def test_held_out_people_of_one_group_are_the_users_error(split):
+    few = np.flatnonzero(split.attack.sensitive == 0)
+    one_group = fpbench.Split(split.train, split.test, split.attack.take(few))
+    with pytest.raises(fpbench.InputError, match=r"enlarge the attack set \(\[split\] attack\)"):
+        believed(one_group)
