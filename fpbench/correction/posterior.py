@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fpbench.base.errors import InputError
 from fpbench.claims.conditions import AnyOf, RatesApart
-from fpbench.claims.constraints import LinearConstraint
+from fpbench.claims.constraints import KnownPeople, LinearConstraint
 from fpbench.components.beliefs import check_beliefs
 from fpbench.components.records import Problem
 from fpbench.correction.conditioning.conditioned import Conditioned
@@ -185,10 +185,13 @@ def _condition_on_rare(prior: _Floats, counted: CountedProblem) -> Conditioned:
     order = np.sort(prior, axis=1)
     with np.errstate(divide="ignore"):
         odds = np.log(order[:, -1]) - np.log(np.maximum(order[:, -2], math.exp(-_MOST)))
+    guess = prior.argmax(axis=1).astype(np.int64)
+    certain = np.flatnonzero(np.count_nonzero(prior, axis=1) == 1)
     problem = replace(
         counted.problem,
-        guess=prior.argmax(axis=1).astype(np.int64),
+        guess=guess,
         weights=np.maximum(odds, 1e-9),
+        constraints=(*counted.problem.constraints, KnownPeople(certain, guess[certain])),
     )
     nearest = solve_exact(problem, _SEARCH)
     if nearest.values is None:

@@ -91,8 +91,9 @@ def condition_approximately(
     if found:
         found = _draw_enough(found, people)
     elif feasible is not None:
-        found = [_Found(pieces[0].likeliest, samplers[0], _take_table(people, pieces[0].likeliest))]
-    else:
+        table = _take_table(people, pieces[0])
+        found = [_Found(pieces[0].likeliest, samplers[0], table)] if table else []
+    if not found:
         return Conditioned(-math.inf, None)
     return _mix(beliefs, people, found)
 
@@ -158,10 +159,13 @@ def _locate(people: TiltedPeople, members: NDArray[np.int8], groups: Codes) -> L
     return Likeliest(tilt, people.moments(tilt), True)
 
 
-def _take_table(people: TiltedPeople, likeliest: Likeliest) -> Sampled:
-    """The table that a tilt expects, alone."""
-    totals = np.rint(likeliest.moments.mean)
-    log_probability = weigh_table(people, likeliest, totals)
+def _take_table(people: TiltedPeople, piece: _Piece) -> Sampled | None:
+    """The table that a tilt expects, alone; None if people cannot have it, or conditions do not."""
+    totals = np.rint(piece.likeliest.moments.mean)
+    table = totals.reshape(1, people.classes, people.groups).astype(np.int64)
+    if (table.sum(axis=2) != people.sizes).any() or not satisfy(piece.conditions, table)[0]:
+        return None
+    log_probability = weigh_table(people, piece.likeliest, totals)
     return Sampled(log_probability, 0.0, totals, np.zeros_like(totals))
 
 
