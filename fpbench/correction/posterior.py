@@ -60,9 +60,9 @@ class Posterior:
     """The same after it; None if the claim has probability 0."""
     method: Method
     """How it was computed: `exact`, or `maximum-entropy` with sampled counts."""
-    error: float
-    """Standard error of sampling, as a mean absolute error of the probabilities; 0 if exact.
-    Maximum entropy itself is off by less than 1 / n on average, in all that was measured."""
+    error: float | None
+    """Standard error of sampling, as a mean absolute error of the probabilities; 0 if exact. None
+    if the claim is so rare that one table of counts that satisfies it stands for all others."""
 
 
 def compute_posterior(beliefs: ArrayLike, problem: Problem) -> Posterior:

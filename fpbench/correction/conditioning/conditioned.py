@@ -16,5 +16,5 @@ class Conditioned:
     """Of the claim; -inf if it has none."""
     probabilities: NDArray[np.float64] | None
     """(n, K); None if the claim has probability 0."""
-    error: float = 0.0
-    """Standard error of sampling, as a mean absolute error of the probabilities."""
+    error: float | None = 0.0
+    """Standard error of sampling, as a mean absolute error of the probabilities; None: unknown."""

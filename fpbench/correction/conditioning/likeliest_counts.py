@@ -86,7 +86,8 @@ def find_likeliest(
 
 def _flatten(coefficients: Sequence[Sequence[int]], most: float, people: TiltedPeople) -> LinearRow:
     flat = np.zeros(people.totals)
-    flat[: people.classes * people.groups] = np.asarray(coefficients, dtype=np.float64).ravel()
+    own = np.asarray(coefficients, dtype=np.float64).ravel()
+    flat[: len(own)] = own
     return flat, float(most)
 
 

@@ -90,12 +90,12 @@ def condition_approximately(
     found = [one for one in found if one.sampled.log_probability > -np.inf]
     if found:
         found = _draw_enough(found, people)
-    elif feasible is not None:
-        table = _take_table(people, pieces[0])
-        found = [_Found(pieces[0].likeliest, samplers[0], table)] if table else []
-    if not found:
+        return _mix(beliefs, people, found)
+    table = _take_table(people, pieces[0]) if feasible is not None else None
+    if table is None:
         return Conditioned(-math.inf, None)
-    return _mix(beliefs, people, found)
+    alone = _mix(beliefs, people, [_Found(pieces[0].likeliest, samplers[0], table)])
+    return replace(alone, error=None)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -182,12 +182,18 @@ class _Drawing:
         self._shapes = [_Binomial.of(self._law.root[t, t] ** 2, moments.skew[d])
                         for t, d in enumerate(self.order)]  # fmt: skip
         rows = [row for condition in conditions for row in condition.rows()]
-        self._rows: list[list[tuple[dict[int, int], int]]] = [[] for _ in range(k)]
+        self._rows: list[list[tuple[dict[int, float], float]]] = [[] for _ in range(k)]
         for row in rows:
             groups = {group for _, group, _ in row.terms}
             if len(groups) == 1:
-                own = {j: a for j, _, a in row.terms}
-                self._rows[groups.pop()].append((own, row.most))
+                own: dict[int, float] = {j: a for j, _, a in row.terms}
+                most: float = row.most
+                largest = max(map(abs, own.values()))
+                if largest * int(people.sizes.sum()) * len(own) + abs(most) >= 2**62:
+                    # Whole numbers would overflow: nearly the same, and checked later.
+                    own, most = {j: a / largest for j, a in own.items()}, most / largest
+                    self._conditions.append(row)
+                self._rows[groups.pop()].append((own, most))
             elif groups:
                 self._conditions.append(row)
         self._compared = [
@@ -339,20 +345,23 @@ class _Drawing:
 
 
 def _cut(
-    low: Tables, high: Tables, own: dict[int, int], most: int, j: int, counts: Tables
+    low: Tables, high: Tables, own: dict[int, float], most: float, j: int, counts: Tables
 ) -> tuple[Tables, Tables]:
     """An interval within a row whose last class this is."""
     if max(own) != j:
         return low, high
     room = most - sum((a * counts[:, i] for i, a in own.items() if i != j), np.zeros_like(low))
-    return _cut_one(low, high, own[j], room)
+    return _cut_one(low, high, own[j], np.asarray(room))
 
 
-def _cut_one(low: Tables, high: Tables, a: int, room: Tables) -> tuple[Tables, Tables]:
-    """Within a s <= room."""
-    if a > 0:
-        return low, np.minimum(high, room // a)
-    return np.maximum(low, -(room // -a)), high
+def _cut_one(low: Tables, high: Tables, a: float, room: NDArray[Any]) -> tuple[Tables, Tables]:
+    """Within a s <= room; a little wider where these are not whole."""
+    if room.dtype.kind == "f":
+        limit = np.floor(room / abs(a) + 1e-6)
+        steps = np.clip(limit, -(2.0**53), 2.0**53).astype(np.int64)
+    else:
+        steps = room // int(abs(a))
+    return (low, np.minimum(high, steps)) if a > 0 else (np.maximum(low, -steps), high)
 
 
 def _bound_rate(
