@@ -50,6 +50,8 @@ base_parameters = { max_iter = 20, hidden_layer_sizes = [32, 16] }
 use = "published"
 metric = "statistical-parity"
 [[adversary]]
+use = "a1"
+[[adversary]]
 use = "a2"
 family = "logistic-regression"
 [[corrector]]
@@ -57,7 +59,7 @@ use = "exact"
 [[corrector]]
 use = "posterior"
 """
-CELLS, NETWORKS = 24, 4
+CELLS, NETWORKS = 48, 8
 SMALL = """
 seeds = 2
 [[dataset]]
@@ -124,7 +126,7 @@ def test_what_claims_to_be_portable_is_and_what_does_not_is_not(here, there):
     # A flag must be earned: the network's numbers are indeed others.
     assert max(spread.largest for spread in found.apart) > 1e-3
     rows = fpbench.load(here).rows()
-    assert [row["learner"] for row in rows if row.get("portable") is False] == ["network"] * 4
+    assert [row["learner"] for row in rows if row.get("portable") is False] == ["network"] * NETWORKS
     assert all(row.get("portable") in (False, None) for row in rows)
 
 
