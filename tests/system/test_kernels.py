@@ -126,7 +126,9 @@ def test_what_claims_to_be_portable_is_and_what_does_not_is_not(here, there):
     # A flag must be earned: the network's numbers are indeed others.
     assert max(spread.largest for spread in found.apart) > 1e-3
     rows = fpbench.load(here).rows()
-    assert [row["learner"] for row in rows if row.get("portable") is False] == ["network"] * NETWORKS
+    assert [row["learner"] for row in rows if row.get("portable") is False] == [
+        "network"
+    ] * NETWORKS
     assert all(row.get("portable") in (False, None) for row in rows)
 
 
