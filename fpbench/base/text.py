@@ -38,13 +38,21 @@ def format_number(number: float | None) -> str:
 
 def percent(share: float) -> str:
     """A share in percent, to one decimal."""
-    return f"{100 * share:.1f}"
+    return _round_half_up(100 * share, 1) if math.isfinite(share) else "-"
 
 
 def signed_points(share: float) -> str:
     """A difference of shares in percentage points, to two decimals, with its sign."""
-    text = f"{100 * share:+.2f}"
-    return text if text.strip("+-0.") else "0.00"
+    if not math.isfinite(share):
+        return "-"
+    text = _round_half_up(abs(100 * share), 2)
+    return text if not text.strip("0.") else f"{'-' if share < 0 else '+'}{text}"
+
+
+def _round_half_up(number: float, digits: int) -> str:
+    """As the page of a report rounds, which is made from numbers of fewer digits."""
+    unit = 10**digits
+    return f"{math.floor(round(number * unit, 4) + 0.5) / unit:.{digits}f}"
 
 
 def points_above(share: float) -> str:

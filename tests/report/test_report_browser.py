@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from runs import HOSTILE
 
+from fpbench.base.text import percent, points_above, signed_points
 from fpbench.report.writing import write_report
 from fpbench.results.pareto import pareto
 
@@ -28,7 +29,7 @@ FLAGS = (
     "--disable-dev-shm-usage",
 )  # fmt: skip
 SECONDS = 90
-MINUS = "\N{MINUS SIGN}"
+MINUS, DASH = "\N{MINUS SIGN}", "\N{EN DASH}"
 
 
 @pytest.fixture(scope="session")
@@ -136,43 +137,54 @@ def numbers(texts):
 
 def test_the_leaderboard_is_that_of_the_run(opened, real):
     (board,) = real.leaderboards()
-    shown = numbers(opened.column("board-0", "gain"))
-    assert len(set(shown)) > 3
-    assert shown == [round(line.measures["gain"].mean, 4) for line in board.lines]
-    ranks = [line.rank for line in board.lines]
-    shared = [f"={rank}" if ranks.count(rank) > 1 else str(rank) for rank in ranks]
-    assert opened.column("board-0", "#") == shared
-    assert opened.column("board-0", "learner") == [line.labels["learner"] for line in board.lines]
-    ends = opened.column("board-0", "95 % interval")
-    low = board.lines[0].measures["gain"].low
-    assert ends[0].startswith(f"{low:.4f} to ".replace("-", MINUS))
-    assert "16 rows" in opened.one("#board-0 .count").text
+    lines = [*board.lines, board.reference]
+    said = opened.texts("#boards > .says")
+    assert said == [" ".join(board.sentences)]
+    heads = [text.strip(" ▲▼") for text in opened.texts("#board-0 thead th")]
+    shown = ["baseline", "without", "with", "leak", "limit"]
+    assert [head for head in heads if head in shown] == shown
+    writes = {"without_accuracy": percent, "leak": signed_points, "limit": points_above}
+    for name, write in writes.items():
+        values = [line.measures.get(name) for line in lines]
+        texts = [write(value.mean).replace("-", MINUS) if value else DASH for value in values]
+        assert opened.column("board-0", board.glossary.heading(name)) == texts
+    keys = [(line.rank, *(line.labels[kind] for kind in board.within)) for line in lines]
+    ranks = [
+        DASH if key[0] is None else f"={key[0]}" if keys.count(key) > 1 else str(key[0])
+        for key in keys
+    ]
+    assert opened.column("board-0", "#") == ranks
+    assert opened.column("board-0", "learner") == [line.labels["learner"] or DASH for line in lines]
+    ends = opened.column("board-0", "95 % of leak")
+    low = next(line.measures["leak"].low for line in board.lines if "leak" in line.measures)
+    assert ends[0].startswith(f"{signed_points(low)} to ".replace("-", MINUS))
+    assert "17 rows" in opened.one("#board-0 .count").text
 
 
 def test_a_table_is_sorted_by_its_headings(opened):
-    heading = opened.heading("board-0", "guess")
+    heading = opened.heading("board-0", "without")
     assert heading.get_attribute("aria-sort") == "none"
     for state, ascending in (("descending", False), ("ascending", True)):
         heading.find_element("css selector", "button").click()
         assert heading.get_attribute("aria-sort") == state
-        shown = numbers(opened.column("board-0", "guess"))
+        shown = numbers(opened.column("board-0", "without"))
         assert shown == sorted(shown, reverse=not ascending)
         assert len(set(shown)) > 1
-    assert "sorted by guess" in opened.one("#said").get_attribute("textContent")
+    assert "sorted by without" in opened.one("#said").get_attribute("textContent")
 
 
 def test_a_table_is_filtered_by_words_and_by_choice(opened):
     search = opened.one("#board-0 input[type=search]")
     search.send_keys("tolerance=0.05 exact")
-    wait(lambda: "4 of" not in (count := opened.one("#board-0 .count").text) and "of 16" in count)
-    assert opened.one("#board-0 .count").text == "2 of 16 rows"
+    wait(lambda: "4 of" not in (count := opened.one("#board-0 .count").text) and "of 17" in count)
+    assert opened.one("#board-0 .count").text == "2 of 17 rows"
     assert set(opened.column("board-0", "learner")) == {"exponentiated-gradient tolerance=0.05"}
     search.clear()
     search.send_keys("no such thing")
-    wait(lambda: opened.one("#board-0 .count").text == "0 of 16 rows")
+    wait(lambda: opened.one("#board-0 .count").text == "0 of 17 rows")
     assert "Nothing matches" in opened.one("#board-0 tbody").text
     opened.js("arguments[0].value = ''; arguments[0].dispatchEvent(new Event('input'))", search)
-    wait(lambda: opened.one("#board-0 .count").text == "16 rows")
+    wait(lambda: opened.one("#board-0 .count").text == "17 rows")
     opened.js(
         """const label = [...document.querySelectorAll('#board-0 .filters label')].find((l) => l.textContent.startsWith('adversary'));
         const select = label.querySelector('select');
@@ -181,7 +193,7 @@ def test_a_table_is_filtered_by_words_and_by_choice(opened):
         HOSTILE,
     )
     assert set(opened.column("board-0", "adversary")) == {HOSTILE}  # text, and no image
-    assert opened.one("#board-0 .count").text == "8 of 16 rows"
+    assert opened.one("#board-0 .count").text == "8 of 17 rows"
     assert not opened.all("td img, option img, h4 img, dialog img")
 
 
@@ -191,12 +203,14 @@ def test_a_number_is_one_click_from_where_it_comes_from(opened, real):
         (i, line) for i, line in enumerate(board.lines) if "tolerance" in line.labels["learner"]
     )
     heads = [text.strip(" ▲▼") for text in opened.texts("#board-0 thead th")]
-    opened.all(f"#board-0 tbody tr:nth-child({place + 1}) td")[heads.index("guess")].click()
+    cell = opened.all(f"#board-0 tbody tr:nth-child({place + 1}) td")[heads.index("without")]
+    opened.js("arguments[0].scrollIntoView({ block: 'center', behavior: 'instant' })", cell)
+    cell.click()
     dialog = opened.one("dialog[open]")
     assert opened.js("return document.activeElement.id") == "details-title"
     for label in line.labels.values():
         assert label in opened.one("#details-title").text
-    assert f"guess: {line.measures['initial_accuracy'].mean:.4f}" in dialog.text
+    assert f"without: {line.measures['without_accuracy'].mean:.4f}" in dialog.text
     assert "component exponentiated-gradient" in dialog.text
     assert "max_iter" in dialog.text
     assert "decision-tree (default)" in dialog.text
@@ -205,7 +219,7 @@ def test_a_number_is_one_click_from_where_it_comes_from(opened, real):
     rows = [r for r in real.rows() if all(r[k] == v for k, v in line.labels.items())]
     text = opened.one("dialog").text
     assert rows[0]["cell"] in text
-    assert repr(rows[0]["initial_accuracy"]) in text  # to the last digit
+    assert repr(rows[0]["without_accuracy"]) in text  # to the last digit
     assert repr(rows[0]["seconds"]) in text
     assert "fpbench 0." in text
     opened.driver.find_element("css selector", "dialog .top button").click()
@@ -288,7 +302,11 @@ def test_text_can_be_read_in_both_themes(opened, theme):
 def test_figures_are_drawn_and_their_series_can_be_hidden(opened):
     figures = opened.all("figure")
     assert [f.get_attribute("id") for f in figures] == [
-        "figure-accuracy", "figure-gain-tolerance", "figure-gain-by-learner", "figure-gain-by-adversary"]  # fmt: skip
+        "figure-waterfall", "figure-accuracy",
+        *(f"figure-{name}-{by}" for name in ("with_accuracy", "gain") for by in ("tolerance", "by-learner", "by-adversary"))]  # fmt: skip
+    opened.js("document.querySelector('#figure-waterfall').scrollIntoView({ behavior: 'instant' })")
+    wait(lambda: len(opened.all("#figure-waterfall .plot .bars .point")) == 4)
+    assert "each level is the best attack" in opened.one("#figure-waterfall figcaption").text
     opened.js("document.querySelector('#figure-accuracy').scrollIntoView({ behavior: 'instant' })")
     wait(lambda: opened.all("#figure-accuracy .plot .main-svg"))
     plots = len(opened.all(".plot"))  # the others follow by themselves
@@ -412,7 +430,7 @@ def test_failures_say_why(chromium, toy_run, tmp_path):
     page = Page(chromium, write_report(toy_run(), tmp_path / "r.html"))
     assert "the parrot" in page.one(".notice.bad").text
     assert "4 failed" in page.one("#summary").text
-    page.js("document.querySelector('#board-0 tbody tr:last-child').click()")
+    page.js("document.querySelector('#board-0 tbody tr:nth-last-child(2)').click()")
     assert "failed" in page.one("dialog[open]").text
     page.all("dialog button.link")[0].click()
     assert "the parrot" in page.one("dialog .notice.bad").text
@@ -431,12 +449,12 @@ def test_what_is_skipped_or_missing_is_said(chromium, toy_run, tmp_path):
     assert page.one("#summary").text.startswith("8 cells (1 not run, 3 done, 4 skipped)")
     assert set(page.texts("#cells .notice")) == {
         "1 cell not run yet", "4 cells skipped: flip turns around two groups only"}  # fmt: skip
-    assert sorted(page.column("board-0", "seeds")) == ["1 of 2", "2"]
+    assert sorted(page.column("board-0", "seeds")) == ["1 of 2", "2", "2"]
     assert page.complaints() == []
 
 
 @pytest.mark.parametrize("keys", [
-    {"learner": [{"use": "parrot", "fails": "raises"}]}, {"seeds": 1, "learner": [{"use": "parrot"}], "adversary": [{"use": "coin"}]},
+    {"learner": [{"use": "parrot", "fails": "raises"}]}, {"seeds": 1, "learner": [{"use": "parrot"}], "adversary": [{"use": "coin"}], "corrector": [{"use": "none"}]},
 ], ids=["all failed", "one cell"])  # fmt: skip
 def test_poor_runs_are_shown(chromium, toy_run, tmp_path, keys):
     page = Page(chromium, write_report(toy_run(**keys), tmp_path / "r.html"))

@@ -17,9 +17,10 @@ const meant = (name) => [name, glossary[name]?.meaning].filter(Boolean).join(': 
 const direction = (better) => ({ greater: 'more is better', less: 'less is better' }[better] ?? 'neither more nor less is better');
 
 // How shares are written on a board in percent: the same as in a terminal.
-const percent = (share) => (100 * share).toFixed(1);
+const halfUp = (number, digits) => (Math.floor(Number((number * 10 ** digits).toFixed(4)) + 0.5) / 10 ** digits).toFixed(digits);
+const percent = (share) => halfUp(100 * share, 1);
 const signedPoints = (share) => {
-  const text = Math.abs(100 * share).toFixed(2);
+  const text = halfUp(Math.abs(100 * share), 2);
   return Number(text) === 0 ? text : `${share < 0 ? '−' : '+'}${text}`;
 };
 const pointsAbove = (share) => (Math.ceil(1e4 * share - 1e-6) / 100).toFixed(2);
