@@ -86,8 +86,11 @@ def test_beliefs_given_the_claim_are_as_accurate_as_they_say(run):
         assert bits[tight].mean() > bits[~tight].mean() >= 0
     # The most probable groups one by one, and the most probable vector: nearly the same people.
     calibrated = frame[frame["corrector"] == "calibrated"]
-    for column in ("corrected_accuracy", "reconsidered_accuracy"):
-        both = posterior[column].to_numpy() - calibrated[column].to_numpy()
+    for mine, other in (
+        ("corrected_accuracy", "corrected_accuracy"),
+        ("without_accuracy", "reconsidered_accuracy"),
+    ):
+        both = posterior[mine].to_numpy() - calibrated[other].to_numpy()
         assert abs(both).max() < 0.005
 
 
