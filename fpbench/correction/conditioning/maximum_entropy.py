@@ -32,9 +32,11 @@ _Floats: TypeAlias = NDArray[np.float64]
 
 _PILOT = 8_192
 """Tables that are drawn of every piece."""
+_FULL = 8
+"""Pieces above which fewer tables are drawn of each before it is known which ones count."""
 _MORE = 16_384
 """Tables that are drawn at a time of the piece whose error counts most."""
-_MOST_DRAWS = 16
+_MOST_DRAWS = 12
 """How often more are drawn at most."""
 _SMALL = 0.1
 """People by which the expected size of a group may be wrong, when no more tables are drawn."""
@@ -79,12 +81,13 @@ def condition_approximately(
         pieces = _list_pieces(conditions, people, _list_rows(bounds, people))
     else:
         pieces = [_Piece(tuple(conditions), (), _locate(people, members, feasible))]
+    effort = max(min(1.0, _FULL / max(len(pieces), 1)), 0.25)
     samplers = [
-        RegionSampler(people, piece.likeliest, piece.conditions, bounds, piece.is_first)
+        RegionSampler(people, piece.likeliest, piece.conditions, bounds, piece.is_first, effort)
         for piece in pieces
     ]
     found = [
-        _Found(piece.likeliest, sampler, sampler.draw(_PILOT))
+        _Found(piece.likeliest, sampler, sampler.draw(round(effort * _PILOT)))
         for piece, sampler in zip(pieces, samplers, strict=True)
     ]
     found = [one for one in found if one.sampled.log_probability > -np.inf]

@@ -68,6 +68,8 @@ class RegionSampler:
         (L,) least and greatest value of each weighted sum.
     check
         What else must hold of tables (N, J, K).
+    effort
+        Share of the usual number of tables that laws are fitted to.
     """
 
     def __init__(
@@ -77,6 +79,7 @@ class RegionSampler:
         conditions: Sequence[Condition],
         bounds: Sequence[tuple[float, float]],
         check: Check,
+        effort: float = 1.0,
     ) -> None:
         self._drawing = _Drawing(people, likeliest, conditions, bounds, check)
         self._usual = likeliest.moments
@@ -84,7 +87,7 @@ class RegionSampler:
         order = self._drawing.order
         law = _Normal.of(self._usual.mean[order], self._usual.covariance[np.ix_(order, order)])
         for count in _ROUNDS:
-            law = _fit(*self._draw(law, count), law)
+            law = _fit(*self._draw(law, round(effort * count)), law)
         self._law = law
         self._batches: list[tuple[_Floats, _Floats]] = []
 
