@@ -343,6 +343,22 @@ def test_a_bound_is_never_rounded_down(share):
     assert float(points_above(share)) <= 100 * share + 0.01 + 1e-9
     assert abs(float(percent(share)) - 100 * share) <= 0.05 + 1e-9
     assert signed_points(-share) != "-0.00"
+    assert signed_points(share).strip("+-") == signed_points(-share).strip("+-")
+
+
+def test_halves_are_rounded_up_as_the_page_does():
+    assert [percent(share) for share in (0.7125, 0.7135, 1.0, 0.0)] == [
+        "71.3",
+        "71.4",
+        "100.0",
+        "0.0",
+    ]
+    assert [signed_points(share) for share in (0.00125, -0.00125, 1e-9)] == [
+        "+0.13",
+        "-0.13",
+        "0.00",
+    ]
+    assert percent(math.inf) == signed_points(math.nan) == points_above(math.inf) == "-"
 
 
 def test_a_leak_that_is_no_number_breaks_nothing():
@@ -413,7 +429,7 @@ def test_bars_are_shown_below_the_board_unless_columns_are_chosen(capsys, monkey
     boards = boards_of(run(CLEAR))
     show_leaderboards(boards)
     shown = capsys.readouterr().out
-    assert re.search(r"^predictions +85\.1 \+17\.95 ░{20}█{5}▍? ", shown, re.MULTILINE)
+    assert re.search(r"^predictions +85\.1 \+17\.96 ░{20}█{5}▍? ", shown, re.MULTILINE)
     assert "each level is the best attack" in shown
     show_leaderboards(boards, ["leak"])
     assert "each level" not in capsys.readouterr().out

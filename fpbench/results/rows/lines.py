@@ -46,6 +46,7 @@ class Tallies:
         self.done = np.bincount(self._of_rows, minlength=len(self))
         self.failed = np.bincount(self.line[failed], minlength=len(self))
         self._by_seed: dict[str, _Floats] = {}
+        self._texts: dict[str, NDArray[np.int64]] = {}
         self._columns = _Columns(("seconds", *results.names), self._column)
 
     def __len__(self) -> int:
@@ -101,9 +102,15 @@ class Tallies:
 
     def text(self, name: str, number: int) -> str:
         """What all rows of a line say under a name; empty where they differ or say nothing."""
-        rows, words = self._results.texts(name)
-        said = np.unique(words[self.line[rows] == number])
-        return self._results.word(int(said[0])) if len(said) == 1 else ""
+        if name not in self._texts:
+            rows, words = self._results.texts(name)
+            least = np.full(len(self) + 1, np.iinfo(np.int64).max)  # the last is of no line
+            greatest = np.full(len(self) + 1, -1)
+            np.minimum.at(least, self.line[rows], words)
+            np.maximum.at(greatest, self.line[rows], words)
+            self._texts[name] = np.where(least == greatest, least, -1)
+        word = int(self._texts[name][number])
+        return "" if word < 0 else self._results.word(word)
 
     @cached_property
     def reasons(self) -> list[tuple[str, ...]]:
