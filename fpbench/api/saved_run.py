@@ -229,8 +229,11 @@ class Run:
 
     def __str__(self) -> str:
         """What the run says, a paragraph for each data set; or how much of it is done."""
-        snapshot = self.read(keys=False)
-        boards = [board for board in snapshot.leaderboards() if board.sentences]
+        try:
+            snapshot = self.read(keys=False)
+            boards = [board for board in snapshot.leaderboards() if board.sentences]
+        except FpbenchError as error:  # nobody expects one of print()
+            return str(error)
         lines = [f"{snapshot.title or self.path.name} ({self.path})"]
         for board in boards:
             lines.append(

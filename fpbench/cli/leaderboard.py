@@ -187,7 +187,7 @@ def _ordered(board: "Leaderboard", column: str | None) -> "Leaderboard":
 
 def _reorder(board: "Leaderboard", lines: "Sequence[Line]") -> "Leaderboard":
     """Other lines stand above each than those it was compared with, so that p-values go."""
-    return replace(board, lines=tuple(replace(line, p_above=None) for line in lines), within=())
+    return replace(board, lines=tuple(replace(line, p_above=None) for line in lines))
 
 
 def _find_column(boards: "Sequence[Leaderboard]", text: str) -> str:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from fpbench.base.text import format_number, percent, points_above, signed_points
@@ -169,7 +170,7 @@ def sheet(board: Leaderboard, measures: Sequence[str] = (), most: int | None = N
     body = (_points if points else _body)(
         part, names, [] if alike else [_counts(line) for line in lines]
     )
-    ranks = _places(part)
+    ranks, apart = _places(part), board.within if _stands_in_groups(board) else ()
     rows = [
         (ranks[i], *(line.labels[kind] for kind in kinds), *(values[i] for values in body.values()))
         for i, line in enumerate(part.lines)
@@ -197,9 +198,16 @@ def sheet(board: Leaderboard, measures: Sequence[str] = (), most: int | None = N
         telling=frozenset(
             {_INTERVAL_OF_LEAK} if points else {_INTERVAL, glossary.heading("gain_over_best")}
         ),
-        sections=tuple(kind for kind in board.within if kind in kinds),
+        sections=tuple(kind for kind in apart if kind in kinds),
         opening=board.sentences,
     )
+
+
+def _stands_in_groups(board: Leaderboard) -> bool:
+    """Whether lines of a group stand together, as they do unless they were sorted."""
+    groups = [tuple(line.labels[kind] for kind in board.within) for line in board.lines]
+    begins = sum(one != other for one, other in pairwise(groups))
+    return begins + 1 == len(set(groups))
 
 
 def _points(

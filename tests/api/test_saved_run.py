@@ -86,3 +86,9 @@ def test_a_snapshot_answers_what_the_run_answers(run):
     assert snapshot.labels("adversary", ["seed=1"]) == run.labels("adversary") == ["coin", "peek"]
     assert [board.frame().equals(other.frame()) for board, other in
             zip(snapshot.leaderboards(), run.leaderboards(), strict=True)] == [True]  # fmt: skip
+
+
+def test_a_printed_run_says_how_much_is_done_where_nothing_was_disclosed(run, tmp_path):
+    assert str(run) == f"toys ({run.path})\n6 of 6 cells done"
+    assert "not a run directory" in str(type(run)(tmp_path / "nowhere"))
+    assert repr(run).startswith("Run(path=")
