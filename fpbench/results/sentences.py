@@ -70,11 +70,13 @@ def summarise_leak(
             else "The"
         )
         claim = f"{lead} {line.labels.get('disclosure', '')} claim".replace("  ", " ")
-        if "predictions" not in text("adversary_sees", chosen):  # the corrector sees them anyway
+        alone = "predictions" in text("adversary_sees", chosen)
+        if not alone:  # the corrector sees them anyway, and the limit is not about them
             claim += ", with the predictions that it is about,"
         tried = sum(each.rank is not None for each in board.lines)
         added = _describe_leak(line, values, tried)
-        sentences.append(f"{claim} {added}{_describe_limit(line, text('limit_covers', chosen))}.")
+        limit = _describe_limit(line, text("limit_covers", chosen), alone=alone)
+        sentences.append(f"{claim} {added}{limit}.")
     return tuple(sentences)
 
 
@@ -141,13 +143,14 @@ def _points(mean: float) -> str:
     return f"{verb} {text.lstrip('+-')} points"
 
 
-def _describe_limit(line: Line, covers: str) -> str:
+def _describe_limit(line: Line, covers: str, *, alone: bool) -> str:
     limit = line.measures.get("limit")
     if limit is None:
         return ""
     besides = ", apart from what the model itself gives away" if _NOT_THE_MODEL in covers else ""
     return (
-        f"; nobody who knows the population can expect more than {points_above(limit.mean)} of it"
+        f"; nobody who knows the population can expect more than {points_above(limit.mean)} of "
+        f"{'it' if alone else 'the claim alone'}"
         f"{besides}"
     )
 

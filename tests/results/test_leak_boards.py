@@ -346,6 +346,7 @@ def test_more_groups_than_two_and_features_alone():
     assert baseline == "Naming the largest group is right for 40.0 %."
     # What a corrector does with a claim rests on the predictions, which the guess did not.
     assert added.startswith("The published claim, with the predictions that it is about, adds 0.31")
+    assert added.endswith(" of the claim alone.")
     assert best == "From features the best attack guesses 85.1 % (a2)."
 
 
