@@ -113,7 +113,7 @@ class _Starter:
         settings = dict(os.environ) if env is None else dict(
             os.fsdecode(line).split("=", 1) for line in env
         )  # fmt: skip
-        plain = close_fds and prepare is None and set(others) <= {-1, None}
+        plain = close_fds and prepare is None and all(other in (-1, None) for other in others)
         if not plain or not may_be_forked(words, settings):
             return self._start(args, executables, close_fds, pass_fds, cwd, env, *more)
         standard = [p2cread, c2pwrite, errwrite]

@@ -20,7 +20,7 @@ from fpbench.base.errors import InputError
 from fpbench.data.data_files import DataHome
 from fpbench.execution.engines.local_worker import MissingResults, Order, carry_out, make_refs
 from fpbench.execution.engines.warming import list_modules, warm
-from fpbench.execution.isolation.confining import isolated_user
+from fpbench.execution.isolation.confining import check_isolated_user, isolated_user
 from fpbench.execution.isolation.families import MARK
 from fpbench.execution.isolation.one_use import (
     ForkServer,
@@ -111,6 +111,7 @@ class InlineEngine(Engine):
 
     def __init__(self, home: DataHome, limits: Limits = NO_LIMITS) -> None:
         super().__init__(home, limits)
+        check_isolated_user()  # raises here, before anything is done
         self._server = ForkServer()
         self._watch: Watch | None = None
         self._seen: dict[str, None] = {}

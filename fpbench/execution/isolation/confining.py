@@ -7,9 +7,14 @@ open the same files.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
-from typing import TYPE_CHECKING
+import subprocess
+import sys
+from collections.abc import Iterable
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
 from fpbench.base.errors import InputError
 from fpbench.data.data_files import refuse_data
@@ -28,6 +33,14 @@ _SECRET = re.compile(
 )
 _IN_ADDRESS = re.compile(r"://[^/\s]*:[^/\s]*@")
 """Matches a password in an address."""
+_IMPORTED = ("fpbench", "numpy", "pandas", "scipy", "sklearn")
+"""Packages that adversaries' processes import."""
+_PROBE = """
+import os, sys
+def is_readable(path):
+    return os.access(path, os.R_OK) and (not os.path.isdir(path) or os.access(path, os.X_OK))
+print(next((path for path in sys.argv[1:] if not is_readable(path)), ""), end="")
+"""
 
 
 def is_private(name: str, value: str) -> bool:
@@ -67,6 +80,73 @@ def isolated_user() -> struct_passwd | None:
     if user.pw_uid == 0:
         raise InputError(f"{USER}: must be a user other than root, not {name!r}")
     return user
+
+
+def check_isolated_user() -> None:
+    """Check that adversaries' processes can be the user that the operator says.
+
+    A process that may not read the standard library would fail at some late import.
+
+    Raises
+    ------
+    InputError
+        As `isolated_user`; if the user cannot read Python, fpbench or what fpbench imports; or if
+        this process may not become the user.
+    """
+    user = isolated_user()
+    if user is None:
+        return
+    specs = map(find_spec, _IMPORTED)
+    files = [os.__file__, *(spec.origin for spec in specs if spec and spec.origin)]
+    paths = [path for file in files for path in (os.path.dirname(file), file)]
+    identity = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+    try:
+        unreadable = find_unreadable(filter(os.path.exists, paths), **identity)
+    except PermissionError as error:
+        raise InputError(
+            f"{USER}: this process may not become {user.pw_name!r} ({error.strerror}); in a "
+            "container, give it the rights SETUID and SETGID"
+        ) from None
+    if unreadable is not None:
+        raise InputError(
+            f"{USER}: {user.pw_name!r} cannot read {unreadable}, which adversaries need; install "
+            "Python and fpbench where every user can read them, not below /root"
+        )
+
+
+def find_unreadable(paths: Iterable[str], **identity: Any) -> str | None:
+    """The first of some files and folders that a user cannot read; None if it can read all.
+
+    Parameters
+    ----------
+    paths
+        Absolute paths that exist.
+    identity
+        The user, as `subprocess.run` takes it: `user`, `group`, `extra_groups`; this one if none.
+
+    Returns
+    -------
+    str or None
+        The path; that of Python if the user cannot start it.
+
+    Raises
+    ------
+    PermissionError
+        If this process may not become that user.
+    """
+    python = os.path.realpath(sys.executable)
+    try:
+        done = subprocess.run(
+            [python, "-I", "-S", "-c", _PROBE, *paths],
+            cwd="/", stdin=subprocess.DEVNULL, capture_output=True, check=True, **identity,
+        )  # fmt: skip
+    except subprocess.CalledProcessError:  # it does not start without its library
+        return python
+    except PermissionError as error:
+        if error.errno == errno.EACCES:
+            return python
+        raise
+    return os.fsdecode(done.stdout) or None
 
 
 def confine(parent: int) -> None:

@@ -20,7 +20,7 @@ import uuid
 from collections.abc import Iterable
 from typing import Any
 
-from fpbench.execution.isolation.confining import isolated_user, public_environment, secrets
+from fpbench.execution.isolation.confining import check_isolated_user, public_environment, secrets
 from fpbench.execution.isolation.families import MARK, end_marked
 from fpbench.execution.isolation.processes import (
     MEMORY,
@@ -124,7 +124,7 @@ class ForkServer:
         shutil.rmtree(os.path.dirname(self._address), ignore_errors=True)  # if it was killed
 
     def _start(self) -> None:
-        isolated_user()  # raises here, instead of in every guess
+        check_isolated_user()  # raises here, instead of in every guess
         folder = tempfile.mkdtemp(prefix="fpbench-")
         if len(os.fsencode(folder)) > _LONGEST_ADDRESS - 2:
             os.rmdir(folder)

@@ -1,14 +1,25 @@
 """An adversary that looks everywhere finds no truth where the engine can hide it."""
 
+import errno
 import os
 import pwd
 import resource
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
 
 import pytest
 
 import fpbench
+from fpbench.execution.isolation import confining
 from fpbench.execution.isolation import one_use_server as one_use
-from fpbench.execution.isolation.confining import USER, is_private
+from fpbench.execution.isolation.confining import (
+    USER,
+    check_isolated_user,
+    find_unreadable,
+    is_private,
+)
 
 MATRIX = {
     "seeds": 3,
@@ -216,10 +227,92 @@ def test_only_root_starts_processes_of_another_user(tmp_path, monkeypatch):
         fpbench.run(MATRIX | {"limits": {"timeout": 60}}, out=tmp_path / "run")
 
 
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+
+
+@pytest.fixture
+def package():
+    """A folder with a module that everybody can read, where everybody comes in."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        package = Path(folder, "package")
+        package.mkdir()
+        package.chmod(0o755)
+        (package / "module.py").touch(0o644)
+        (package / "module.py").chmod(0o644)
+        yield package
+        package.chmod(0o755)
+
+
+@pytest.fixture
+def identity(monkeypatch):
+    """The user who reads: another one if this is root, who can read everything."""
+    if os.geteuid() != 0:
+        return {}
+    nobody = pwd.getpwnam("nobody")
+    identity = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+    if find_unreadable([], **identity) is not None:  # ours lies below /root, for one
+        monkeypatch.setattr(sys, "executable", "/usr/bin/python3")
+        if not os.path.exists("/usr/bin/python3") or find_unreadable([], **identity) is not None:
+            pytest.skip("there is no Python here that another user can start")
+    return identity
+
+
+@pytest.mark.parametrize(
+    ("mode", "file_mode", "unreadable"),
+    [(0o755, 0o644, None), (0o000, 0o644, "."), (0o111, 0o644, "."), (0o755, 0o000, "module.py")],
+)
+def test_what_a_user_cannot_read_is_found(package, identity, mode, file_mode, unreadable):
+    module = package / "module.py"
+    module.chmod(file_mode)
+    package.chmod(mode)
+    wanted = None if unreadable is None else str(package / unreadable)
+    assert find_unreadable([str(package), str(module)], **identity) == wanted
+
+
+def test_a_python_that_a_user_cannot_start_is_found(package, monkeypatch):
+    monkeypatch.setattr(sys, "executable", str(package / "module.py"))
+    assert find_unreadable([]) == os.path.realpath(package / "module.py")
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_user_who_cannot_read_python_is_one_error_at_the_start(tmp_path, monkeypatch, jobs):
+    """Of the user and the file, before anything is done."""
+    looked_at = []
+
+    def find(paths, **identity):
+        looked_at.extend(paths)
+        assert identity["user"] == pwd.getpwnam("nobody").pw_uid
+        return "/opt/secret/os.py"
+
+    monkeypatch.setenv(USER, "nobody")
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(confining, "find_unreadable", find)
+    with pytest.raises(fpbench.InputError, match="'nobody' cannot read /opt/secret/os.py, which"):
+        fpbench.run(MATRIX, out=tmp_path / "run", jobs=jobs)
+    assert {os.__file__, os.path.dirname(os.__file__), fpbench.__file__} <= set(looked_at)
+    assert not (tmp_path / "run").exists()
+
+
+def test_who_may_not_change_its_user_is_told_so(monkeypatch):
+    """A container that takes all rights from root."""
+
+    def refuse(*_, **__):
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setenv(USER, "nobody")
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(subprocess, "run", refuse)
+    with pytest.raises(fpbench.InputError, match="may not become 'nobody'.*SETUID and SETGID"):
+        check_isolated_user()
+
+
 @pytest.mark.usefixtures("new_interpreters")  # the other user may not read the standard library
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs root")
+@needs_root
 def test_adversaries_run_as_another_user(tmp_path, monkeypatch):
     """Who can neither open the data nor read the memory of the processes that hold it."""
+    # Python may lie below /root here; all that this adversary needs is imported before.
+    monkeypatch.setattr(confining, "find_unreadable", lambda paths, **identity: None)
     secret = tmp_path / "secret"
     secret.write_text("the truth")
     secret.chmod(0o600)
