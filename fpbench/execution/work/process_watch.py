@@ -128,6 +128,8 @@ _DOING = (
     "OPENBLAS_", "PATH", "PYTHON", "SKLEARN_", "TMPDIR", "TZ", "VECLIB_",
 )  # fmt: skip
 """Beginnings of environment variables that have an effect as soon as they are set."""
+_IMPORTERS = ("pyomo",)
+"""Libraries that put an importer before all others when they are imported."""
 _MOST_NAMED = 5
 _GONE = object()
 
@@ -381,6 +383,12 @@ def _is_like_options(before: list[Any], now: list[Any]) -> bool:
     return all(options in now for options in before)
 
 
+def _is_like_importers(before: list[Any], now: list[Any]) -> bool:
+    """Whether no importer was removed, and new ones come last or are of known libraries."""
+    others = [one for one in now if one in before or _root(one) not in _IMPORTERS]
+    return others[: len(before)] == before
+
+
 def _is_alike(name: str, before: Any, now: Any) -> bool:
     return bool(before == now) or (name in _ALIKE and _ALIKE[name](before, now))
 
@@ -388,8 +396,7 @@ def _is_alike(name: str, before: Any, now: Any) -> bool:
 _ALIKE: dict[str, Callable[[Any, Any], bool]] = {
     "the environment": _is_like_environment,
     "options of libraries": _is_like_options,
-    # Libraries add importers of their own, behind all others.
-    "sys.meta_path": lambda before, now: now[: len(before)] == before,
+    "sys.meta_path": _is_like_importers,
     # A thread may end.
     "threads": lambda before, now: now <= before,
 }

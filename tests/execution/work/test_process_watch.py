@@ -7,6 +7,7 @@ import locale
 import os
 import resource
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -137,6 +138,13 @@ def put_back():
     sklearn.set_config(assume_finite=False)
 
 
+class Finder:
+    """An importer that finds nothing."""
+
+    def find_spec(self, *_):
+        return None
+
+
 def lower_limit():
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 200) - 1, hard))
@@ -153,6 +161,7 @@ SETTINGS = {
     "the umask": lambda: os.umask(0o777),
     "the decimal context": lambda: setattr(decimal.getcontext(), "prec", 3),
     "sys.path": lambda: sys.path.insert(0, "/nowhere"),
+    "sys.meta_path": lambda: sys.meta_path.insert(0, Finder()),
     "the recursion limit": lambda: sys.setrecursionlimit(5000),
     "the garbage collector": lambda: gc.set_threshold(1),
     "options of libraries": lambda: sklearn.set_config(assume_finite=True),
@@ -162,6 +171,7 @@ SETTINGS = {
 @pytest.mark.parametrize("name", SETTINGS)
 def test_a_setting_that_is_another_is_found(monkeypatch, put_back, name):
     monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
     monkeypatch.delenv("OMP_DYNAMIC", raising=False)
     with warnings.catch_warnings():
         watch = Watch()
@@ -169,6 +179,32 @@ def test_a_setting_that_is_another_is_found(monkeypatch, put_back, name):
         assert watch.look() == ((), (name,))
         assert watch.look() == ((), ())
     monkeypatch.delenv("OMP_DYNAMIC", raising=False)
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        (lambda path: [*path, Finder()], False),
+        (lambda path: [*path[::-1]], True),
+        (lambda path: path[1:], True),
+        (lambda path: [*path[:1], Finder(), *path[1:]], True),
+    ],
+)
+def test_only_an_importer_behind_all_others_is_no_change(monkeypatch, change, found):
+    watch = Watch()
+    monkeypatch.setattr(sys, "meta_path", change(list(sys.meta_path)))
+    assert watch.look().settings == (("sys.meta_path",) if found else ())
+
+
+def test_the_libraries_of_correctors_change_nothing():
+    """Pyomo puts an importer of its own before all others; in a process that has not seen it."""
+    code = (
+        "import sys; from fpbench.execution.work.execute import make_watch; watch = make_watch();"
+        "import pyomo.environ, docplex.cp.model;"
+        "print(repr(watch.look().words))"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout == "''\n"
 
 
 def test_a_thread_that_goes_on_is_found():
