@@ -259,13 +259,14 @@ limit_exact, limit (exact) | neither share | the expected leak of the exact coun
 dp_limit, limit (privacy) | neither share | the greatest leak that the guarantee of a private
     disclosure allows, if these beliefs are exact
 limit_covers, limit of | neither | what the limits are about: the disclosure, or the disclosure
-    apart from what a model that was trained with these people's groups gives away
+    apart from what a model that was trained with these people's groups gives away, and from what
+    its predictions tell an adversary that did not guess from them
 household_size, household | neither people | the most people attacked whose groups depend on each
     other's: limits are wider by it
 disclosure_bits, disclosure bits | less bits | the most that the disclosure can tell about the
     groups of all people
-best_without_accuracy, best without | greater share | the best accuracy of any adversary of the run
-    without the disclosure, at the same model and seed
+best_without_accuracy, best without | greater share | the accuracy without the disclosure, at the
+    same model and seed, of the adversary of the run that is best over all seeds
 repair | less share | by how much the gain exceeds the limit: that much, at least, is repair of the
     first guess
 bayes_accuracy, Bayes | neither share | expected accuracy of the best possible guess from what is

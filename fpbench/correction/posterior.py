@@ -22,7 +22,7 @@ from fpbench.base.errors import InputError
 from fpbench.claims.conditions import AnyOf, RatesApart
 from fpbench.claims.constraints import KnownPeople, LinearConstraint
 from fpbench.components.beliefs import check_beliefs
-from fpbench.components.records import Problem
+from fpbench.components.records import Problem, SolverStatus
 from fpbench.correction.conditioning.conditioned import Conditioned
 from fpbench.correction.conditioning.count_tables import condition_tables
 from fpbench.correction.conditioning.every_vector import condition_vectors
@@ -51,13 +51,15 @@ class Posterior:
     """Beliefs before and after a claim."""
 
     probabilities: _Floats | None
-    """(n, K) P(group | claim) of each person; None if the claim has probability 0."""
+    """(n, K) P(group | claim) of each person; None if the claim has probability 0, or is so rare
+    that the likeliest groups that satisfy it were not found in time."""
     claim_bits: float
-    """-log2 P(claim): what the claim tells the adversary. `inf` if the probability is 0."""
+    """-log2 P(claim): what the claim tells the adversary. `inf` if the probability is 0, NaN if
+    nobody knows."""
     prior_expected_accuracy: float
     """Expected share of people put right by naming the likeliest group, before the claim."""
     expected_accuracy: float | None
-    """The same after it; None if the claim has probability 0."""
+    """The same after it; None without beliefs after it."""
     method: Method
     """How it was computed: `exact`, or `maximum-entropy` with sampled counts."""
     error: float | None
@@ -90,9 +92,9 @@ def compute_posterior(beliefs: ArrayLike, problem: Problem) -> Posterior:
 
     Notes
     -----
-    A claim is taken to be impossible if it is proven to be, or if no groups that satisfy it were
-    found in 20 seconds. A `LinearConstraint` whose coefficients have no common unit leaves a
-    probability density; its bounds then are 1e-6 of the greatest coefficient wider on each side.
+    The likeliest groups that satisfy a very rare claim are searched for 20 seconds. A
+    `LinearConstraint` whose coefficients have no common unit leaves a probability density; its
+    bounds then are 1e-6 of the greatest coefficient wider on each side.
     """
     prior = check_beliefs(beliefs)
     if prior.shape != (len(problem.guess), problem.groups):
@@ -126,7 +128,8 @@ def compute_posterior(beliefs: ArrayLike, problem: Problem) -> Posterior:
 def _report(prior: _Floats, answer: Conditioned, method: Method) -> Posterior:
     before = float(prior.max(axis=1).mean())
     if answer.probabilities is None:
-        return Posterior(None, math.inf, before, None, method, 0.0)
+        bits = math.nan if math.isnan(answer.log_probability) else math.inf
+        return Posterior(None, bits, before, None, method, 0.0)
     bits = max(0.0, -answer.log_probability / math.log(2))
     after = float(answer.probabilities.max(axis=1).mean())
     return Posterior(answer.probabilities, bits, before, after, method, answer.error)
@@ -194,8 +197,10 @@ def _condition_on_rare(prior: _Floats, counted: CountedProblem) -> Conditioned:
         constraints=(*counted.problem.constraints, KnownPeople(certain, guess[certain])),
     )
     nearest = solve_exact(problem, _SEARCH)
-    if nearest.values is None:
+    if nearest.status == SolverStatus.INFEASIBLE:
         return Conditioned(-math.inf, None)
+    if nearest.status != SolverStatus.OPTIMAL:  # whatever was found may be far from the likeliest
+        return Conditioned(math.nan, None)
     return condition_approximately(
         prior, counted.members, counted.conditions, len(counted.classes.sizes),
         feasible=nearest.values,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import ClassVar
 
 import numpy as np
@@ -59,7 +60,8 @@ class Posterior(Corrector):
         answer = compute_posterior(prior, problem)
         chances = answer.probabilities
         if chances is None:
-            return Correction(None, SolverStatus.INFEASIBLE)
+            unknown = math.isnan(answer.claim_bits)
+            return Correction(None, SolverStatus.TIMEOUT if unknown else SolverStatus.INFEASIBLE)
         # Among equally likely groups the guess stays.
         likely, most = chances.argmax(axis=1), chances.max(axis=1)
         guessed = chances[np.arange(len(chances)), problem.guess]

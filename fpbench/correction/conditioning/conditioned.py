@@ -13,8 +13,8 @@ class Conditioned:
     """Beliefs given a claim."""
 
     log_probability: float
-    """Of the claim; -inf if it has none."""
+    """Of the claim; -inf if it has none, NaN if nobody knows."""
     probabilities: NDArray[np.float64] | None
-    """(n, K); None if the claim has probability 0."""
+    """(n, K); None if the claim has probability 0, or nobody knows."""
     error: float | None = 0.0
     """Standard error of sampling, as a mean absolute error of the probabilities; None: unknown."""

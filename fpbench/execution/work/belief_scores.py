@@ -50,13 +50,15 @@ def measure_leak(
     without, after = float(np.mean(named == truth)), _name_groups(guess, named, correction)
     accuracy = None if after is None else float(np.mean(after == truth))
     sizes = split.target.household_sizes
+    # A claim about predictions is used with them, also by who did not guess from them.
+    unseen = "" if "predictions" in guess.sees or claim is None else ", not predictions"
     of_model = split.held_out_target or not predictions.trained_with_groups
     measures: LeakMeasures = {
         "without_accuracy": without,
         "with_accuracy": accuracy,
         "leak": None if accuracy is None else accuracy - without,
         "leak_expected": None,
-        "limit_covers": "disclosure" if of_model else "disclosure, not model",
+        "limit_covers": f"disclosure{unseen}" if of_model else f"disclosure, not model{unseen}",
         "household_size": 1 if sizes is None else int(sizes.max()),
     }
     if (best := _find_bayes_accuracy(split, predictions, guess.sees)) is not None:

@@ -21,9 +21,9 @@ def add_comparisons(results: Results) -> Results:
     Of attacks, `best_initial_accuracy` is the greatest accuracy of a guess at the same dataset,
     learner and seed in the run; `gain_over_best` is how much more accurate the row's correction is.
     A gain that repairs a weak guess is no gain over a strong one. Where rows have
-    `without_accuracy`, `best_without_accuracy` is the greatest of these at the same target, `limit`
-    what the bits of the disclosure allow anybody to add to it (`limit_leak_by_error`), and `repair`
-    by how much the gain exceeds that.
+    `without_accuracy`, `best_without_accuracy` is that of the adversary that is best over all
+    seeds, at the same target, `limit` what the bits of the disclosure allow anybody to add to it
+    (`limit_leak_by_error`), and `repair` by how much the gain exceeds that.
 
     Of private audits, `uar` is the unweighted average recall of the ratio in tenths, over all seeds
     of the same combination of components: the mean, over the tenths that the true ratios are in, of
@@ -52,7 +52,8 @@ def add_comparisons(results: Results) -> Results:
         }
         without = results.numbers("without_accuracy")
         if not np.isnan(without).all():
-            beside_attacks |= _limits(results, attacks, _best(target, without)[attacks])
+            best = _best_adversary(results, target, without)
+            beside_attacks |= _limits(results, attacks, best[attacks])
     # Whoever wrote such names into a store: they are computed, and never read.
     beside = results.without(DERIVED).beside(attacks, beside_attacks)
     return beside.beside(audits, _recalls(results, audits, recall[audits]))
@@ -71,6 +72,27 @@ def _best(target: NDArray[np.intp], accuracy: NDArray[np.float64]) -> NDArray[np
     np.fmax.at(best, target, accuracy)
     greatest: NDArray[np.float64] = best[target]
     return greatest
+
+
+def _best_adversary(
+    results: Results, target: NDArray[np.intp], accuracy: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """(n,) the accuracy, at the target of each row, of the adversary that is best over all seeds.
+
+    The best of each seed would owe its place to noise. Where the adversary did not guess, the
+    greatest accuracy counts.
+    """
+    models, guesses = (
+        unique_inverse(results.merge_combinations(kinds)[1][results.combination])[1]
+        for kinds in (("dataset", "learner"), ("dataset", "learner", "adversary"))
+    )
+    known = ~np.isnan(accuracy)
+    sums = np.bincount(guesses[known], weights=accuracy[known], minlength=guesses.max() + 1)
+    counts = np.bincount(guesses[known], minlength=len(sums))
+    means = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)[guesses]
+    strongest = means == _best(models, means)
+    chosen = _best(target, np.where(strongest, accuracy, np.nan))
+    return np.where(np.isnan(chosen), _best(target, accuracy), chosen)
 
 
 def _limits(
