@@ -1,0 +1,173 @@
+"""Slices of people by columns, and what is counted in them."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fpbench.base.errors import InputError, suggest_name
+
+if TYPE_CHECKING:
+    from pandas import DataFrame, Series
+
+Codes = NDArray[np.int64]
+
+
+class Counted(NamedTuple):
+    """Whom a metric counts in a slice; None for either."""
+
+    label: int | None
+    prediction: int | None
+    """None for a rate: the share with prediction 1."""
+
+    @property
+    def is_rate(self) -> bool:
+        """Whether it is the share with prediction 1, and no number of people."""
+        return self.prediction is None
+
+
+REPORT_METRICS: Mapping[str, Counted] = {
+    "selection-rate": Counted(None, None),
+    "true-positive-rate": Counted(1, None),
+    "false-positive-rate": Counted(0, None),
+    "selected": Counted(None, 1),
+    "rejected": Counted(None, 0),
+    "true-positives": Counted(1, 1),
+    "false-positives": Counted(0, 1),
+    "false-negatives": Counted(1, 0),
+    "true-negatives": Counted(0, 0),
+}
+"""Metrics of reports: rates of prediction 1, and numbers of people by prediction and label."""
+
+_NUMBER = r"(-?(?:\d+\.?\d*(?:e[+-]?\d+)?|inf))"
+_BIN = re.compile(rf"<{_NUMBER}|\[{_NUMBER}, {_NUMBER}\)|>={_NUMBER}")
+
+
+@dataclass(frozen=True)
+class SliceColumn:
+    """A column that slices are cut by.
+
+    Attributes
+    ----------
+    name
+        Of the column.
+    values
+        Its values as texts, or bins of numbers: `<26`, `[26, 37)`, `>=37`.
+    edges
+        The numbers between bins, ascending; None of categories.
+    """
+
+    name: str
+    values: tuple[str, ...]
+    edges: tuple[float, ...] | None = None
+
+    @classmethod
+    def of(cls, column: Series, bins: int | Sequence[float]) -> SliceColumn:
+        """A column of people; numbers are cut at the edges, or into so many equally large bins."""
+        name = str(column.name)
+        if not _is_number(column):
+            import pandas as pd
+
+            category = pd.Categorical(column).remove_unused_categories()
+            values = tuple(map(str, category.categories))
+            if "" in values or len(set(values)) < len(values):
+                raise InputError(f"column {name!r} has an empty value, or two of the same text")
+            return cls(name, values)
+        if isinstance(bins, int):
+            numbers = column.dropna().to_numpy(np.float64)
+            if bins < 1 or not len(numbers):
+                raise InputError(f"column {name!r} cannot be cut into {bins} bins")
+            cuts = np.unique(np.quantile(numbers, np.arange(1, bins) / bins, method="higher"))
+            return cls.with_edges(name, cuts[cuts > numbers.min()])
+        edges = np.asarray(bins, dtype=np.float64)
+        if edges.ndim != 1 or not np.isfinite(edges).all() or (np.diff(edges) <= 0).any():
+            raise InputError(f"edges of column {name!r} must be ascending numbers, not {bins!r}")
+        return cls.with_edges(name, edges)
+
+    @classmethod
+    def with_edges(cls, name: str, edges: Iterable[float]) -> SliceColumn:
+        """Bins between ascending edges, and one at either end."""
+        numbers = tuple(float(edge) for edge in edges)
+        if not numbers:
+            return cls(name, ("any number",), ())
+        texts = [format_edge(edge) for edge in numbers]
+        inner = [f"[{low}, {high})" for low, high in pairwise(texts)]
+        return cls(name, (f"<{texts[0]}", *inner, f">={texts[-1]}"), numbers)
+
+    @classmethod
+    def parse(cls, name: str, texts: Iterable[str]) -> SliceColumn:
+        """The column whose values are these texts."""
+        values = sorted(set(texts))
+        found = [_BIN.fullmatch(value) for value in values]
+        if not values or not all(found):
+            return cls(name, tuple(values))
+        edges = {float(end) for match in found if match for end in match.groups() if end}
+        column = cls.with_edges(name, sorted(edges))
+        for value in values:
+            if value not in column.values:
+                raise InputError(
+                    f"column {name!r}: the bin {value!r} overlaps others: {', '.join(values)}"
+                )
+        return column
+
+    def code(self, people: DataFrame) -> Codes:
+        """(n,) the value of each person; -1 if it is missing or none of the report's."""
+        if self.name not in people:
+            raise InputError(
+                f"the people have no column {self.name!r}, which the report has; "
+                f"{suggest_name(self.name, map(str, people.columns))}"
+            )
+        column = people[self.name]
+        if self.edges is None:
+            import pandas as pd
+
+            category = pd.Categorical(column)
+            where = {value: code for code, value in enumerate(self.values)}
+            codes = [where.get(str(value), -1) for value in category.categories]
+            return np.asarray(np.append(codes, -1).astype(np.int64)[category.codes])
+        if not _is_number(column):
+            raise InputError(
+                f"column {self.name!r} has bins of numbers in the report, and the people have "
+                f"{column.dtype} there"
+            )
+        numbers = column.to_numpy(np.float64)
+        place = np.searchsorted(np.asarray(self.edges), numbers, side="right")
+        return np.where(np.isnan(numbers), -1, place).astype(np.int64)
+
+
+def format_edge(edge: float) -> str:
+    """A number as short as reads back the same."""
+    return str(int(edge)) if edge == int(edge) and abs(edge) < 1e15 else repr(float(edge))
+
+
+def cross(codes: Sequence[Codes], sizes: Sequence[int], n: int) -> Codes:
+    """(n,) one number for each combination of codes; -1 if any of them is."""
+    if math.prod(sizes) >= 2**60:
+        raise InputError("slices of so many columns with so many values cannot be numbered")
+    key = np.zeros(n, np.int64)
+    for code, size in zip(codes, sizes, strict=True):
+        key = key * size + code
+    for code in codes:
+        key[code < 0] = -1
+    return key
+
+
+def check_bits(values: Any, n: int, what: str) -> NDArray[np.int64]:
+    """(n,) labels or predictions, checked."""
+    bits = np.asarray(values)
+    if bits.shape != (n,) or not np.isin(bits, (0, 1)).all():
+        raise InputError(f"{what} must be {n} numbers, 0 or 1, one a person of X")
+    return bits.astype(np.int64)
+
+
+def _is_number(column: Series) -> bool:
+    from pandas.api.types import is_bool_dtype, is_numeric_dtype
+
+    return bool(is_numeric_dtype(column.dtype) and not is_bool_dtype(column.dtype))

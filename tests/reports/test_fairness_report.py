@@ -1,0 +1,325 @@
+"""Reports: what they publish is true, survives files, and becomes true facts about the people."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fpbench import InputError
+from fpbench.reports import (
+    REPORT_METRICS,
+    ContradictionError,
+    FairnessReport,
+    Noise,
+    SliceColumn,
+    propagate,
+)
+
+RATES = ("selection-rate", "true-positive-rate", "false-positive-rate")
+JOBS = ("clerk", "farmer", "smith")
+NUMBERS = tuple(name for name in REPORT_METRICS if name not in RATES)
+
+
+def make_people(n=300, seed=0, k=2):
+    rng = np.random.default_rng(seed)
+    group = rng.integers(0, k, n)
+    X = pd.DataFrame(
+        {
+            "age": rng.integers(17, 90, n),
+            "job": pd.Categorical(rng.choice(JOBS, n)),
+            "hours": rng.normal(40, 9, n),
+            "same": 1,
+        }
+    )
+    predictions = (rng.random(n) < 0.3 + 0.3 * group / k).astype(int)
+    labels = (rng.random(n) < 0.5).astype(int)
+    return X, predictions, labels, np.array(["ann", "bob", "cat"])[group]
+
+
+def make_report(n=300, seed=0, k=2, **options):
+    X, predictions, labels, groups = make_people(n, seed, k)
+    options = {"by": list(X), "order": 2, "labels": labels} | options
+    report = FairnessReport.from_predictions(X, predictions, groups, **options)
+    return report, (X, predictions, labels), groups
+
+
+def count_true(facts, report, groups):
+    codes = np.array([report.groups.index(group) for group in groups])
+    return facts.count(np.eye(len(report.groups))[codes])
+
+
+def test_rates_are_those_of_the_people():
+    report, (X, predictions, labels), groups = make_report(metrics=RATES)
+    frame = report.to_frame()
+    assert list(frame.columns) == ["age", "job", "hours", "group", "metric", "value", "n"]
+    assert set(frame["metric"]) == set(RATES)
+    row = frame[(frame["job"] == "smith") & (frame["age"] == "") & (frame["hours"] == "")]
+    for metric, part in (("selection-rate", labels >= 0), ("true-positive-rate", labels == 1)):
+        for group in ("ann", "bob"):
+            mine = row[(row["metric"] == metric) & (row["group"] == group)].iloc[0]
+            who = part & (X["job"] == "smith").to_numpy() & (groups == group)
+            assert (mine["value"], mine["n"]) == (predictions[who].mean(), who.sum())
+    sizes = frame.groupby(["age", "job", "hours", "metric"])["n"].sum()
+    assert sizes.min() >= 10
+    assert (sizes == 300).sum() == 1  # everybody together
+
+
+def test_slices_of_numbers_say_where_they_begin_and_end():
+    report, (X, _, _), _ = make_report(order=1, bins={"age": [30, 50], "hours": 4})
+    frame = report.to_frame()
+    assert set(frame["age"]) == {"", "<30", "[30, 50)", ">=50"}
+    young = frame[(frame["age"] == "[30, 50)")]
+    assert young["n"].sum() == X["age"].between(30, 49).sum()
+    assert len(set(frame["hours"])) == 5
+
+
+@settings(max_examples=15)
+@given(
+    seed=st.integers(0, 99),
+    k=st.integers(2, 3),
+    metrics=st.lists(st.sampled_from(list(REPORT_METRICS)), min_size=1, max_size=4, unique=True),
+    defence=st.sampled_from(
+        [{}, {"decimals": 1}, {"decimals": 2}, {"round_to": 5}, {"min_group": 2}]
+    ),
+)
+def test_facts_of_a_report_are_true_of_its_people(seed, k, metrics, defence):
+    if "decimals" in defence:
+        metrics = [name for name in metrics if name in RATES] or ["selection-rate"]
+    if "round_to" in defence:
+        metrics = [name for name in metrics if name in NUMBERS] or ["selected"]
+    report, people, groups = make_report(120, seed, k, metrics=metrics, rng=seed, **defence)
+    facts = report.facts(*people)
+    counts = count_true(facts, report, groups)
+    assert (facts.low <= counts).all()
+    assert (counts <= facts.high).all()
+    if not defence:
+        assert (facts.low == facts.high).all()
+    possible = propagate(facts)
+    codes = [report.groups.index(group) for group in groups]
+    assert possible[np.arange(len(groups)), codes].all()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"metrics": RATES, "min_cell": 3},
+        {"metrics": RATES, "decimals": 2},
+        {"metrics": NUMBERS},
+        {"metrics": ("selected", "rejected"), "round_to": 5, "rng": 1},
+        {"metrics": ("selected", "rejected"), "noise": "laplace", "epsilon": 2.0, "rng": 1},
+        {"metrics": ("selected",), "noise": "gaussian", "epsilon": 2.0, "rng": 1},
+    ],
+)
+def test_a_report_survives_a_file(options, tmp_path):
+    report, people, _ = make_report(k=3, **options)
+    report.to_csv(tmp_path / "report.csv")
+    again = FairnessReport.from_csv(tmp_path / "report.csv")
+    pd.testing.assert_frame_equal(again.to_frame(), report.to_frame())
+    one, other = report.facts(*people), again.facts(*people)
+    for name in ("low", "high", "sigma", "scale", "derived"):
+        assert (getattr(one, name) == getattr(other, name)).all()
+    assert (one.membership != other.membership).nnz == 0
+    assert again.noise == report.noise
+
+
+def test_suppressed_cells_are_not_published_and_their_remainders_follow():
+    report, people, groups = make_report(metrics=["selected"], min_cell=40)
+    frame = report.to_frame()
+    assert frame["n"].min() >= 40
+    facts = report.facts(*people)
+    assert facts.derived.any()
+    counts = count_true(facts, report, groups)
+    assert (facts.low[facts.derived] == counts[facts.derived]).all()
+    assert "the rest of [" in facts.name(int(np.flatnonzero(facts.derived)[0]))
+    apart, _, _ = make_report(metrics=["selected"], min_cell=0, min_group=8)
+    assert apart.value.min() >= 8
+
+
+def test_noise_spends_the_epsilon_over_all_tables():
+    # 7 tables: everybody, 3 columns, 3 pairs; another group changes two counts of each.
+    options = {"noise": "laplace", "epsilon": 2.0, "rng": 0}
+    report, people, groups = make_report(metrics=["selected", "rejected"], **options)
+    assert report.noise == Noise("laplace", 14 / 2.0)
+    both, _, _ = make_report(metrics=["selected", "true-positives"], **options)
+    assert both.noise == Noise("laplace", 28 / 2.0)
+    facts = report.facts(*people)
+    assert facts.noisy.all()
+    off = facts.low - count_true(facts, report, groups)
+    assert np.abs(off).mean() == pytest.approx(7, rel=0.25)
+    gauss, _, _ = make_report(metrics=["selected"], noise="gaussian", epsilon=2.0, rng=0)
+    assert gauss.noise is not None
+    assert 4 < gauss.noise.scale < 12
+
+
+def test_random_rounding_keeps_the_mean():
+    values = [
+        make_report(60, metrics=["selected"], order=0, round_to=5, rng=seed)[0].value
+        for seed in range(300)
+    ]
+    exact = make_report(60, metrics=["selected"], order=0)[0].value
+    assert set(np.ravel(values) % 5) == {0}
+    assert np.mean(values, axis=0) == pytest.approx(exact, abs=0.5)
+
+
+def change(frame, row, column, value):
+    frame = frame.copy()
+    frame[column] = frame[column].astype(object)
+    frame.loc[row, column] = value
+    return frame
+
+
+BAD_ROWS = [
+    ("value", "much", "row 4, column 'value': 'much' is no number"),
+    ("value", 1.5, "row 4, column 'value': 1.5 is no rate from 0 to 1"),
+    ("value", "", "row 4, column 'value': nan is missing"),
+    ("value", "inf", "row 4, column 'value': inf is no number"),
+    ("n", -3, "row 4, column 'n': -3 must be a number of people"),
+    ("n", 2.5, "row 4, column 'n': 2.5 must be a number of people"),
+    ("group", "an", "row 4, column 'group': unknown group 'an'; did you mean 'ann'"),
+    (
+        "metric",
+        "selection-rat",
+        "row 4, column 'metric': unknown metric 'selection-rat'; did you mean",
+    ),
+]
+
+
+@pytest.mark.parametrize(("column", "value", "message"), BAD_ROWS)
+def test_a_bad_row_is_named_with_its_column(column, value, message):
+    report, _, _ = make_report(order=1)
+    frame = change(report.to_frame(), 4, column, value)
+    with pytest.raises(InputError) as raised:
+        FairnessReport.from_frame(frame, groups=("ann", "bob"))
+    assert message in str(raised.value)
+
+
+def test_bad_frames_are_refused():
+    frame = make_report(order=1)[0].to_frame()
+    with pytest.raises(InputError, match="no column 'n': rates without sizes tell no counts"):
+        FairnessReport.from_frame(frame.drop(columns="n"))
+    with pytest.raises(
+        InputError, match="rows 4 and 5 are both the selection-rate of 'ann' for age"
+    ):
+        FairnessReport.from_frame(change(frame, 5, "group", "ann"))
+    with pytest.raises(InputError, match="the report has no rows"):
+        FairnessReport.from_frame(frame[:0])
+    with pytest.raises(
+        InputError, match=r"column 'age': the bin '<\d+' overlaps others: .*\[0, 99\)"
+    ):
+        FairnessReport.from_frame(change(frame, 4, "age", "[0, 99)"))
+    with pytest.raises(InputError, match="of one group, 'ann'"):
+        FairnessReport.from_frame(frame[frame["group"] == "ann"])
+    noisy = make_report(order=1, metrics=["selected"], noise="laplace", epsilon=1.0, rng=0)[0]
+    with pytest.raises(InputError, match="column 'noise' must be the same in all rows"):
+        FairnessReport.from_frame(change(noisy.to_frame(), 2, "noise", "laplace 3"))
+    with pytest.raises(InputError, match=r"row 0, column 'metric'.* cannot have noise"):
+        FairnessReport.from_frame(frame.assign(noise="laplace 3"))
+
+
+def test_a_file_that_is_no_table_is_refused(tmp_path):
+    (tmp_path / "empty.csv").write_text("")
+    for name in ("empty.csv", "missing.csv"):
+        with pytest.raises(InputError, match="cannot be read as a CSV file"):
+            FairnessReport.from_csv(tmp_path / name)
+
+
+def test_a_report_about_others_is_refused():
+    report, (X, predictions, _), _ = make_report()
+    with pytest.raises(InputError, match=r"row \d+, column 'n': .* is about other people"):
+        report.facts(X[:200], predictions[:200])
+    with pytest.raises(InputError, match=r"column 'n': selection-rate for .* other people"):
+        report.facts(X.assign(age=X["age"] + 3), predictions)
+    with pytest.raises(
+        InputError, match="have no column 'age', which the report has; did you mean"
+    ):
+        report.facts(X.rename(columns={"age": "ages"}), predictions)
+    with pytest.raises(InputError, match="'hours' has bins of numbers in the report"):
+        report.facts(X.assign(hours="many"), predictions)
+    with pytest.raises(InputError, match="predictions must be 300 numbers, 0 or 1"):
+        report.facts(X, predictions * 2)
+    more = change(report.to_frame(), 6, "n", 290)
+    more = change(more, 6, "value", 0)
+    with pytest.raises(InputError, match=r"row 6, column 'n': .* n sums to \d+ over the groups"):
+        FairnessReport.from_frame(more).facts(X, predictions)
+    rates, _, _ = make_report(metrics=["true-positive-rate"])
+    with pytest.raises(InputError, match=r"row 0, column 'metric': 'true-pos.* give labels"):
+        rates.facts(X, predictions)
+    numbers, _, _ = make_report(metrics=["selected"])
+    with pytest.raises(
+        InputError, match=r"column 'n': selected for .*: n is \d+, and \d+ of these"
+    ):
+        numbers.facts(X, 1 - predictions)
+
+
+def test_rounded_rates_must_be_said_to_be():
+    report, people, _ = make_report(metrics=["selection-rate"], decimals=2)
+    frame = report.to_frame().drop(columns="within")
+    with pytest.raises(InputError, match=r"row \d+, column 'value': .* say so by `decimals`"):
+        FairnessReport.from_frame(frame).facts(*people)
+    told = FairnessReport.from_frame(frame, decimals=2).facts(*people)
+    assert (told.low == report.facts(*people).low).all()
+
+
+def test_cells_that_disagree_are_named():
+    report, people, _ = make_report(metrics=["selected"], order=1, min_cell=0)
+    frame = report.to_frame()
+    rows = frame.index[frame["job"] == "clerk"]
+    frame.loc[rows[0], "value"] += 1
+    frame.loc[rows[1], "value"] -= 1
+    with pytest.raises(ContradictionError) as raised:
+        propagate(FairnessReport.from_frame(frame).facts(*people))
+    assert raised.value.names == (
+        "everybody, predicted 1 (row 0)",
+        *(f"job {job}, predicted 1 (row {rows[0] + 2 * i})" for i, job in enumerate(JOBS)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"metrics": ["selected-rate"]}, "unknown metric 'selected-rate'; did you mean"),
+        ({"metrics": "selected"}, "metrics must be a list of names"),
+        ({"metrics": ["true-positives"], "labels": None}, "'true-positives' looks at labels"),
+        ({"by": ["agee"]}, "unknown column 'agee'; did you mean 'age'"),
+        ({"bins": {"agee": 3}}, "unknown column of bins 'agee'"),
+        ({"bins": {"age": [3, 2]}}, "edges of column 'age' must be ascending"),
+        ({"order": -1}, "order must be a whole number"),
+        ({"min_cell": 2.5}, "min_cell must be a whole number"),
+        ({"metrics": ["selected"], "decimals": 2}, "decimals .* are of rates"),
+        ({"noise": "laplace", "epsilon": 1.0}, "not of 'selection-rate'"),
+        ({"metrics": ["selected"], "noise": "laplace"}, "epsilon"),
+        ({"metrics": ["selected"], "noise": "cauchy", "epsilon": 1.0}, "unknown noise 'cauchy'"),
+        ({"metrics": ["selected"], "round_to": 1}, "round_to must be at least 2"),
+        (
+            {"metrics": ["selected"], "noise": "laplace", "epsilon": 1.0, "min_group": 3},
+            "min_group suppresses cells by their true counts",
+        ),
+    ],
+)
+def test_bad_parameters_are_refused(options, message):
+    with pytest.raises(InputError, match=message):
+        make_report(**options)
+
+
+@given(st.lists(st.floats(-1e6, 1e6, allow_subnormal=False), min_size=1, max_size=6, unique=True))
+def test_bins_read_back_as_they_were(edges):
+    column = SliceColumn.with_edges("x", sorted(edges))
+    assert SliceColumn.parse("x", column.values) == column
+    people = pd.DataFrame({"x": [*edges, -1e7, 1e7, np.nan]})
+    codes = column.code(people)
+    assert codes[-3:].tolist() == [0, len(edges), -1]
+    assert codes[:-3].tolist() == [sorted(edges).index(edge) + 1 for edge in edges]
+
+
+def test_a_report_from_elsewhere_needs_no_class():
+    """A frame as somebody may type it, of a slice column that the people have as texts."""
+    X = pd.DataFrame({"job": ["a"] * 4 + ["b"] * 4})
+    frame = pd.DataFrame(
+        {"job": ["a", "a"], "group": ["f", "m"], "metric": "selection-rate", "value": [0.5, 1.0],
+         "n": [2, 2]}
+    )  # fmt: skip
+    facts = FairnessReport.from_frame(frame).facts(X, [1, 1, 1, 0] * 2)
+    assert propagate(facts)[3].tolist() == [True, False]
+    assert propagate(facts)[4:].all()

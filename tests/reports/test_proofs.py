@@ -1,0 +1,210 @@
+"""Proofs against all assignments of groups: nothing is ruled out that may be."""
+
+import time
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fpbench import InputError
+from fpbench.reports import (
+    ContradictionError,
+    Facts,
+    explain_proof,
+    interior_point,
+    linear_programs,
+    propagate,
+    prove,
+)
+
+
+def enumerate_possible(members, low, high, k):
+    """(n, K) groups that people have in some assignment within the ends; None if there is none."""
+    n = len(members)
+    assignments = np.array(list(product(range(k), repeat=n)))
+    ones = assignments[:, :, None] == np.arange(k)
+    counts = np.einsum("ang,nm->amg", ones.astype(int), members.astype(int))
+    fits = ((counts >= low) & (counts <= high)).all(axis=(1, 2))
+    return ones[fits].any(axis=0) if fits.any() else None
+
+
+@st.composite
+def problems(draw, true=True):
+    """Members (n, M), ends (M, K) of counts that are true of somebody, or of nobody perhaps."""
+    k = draw(st.integers(2, 3))
+    n = draw(st.integers(2, 8 if k == 2 else 6))
+    m = draw(st.integers(1, 7))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    members = rng.random((n, m)) < draw(st.sampled_from([0.3, 0.5, 0.8]))
+    counts = np.stack([members[rng.integers(0, k, n) == g].sum(axis=0) for g in range(k)], axis=1)
+    if true:
+        truth = rng.integers(0, k, n)
+        counts = np.stack([members[truth == g].sum(axis=0) for g in range(k)], axis=1)
+    slack = rng.integers(0, 3, (2, m, k)) * (rng.random((m, 1)) < draw(st.sampled_from([0, 0.5])))
+    if not true:
+        counts += rng.integers(-1, 2, (m, k))
+    return members, counts - slack[0], counts + slack[1], k
+
+
+@pytest.fixture
+def in_process(monkeypatch):
+    """Programs are solved here: a process for each takes half a second to start."""
+
+    def maximise(cost, matrix, low, high, most, seconds):
+        return interior_point._solve(
+            {"cost": cost, "low": low, "high": high, "most": most,
+             "indptr": matrix.indptr, "indices": matrix.indices}
+        )  # fmt: skip
+
+    monkeypatch.setattr(linear_programs, "maximise", maximise)
+
+
+@given(problems())
+def test_propagation_rules_out_nothing_that_may_be(problem):
+    members, low, high, k = problem
+    possible = propagate(Facts.from_counts(members, low, high))
+    assert (possible >= enumerate_possible(members, low, high, k)).all()
+
+
+@given(data=st.data())
+def test_programs_rule_out_nothing_that_may_be_and_all_that_propagation_does(data):
+    members, low, high, k = data.draw(problems())
+    facts = Facts.from_counts(members, low, high)
+    with pytest.MonkeyPatch.context() as patch:
+        in_process.__wrapped__(patch)
+        proven = prove(facts)
+    assert (proven >= enumerate_possible(members, low, high, k)).all()
+    assert (proven <= propagate(facts)).all()
+
+
+@given(problems(true=False))
+def test_facts_are_called_contradictory_only_if_nothing_satisfies_them(problem):
+    members, low, high, k = problem
+    try:
+        propagate(Facts.from_counts(members, low, high, names=str))
+    except ContradictionError as error:
+        named = [int(name) for name in error.names]
+        assert enumerate_possible(members[:, named], low[named], high[named], k) is None
+    else:
+        return
+
+
+def test_cells_that_contradict_each_other_are_named_and_no_others():
+    members = np.zeros((9, 6), bool)
+    members[:6, 0], members[:3, 1], members[3:6, 2] = True, True, True
+    members[6:, 3], members[5:8, 4], members[:, 5] = True, True, True
+    ones = np.array([5, 1, 1, 2, 1, 6])  # 1 + 1 of 3 + 3 people are not 5
+    ones[1], ones[2] = 0, 3
+    counts = np.stack([members.sum(axis=0) - ones, ones], axis=1)
+    with pytest.raises(ContradictionError) as raised:
+        propagate(Facts.from_counts(members, counts, names="abcdef"))
+    assert raised.value.names == ("a", "b")
+    assert str(raised.value) == "these published cells contradict each other: a; b"
+
+
+def test_counts_beyond_the_size_of_a_set_are_named():
+    members = np.ones((3, 1), bool)
+    with pytest.raises(ContradictionError, match=r"^this published cell .*: everybody$"):
+        Facts.from_counts(members, [[1, 4]], names=["everybody"])
+    with pytest.raises(ContradictionError, match="north"):
+        Facts.from_counts(members, [[1, 1]], names=["north"])
+
+
+def test_a_set_that_occurs_twice_is_one_set_with_what_both_say():
+    members = np.array([[1, 1, 0], [1, 1, 1], [1, 1, 0]], bool)
+    facts = Facts.from_counts(members, [[0, 0], [1, 1], [0, 0]], [[2, 3], [3, 2], [1, 1]])
+    assert len(facts) == 2
+    assert (facts.low[0].tolist(), facts.high[0].tolist()) == ([1, 1], [2, 2])
+    with pytest.raises(ContradictionError) as raised:
+        Facts.from_counts(members, [[1, 2], [2, 1], [0, 0]], [[1, 2], [2, 1], [1, 1]], names="xyz")
+    assert set(raised.value.names) == {"x", "y"}
+
+
+def test_noisy_counts_prove_nothing_and_contradict_nothing():
+    members = np.ones((4, 2), bool)
+    facts = Facts.from_counts(members, [[0, 9], [-2, 3]], scale=[1.0, 0.0], sigma=[0.0, 2.0])
+    assert propagate(facts).all()
+    assert prove(facts).all()
+
+
+def make_ring():
+    """Pairs a, b, c with a + b = b + c = a + c = 2: each has 1, so that e has 0 of a + e = 1."""
+    members = np.zeros((7, 4), bool)
+    a, b, c, e = [0, 1], [2, 3], [4, 5], [6]
+    for number, people in enumerate((a + b, b + c, a + c, a + e)):
+        members[people, number] = True
+    ones = np.array([2, 2, 2, 1])
+    counts = np.stack([members.sum(axis=0) - ones, ones], axis=1)
+    return Facts.from_counts(members, counts)
+
+
+def test_programs_prove_what_propagation_cannot():
+    facts = make_ring()
+    assert propagate(facts).all()
+    possible = prove(facts)
+    assert possible[6].tolist() == [True, False]
+    assert possible[:6].all()
+
+
+def test_programs_end_in_time():
+    facts = make_ring()
+    started = time.perf_counter()
+    assert prove(facts, seconds=0.01).all()
+    assert time.perf_counter() - started < 5
+
+
+@given(st.data())
+def test_a_bound_holds_whatever_the_multipliers_are(data):
+    members, low, high, k = data.draw(problems())
+    facts = Facts.from_counts(members, low, high)
+    program, people = linear_programs._Program.of(facts, propagate(facts), 1)
+    if not len(program.most):
+        return
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    cost = rng.integers(-1, 2, len(program.most)).astype(float)
+    scale = data.draw(st.sampled_from([0.1, 1.0, 1e3, 1e7]))
+    bound = program.bound(cost, scale * rng.normal(size=len(program.low)))
+    n = len(members)
+    for assignment in product(range(k), repeat=n):
+        ones = np.array(assignment)[:, None] == np.arange(k)
+        counts = members.T.astype(int) @ ones
+        if ((counts >= low) & (counts <= high)).all():
+            assert bound >= cost[program.pattern] @ ones[people, 1]
+
+
+@given(problems())
+def test_a_proof_follows_from_the_sets_that_explain_it(problem):
+    members, low, high, _ = problem
+    facts = Facts.from_counts(members, low, high)
+    possible = propagate(facts)
+    for person in range(facts.people):
+        named = explain_proof(facts, person)
+        assert bool(named) == (possible[person].sum() == 1)
+        if named:
+            part = facts.take(np.array(named))
+            assert (propagate(part)[person] == possible[person]).all()
+            for one in range(len(named)):
+                fewer = facts.take(np.delete(np.array(named), one))
+                assert not len(fewer) or propagate(fewer)[person].sum() > 1
+
+
+def test_what_was_known_before_counts():
+    members = np.ones((3, 1), bool)
+    facts = Facts.from_counts(members, [[2, 1]])
+    start = np.ones((3, 2), bool)
+    start[0, 0] = False
+    assert propagate(facts, start).tolist() == [[False, True], [True, False], [True, False]]
+    with pytest.raises(InputError, match="person 1 is left no possible group"):
+        propagate(facts, np.array([[1, 1], [0, 0], [1, 1]], bool))
+
+
+def test_bad_facts_are_refused():
+    with pytest.raises(InputError, match=r"low and high must be \(2, K\)"):
+        Facts.from_counts(np.ones((3, 2), bool), [[1, 2]])
+    with pytest.raises(InputError, match="noise must be at least 0"):
+        Facts.from_counts(np.ones((3, 1), bool), [[1, 2]], sigma=-1.0)
+    facts = Facts.from_counts(np.ones((3, 1), bool), [[1, 2]])
+    with pytest.raises(InputError, match="rows are 0 to 2"):
+        explain_proof(facts, 3)
