@@ -205,9 +205,9 @@ class LokyEngine(Engine):
         """Whether a step has changed a worker."""
         self._spoilers: set[str] = set()
         """Components that have changed a worker; their steps get processes of their own."""
-        self._pool = self._make_pool()
         if alone:
             self._server.address()
+        self._pool = self._make_pool()
 
     @property
     def at_once(self) -> int:
