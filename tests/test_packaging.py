@@ -1,10 +1,14 @@
 """What pyproject.toml, tox and the lowest versions say must agree."""
 
+import configparser
 import re
 import tomllib
 from pathlib import Path
 
 import pytest
+
+from fpbench.components.catalog import discover
+from fpbench.store.environment import describe_environment
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -28,6 +32,19 @@ def test_the_extras_are_there():
     names = {"cp", "ip", "search", "dask", "acs", "parquet", "serve"}
     assert {*names, "all"} <= set(extras)
     assert all(name in extras["all"][0] for name in names)
+
+
+def test_the_other_kernels_of_tox_use_no_instructions_that_the_usual_ones_use():
+    """Of numpy, whose older versions name them otherwise; what is not switched off is used."""
+    used = describe_environment({}, discover())["simd"]
+    if not any(name.startswith("X86_V") for name in used):
+        pytest.skip(f"numpy uses {', '.join(used) or 'none'} here")
+    tox = configparser.ConfigParser(interpolation=None)
+    tox.read(ROOT / "tox.ini")
+    settings = dict(
+        re.split(r"\s*=\s*", line) for line in tox["testenv:kernels"]["set_env"].split("\n") if line
+    )
+    assert set(used) <= set(settings["NPY_DISABLE_CPU_FEATURES"].split())
 
 
 def test_the_readme_has_its_two_lines():
