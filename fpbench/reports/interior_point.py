@@ -41,7 +41,7 @@ def maximise(
     question = io.BytesIO()
     np.savez(
         question, cost=cost, low=low, high=high, most=most,
-        indptr=matrix.indptr, indices=matrix.indices,
+        indptr=matrix.indptr, indices=matrix.indices, data=matrix.data,
     )  # fmt: skip
     command = [sys.executable, "-m", "fpbench.reports.interior_point"]
     try:
@@ -57,7 +57,7 @@ def maximise(
 
 
 def _solve(arrays: dict[str, NDArray[Any]]) -> Solution | None:
-    """Solve what stands in arrays; every coefficient of the matrix is 1."""
+    """Solve what stands in arrays."""
     import highspy
 
     highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
@@ -76,7 +76,7 @@ def _solve(arrays: dict[str, NDArray[Any]]) -> Solution | None:
     program.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
     program.a_matrix_.start_ = arrays["indptr"].astype(np.int32)
     program.a_matrix_.index_ = arrays["indices"].astype(np.int32)
-    program.a_matrix_.value_ = np.ones(len(arrays["indices"]))
+    program.a_matrix_.value_ = arrays["data"].astype(np.float64)
     highs.passModel(program)
     highs.run()
     status = highs.getModelStatus()

@@ -17,7 +17,7 @@ from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, hstack, identity
 
 from fpbench.reports.facts import Facts, Floats, Mask
 from fpbench.reports.interior_point import Solution, maximise
@@ -47,7 +47,7 @@ def prove(facts: Facts, possible: Mask | None = None, *, seconds: float = 30.0) 
     Raises
     ------
     ContradictionError
-        If no assignment of groups satisfies the facts, as far as `propagate` finds out.
+        If no assignment of groups satisfies the facts, as far as this finds out.
 
     Notes
     -----
@@ -77,6 +77,8 @@ def prove(facts: Facts, possible: Mask | None = None, *, seconds: float = 30.0) 
 class _Program:
     """Who belongs to one group: how many of the people that have the same sets, `x` of `most`."""
 
+    facts: Facts
+    """Those that are left; what is decided is subtracted."""
     matrix: csr_array
     """(sets, patterns)."""
     low: Floats
@@ -100,13 +102,14 @@ class _Program:
         used = np.flatnonzero(np.diff(matrix.indptr) > 0)
         most = np.bincount(pattern, minlength=len(first)).astype(np.float64)
         low, high = left.low[used, group], left.high[used, group]
-        return cls(matrix[used], low, high, most, pattern), rest[free]
+        return cls(left.take(used), matrix[used], low, high, most, pattern), rest[free]
 
     def prove(self, deadline: float) -> tuple[Mask, Mask]:
         """Masks of the people of whom nobody belongs to the group, and of those who all do."""
         nobody = np.zeros(len(self.pattern), np.bool_), np.zeros(len(self.pattern), np.bool_)
         inner = self._maximise(np.zeros(len(self.most)), deadline)
         if inner is None:
+            self.check_contradiction(deadline)
             return nobody
         none, all_ = inner.x < _NEAR, inner.x > self.most - _NEAR
         for _ in range(_ROUNDS):
@@ -122,6 +125,27 @@ class _Program:
             none &= solution.x < _NEAR
             all_ &= solution.x > self.most - _NEAR
         return nobody
+
+    def check_contradiction(self, deadline: float) -> None:
+        """Raise ContradictionError if counts cannot all hold, even of parts of people.
+
+        The multipliers of the program in which counts may be missed, at a price of 1 each, prove
+        it; the counts with multipliers far from 0 are named.
+        """
+        rows = len(self.low)
+        slack = identity(rows, np.int8, format="csr")
+        cost = np.concatenate([np.zeros(len(self.most)), -np.ones(2 * rows)])
+        most = np.concatenate([self.most, np.full(2 * rows, np.inf)])
+        wide = csr_array(hstack([self.matrix, slack, -slack], format="csr"))
+        left = deadline - time.perf_counter()
+        solution = maximise(cost, wide, self.low, self.high, most, left)
+        if solution is None:
+            return
+        nothing = np.zeros(len(self.most))
+        for least in (0.9, 0.5, 0.2, 0.1, 0.01, 0.0):
+            duals = np.where(np.abs(solution.duals) > least, solution.duals, 0.0)
+            if self.bound(nothing, duals) < 0:
+                raise self.facts.contradiction(np.flatnonzero(duals))
 
     def bound(self, cost: Floats, duals: Floats) -> Fraction:
         """What cost @ x is at most, by multipliers of the rows; exact, whatever they are."""

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import coo_array
 
 from fpbench.base.errors import InputError
 from fpbench.reports.facts import ContradictionError, Facts, Floats
 from fpbench.reports.report_rows import ReportRows
-from fpbench.reports.slices import Codes, check_bits, cross
+from fpbench.reports.slices import Codes, check_bits, cross, locate
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -133,18 +133,17 @@ class _Finder:
 
     def finish(self) -> Facts:
         """All of them."""
-        numbers = np.stack(
-            [np.where(t.member >= 0, t.member + t.first, -1) for t in self.tables], axis=1
-        )
-        inside = numbers >= 0
-        indptr = np.concatenate([[0], np.cumsum(inside.sum(axis=1))])
-        indices = numbers[inside].astype(np.int32)
-        ones = np.ones(len(indices), np.int8)
+        inside = [np.flatnonzero(t.member >= 0) for t in self.tables]
+        people = np.concatenate(inside)
+        numbers = [t.member[who] + t.first for t, who in zip(self.tables, inside, strict=True)]
+        where = people.astype(np.int32), np.concatenate(numbers).astype(np.int32)
+        shape = len(self.predicted), self._size
+        membership = coo_array((np.ones(len(people), np.int8), where), shape=shape).tocsr()
         noise, law = {}, self.report.noise
         if law is not None:
             noise = {"sigma" if law.law == "gaussian" else "scale": law.scale}
         return Facts.from_counts(
-            csr_array((ones, indices, indptr.astype(np.int32)), shape=(len(numbers), self._size)),
+            membership,
             np.concatenate([t.low for t in self.tables]),
             np.concatenate([t.high for t in self.tables]),
             derived=(np.arange(self._size) >= self.published) & (law is None),
@@ -176,8 +175,8 @@ class _Finder:
             return
         report, n = self.report, self.report.n[rows]
         cells, cell = np.unique(keys, return_inverse=True)
-        place = np.minimum(np.searchsorted(cells, people), len(cells) - 1)
-        there = np.bincount(place[cells[place] == people], minlength=len(cells))
+        place = locate(people, cells)
+        there = np.bincount(place[place >= 0], minlength=len(cells))
         rate = report.prediction[rows] < 0
         complete = np.bincount(cell, minlength=len(cells)) == len(report.groups)
         total = np.bincount(cell, weights=n, minlength=len(cells))
@@ -198,8 +197,7 @@ class _Finder:
     ) -> None:  # fmt: skip
         """Add the sets of people whose keys occur, with what is stated of their groups."""
         cells, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-        place = np.minimum(np.searchsorted(cells, people), len(cells) - 1)
-        member = np.where(cells[place] == people, place, -1)
+        member = locate(people, cells)
         shape = len(cells), len(self.report.groups)
         low, high = np.full(shape, -np.inf), np.full(shape, np.inf)
         np.maximum.at(low, (inverse, group), ends[0])

@@ -159,6 +159,16 @@ def cross(codes: Sequence[Codes], sizes: Sequence[int], n: int) -> Codes:
     return key
 
 
+def locate(keys: Codes, among: Codes) -> Codes:
+    """The place of each key among ascending ones; -1 if it is not there."""
+    if among[-1] < 4 * len(keys):  # a table is quicker than a search
+        table = np.full(max(int(among[-1]), int(keys.max(initial=0))) + 2, -1)
+        table[among] = np.arange(len(among))
+        return np.asarray(table[keys])  # of a key of -1, the last, which nobody has
+    place = np.minimum(np.searchsorted(among, keys), len(among) - 1)
+    return np.where(among[place] == keys, place, -1)
+
+
 def check_bits(values: Any, n: int, what: str) -> NDArray[np.int64]:
     """(n,) labels or predictions, checked."""
     bits = np.asarray(values)

@@ -55,7 +55,7 @@ def in_process(monkeypatch):
     def maximise(cost, matrix, low, high, most, seconds):
         return interior_point._solve(
             {"cost": cost, "low": low, "high": high, "most": most,
-             "indptr": matrix.indptr, "indices": matrix.indices}
+             "indptr": matrix.indptr, "indices": matrix.indices, "data": matrix.data}
         )  # fmt: skip
 
     monkeypatch.setattr(linear_programs, "maximise", maximise)
@@ -87,8 +87,17 @@ def test_facts_are_called_contradictory_only_if_nothing_satisfies_them(problem):
     except ContradictionError as error:
         named = [int(name) for name in error.names]
         assert enumerate_possible(members[:, named], low[named], high[named], k) is None
-    else:
-        return
+
+
+@given(data=st.data())
+def test_so_do_programs(data):
+    members, low, high, k = data.draw(problems(true=False))
+    with pytest.MonkeyPatch.context() as patch:
+        in_process.__wrapped__(patch)
+        try:
+            prove(Facts.from_counts(members, low, high))
+        except ContradictionError:
+            assert enumerate_possible(members, low, high, k) is None
 
 
 def test_cells_that_contradict_each_other_are_named_and_no_others():
@@ -146,6 +155,21 @@ def test_programs_prove_what_propagation_cannot():
     possible = prove(facts)
     assert possible[6].tolist() == [True, False]
     assert possible[:6].all()
+
+
+def test_programs_find_and_name_contradictions_that_propagation_does_not(in_process):
+    # Of three pairs with 1 each, 3 people are of group 1 and not 4; the fifth set has no part in it.
+    pairs = np.repeat(np.eye(4, dtype=bool), 2, axis=0)
+    members = pairs @ np.array(
+        [[1, 0, 1, 1, 0], [1, 1, 0, 1, 1], [0, 1, 1, 1, 0], [0, 0, 0, 0, 1]], bool
+    )
+    ones = np.array([2, 2, 2, 4, 2])
+    counts = np.stack([members.sum(axis=0) - ones, ones], axis=1)
+    facts = Facts.from_counts(members, counts, names="abcde")
+    assert propagate(facts).all()
+    with pytest.raises(ContradictionError) as raised:
+        prove(facts)
+    assert raised.value.names == ("a", "b", "c", "d")
 
 
 def test_programs_end_in_time():
