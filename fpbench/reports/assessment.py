@@ -111,7 +111,7 @@ def assess(
     max_leak: float = 0.01,
     max_proven: int = 0,
     seconds: float = 30.0,
-    error: float = 0.01,
+    error: float = 0.03,
 ) -> Assessment:
     """What a report gives away to somebody who knows everybody's columns and predictions.
 

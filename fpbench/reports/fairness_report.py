@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from math import comb
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -61,7 +61,7 @@ class FairnessReport(ReportRows):
         predictions
             (n,) in {0, 1}.
         groups
-            (n,) names of the groups.
+            (n,) names of the groups; their order is that of a pandas categorical, or sorted.
         by
             Columns that slices are cut by. Columns of one value are left out.
         order
@@ -98,7 +98,7 @@ class FairnessReport(ReportRows):
         import pandas as pd
 
         n, names = len(X), [by] if isinstance(by, str) else list(by)
-        kinds = pd.Categorical(np.asarray(groups))
+        kinds = pd.Categorical(cast(Any, groups)).remove_unused_categories()
         if len(kinds) != n or (kinds.codes < 0).any() or len(kinds.categories) < 2:
             raise InputError(f"groups must be {n} names, one a person of X, of two groups or more")
         predicted = check_bits(predictions, n, "predictions")

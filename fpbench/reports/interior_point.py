@@ -1,7 +1,7 @@
 """One linear program, solved by an interior-point method in a process of its own.
 
 The method does not look at the clock within a factorisation, which may take minutes; a process can
-be ended. It is run as `python -m fpbench.reports.interior_point` and reads arrays from its input.
+be ended. This file is its program, and reads arrays from its input.
 """
 
 from __future__ import annotations
@@ -35,6 +35,11 @@ def maximise(
     """Maximise cost @ x with low <= matrix @ x <= high and 0 <= x <= most; None without success.
 
     Interior: of many solutions it returns one with as few numbers at their ends as possible.
+
+    Raises
+    ------
+    RuntimeError
+        If the process cannot solve anything, for want of a package for instance.
     """
     if seconds <= 0:
         return None
@@ -43,14 +48,17 @@ def maximise(
         question, cost=cost, low=low, high=high, most=most,
         indptr=matrix.indptr, indices=matrix.indices, data=matrix.data,
     )  # fmt: skip
-    command = [sys.executable, "-m", "fpbench.reports.interior_point"]
+    command = [sys.executable, "-P", __file__]
     try:
         done = subprocess.run(
             command, input=question.getvalue(), capture_output=True, timeout=seconds, check=False
         )
     except subprocess.TimeoutExpired:
         return None
-    if done.returncode or not done.stdout:
+    if done.returncode > 0:
+        last = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
+        raise RuntimeError(f"a linear program was not solved: {''.join(last)}")
+    if not done.stdout:
         return None
     with np.load(io.BytesIO(done.stdout)) as answer:
         return Solution(answer["x"], answer["duals"])

@@ -65,6 +65,20 @@ def test_rates_are_those_of_the_people():
     assert (sizes == 300).sum() == 1  # everybody together
 
 
+def test_groups_have_the_order_of_their_categories_or_of_the_alphabet(tmp_path):
+    X, predictions, _, groups = make_people(k=3)
+    ordered = pd.Categorical(groups, categories=["cat", "nobody", "ann", "bob"])
+    report = FairnessReport.from_predictions(X, predictions, ordered, by=["job"])
+    assert report.groups == ("cat", "ann", "bob")
+    report.to_csv(tmp_path / "report.csv")
+    assert FairnessReport.from_csv(tmp_path / "report.csv").groups == ("ann", "bob", "cat")
+    same = FairnessReport.from_csv(tmp_path / "report.csv", groups=("cat", "ann", "bob"))
+    assert (same.facts(X, predictions).low == report.facts(X, predictions).low).all()
+    assert (count_true(report.facts(X, predictions), report, groups)[:, 0] > 0).any()
+    with pytest.raises(InputError, match="groups must be 300 names"):
+        FairnessReport.from_predictions(X, predictions, groups[:5], by=["job"])
+
+
 def test_slices_of_numbers_say_where_they_begin_and_end():
     report, (X, _, _), _ = make_report(order=1, bins={"age": [30, 50], "hours": 4})
     frame = report.to_frame()
@@ -243,6 +257,9 @@ def test_a_report_about_others_is_refused():
     more = change(more, 6, "value", 0)
     with pytest.raises(InputError, match=r"row 6, column 'n': .* n sums to \d+ over the groups"):
         FairnessReport.from_frame(more).facts(X, predictions)
+    fewer = change(change(report.to_frame(), 6, "n", 1), 6, "value", 0)
+    with pytest.raises(InputError, match=r"row \d+, column 'n': .* n sums to \d+ over the groups"):
+        FairnessReport.from_frame(fewer).facts(X, predictions)
     rates, _, _ = make_report(metrics=["true-positive-rate"])
     with pytest.raises(InputError, match=r"row 0, column 'metric': 'true-pos.* give labels"):
         rates.facts(X, predictions)
@@ -260,6 +277,9 @@ def test_rounded_rates_must_be_said_to_be():
         FairnessReport.from_frame(frame).facts(*people)
     told = FairnessReport.from_frame(frame, decimals=2).facts(*people)
     assert (told.low == report.facts(*people).low).all()
+    # Sizes are exact, whatever becomes of the rates.
+    sizes = told.take(told.low.sum(axis=1) == told.sizes)
+    assert (sizes.sizes.max(), sizes.low[np.argmax(sizes.sizes)].sum()) == (300, 300)
 
 
 def test_cells_that_disagree_are_named():

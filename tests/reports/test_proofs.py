@@ -121,6 +121,13 @@ def test_counts_beyond_the_size_of_a_set_are_named():
         Facts.from_counts(members, [[1, 1]], names=["north"])
 
 
+def test_counts_of_some_groups_leave_the_others_the_rest():
+    facts = Facts.from_counts(np.ones((9, 1), bool), [[2, 3, 0]], [[2, 4, 9]])
+    assert (facts.low[0].tolist(), facts.high[0].tolist()) == ([2, 3, 3], [2, 4, 4])
+    least = Facts.from_counts(np.ones((9, 1), bool), [[0, 0, 0]], [[2, 4, 5]])
+    assert least.low[0].tolist() == [0, 2, 3]
+
+
 def test_a_set_that_occurs_twice_is_one_set_with_what_both_say():
     members = np.array([[1, 1, 0], [1, 1, 1], [1, 1, 0]], bool)
     facts = Facts.from_counts(members, [[0, 0], [1, 1], [0, 0]], [[2, 3], [3, 2], [1, 1]])
@@ -172,11 +179,49 @@ def test_programs_find_and_name_contradictions_that_propagation_does_not(in_proc
     assert raised.value.names == ("a", "b", "c", "d")
 
 
-def test_programs_end_in_time():
-    facts = make_ring()
+def test_programs_end_in_time(tmp_path, monkeypatch):
+    slow = tmp_path / "python"
+    slow.write_text("#!/bin/sh\nexec sleep 20\n")
+    slow.chmod(0o755)
+    monkeypatch.setattr(interior_point.sys, "executable", str(slow))
     started = time.perf_counter()
-    assert prove(facts, seconds=0.01).all()
-    assert time.perf_counter() - started < 5
+    assert prove(make_ring(), seconds=0.3).all()
+    assert time.perf_counter() - started < 10
+
+
+def test_a_process_that_cannot_work_is_told(tmp_path, monkeypatch):
+    broken = tmp_path / "python"
+    broken.write_text("#!/bin/sh\necho No module named highspy >&2\nexit 1\n")
+    broken.chmod(0o755)
+    monkeypatch.setattr(interior_point.sys, "executable", str(broken))
+    with pytest.raises(RuntimeError, match="not solved: No module named highspy"):
+        prove(make_ring())
+
+
+@given(data=st.data())
+def test_a_solver_that_lies_proves_nothing_wrong(data):
+    members, low, high, k = data.draw(problems())
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+
+    def lie(cost, matrix, low, high, most, seconds):
+        x = most * rng.integers(0, 2, len(most))
+        duals = np.round(rng.normal(size=len(low))) * rng.integers(0, 2)
+        return interior_point.Solution(x, duals)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(linear_programs, "maximise", lie)
+        proven = prove(Facts.from_counts(members, low, high))
+    assert (proven >= enumerate_possible(members, low, high, k)).all()
+
+
+def test_one_member_who_may_be_anybody_is_not_nobody(monkeypatch):
+    """The solver says that nobody is a candidate but may be; the bound of 1 says that one may."""
+
+    def say(cost, matrix, low, high, most, seconds):
+        return interior_point.Solution(np.zeros(len(most)), np.ones(len(low)))
+
+    monkeypatch.setattr(linear_programs, "maximise", say)
+    assert prove(Facts.from_counts(np.ones((3, 1), bool), [[2, 1]])).all()
 
 
 @given(st.data())
