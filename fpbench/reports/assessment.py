@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fpbench.base.errors import InputError, suggest_name
+from fpbench.base.text import percent
 from fpbench.components.beliefs import check_beliefs
 from fpbench.reports.facts import Facts, Floats, Mask
 from fpbench.reports.fairness_report import FairnessReport
@@ -74,25 +75,25 @@ class Assessment:
     def verdict(self) -> str:
         """One sentence."""
         n, proven = len(self.proven), int(self.proven.sum())
+        whose = f"the group of {proven:,} of {n:,} people" if proven else "nobody's group"
         found = (
-            f"{_count(proven, n)} can be proven to belong to a group, and guesses get "
-            f"{100 * self.with_:.1f} % of all right instead of {100 * self.without:.1f} %"
+            f"{whose} is proven by it, and guesses get {percent(self.with_)} % of all people right "
+            f"instead of {percent(self.without)} %"
         )
-        allowed = f"at most {self.max_proven} proven, {100 * self.max_leak:g} points of leak"
+        allowed = f"at most {self.max_proven:,} proven, a leak of {percent(self.max_leak)} points"
         if self.passes:
             return f"Within the limits ({allowed}): {found}."
         return f"Do not publish: {found} ({allowed})."
 
     def __str__(self) -> str:
-        exact = int(self.facts.noisy.sum() == 0)
-        kind = "counts" if exact else "noisy counts"
+        kind = "noisy counts" if self.facts.noisy.any() else "counts"
         how = "measured on their true groups" if self.measured else "as the beliefs expect"
         return "\n".join(
             (
                 self.verdict,
                 f"  leak: {100 * self.leak:+.2f} points, {how}",
                 f"  proven: {int(self.proven.sum()):,}, of whom the adversary was unsure of "
-                f"{int(self.proven_unsure.sum()):,}",
+                f"{int(self.proven_unsure.sum()):,}; more may be provable than was found",
                 f"  by {int((~self.facts.derived).sum()):,} sets of people whose {kind} by group "
                 f"follow from the report; beliefs of the others are within {self.error_bound:.3f} "
                 "of the optimum (root mean square)",
@@ -216,7 +217,3 @@ def _find_shares(facts: Facts, truth: NDArray[np.intp] | None) -> Floats:
 
 def _range(low: float, high: float) -> str:
     return f"{low:g}" if low == high else f"{low:g} to {high:g}"
-
-
-def _count(people: int, n: int) -> str:
-    return "nobody" if not people else f"{people:,} of {n:,} people"

@@ -18,7 +18,7 @@ from fpbench.reports.facts import Facts
 from fpbench.reports.long_form import read_frame
 from fpbench.reports.report_facts import find_facts
 from fpbench.reports.report_rows import Noise, ReportRows
-from fpbench.reports.slices import REPORT_METRICS, SliceColumn, check_bits
+from fpbench.reports.slices import REPORT_METRICS, SliceColumn, check_bits, find_column
 from fpbench.reports.tabulating import tabulate
 
 if TYPE_CHECKING:
@@ -97,20 +97,18 @@ class FairnessReport(ReportRows):
         """
         import pandas as pd
 
-        n, names = len(X), [by] if isinstance(by, str) else list(by)
+        n, names = len(X), [by] if isinstance(by, str) else list(map(str, by))
         kinds = pd.Categorical(cast(Any, groups)).remove_unused_categories()
         if len(kinds) != n or (kinds.codes < 0).any() or len(kinds.categories) < 2:
             raise InputError(f"groups must be {n} names, one a person of X, of two groups or more")
         predicted = check_bits(predictions, n, "predictions")
         labelled = np.zeros(n, np.int64) if labels is None else check_bits(labels, n, "labels")
         _check_parameters(metrics, labels, order, min_cell, min_group, decimals, round_to, noise)
-        for name in names:
-            check_choice("column", name, map(str, X.columns))
         if isinstance(bins, Mapping):
             for name in bins:
                 check_choice("column of bins", name, names)
         per_column = bins if isinstance(bins, Mapping) else dict.fromkeys(names, bins)
-        columns = [SliceColumn.of(X[name], per_column.get(name, 5)) for name in names]
+        columns = [SliceColumn.of(find_column(X, name), per_column.get(name, 5)) for name in names]
         columns = [column for column in columns if len(column.values) > 1]
         rows = tabulate(
             columns, [column.code(X) for column in columns], kinds, predicted, labelled,

@@ -150,8 +150,9 @@ class _Program:
     def bound(self, cost: Floats, duals: Floats) -> Fraction:
         """What cost @ x is at most, by multipliers of the rows; exact, whatever they are."""
         unit = 1 << _BITS
+        sums = np.bincount(self.matrix.indices, minlength=len(self.most)).max(initial=1)
         greatest = float(np.abs(duals).max(initial=0.0))
-        if not greatest < 2**20:  # sums of whole numbers would not fit
+        if not greatest * sums < 2**31:  # sums of whole numbers would not fit
             return Fraction(int(np.maximum(cost, 0) @ self.most))
         y = np.rint(duals * unit).astype(np.int64)
         reduced = np.rint(cost).astype(np.int64) * unit - self.matrix.T.astype(np.int64) @ y

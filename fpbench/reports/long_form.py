@@ -11,13 +11,12 @@ from numpy.typing import NDArray
 from fpbench.base.errors import InputError, suggest_name
 from fpbench.reports.facts import Floats
 from fpbench.reports.report_rows import Noise, ReportRows
-from fpbench.reports.slices import REPORT_METRICS, SliceColumn
+from fpbench.reports.slices import FIXED_COLUMNS, REPORT_METRICS, SliceColumn
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-_NEEDED = ("group", "metric", "value", "n")
-_OPTIONAL = ("within", "noise")
+_NEEDED = FIXED_COLUMNS[:4]
 
 
 def read_frame(frame: DataFrame, groups: Sequence[str] | None) -> ReportRows:
@@ -33,7 +32,7 @@ def read_frame(frame: DataFrame, groups: Sequence[str] | None) -> ReportRows:
         raise InputError("the report has no rows")
     columns, codes = [], []
     for name in map(str, frame.columns):
-        if name in _NEEDED or name in _OPTIONAL:
+        if name in FIXED_COLUMNS:
             continue
         texts = _read_texts(frame, name)
         given = texts[texts != ""]

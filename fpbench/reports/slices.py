@@ -46,6 +46,9 @@ REPORT_METRICS: Mapping[str, Counted] = {
 }
 """Metrics of reports: rates of prediction 1, and numbers of people by prediction and label."""
 
+FIXED_COLUMNS = ("group", "metric", "value", "n", "within", "noise")
+"""Columns of the long form that are no slice columns; the last two stand where needed."""
+
 _NUMBER = r"(-?(?:\d+\.?\d*(?:e[+-]?\d+)?|inf))"
 _BIN = re.compile(rf"<{_NUMBER}|\[{_NUMBER}, {_NUMBER}\)|>={_NUMBER}")
 
@@ -72,6 +75,10 @@ class SliceColumn:
     def of(cls, column: Series, bins: int | Sequence[float]) -> SliceColumn:
         """A column of people; numbers are cut at the edges, or into so many equally large bins."""
         name = str(column.name)
+        if name in FIXED_COLUMNS:
+            raise InputError(
+                f"a column that slices are cut by cannot be called {name!r}: rename it"
+            )
         if not _is_number(column):
             import pandas as pd
 
@@ -119,12 +126,7 @@ class SliceColumn:
 
     def code(self, people: DataFrame) -> Codes:
         """(n,) the value of each person; -1 if it is missing or none of the report's."""
-        if self.name not in people:
-            raise InputError(
-                f"the people have no column {self.name!r}, which the report has; "
-                f"{suggest_name(self.name, map(str, people.columns))}"
-            )
-        column = people[self.name]
+        column = find_column(people, self.name)
         if self.edges is None:
             import pandas as pd
 
@@ -140,6 +142,16 @@ class SliceColumn:
         numbers = column.to_numpy(np.float64)
         place = np.searchsorted(np.asarray(self.edges), numbers, side="right")
         return np.where(np.isnan(numbers), -1, place).astype(np.int64)
+
+
+def find_column(people: DataFrame, name: str) -> Series:
+    """The column of people that has this name, as text."""
+    places = [place for place, own in enumerate(people.columns) if str(own) == name]
+    if len(places) != 1:
+        what = "no column" if not places else "more than one column"
+        hint = f"; {suggest_name(name, map(str, people.columns))}" if not places else ""
+        raise InputError(f"the people have {what} {name!r}, by which slices are cut{hint}")
+    return people.iloc[:, places[0]]
 
 
 def format_edge(edge: float) -> str:

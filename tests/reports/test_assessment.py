@@ -37,8 +37,8 @@ def test_a_report_that_tells_much_is_not_to_be_published():
     assert not result.passes
     first, *rest = str(result).splitlines()
     assert first == result.verdict
-    assert first.startswith(f"Do not publish: {result.proven.sum()} of 400 people can be proven")
-    assert f"guesses get {100 * result.with_:.1f} % of all right" in first
+    assert first.startswith(f"Do not publish: the group of {result.proven.sum()} of 400 people is")
+    assert f"guesses get {100 * result.with_:.1f} % of all people right" in first
     assert "measured on their true groups" in rest[0]
 
 
@@ -49,7 +49,7 @@ def test_a_report_that_tells_little_is_within_the_limits():
     assert result.passes
     assert not result.proven.any()
     assert result.verdict.startswith(
-        "Within the limits (at most 0 proven, 1 points of leak): nobody"
+        "Within the limits (at most 0 proven, a leak of 1.0 points): nobody's"
     )
     assert "as the beliefs expect" in str(result)
     # The shares of the groups are in the report.
