@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fpbench import Problem, SolverStatus
+import fpbench
+from fpbench import Correction, Problem, SolverStatus
 from fpbench.claims import (
     FORMS,
     METRICS,
@@ -22,7 +23,8 @@ from fpbench.claims import (
     RateConstraint,
     ShareBounds,
 )
-from fpbench.correction import CountedProblem, compute_posterior, solve_exact
+from fpbench.correction import CountedProblem, compute_posterior, posterior, solve_exact
+from fpbench.correction.conditioning.conditioned import Conditioned
 from fpbench.correction.conditioning.maximum_entropy import condition_approximately
 from fpbench.correction.conditioning.regions import satisfy
 
@@ -419,3 +421,28 @@ def test_tables_satisfy_what_one_table_does():
         huge = tables * 10**8  # numbers that overflow when they are multiplied
         wanted = [all(c.holds(table) for c in counted.conditions) for table in huge]
         np.testing.assert_array_equal(satisfy(counted.conditions, huge), wanted)
+
+
+@pytest.mark.parametrize(
+    ("status", "bits", "said"),
+    [(SolverStatus.INFEASIBLE, math.inf, SolverStatus.INFEASIBLE),
+     (SolverStatus.TIMEOUT, math.nan, SolverStatus.TIMEOUT),
+     (SolverStatus.FEASIBLE, math.nan, SolverStatus.TIMEOUT)],
+)  # fmt: skip
+def test_what_was_not_found_in_time_is_not_called_impossible(monkeypatch, status, bits, said):
+    """Groups that only satisfy the claim may be far from the likeliest ones that do."""
+    nothing = Conditioned(-math.inf, None)
+    values = np.zeros(6, int) if status == SolverStatus.FEASIBLE else None
+    monkeypatch.setattr(posterior, "condition_tables", lambda *_: None)
+    monkeypatch.setattr(posterior, "condition_approximately", lambda *_, **__: nothing)
+    monkeypatch.setattr(posterior, "solve_exact", lambda *_: Correction(values, status))
+    predictions = np.array([0, 1, 0, 1, 0, 1])
+    problem = Problem(
+        np.zeros(6, int), 3, predictions, predictions, (RateConstraint(),), None,
+        np.full((6, 3), 1 / 3),
+    )  # fmt: skip
+    answer = posterior.compute_posterior(problem.beliefs, problem)
+    assert answer.probabilities is None
+    assert answer.claim_bits == bits or (math.isnan(bits) and math.isnan(answer.claim_bits))
+    correction = fpbench.component("corrector", "posterior").correct(problem)
+    assert (correction.values, correction.status) == (None, said)
