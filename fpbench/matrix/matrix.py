@@ -145,7 +145,10 @@ class Matrix:
             kind: [[c.use, c.label, c.parameters] for c in choices]
             for kind, choices in self.axes.items()
         }
-        identity = [self.shares.model_dump(), axes, list(self.exclude)]
+        shares = self.shares.model_dump()
+        if shares["target"] == "training":  # of which earlier runs do not speak
+            del shares["target"]
+        identity = [shares, axes, list(self.exclude)]
         return json.dumps(identity, sort_keys=True, default=str)
 
 

@@ -48,8 +48,8 @@ def test_every_output_file_may_be_standard_output(tmp_path, toys, monkeypatch):
     for name, several in calls.items():
         for arguments in several:
             said = command(name, *arguments, "-o", "-")
-            if name == "figure":  # these results are too few for one
-                assert "too little for a figure" in said.error
+            if name == "figure":  # these results are too few for it
+                assert "no figure 'no-such-figure'; valid: waterfall" in said.error
             else:
                 assert said.code == 0, said
                 assert len(said.output) > 100
