@@ -33,6 +33,8 @@ def find_facts(
         raise InputError(
             f"row {row}, column 'metric': '{report.metric[row]}' looks at labels: give labels"
         )
+    if not len(report):
+        return Facts.from_counts(np.zeros((n, 0), np.bool_), np.zeros((0, len(report.groups))))
     codes = [column.code(X) for column in report.columns]
     finder = _Finder(report, predicted)
     used = report.cells >= 0

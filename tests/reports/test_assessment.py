@@ -56,6 +56,18 @@ def test_a_report_that_tells_little_is_within_the_limits():
     assert result.posterior.mean(axis=0)[1] == pytest.approx((groups == "m").mean(), abs=0.001)
 
 
+@pytest.mark.parametrize("metric", ["selection-rate", "selected"])
+def test_a_report_of_no_cells_tells_nothing(metric):
+    X, predictions, groups = make_people()
+    report = make_report(X, predictions, groups, min_cell=401, metrics=[metric])
+    assert len(report) == 0
+    beliefs = np.tile([0.3, 0.7], (400, 1))
+    result = assess(report, X, predictions, groups=groups, beliefs=beliefs)
+    assert result.leak == 0
+    assert result.passes
+    assert np.allclose(result.posterior, beliefs)
+
+
 def test_limits_decide():
     X, predictions, groups = make_people()
     report = make_report(X, predictions, groups, order=1, min_cell=10)
