@@ -42,6 +42,8 @@ Method: TypeAlias = Literal["exact", "maximum-entropy"]
 
 _MOST = 700.0
 """Greatest log-odds: beyond them, probabilities near 0 underflow."""
+_DRAW = 0
+"""Seed of the groups that the search begins from."""
 _SEARCH = 20.0
 """Seconds that the search for groups that satisfy a very improbable claim may take."""
 
@@ -184,16 +186,19 @@ def _take_log_odds(prior: _Floats) -> _Floats:
 
 
 def _condition_on_rare(prior: _Floats, counted: CountedProblem) -> Conditioned:
-    """Beliefs given a claim that no drawn counts satisfied: from the likeliest ones that do."""
-    order = np.sort(prior, axis=1)
-    with np.errstate(divide="ignore"):
-        odds = np.log(order[:, -1]) - np.log(np.maximum(order[:, -2], math.exp(-_MOST)))
-    guess = prior.argmax(axis=1).astype(np.int64)
+    """Beliefs given a claim that no drawn counts satisfied: from counts near the expected ones.
+
+    Groups are drawn from the beliefs, so that their counts are near the expected ones (the
+    likeliest groups' are not), and as few as possible are changed to satisfy the claim.
+    """
+    drawn = np.random.default_rng(_DRAW).random((len(prior), 1))
+    guess = np.minimum((prior.cumsum(axis=1) <= drawn).sum(axis=1), prior.shape[1] - 1)
     certain = np.flatnonzero(np.count_nonzero(prior, axis=1) == 1)
+    guess[certain] = prior[certain].argmax(axis=1)
     problem = replace(
         counted.problem,
         guess=guess,
-        weights=np.maximum(odds, 1e-9),
+        weights=None,
         constraints=(*counted.problem.constraints, KnownPeople(certain, guess[certain])),
     )
     nearest = solve_exact(problem, _SEARCH)
