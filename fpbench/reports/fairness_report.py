@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from math import comb
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fpbench.base.errors import InputError, check_choice, suggest_name
+from fpbench.base.files import read_file
 from fpbench.components.guarantee import check_epsilon
 from fpbench.privacy.accounting import gaussian_sigma
 from fpbench.reports.facts import Facts
@@ -23,6 +25,9 @@ from fpbench.reports.tabulating import tabulate
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+_MOST_BYTES = 2**28
+"""Of a report as a CSV file, which may be a stranger's."""
 
 
 class FairnessReport(ReportRows):
@@ -211,7 +216,8 @@ class FairnessReport(ReportRows):
         import pandas as pd
 
         try:
-            texts = pd.read_csv(file, dtype=str, keep_default_na=False)
+            content = read_file(Path(file), most=_MOST_BYTES, named=True)
+            texts = pd.read_csv(io.BytesIO(content), dtype=str, keep_default_na=False)
         except (OSError, UnicodeDecodeError, pd.errors.ParserError, pd.errors.EmptyDataError) as e:
             raise InputError(f"{file} cannot be read as a CSV file: {e}") from None
         return cls.from_frame(texts, groups=groups, decimals=decimals)

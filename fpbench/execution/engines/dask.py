@@ -233,8 +233,10 @@ class DaskEngine(Engine):
         if remote.status == "error":
             error = remote.exception()
             raise LostError(str(error)) if isinstance(error, KilledWorker) else error
-        if remote.status != "finished":
+        if remote.status == "cancelled":
             raise CancelledError
+        if remote.status != "finished":  # meanwhile its worker was replaced
+            raise LostError("its result was lost with its worker")
         note = self._notes.pop(remote.key, None)
         if note is None:  # it was sent to a connection that broke
             key = self._new_key("note")

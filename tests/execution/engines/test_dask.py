@@ -369,3 +369,16 @@ def test_a_worker_that_stops_answering_is_named_and_its_steps_go_elsewhere(
     (said,) = words()
     assert "has not answered for 20 s; others do its steps" in said
     assert stopped.wait(120) is not None  # it finds that nobody counts on it any more
+
+
+@pytest.mark.parametrize(("status", "kind"), [("lost", "LostError"), ("pending", "LostError"),
+                                              ("cancelled", "CancelledError")])  # fmt: skip
+def test_a_result_that_goes_with_its_worker_is_no_lost_scheduler(status, kind):
+    """Between the news that a step is done and the look at its result, the worker is replaced."""
+    pytest.importorskip("distributed")
+    from fpbench.execution.engines.dask import DaskEngine
+
+    engine = object.__new__(DaskEngine)
+    with pytest.raises(Exception, match="") as error:
+        engine._read_result(None, types.SimpleNamespace(status=status))
+    assert type(error.value).__name__ == kind
