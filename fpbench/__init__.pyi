@@ -6,7 +6,6 @@ from . import correction as correction
 from . import data as data
 from . import models as models
 from . import privacy as privacy
-from . import reports as reports
 from . import tabular as tabular
 from . import testing as testing
 from .api.audit import audit as audit

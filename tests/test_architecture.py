@@ -299,3 +299,23 @@ def test_the_page_of_the_rooms_names_files_that_are_there():
         assert any(PACKAGE.glob(f"**/{inside.strip('/')}")) or any(
             PACKAGE.glob(f"{inside.split('/')[0]}/*/{name}")
         ), name
+
+
+def contents(folder):
+    """Names of what lies in a folder of the package, but for what Python writes there."""
+    return {path.name for path in folder.iterdir()} - {"__pycache__"}
+
+
+def test_the_house_can_be_looked_over():
+    assert len(contents(PACKAGE)) <= 22
+    for folder in {path.parent for path in MODULES}:
+        files = [name for name in contents(folder) if (folder / name).is_file()]
+        assert len(files) <= 25, folder
+
+
+def test_no_room_is_called_nearly_like_another():
+    names = sorted(
+        {path.relative_to(PACKAGE).parts[0] for path in MODULES if path.parent != PACKAGE}
+    )
+    alike = [(a, b) for a in names for b in names if a != b and b.rstrip("s") == a.rstrip("s")]
+    assert not alike

@@ -34,9 +34,9 @@ from scipy.special import expit
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 import fpbench
+from fpbench.auditing import Facts, FairnessReport, condition_beliefs, propagate, prove
 from fpbench.correction import calibrate_beliefs
 from fpbench.models import encode
-from fpbench.reports import Facts, FairnessReport, condition_beliefs, propagate, prove
 
 ERROR = 0.01
 SIGMA = 0.05

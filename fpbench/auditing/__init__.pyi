@@ -1,6 +1,19 @@
 # Public names, and the module each is in: see the docstring of `__init__.py`.
 from .excessive_risk.measure import RiskMethod as RiskMethod
 from .excessive_risk.report import RiskReport as RiskReport
+from .fairness_reports.assessment import Assessment as Assessment
+from .fairness_reports.assessment import assess as assess
+from .fairness_reports.facts import ContradictionError as ContradictionError
+from .fairness_reports.facts import Facts as Facts
+from .fairness_reports.fairness_report import FairnessReport as FairnessReport
+from .fairness_reports.linear_programs import prove as prove
+from .fairness_reports.maximum_entropy import ConditionedBeliefs as ConditionedBeliefs
+from .fairness_reports.maximum_entropy import condition_beliefs as condition_beliefs
+from .fairness_reports.propagation import explain_proof as explain_proof
+from .fairness_reports.propagation import propagate as propagate
+from .fairness_reports.report_rows import Noise as Noise
+from .fairness_reports.slices import REPORT_METRICS as REPORT_METRICS
+from .fairness_reports.slices import SliceColumn as SliceColumn
 from .individual_fairness.measure import SimilarityReport as SimilarityReport
 from .private_models import PrivateModel as PrivateModel
 from .private_models import RedrawnModels as RedrawnModels

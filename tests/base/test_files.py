@@ -44,7 +44,10 @@ ALLOWED = {
     ("store/export.py", "export_rows"): "frame.to_json printable.to_csv",
     ("store/export.py", "_parquet"): "frame.to_parquet",
     ("cli/leaderboard.py", "_write"): "output.write_text",
-    ("reports/fairness_report.py", "FairnessReport.to_csv"): "self.to_frame().to_csv",
+    (
+        "auditing/fairness_reports/fairness_report.py",
+        "FairnessReport.to_csv",
+    ): "self.to_frame().to_csv",
     ("report/drawing.py", "draw"): "output.write_bytes",
     ("report/drawing.py", "_saved"): "canvas.savefig",
     ("report/writing.py", "write_report"): "output.write_text",
@@ -87,9 +90,9 @@ ALLOWED = {
     ("components/spec.py", "_parse_code"): "Path(file).read_text",
     ("base/public_names.py", "public_names"): "stub.read_text",
     # Of bytes: of a report that was read the one way, and of a process of our own.
-    ("reports/fairness_report.py", "FairnessReport.from_csv"): "pd.read_csv",
-    ("reports/interior_point.py", ""): "np.load",
-    ("reports/interior_point.py", "maximise"): "np.load",
+    ("auditing/fairness_reports/fairness_report.py", "FairnessReport.from_csv"): "pd.read_csv",
+    ("auditing/fairness_reports/interior_point.py", ""): "np.load",
+    ("auditing/fairness_reports/interior_point.py", "maximise"): "np.load",
     # No files.
     ("execution/wire/answers.py", ""): "read_table",
     ("store/export.py", "_escape_texts"): "printable.rename",

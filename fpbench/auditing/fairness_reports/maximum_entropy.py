@@ -22,9 +22,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fpbench.auditing.fairness_reports.facts import Facts, Floats, Mask
 from fpbench.base.errors import InputError
 from fpbench.components.beliefs import check_beliefs
-from fpbench.reports.facts import Facts, Floats, Mask
 
 _SIGMA = 0.05
 """Softness of exact counts: less gains next to nothing and takes several times as long."""

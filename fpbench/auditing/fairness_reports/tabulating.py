@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench.reports.report_rows import ReportRows
-from fpbench.reports.slices import REPORT_METRICS, Codes, SliceColumn, cross
+from fpbench.auditing.fairness_reports.report_rows import ReportRows
+from fpbench.auditing.fairness_reports.slices import REPORT_METRICS, Codes, SliceColumn, cross
 
 if TYPE_CHECKING:
     from pandas import Categorical

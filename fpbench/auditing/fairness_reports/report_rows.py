@@ -9,8 +9,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench.reports.facts import Floats
-from fpbench.reports.slices import REPORT_METRICS, Codes, SliceColumn
+from fpbench.auditing.fairness_reports.facts import Floats
+from fpbench.auditing.fairness_reports.slices import REPORT_METRICS, Codes, SliceColumn
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import coo_array
 
+from fpbench.auditing.fairness_reports.facts import ContradictionError, Facts, Floats
+from fpbench.auditing.fairness_reports.report_rows import ReportRows
+from fpbench.auditing.fairness_reports.slices import Codes, check_bits, cross, locate
 from fpbench.base.errors import InputError
-from fpbench.reports.facts import ContradictionError, Facts, Floats
-from fpbench.reports.report_rows import ReportRows
-from fpbench.reports.slices import Codes, check_bits, cross, locate
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, hstack, identity
 
-from fpbench.reports.facts import Facts, Floats, Mask
-from fpbench.reports.interior_point import Solution, maximise
-from fpbench.reports.propagation import propagate
+from fpbench.auditing.fairness_reports.facts import Facts, Floats, Mask
+from fpbench.auditing.fairness_reports.interior_point import Solution, maximise
+from fpbench.auditing.fairness_reports.propagation import propagate
 
 _NEAR = 1e-3
 """How near to its end a number is that may have to be there."""

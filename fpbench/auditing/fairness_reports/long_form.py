@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fpbench.auditing.fairness_reports.facts import Floats
+from fpbench.auditing.fairness_reports.report_rows import Noise, ReportRows
+from fpbench.auditing.fairness_reports.slices import FIXED_COLUMNS, REPORT_METRICS, SliceColumn
 from fpbench.base.errors import InputError, suggest_name
-from fpbench.reports.facts import Floats
-from fpbench.reports.report_rows import Noise, ReportRows
-from fpbench.reports.slices import FIXED_COLUMNS, REPORT_METRICS, SliceColumn
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fpbench import InputError
-from fpbench.reports import (
+from fpbench.auditing import (
     REPORT_METRICS,
     ContradictionError,
     FairnessReport,

@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from fpbench.auditing.fairness_reports.facts import Facts, Mask
 from fpbench.base.errors import InputError
-from fpbench.reports.facts import Facts, Mask
 
 Reasons: TypeAlias = NDArray[np.int32]
 """(n, K) the set that ruled each group out; -1 for none."""

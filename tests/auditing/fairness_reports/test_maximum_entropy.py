@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fpbench import InputError
-from fpbench.reports import Facts, condition_beliefs, propagate
+from fpbench.auditing import Facts, condition_beliefs, propagate
 
 
 def apply_bayes(beliefs, members, log_likelihood):

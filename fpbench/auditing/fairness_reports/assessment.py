@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fpbench.auditing.fairness_reports.facts import Facts, Floats, Mask
+from fpbench.auditing.fairness_reports.fairness_report import FairnessReport
+from fpbench.auditing.fairness_reports.linear_programs import prove
+from fpbench.auditing.fairness_reports.maximum_entropy import condition_beliefs
 from fpbench.base.errors import InputError, suggest_name
 from fpbench.base.text import percent
 from fpbench.components.beliefs import check_beliefs
-from fpbench.reports.facts import Facts, Floats, Mask
-from fpbench.reports.fairness_report import FairnessReport
-from fpbench.reports.linear_programs import prove
-from fpbench.reports.maximum_entropy import condition_beliefs
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -12,16 +12,21 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fpbench.auditing.fairness_reports.facts import Facts
+from fpbench.auditing.fairness_reports.long_form import read_frame
+from fpbench.auditing.fairness_reports.report_facts import find_facts
+from fpbench.auditing.fairness_reports.report_rows import Noise, ReportRows
+from fpbench.auditing.fairness_reports.slices import (
+    REPORT_METRICS,
+    SliceColumn,
+    check_bits,
+    find_column,
+)
+from fpbench.auditing.fairness_reports.tabulating import tabulate
 from fpbench.base.errors import InputError, check_choice, suggest_name
 from fpbench.base.files import read_file
 from fpbench.components.guarantee import check_epsilon
 from fpbench.privacy.accounting import gaussian_sigma
-from fpbench.reports.facts import Facts
-from fpbench.reports.long_form import read_frame
-from fpbench.reports.report_facts import find_facts
-from fpbench.reports.report_rows import Noise, ReportRows
-from fpbench.reports.slices import REPORT_METRICS, SliceColumn, check_bits, find_column
-from fpbench.reports.tabulating import tabulate
 
 if TYPE_CHECKING:
     from pandas import DataFrame

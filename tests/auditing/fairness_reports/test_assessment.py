@@ -6,7 +6,7 @@ import pytest
 
 import fpbench
 from fpbench import DataHome, InputError
-from fpbench.reports import FairnessReport, assess
+from fpbench.auditing import FairnessReport, assess
 
 
 def make_people(n=400, seed=0):

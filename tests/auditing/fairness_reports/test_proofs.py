@@ -9,15 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fpbench import InputError
-from fpbench.reports import (
+from fpbench.auditing import (
     ContradictionError,
     Facts,
     explain_proof,
-    interior_point,
-    linear_programs,
     propagate,
     prove,
 )
+from fpbench.auditing.fairness_reports import interior_point, linear_programs
 
 
 def enumerate_possible(members, low, high, k):

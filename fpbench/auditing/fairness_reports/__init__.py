@@ -1,0 +1,1 @@
+"""Fairness reports: rates by group and slice as facts, and what follows from them about people."""
