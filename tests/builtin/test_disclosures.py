@@ -20,7 +20,7 @@ from fpbench.builtin.disclosures.published import Published
 from fpbench.builtin.learners.exponentiated_gradient import ExponentiatedGradient
 from fpbench.builtin.learners.plain import Plain
 from fpbench.builtin.mechanisms.laplace import Laplace
-from fpbench.claims import FORMS, METRICS, RateConstraint
+from fpbench.claims import FORMS, METRICS, RateConstraint, limit_claim_nats
 
 RNG = np.random.default_rng(0)
 
@@ -377,3 +377,24 @@ def test_runs_say_whether_estimates_and_noise_were_right(toys, tmp_path):
     assert set(by["noisy"]["claim_holds"]) == {0, 1}
     assert (by["noisy"]["claim_epsilon"] == 0.5).all()
     assert by["asked"]["claim_epsilon"].isna().all()
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("people", [4, 40, 4000])
+def test_a_disclosure_says_how_much_it_can_tell(metric, people):
+    """No more than its digits, than the counts behind it, and than its privacy allow."""
+    rng = np.random.default_rng(people)
+    columns = [np.r_[0, 1, rng.integers(0, 2, people - 2)] for _ in range(3)]
+    given_context = context(RateConstraint(metric, 0.9), *columns)
+    counts = limit_claim_nats(metric, given_context.target)
+    digits = {0.0: math.log(1001), 0.9: math.log(101)}  # tolerances from the asked one to 1
+    asked = Published(metric=metric).claim(given_context, RNG)
+    assert asked.nats == pytest.approx(min(digits[0.9], counts))
+    other = Published(metric=metric, form="ratio").claim(given_context, RNG)
+    assert other.nats == pytest.approx(min(digits[0.0], counts))
+    for epsilon in (0.001, 10.0):
+        noisy = Noisy(mechanism=Laplace(), epsilon=epsilon, metric=metric)
+        private = people * epsilon * math.tanh(epsilon / 2)
+        claim = noisy.claim(given_context, RNG)
+        assert claim.nats == pytest.approx(min(digits[0.0], counts, private))
+    assert Estimated().claim(given_context, RNG).nats == 0  # of people whom the adversary knows

@@ -154,3 +154,22 @@ def test_a_private_release_tells_no_more_than_its_nats(epsilon):
     )
     assert limit_private_nats(Guarantee(1.0, 1e-6, "attribute", 0.02), 100) == pytest.approx(2.0)
     assert limit_private_nats(Guarantee(1.0, 1e-6), 100) == math.inf
+
+
+def test_dependent_people_multiply_every_kind_of_guarantee():
+    beliefs = np.array([[0.5, 0.5], [0.7, 0.3], [0.4, 0.6]])
+    for size in (2, 4):
+        together = limit_private_leak(beliefs, Guarantee(0.2, 1e-3), household_size=size)
+        # Hybrids: each of the members changes in turn.
+        delta = sum(1e-3 * math.exp(0.2 * step) for step in range(size))
+        least = limit_private_leak(beliefs, Guarantee(0.2 * size, delta))
+        assert least <= together <= 1.5 * least
+        assert together > limit_private_leak(beliefs, Guarantee(0.2 * size, 1e-3))
+        # Gaussian noise on a count of members alike: the shift is their number.
+        rho = 0.01
+        shift = size * math.sqrt(2 * rho)
+        gain = norm.cdf(shift / 2) - 0.5
+        concentrated = Guarantee(30.0, 1e-9, "attribute", rho)
+        even = np.full((1, 2), 0.5)
+        assert gain <= limit_private_leak(even, concentrated, household_size=size) <= 1.4 * gain
+        assert limit_private_leak(even, concentrated) < gain

@@ -5,6 +5,8 @@ import pandas as pd
 import pytest
 
 import fpbench
+from fpbench.matrix.matrix import read
+from fpbench.matrix.plan import make_plan
 
 MATRIX = """
 seeds = 2
@@ -158,3 +160,18 @@ def test_a_household_is_a_column_of_its_own(household, says):
                           "paid": [0, 1, 0, 1]})  # fmt: skip
     with pytest.raises(fpbench.InputError, match=says):
         fpbench.table(frame, label="paid", sensitive="sex", household=household)
+
+
+def test_cells_about_other_people_are_other_cells(tmp_path):
+    """With the same people to train on, so that two runs are compared and never mixed up."""
+    plans = []
+    for target in ("training", "held-out"):
+        matrix = tmp_path / f"{target}.toml"
+        matrix.write_text(MATRIX.format(target=target, limits=""), encoding="utf-8")
+        plans.append(make_plan(read(matrix), fpbench.discover(), fpbench.DataHome.default()))
+    keys = [{cell.key for cell in plan.cells} for plan in plans]
+    assert not keys[0] & keys[1]
+    splits = [
+        {step.stream for step in plan.steps.values() if step.action == "split"} for plan in plans
+    ]
+    assert splits[0] == splits[1]

@@ -104,6 +104,13 @@ def test_limits_are_those_of_the_formulas():
     assert row["limit_beliefs"] == limit_leak(stack(p), 6.0)
     assert row["limit_exact"] == compute_count_leak(p, said) < row["limit_beliefs"]
     assert row["people_proven"] == 0.25
+    by_label = replace(claim, counted_labels=(0, 1))
+    labels = rng.integers(0, 2, n)
+    people = split.train.having(labels=labels)
+    exact = measure_leak(
+        Split(people, people, people), predictions, make_guess(stack(p)), by_label, UNSOLVED
+    )["limit_exact"]
+    assert exact == compute_count_leak(p, 2 * labels + said) != row["limit_exact"]
     assert "dp_limit" not in row  # the facts are not private
     private = Claim(RateConstraint(), "x", guarantee=guarantee)
     row = measure_leak(split, predictions, make_guess(stack(p)), private, UNSOLVED)

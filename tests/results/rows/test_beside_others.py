@@ -165,3 +165,17 @@ def test_uar_is_the_mean_recall_of_the_classes_of_audits_alike(rows):
 def test_audits_that_estimate_nothing_have_no_recall():
     row = {**dict.fromkeys(AUDIT, "x"), "seed": 0, "independence_gap": 0.1}
     assert compared([row, {**row, "tenth_recall": None}]) == [row, {**row, "tenth_recall": None}]
+
+
+def test_the_best_adversary_is_that_of_all_seeds_and_not_of_each():
+    steady, lucky = ([leaking(name, seed=seed, without=without, **more) for seed, without, more in of]
+                     for name, of in (
+        ("steady", [(0, 0.8, {}), (1, 0.8, {}), (2, 0.8, {"household_size": 3})]),
+        ("lucky", [(0, 0.9, {}), (1, 0.6, {})]),
+    ))  # fmt: skip
+    rows = compared([*steady, *lucky])
+    assert [each["best_without_accuracy"] for each in rows] == [0.8] * 5
+    nats = 8 * math.log(2)
+    assert rows[0]["limit"] == pytest.approx(limit_leak_by_error(0.2, nats, 1_000))
+    # Of three people who depend on each other three times as much is told.
+    assert rows[2]["limit"] == pytest.approx(limit_leak_by_error(0.2, 3 * nats, 1_000))
