@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
+from hashlib import sha256
 from itertools import pairwise
 from typing import Any
 
@@ -76,8 +77,7 @@ def measure_leak(
             cells = predictions.test if split.held_out_target else predictions.train
             if any(label is not None for label in claim.counted_labels):
                 cells = 2 * split.target.labels + cells
-            counts = compute_count_leak(beliefs[:, 1], cells)
-            measures["limit_exact"] = counts if nats > 0 else 0.0
+            measures["limit_exact"] = _recall_count_leak(beliefs, cells) if nats > 0 else 0.0
     if claim.guarantee is not None and claim.fact_nats == 0:
         size = measures["household_size"]
         measures["dp_limit"] = limit_private_leak(beliefs, claim.guarantee, household_size=size)
@@ -121,6 +121,20 @@ def measure_beliefs(split: Split, guess: CalibratedGuess, correction: Correction
         measures["answered"] = float(answered.mean())
         measures["answered_accuracy"] = float(right[answered].mean()) if answered.any() else None
     return measures
+
+
+def _recall_count_leak(beliefs: _Floats, cells: Codes) -> float:
+    """`compute_count_leak`, once in a process for what all correctors of a guess share."""
+    key = sha256(beliefs.tobytes() + cells.tobytes()).digest()
+    if key not in _COUNT_LEAKS:
+        if len(_COUNT_LEAKS) >= _MOST_RECALLED:
+            _COUNT_LEAKS.clear()
+        _COUNT_LEAKS[key] = compute_count_leak(beliefs[:, 1], cells)
+    return _COUNT_LEAKS[key]
+
+
+_COUNT_LEAKS: dict[bytes, float] = {}
+_MOST_RECALLED = 10_000
 
 
 def _beliefs(guess: CalibratedGuess) -> _Floats:

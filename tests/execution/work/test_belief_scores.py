@@ -17,6 +17,7 @@ from fpbench.claims import RateConstraint, limit_claim_nats
 from fpbench.components.beliefs import spread_confidence
 from fpbench.components.records import CalibratedGuess, Predictions
 from fpbench.correction import compute_count_leak, limit_leak, limit_leak_by_error
+from fpbench.execution.work import belief_scores
 from fpbench.execution.work.belief_scores import measure_beliefs, measure_leak
 from fpbench.privacy import limit_private_leak
 
@@ -291,3 +292,28 @@ def test_no_adversary_gains_more_than_the_limits_on_average(dependence):
     assert limits["limit_exact"] < limits["limit_beliefs"] < by_error
     assert mean <= limits["limit_exact"] + slack
     assert slack < limits["limit_beliefs"]  # or the test could not fail
+
+
+def test_the_dearest_limit_is_computed_once_for_all_correctors(monkeypatch):
+    monkeypatch.setattr(belief_scores, "_MOST_RECALLED", 2)
+    monkeypatch.setattr(belief_scores, "_COUNT_LEAKS", {})
+    computed = []
+
+    def count(chances, cells):
+        computed.append((chances, cells))
+        return compute_count_leak(chances, cells)
+
+    monkeypatch.setattr(belief_scores, "compute_count_leak", count)
+    p, said = np.linspace(0.1, 0.9, 9), np.arange(9) % 2
+    split, predictions = make_split(said, predictions=said)
+    claim = Claim(RateConstraint(), "x", nats=1.0, counted_labels=(None,))
+
+    def limit(chances):
+        guess = make_guess(stack(chances))
+        return measure_leak(split, predictions, guess, claim, UNSOLVED)["limit_exact"]
+
+    assert limit(p) == limit(p.copy()) == compute_count_leak(p, said)
+    assert len(computed) == 1
+    assert limit(p / 2) == compute_count_leak(p / 2, said) != limit(p)
+    assert limit(p / 3) == compute_count_leak(p / 3, said)  # no more than two are kept
+    assert len(belief_scores._COUNT_LEAKS) == 1
