@@ -1,4 +1,6 @@
 # Public names, and the module each is in: see the docstring of `__init__.py`.
+from .combined_facts import CombinedFacts as CombinedFacts
+from .combined_facts import combine_facts as combine_facts
 from .conditions import AnyOf as AnyOf
 from .conditions import Constraint as Constraint
 from .conditions import Gap as Gap
@@ -15,6 +17,7 @@ from .constraints import ShareBounds as ShareBounds
 from .counts import Condition as Condition
 from .counts import Part as Part
 from .counts import Row as Row
+from .fact_information import limit_fact_nats as limit_fact_nats
 from .information import limit_claim_nats as limit_claim_nats
 from .information import limit_count_nats as limit_count_nats
 from .rates import FORMS as FORMS
@@ -24,3 +27,5 @@ from .rates import Metric as Metric
 from .rates import RateConstraint as RateConstraint
 from .rates import group_counts as group_counts
 from .rates import unfairness as unfairness
+from .set_counts import ContradictionError as ContradictionError
+from .set_counts import Facts as Facts

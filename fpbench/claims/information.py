@@ -8,12 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from fpbench.base.errors import InputError
 from fpbench.claims.rates import Metric, RateConstraint
 from fpbench.data.sample import Sample
+
+_TINY = 1e-30
+"""Variances below it are taken for it."""
 
 
 def limit_count_nats(sizes: Iterable[int], groups: int = 2) -> float:
@@ -38,17 +43,59 @@ def limit_count_nats(sizes: Iterable[int], groups: int = 2) -> float:
 
     Notes
     -----
-    Of n independent people, with chances p_i, the number of members has at most the entropy
-    1/2 ln(2 pi e (V + 1/12)), V = sum p_i (1 - p_i) <= n / 4 (Cover & Thomas, Elements of
-    Information Theory, problem 8.7), and at most ln(n + 1). The last group's number follows from
-    the others'.
+    The numbers of all groups but the last are whole numbers. Given those of the groups before it,
+    the best linear prediction of a group's has a mean squared error that is largest where everybody
+    is in each group with the same chance: n times `share_variances`. Nor is the entropy more than
+    the logarithm of the number of ways to share n people among K groups.
     """
-    sizes = list(sizes)
-    if groups < 2 or min(sizes, default=0) < 0:
+    cells = np.array(list(sizes), dtype=np.float64)
+    if groups < 2 or (cells < 0).any():
         raise InputError(f"sizes must not be negative, and groups at least 2, not {groups}")
-    return (groups - 1) * sum(
-        min(math.log(n + 1), 0.5 * math.log(2 * math.pi * math.e * (n / 4 + 1 / 12))) for n in sizes
-    )
+    return float(count_nats(cells, groups).sum())
+
+
+def count_nats(sizes: NDArray[Any], groups: int) -> NDArray[np.float64]:
+    """`limit_count_nats` of each cell."""
+    variances = np.multiply.outer(sizes, share_variances(groups))
+    nats = limit_integer_nats(variances).sum(axis=-1)
+    return np.asarray(np.minimum(nats, count_ways(sizes, groups)))
+
+
+def count_ways(sizes: NDArray[Any], groups: int) -> NDArray[np.float64]:
+    """Logarithm of the number of ways to share people among groups, for each number of people."""
+    from scipy.special import gammaln  # matrices are read by commands that must start quickly
+
+    return np.asarray(gammaln(sizes + groups) - gammaln(groups) - gammaln(sizes + 1))
+
+
+def share_variances(groups: int) -> NDArray[np.float64]:
+    """(K - 1,) variance of membership in each group but the last, given the groups before it.
+
+    Of one person with the same chance 1 / K for each; "given" by the best linear prediction.
+    """
+    rest = groups - np.arange(1, groups)
+    return np.asarray(rest / (rest + 1) / groups)
+
+
+def limit_integer_nats(variance: ArrayLike) -> NDArray[np.float64]:
+    """The greatest entropy of a whole number with this variance, in nats, for each variance.
+
+    Notes
+    -----
+    With c > 0, any law on whole numbers of mean m and variance V has the entropy
+    ``H <= -E ln q = ln sum_j exp(-c (j - m)^2) + c V``, q proportional to ``exp(-c (x - m)^2)``;
+    by Poisson's summation formula the sum is greatest for a whole m. Any c is valid. For V of 1/2
+    or more the best is about 1 / (2 V) and the entropy 1/2 ln(2 pi e V).
+    """
+    v = np.maximum(np.asarray(variance, dtype=np.float64), _TINY)
+    wide, narrow = 0.5 / v, np.log(np.maximum(2 / v - 2, 1.0))
+    c = np.where(v < 0.35, narrow, wide)
+    terms = np.arange(1, 6)[:, *(None,) * v.ndim] ** 2
+    with np.errstate(under="ignore"):
+        direct = 2 * np.exp(-c * terms).sum(axis=0)
+        dual = 2 * np.exp(-(math.pi**2) / c * terms).sum(axis=0)
+    dual_log = 0.5 * np.log(math.pi / c) + np.log1p(dual)
+    return np.asarray(np.where(c > math.pi, np.log1p(direct), dual_log) + c * v)
 
 
 def limit_claim_nats(metric: Metric, people: Sample) -> float:

@@ -124,7 +124,7 @@ def _fit_line(s: _Floats, happened: NDArray[np.bool_]) -> tuple[float, float] | 
     """Likeliest slope (0 or more) and intercept of the log-odds; None if all are of one kind."""
     if happened.all() or not happened.any():
         return None
-    slope, offsets = _fit_scaling(np.stack([np.zeros_like(s), s], axis=1), happened.astype(int))
+    slope, offsets = _fit_scaling(np.stack([np.zeros_like(s), s]), happened.astype(int))
     return slope, float(offsets[1])
 
 
@@ -202,23 +202,22 @@ def _cross_validate(held_out: _Floats, truth: _Integers, method: str) -> float:
 
 
 def _scale(beliefs: _Floats, held_out: _Floats, truth: _Integers) -> _Floats:
-    slope, offsets = _fit_scaling(_to_logits(held_out), truth)
-    logits = slope * _to_logits(beliefs) + offsets
-    chances = np.exp(logits - logits.max(axis=1, keepdims=True))
-    shares: _Floats = chances / chances.sum(axis=1, keepdims=True)
-    return shares
+    slope, offsets = _fit_scaling(_to_logits(held_out.T), truth)
+    logits = slope * _to_logits(beliefs.T) + offsets[:, None]
+    chances = np.exp(logits - logits.max(axis=0))
+    return np.ascontiguousarray((chances / chances.sum(axis=0)).T)
 
 
 def _fit_monotone(beliefs: _Floats, held_out: _Floats, truth: _Integers) -> _Floats:
-    from sklearn.isotonic import IsotonicRegression
+    from scipy.optimize import isotonic_regression
 
     m = len(truth)
     # One person more of each group, at either end.
-    scores = np.concatenate([held_out[:, 1], [0.0, 1.0]])
-    members = np.concatenate([truth == 1, [True, False]]).astype(np.float64)
-    curve = IsotonicRegression(y_min=1 / (m + 2), y_max=1 - 1 / (m + 2), out_of_bounds="clip")
-    curve.fit(scores, members)
-    chance = np.clip(curve.predict(beliefs[:, 1]), 1 / (m + 2), 1 - 1 / (m + 2))
+    scores, place = np.unique(np.concatenate([held_out[:, 1], [0.0, 1.0]]), return_inverse=True)
+    people = np.bincount(place)
+    members = np.bincount(place, np.concatenate([truth == 1, [True, False]]))
+    curve = isotonic_regression(members / people, weights=people).x
+    chance = np.interp(beliefs[:, 1], scores, np.clip(curve, 1 / (m + 2), 1 - 1 / (m + 2)))
     return np.stack([1 - chance, chance], axis=1)
 
 
@@ -228,56 +227,57 @@ _APPLY: dict[str, Callable[[_Floats, _Floats, _Integers], _Floats]] = {
 
 
 def _to_logits(beliefs: _Floats) -> _Floats:
-    """(n, K) log-probabilities less the greatest, at least -10: log-odds of two groups."""
+    """(K, n) log-probabilities less the greatest, at least -10: log-odds of two groups."""
     with np.errstate(divide="ignore"):
         logits = np.log(beliefs)
-    return np.asarray(np.maximum(logits - logits.max(axis=1, keepdims=True), -_LARGEST))
+    return np.asarray(np.maximum(logits - logits.max(axis=0), -_LARGEST))
 
 
 def _fit_scaling(logits: _Floats, truth: _Integers) -> tuple[float, _Floats]:
-    """Likeliest slope (0 or more), and offsets (K,), the first of them 0.
+    """Likeliest slope (0 or more) of (K, m) logits, and offsets (K,), the first of them 0.
 
     Newton's method with step halving (Lin, Lin and Weng, A note on Platt's probabilistic outputs
     for support vector machines, 2007). The logits are standardised first, for a Hessian that is
     well conditioned.
     """
-    m, k = logits.shape
+    k, m = logits.shape
     members = np.bincount(truth, minlength=k)
     # Platt's targets: of each group, one person more, and everybody of the others.
     targets = np.repeat(1 / (members + k)[:, None], k, axis=1)
     np.fill_diagonal(targets, (members + 1) / (members + k))
-    target = targets[truth, 1:]
-    share = target.mean(axis=0)
+    target = targets.T[1:, truth]
+    share = target.mean(axis=1)
     flat = np.log(share) - np.log(1 - share.sum())
     # All is relative to the first group, whose offset is 0.
-    logits = logits[:, 1:] - logits[:, :1]
-    centre, scale = logits.mean(axis=0), logits.std(axis=0).max()
+    logits = logits[1:] - logits[0]
+    centre, scale = logits.mean(axis=1), logits.std(axis=1).max()
     if scale == 0:
         return 0.0, np.append(0.0, flat)
-    column = (logits - centre) / scale
+    rows = (logits - centre[:, None]) / scale
     # The loss is convex: its slope at (0, flat) tells the sign of the best one.
-    if (target * column).sum() <= 0:
+    if (target * rows).sum() <= 0:
         return 0.0, np.append(0.0, flat)
 
     def evaluate(line: _Floats) -> tuple[float, _Floats]:
         """The loss, and the probabilities of all groups but the first."""
-        z = line[0] * column + line[1:]
-        most = np.maximum(z.max(axis=1, keepdims=True), 0.0)
+        z = line[0] * rows + line[1:, None]
+        most = np.maximum(z.max(axis=0), 0.0)
         powers = np.exp(z - most)
-        total = powers.sum(axis=1, keepdims=True) + np.exp(-most)
+        total = powers.sum(axis=0) + np.exp(-most)
         loss = float((most + np.log(total)).sum() - (target * z).sum())
         return loss, powers / total
 
     line = np.append(0.0, flat)
     loss, p = evaluate(line)
     for _ in range(100):
-        mean = (p * column).sum(axis=1)
+        weighted = p * rows
+        mean = weighted.sum(axis=0)
         miss = p - target
-        gradient = np.append((miss * column).sum(), miss.sum(axis=0))
+        gradient = np.append((miss * rows).sum(), miss.sum(axis=1))
         hessian = np.empty((k, k))
-        hessian[0, 0] = (p * column**2).sum() - (mean**2).sum()
-        hessian[0, 1:] = hessian[1:, 0] = (p * column).sum(axis=0) - mean @ p
-        hessian[1:, 1:] = np.diag(p.sum(axis=0)) - p.T @ p
+        hessian[0, 0] = (weighted * rows).sum() - mean @ mean
+        hessian[0, 1:] = hessian[1:, 0] = weighted.sum(axis=1) - p @ mean
+        hessian[1:, 1:] = np.diag(p.sum(axis=1)) - p @ p.T
         step = np.linalg.solve(hessian + 1e-12 * m * np.eye(k), gradient)
         # Once even the full step promises less than rounding, nothing is left to gain.
         if gradient @ step <= 1e-14 * m:

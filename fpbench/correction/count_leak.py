@@ -16,8 +16,8 @@ from fpbench.correction.poisson_binomial import Side, Tilted
 
 _Floats = NDArray[np.floating[Any]]
 
-_BLOCK = 1 << 16
-"""People whose recurrence runs at once."""
+_BLOCK = 1 << 12
+"""People whose recurrence runs at once: a few arrays of them fit into the cache."""
 _MARGIN = 1.5
 """How much further than the law of all the others' may reach, in log-odds; 1 would nearly do."""
 _NEGLIGIBLE = 1e-20
@@ -90,11 +90,15 @@ def _sum_gains(chances: _Floats, law: _Floats) -> float:
 
 
 def _gain_of(chances: _Floats, law: _Floats) -> float:
-    other = 1 - chances
-    ratio, gained = chances / other, np.zeros(len(chances))
-    without = np.zeros(len(chances))  # the law of all others, one count after the other
-    for share in law:
-        before = without
-        without = np.maximum(share / other - ratio * before, 0.0)
-        gained += np.maximum(chances * before - other * without, 0.0)
+    ratio = chances / (1 - chances)
+    # (1 - p) P_-i, one count after the other. Up to its mode, which is at most one below that of
+    # everybody's law, no belief in group 1 passes one half.
+    without, carried, gained = np.zeros((3, len(chances)))
+    mode = int(law.argmax()) - 1
+    for count, share in enumerate(law):
+        np.multiply(ratio, without, out=carried)  # p P_-i(count - 1)
+        np.subtract(share, carried, out=without)
+        if count >= mode:
+            carried -= without
+            gained += np.maximum(carried, 0.0, out=carried)
     return float(gained.sum())

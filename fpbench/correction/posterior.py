@@ -5,6 +5,14 @@ many people of each prediction (and label) belong to each group. Where their law
 the posterior is exact: of two groups, by convolutions, for any number of people (`two_groups`); of
 more, where all tables of counts can be listed (`count_tables`). Elsewhere the beliefs are those of
 maximum entropy under the totals that are expected given the claim (`maximum_entropy`).
+
+Counts in other sets of people are `Facts`; `collect_facts` puts all that is known in counts into
+one. Of few people the posterior is exact, whatever else is known (`every_vector`). Of more, people
+who are proven are settled, the others' beliefs are those of maximum entropy given all counts
+(`condition_beliefs`), and what is no count, such as a claim that rates are within a tolerance,
+conditions these beliefs afterwards as it would any others, together with the counts of its own
+classes. That is not Bayes' rule twice: the first step leaves people dependent, and the second takes
+them for independent.
 """
 
 from __future__ import annotations
@@ -21,6 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 from fpbench.base.errors import InputError
 from fpbench.claims.conditions import AnyOf, RatesApart
 from fpbench.claims.constraints import KnownPeople, LinearConstraint
+from fpbench.claims.set_counts import Facts
 from fpbench.components.beliefs import check_beliefs
 from fpbench.components.records import Problem, SolverStatus
 from fpbench.correction.conditioning.conditioned import Conditioned
@@ -36,16 +45,32 @@ from fpbench.correction.exact.two_group_regions import (
     join_intervals,
     separate_regions,
 )
+from fpbench.correction.facts.collecting import collect_facts
+from fpbench.correction.facts.dual_ascent import condition_beliefs
+from fpbench.correction.proven import find_possible
 
 _Floats: TypeAlias = NDArray[np.float64]
 Method: TypeAlias = Literal["exact", "maximum-entropy"]
 
+_LEAST = 1e-9
+"""Belief in a group that is proven, of who did not believe in it."""
 _MOST = 700.0
 """Greatest log-odds: beyond them, probabilities near 0 underflow."""
 _DRAW = 0
 """Seed of the groups that the search begins from."""
+_RARE = 8 * math.log(2)
+"""Surprise (nats) of a claim from which on it may leave few tables of counts, far from each other,
+of which drawing misses some."""
+_MANY_TABLES = 8_000_000
+"""Tables of counts that are looked at then: a few seconds."""
 _SEARCH = 20.0
 """Seconds that the search for groups that satisfy a very improbable claim may take."""
+_NEAR = 0.03
+"""Distance to the optimum, root mean square, at which beliefs given facts are near enough."""
+_ASCENT = 60.0
+"""Seconds that beliefs given facts may take."""
+_LAST_DIGITS = 1e-12
+"""How far sums of probabilities may be from 1."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +82,7 @@ class Posterior:
     that the likeliest groups that satisfy it were not found in time."""
     claim_bits: float
     """-log2 P(claim): what the claim tells the adversary. `inf` if the probability is 0, NaN if
-    nobody knows."""
+    nobody knows, as of facts about more than few people."""
     prior_expected_accuracy: float
     """Expected share of people put right by naming the likeliest group, before the claim."""
     expected_accuracy: float | None
@@ -66,7 +91,8 @@ class Posterior:
     """How it was computed: `exact`, or `maximum-entropy` with sampled counts."""
     error: float | None
     """Standard error of sampling, as a mean absolute error of the probabilities; 0 if exact. None
-    if the claim is so rare that one table of counts that satisfies it stands for all others."""
+    if the claim is so rare that one table of counts that satisfies it stands for all others. Of
+    facts: the distance to the optimum at most, as of `condition_beliefs`."""
 
 
 def compute_posterior(beliefs: ArrayLike, problem: Problem) -> Posterior:
@@ -91,6 +117,8 @@ def compute_posterior(beliefs: ArrayLike, problem: Problem) -> Posterior:
     ------
     InputError
         If beliefs are no probabilities (n, K).
+    ContradictionError
+        If facts contradict each other or other counts.
 
     Notes
     -----
@@ -110,20 +138,48 @@ def compute_posterior(beliefs: ArrayLike, problem: Problem) -> Posterior:
     if counted.known:
         prior = prior.copy()
         prior[list(counted.known)] = np.eye(problem.groups)[list(counted.known.values())]
-    linear = [one for one in problem.constraints if isinstance(one, LinearConstraint)]
-    if not linear and (answer := _condition_two_groups(prior, counted)) is not None:
+    if any(isinstance(one, Facts) for one in problem.constraints):
+        return _condition_on_facts(prior, counted)
+    if not counted.linear and (answer := _condition_two_groups(prior, counted)) is not None:
         return _report(prior, answer, "exact")
     prior = prior / prior.sum(axis=1, keepdims=True)
-    classes = len(counted.classes.sizes)
-    if linear:
-        exact = condition_vectors(prior, counted.members, counted.conditions, classes, linear)
-    else:
-        exact = condition_tables(prior, counted.members, counted.conditions, classes)
+    exact = (condition_vectors if counted.linear else condition_tables)(prior, counted)
     if exact is not None:
         return _report(prior, exact, "exact")
-    answer = condition_approximately(prior, counted.members, counted.conditions, classes, linear)
-    if answer.probabilities is None and not linear:
-        answer = _condition_on_rare(prior, counted)
+    answer = condition_approximately(prior, counted)
+    if not counted.linear and answer.log_probability < -_RARE:
+        exact = condition_tables(prior, counted, _MANY_TABLES)
+        if exact is not None:
+            return _report(prior, exact, "exact")
+        if answer.probabilities is None:
+            answer = _condition_on_rare(prior, counted)
+    return _report(prior, answer, "maximum-entropy")
+
+
+def _condition_on_facts(prior: _Floats, counted: CountedProblem) -> Posterior:
+    """Beliefs given facts and whatever else is known."""
+    problem = counted.problem
+    possible = find_possible(problem) if problem.possible is None else problem.possible
+    allowed = np.where(possible, prior, 0.0)
+    if not allowed.any(axis=1).all():  # nobody believed in what is proven
+        allowed = np.where(possible, np.maximum(prior, _LEAST), 0.0)
+    exact = condition_vectors(allowed, counted)
+    if exact is not None:
+        return _report(prior, exact, "exact")
+    facts, others = collect_facts(counted)
+    given = condition_beliefs(facts, prior, possible, error=_NEAR, seconds=_ASCENT)
+    answer = Conditioned(math.nan, given.beliefs, given.error_bound)
+    if others:
+        # Sums over people settle nothing once they are counts; what else is counted still does.
+        left = tuple(
+            one
+            for one in problem.constraints
+            if one in others or not isinstance(one, Facts | LinearConstraint)
+        )
+        later = compute_posterior(given.beliefs, replace(problem, constraints=left))
+        answer = replace(answer, probabilities=later.probabilities)
+        if math.isinf(later.claim_bits):
+            answer = replace(answer, log_probability=-math.inf)
     return _report(prior, answer, "maximum-entropy")
 
 
@@ -132,9 +188,13 @@ def _report(prior: _Floats, answer: Conditioned, method: Method) -> Posterior:
     if answer.probabilities is None:
         bits = math.nan if math.isnan(answer.log_probability) else math.inf
         return Posterior(None, bits, before, None, method, 0.0)
-    bits = max(0.0, -answer.log_probability / math.log(2))
-    after = float(answer.probabilities.max(axis=1).mean())
-    return Posterior(answer.probabilities, bits, before, after, method, answer.error)
+    bits = -answer.log_probability / math.log(2)
+    bits = bits if math.isnan(bits) else max(0.0, bits)
+    # Sums in floating point leave who was certain a last digit off.
+    certain = ((prior == 1) & (answer.probabilities > 1 - _LAST_DIGITS)).any(axis=1)
+    probabilities = np.where(certain[:, None], prior, answer.probabilities)
+    after = float(probabilities.max(axis=1).mean())
+    return Posterior(probabilities, bits, before, after, method, answer.error)
 
 
 def _condition_two_groups(prior: _Floats, counted: CountedProblem) -> Conditioned | None:
@@ -206,7 +266,4 @@ def _condition_on_rare(prior: _Floats, counted: CountedProblem) -> Conditioned:
         return Conditioned(-math.inf, None)
     if nearest.status != SolverStatus.OPTIMAL:  # whatever was found may be far from the likeliest
         return Conditioned(math.nan, None)
-    return condition_approximately(
-        prior, counted.members, counted.conditions, len(counted.classes.sizes),
-        feasible=nearest.values,
-    )  # fmt: skip
+    return condition_approximately(prior, counted, nearest.values)

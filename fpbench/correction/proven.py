@@ -5,55 +5,77 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from fpbench.claims.set_counts import Facts
 from fpbench.components.records import Problem
 from fpbench.correction.exact.counting import CountedProblem
 from fpbench.correction.exact.two_group_regions import separate_regions
+from fpbench.correction.facts.collecting import collect_facts
+from fpbench.correction.facts.linear_programs import prove
 
 
-def find_proven(problem: Problem) -> NDArray[np.bool_]:
-    """Mask (n,) of people whose group is the same in every assignment that satisfies a problem.
+def find_possible(problem: Problem, *, seconds: float = 120.0) -> NDArray[np.bool_]:
+    """The groups (n, K) that each person may have; whoever has one left is proven.
 
-    Known people are. Of two groups so are the members of a class (a prediction, or a prediction and
-    a label) that can only belong to one group as a whole. Where constraints tie slices to each
-    other, and for more groups, only known people are found: nobody is called proven who is not.
+    Known people have one. Of two groups so have the members of a class (a prediction, or a
+    prediction and a label) that can only belong to one group as a whole. What follows from `Facts`,
+    and from other counts with them, is found by `prove`. Where other constraints tie slices to each
+    other, and for more groups, nothing else is ruled out: nothing is that can be true.
 
     Parameters
     ----------
     problem
         What is known; its guess, weights and beliefs are not looked at.
+    seconds
+        Limit of the linear programs of `prove`.
+
+    Raises
+    ------
+    ContradictionError
+        If `Facts` contradict each other or other counts. Of other constraints that contradict each
+        other, nothing follows.
     """
     counted = CountedProblem(problem)
-    proven = np.zeros(len(problem.guess), np.bool_)
+    possible = np.ones((len(problem.guess), problem.groups), np.bool_)
     if counted.known is None:
-        return proven
-    proven[list(counted.known)] = True
-    if problem.groups != 2:
-        return proven
+        return possible
+    if counted.known:
+        possible[list(counted.known)] = np.eye(problem.groups, dtype=np.bool_)[
+            list(counted.known.values())
+        ]
+    if problem.groups == 2:
+        _rule_out_classes(counted, possible)
+    if any(isinstance(one, Facts) for one in problem.constraints):
+        possible = prove(collect_facts(counted)[0], possible, seconds=seconds)
+    return possible
+
+
+def _rule_out_classes(counted: CountedProblem, possible: NDArray[np.bool_]) -> None:
+    """Rule out, in place, the group that no free member of a class has; of two groups."""
+    problem = counted.problem
     ways = separate_regions(counted.conditions, counted.classes)
     if ways is None or len(ways) != 1:
-        return proven
-    groups = np.zeros(len(proven), np.int8)
-    groups[list(counted.known)] = list(counted.known.values())
+        return
+    proven = possible.sum(axis=1) == 1
+    positive = problem.predictions == 1
     for label, region in ways[0].parts:
         inside = counted.inside(label)
         part = np.ones(len(proven), np.bool_) if inside is None else inside
-        positive = problem.predictions == 1
         sides = [part & positive, part & ~positive]
         known = [proven & side for side in sides]
         x = np.arange(region.part.positives + 1)
         low, high = region.interval(x)
         # Members of group 1 among the positives (x) and the others (y = size - x), known included.
-        least = [int(groups[mask].sum()) for mask in known]
+        least = [int(possible[mask, 1].sum()) for mask in known]
         free = [int((side & ~mask).sum()) for side, mask in zip(sides, known, strict=True)]
         low = np.maximum(low - x, least[1])
         high = np.minimum(high - x, least[1] + free[1])
-        possible = (low <= high) & (x >= least[0]) & (x <= least[0] + free[0])
-        if not possible.any():
+        reached = (low <= high) & (x >= least[0]) & (x <= least[0] + free[0])
+        if not reached.any():
             continue  # nothing satisfies it, and nothing follows
-        ends = ((x[possible].min(), x[possible].max()), (low[possible].min(), high[possible].max()))
+        ends = ((x[reached].min(), x[reached].max()), (low[reached].min(), high[reached].max()))
         for side, mask, base, room, (lowest, highest) in zip(
             sides, known, least, free, ends, strict=True
         ):
             if room and (highest == base or lowest == base + room):
-                proven = proven | (side & ~mask)
-    return proven
+                possible[side & ~mask, int(highest == base)] = False
+                proven = proven | side

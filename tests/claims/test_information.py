@@ -33,10 +33,28 @@ def test_the_limit_of_a_count_is_nearly_reached():
         assert limit_count_nats([n]) - count_entropy([0.5] * n) < 0.07
 
 
-def test_cells_add_up_and_the_last_group_follows():
-    assert limit_count_nats([7, 9], 4) == pytest.approx(
-        3 * (limit_count_nats([7]) + limit_count_nats([9]))
-    )
+@pytest.mark.parametrize("groups", [2, 3, 4])
+@pytest.mark.parametrize("n", [1, 2, 5, 12])
+def test_the_counts_of_all_groups_tell_no_more_than_their_limit(n, groups):
+    rng = np.random.default_rng(n)
+    for chances in (np.full((n, groups), 1 / groups), *rng.dirichlet(np.ones(groups), (5, n))):
+        law = np.ones((1,) * groups)
+        for person in chances:
+            law, before = np.zeros(np.add(law.shape, 1)), law
+            for k, p in enumerate(person):
+                law[tuple(slice(k == j, before.shape[j] + (k == j)) for j in range(groups))] += (
+                    p * before
+                )
+        law = law[law > 0]
+        assert -(law * np.log(law)).sum() <= limit_count_nats([n], groups) + 1e-12
+
+
+def test_cells_add_up():
+    for groups in (2, 4):
+        alone = limit_count_nats([7], groups) + limit_count_nats([9], groups)
+        assert limit_count_nats([7, 9], groups) == pytest.approx(alone)
+    # Four groups' counts tell less than three times a count of one of two groups.
+    assert limit_count_nats([50], 4) < 2.8 * limit_count_nats([50])
     assert limit_count_nats([]) == limit_count_nats([0]) == 0
     for sizes, groups in (([-1], 2), ([1], 1)):
         with pytest.raises(InputError, match="sizes must not be negative"):
@@ -69,7 +87,8 @@ def test_facts_tell_a_count_a_bit_or_all():
     assert share.limit_nats(sample) == limit_count_nats([60])
     assert Share(use="share", group="a", low=0.1, high=0.5).limit_nats(sample) == math.log(2)
     rate = PositiveRate(use="positive-rate", group="a", margin=0.1)
-    assert rate.limit_nats(sample) == limit_claim_nats("statistical-parity", sample) / 2
+    positive = int(sample.predictions.sum())
+    assert rate.limit_nats(sample) == limit_count_nats([positive, 60 - positive])
     unfair = Unfairness(use="unfairness", metric="equalized-odds")
     assert unfair.limit_nats(sample) == limit_claim_nats("equalized-odds", sample)
     assert Known(use="known", share=0.5).limit_nats(sample) == 30 * math.log(3)

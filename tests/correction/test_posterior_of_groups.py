@@ -54,15 +54,11 @@ def enumerate_all(beliefs, problem):
 
 def approximate(beliefs, problem):
     """Maximum entropy, whatever else would be possible."""
-    counted = CountedProblem(problem)
-    known, linear = beliefs.copy(), []
+    known = beliefs.copy()
     for constraint in problem.constraints:
         if isinstance(constraint, KnownPeople):
             known[list(constraint.rows)] = np.eye(problem.groups)[list(constraint.groups)]
-        elif isinstance(constraint, LinearConstraint):
-            linear.append(constraint)
-    classes = len(counted.classes.sizes)
-    return condition_approximately(known, counted.members, counted.conditions, classes, linear)
+    return condition_approximately(known, CountedProblem(problem))
 
 
 def people(seed, n, k, confidence=1.0):
@@ -183,16 +179,11 @@ def allowed_counts(form, tolerance, x, y):
     return allowed
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_sixty_people_equal_a_dynamic_program_over_counts(form):
-    """One slice, two predictions, three groups: people one by one without and with each group."""
-    beliefs, said, labels, _ = people([3, FORMS.index(form)], 60, 3, confidence=0.7)
-    beliefs = beliefs * [3.0, 1.0, 0.7]
-    beliefs /= beliefs.sum(axis=1, keepdims=True)
-    said = (np.arange(60) % 5 < 2).astype(int)
-    tolerance = {"ratio": (3, 10)}.get(form, (1, 20))
-    problem = problem_of(said, labels, 3, RateConstraint(
-        tolerance=tolerance[0] / tolerance[1], form=form))  # fmt: skip
+def apply_bayes(beliefs, said, form, tolerance):
+    """P(claim) and posterior of three groups, one slice: people one by one without and with each.
+
+    By a dynamic program over counts.
+    """
     laws, tables = [], []
     for side in (1, 0):
         laws.append(law_of_counts(beliefs[said == side]))
@@ -217,6 +208,24 @@ def test_sixty_people_equal_a_dynamic_program_over_counts(form):
                            (others * table[:-1, 1:]).sum()]  # fmt: skip
             posterior[i] = beliefs[i] * given_group / claim
     np.testing.assert_allclose(posterior.sum(axis=1), 1, rtol=1e-9)
+    return claim, posterior
+
+
+def lean(beliefs, factors):
+    """Beliefs that lean to groups."""
+    leaning = beliefs * factors
+    return leaning / leaning.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_sixty_people_equal_a_dynamic_program_over_counts(form):
+    beliefs, _, labels, _ = people([3, FORMS.index(form)], 60, 3, confidence=0.7)
+    beliefs = lean(beliefs, [3.0, 1.0, 0.7])
+    said = (np.arange(60) % 5 < 2).astype(int)
+    tolerance = {"ratio": (3, 10)}.get(form, (1, 20))
+    problem = problem_of(said, labels, 3, RateConstraint(
+        tolerance=tolerance[0] / tolerance[1], form=form))  # fmt: skip
+    claim, posterior = apply_bayes(beliefs, said, form, tolerance)
     found = compute_posterior(beliefs, problem)
     assert found.method == "exact"
     assert found.claim_bits == pytest.approx(-math.log2(claim), rel=1e-9)
@@ -225,6 +234,29 @@ def test_sixty_people_equal_a_dynamic_program_over_counts(form):
     assert np.abs(posterior - beliefs).mean() * 60 > 0.4  # the claim tells something
     assert np.abs(roughly.probabilities - posterior).mean() * 60 < MOST
     assert roughly.log_probability == pytest.approx(math.log(claim), abs=0.1)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("most", [posterior._MANY_TABLES, 0])
+def test_rare_claims_are_exact_and_of_too_many_tables_nearly(form, most, monkeypatch):
+    """Beliefs contradict the claim: what is left is a few tables of counts, far from each other."""
+    n, tolerance = 80, (1, 50)
+    beliefs, _, labels, _ = people([n, FORMS.index(form)], n, 3)
+    said = np.arange(n) % 2
+    beliefs = np.where(said[:, None] == 1, lean(beliefs, [6.0, 1, 0.3]), lean(beliefs, [0.3, 1, 6]))
+    claim, exact = apply_bayes(beliefs, said, form, tolerance)
+    assert claim < 2**-18
+    monkeypatch.setattr(posterior, "_MANY_TABLES", most)
+    problem = problem_of(said, labels, 3, RateConstraint(tolerance=0.02, form=form))
+    found = compute_posterior(beliefs, problem)
+    if most:
+        assert found.method == "exact"
+        assert found.claim_bits == pytest.approx(-math.log2(claim), rel=1e-9)
+        np.testing.assert_allclose(found.probabilities, exact, rtol=1e-8, atol=1e-11)
+    else:
+        assert found.method == "maximum-entropy"
+        assert found.claim_bits == pytest.approx(-math.log2(claim), abs=0.15)
+        assert np.abs(found.probabilities - exact).mean() * n < MOST
 
 
 @pytest.mark.parametrize("strength", [0.5, 3.0])

@@ -24,44 +24,44 @@ from fpbench.correction.conditioning.regions import (
     list_classes,
     satisfy,
 )
+from fpbench.correction.exact.counting import CountedProblem
 
 _Floats: TypeAlias = NDArray[np.float64]
 
 _MOST_TABLES = 400_000
-"""Tables of counts that are listed at most."""
+"""Tables of counts that are looked at, at most."""
+_CHUNK = 1 << 17
+"""Tables that are looked at at once."""
 _MOST_STEPS = 4_000_000
 """Counts, people after people, that a recurrence goes through at most."""
 
 
 def condition_tables(
-    beliefs: _Floats, members: NDArray[np.int8], conditions: Sequence[Condition], classes: int
+    beliefs: _Floats, counted: CountedProblem, most: int = _MOST_TABLES
 ) -> Conditioned | None:
     """Beliefs given conditions on counts; None if there are too many tables of counts.
 
     Parameters
     ----------
     beliefs
-        (n, K) probabilities of independent people.
-    members
-        (n,) class of each person in 0..J-1, -1 for nobody's.
-    conditions
-        On the counts (J, K).
-    classes
-        J.
+        (n, K) probabilities of independent people; not looked at are those of the problem.
+    counted
+        What is known.
+    most
+        Tables of counts that are looked at, at most.
     """
-    slices = _split(conditions, classes)
+    members, classes = counted.members, len(counted.classes.sizes)
+    slices = _split(counted.conditions, classes)
     if slices is None:
         return None
     if any(_count_steps(beliefs[members == j]) > _MOST_STEPS for j in range(classes)):
         return None
     with np.errstate(divide="ignore"):
         laws = [_Law(np.log(beliefs[members == j])) for j in range(classes)]
-    listed = [_list_tables(part, [laws[j] for j in sorted(part.classes)], laws, beliefs.shape[1])
-              for part in slices]  # fmt: skip
-    found = [one for one in listed if one is not None]
-    if len(found) < len(listed):
+    sizes = [math.prod(len(laws[j].counts) for j in part.classes) for part in slices]
+    if max(sizes, default=0) > most:
         return None
-    return _combine(beliefs, members, found)
+    return _combine(beliefs, members, [_list_tables(part, laws) for part in slices])
 
 
 @dataclass(frozen=True)
@@ -168,30 +168,33 @@ class _Listed:
 
     classes: tuple[int, ...]
     laws: tuple[_Law, ...]
-    shape: tuple[int, ...]
+    counts: tuple[NDArray[np.intp], ...]
+    """Of each table, the number of the counts of each class in its law."""
     log_probabilities: _Floats
-    """Of each combination of the classes' counts, -inf where conditions are not satisfied."""
     groups: NDArray[np.int64]
-    """Of each combination, the groups that have a member as a number in binary."""
+    """Of each table, the groups that have a member as a number in binary."""
     shares: bool
 
 
-def _list_tables(
-    part: _Slice, laws: Sequence[_Law], every: Sequence[_Law], groups: int
-) -> _Listed | None:
-    shape = tuple(len(law.counts) for law in laws)
-    if math.prod(shape) > _MOST_TABLES:
-        return None
+def _list_tables(part: _Slice, every: Sequence[_Law]) -> _Listed:
     classes = tuple(sorted(part.classes))
-    which = np.unravel_index(np.arange(math.prod(shape)), shape)
-    tables: Tables = np.zeros((math.prod(shape), len(every), groups), dtype=np.int64)
-    logs = np.zeros(len(tables))
-    for j, law, rows in zip(classes, laws, which, strict=True):
-        tables[:, j] = law.counts[rows]
-        logs += law.log_probabilities[rows]
-    logs[~satisfy(part.conditions, tables)] = -np.inf
-    occupied = (tables.sum(axis=1) > 0) @ (1 << np.arange(groups))
-    return _Listed(classes, tuple(laws), shape, logs, occupied, part.shares)
+    laws = tuple(every[j] for j in classes)
+    shape = tuple(len(law.counts) for law in laws)
+    groups = every[0].counts.shape[1]
+    allowed, occupied = [np.zeros(0, np.intp)], [np.zeros(0, np.int64)]
+    for start in range(0, math.prod(shape), _CHUNK):
+        chunk = np.arange(start, min(start + _CHUNK, math.prod(shape)))
+        tables: Tables = np.zeros((len(chunk), len(every), groups), dtype=np.int64)
+        for j, law, rows in zip(classes, laws, np.unravel_index(chunk, shape), strict=True):
+            tables[:, j] = law.counts[rows]
+        kept = satisfy(part.conditions, tables)
+        allowed.append(chunk[kept])
+        occupied.append((tables[kept].sum(axis=1) > 0) @ (1 << np.arange(groups)))
+    counts = np.unravel_index(np.concatenate(allowed), shape)
+    logs = np.sum(
+        [law.log_probabilities[rows] for law, rows in zip(laws, counts, strict=True)], axis=0
+    )
+    return _Listed(classes, laws, counts, logs, np.concatenate(occupied), part.shares)
 
 
 def _combine(beliefs: _Floats, members: NDArray[np.int8], listed: Sequence[_Listed]) -> Conditioned:
@@ -211,10 +214,9 @@ def _combine(beliefs: _Floats, members: NDArray[np.int8], listed: Sequence[_List
             total += probability
         if probability == -np.inf:
             return Conditioned(-math.inf, None)
-        table = (logs - probability).reshape(one.shape)
-        for axis, (j, law) in enumerate(zip(one.classes, one.laws, strict=True)):
-            rest = tuple(a for a in range(table.ndim) if a != axis)
-            own = np.logaddexp.reduce(table, axis=rest) if rest else table
+        for j, law, rows in zip(one.classes, one.laws, one.counts, strict=True):
+            own: _Floats = np.full(len(law.counts), -np.inf)
+            np.logaddexp.at(own, rows, logs - probability)
             posterior[members == j] = law.posterior(own - law.log_probabilities)
     return Conditioned(total, posterior)
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench.claims.constraints import LinearConstraint
-from fpbench.claims.counts import Condition
+from fpbench.claims.set_counts import Facts
 from fpbench.correction.conditioning.conditioned import Conditioned
 from fpbench.correction.conditioning.regions import Tables, satisfy
+from fpbench.correction.exact.counting import CountedProblem
 
 _Floats: TypeAlias = NDArray[np.float64]
 
@@ -21,28 +20,19 @@ _SLACK = 1e-9
 """By how much a sum may miss its bounds, as a share of the coefficients': sums are rounded."""
 
 
-def condition_vectors(
-    beliefs: _Floats,
-    members: NDArray[np.int8],
-    conditions: Sequence[Condition],
-    classes: int,
-    linear: Sequence[LinearConstraint],
-) -> Conditioned | None:
-    """Beliefs given conditions on counts and on sums; None if there are too many vectors.
+def condition_vectors(beliefs: _Floats, counted: CountedProblem) -> Conditioned | None:
+    """Beliefs given conditions on counts, on sums and facts; None if there are too many vectors.
 
     Parameters
     ----------
     beliefs
-        (n, K) probabilities of independent people.
-    members
-        (n,) class of each person in 0..J-1, -1 for nobody's.
-    conditions
-        On the counts (J, K).
-    classes
-        J.
-    linear
-        On weighted sums.
+        (n, K) probabilities of independent people; not looked at are those of the problem.
+    counted
+        What is known.
+        Noise of a fact's count has the density of its law.
     """
+    members, linear, classes = counted.members, counted.linear, len(counted.classes.sizes)
+    facts = [one for one in counted.problem.constraints if isinstance(one, Facts)]
     choices = [np.flatnonzero(person) for person in beliefs]
     if math.prod(map(len, choices)) > _MOST_VECTORS:
         return None
@@ -65,14 +55,32 @@ def condition_vectors(
             grown.append((table, sums + own, np.hstack([vectors, named])))
         tables, sums, vectors = (np.concatenate(parts) for parts in zip(*grown, strict=True))
     slack = _SLACK * np.abs(columns).sum(axis=0)
-    allowed = satisfy(conditions, tables)
+    allowed = satisfy(counted.conditions, tables)
     for number, one in enumerate(linear):
         allowed &= sums[:, number] >= one.low - slack[number]
         allowed &= sums[:, number] <= one.high + slack[number]
     logs = np.where(allowed, logs, -np.inf)
+    for each in facts:
+        logs = logs + _weigh_facts(each, vectors)
     log_claim = float(np.logaddexp.reduce(logs))
     if log_claim == -np.inf:
         return Conditioned(-math.inf, None)
     mass = np.exp(logs - log_claim)
     posterior = np.stack([mass @ (vectors == group) for group in range(beliefs.shape[1])], axis=1)
     return Conditioned(log_claim, posterior / posterior.sum(axis=1, keepdims=True))
+
+
+def _weigh_facts(facts: Facts, vectors: NDArray[Any]) -> _Floats:
+    """(V,) log-likelihood of facts, but for a constant, if the groups are those of a vector."""
+    logs = np.zeros(len(vectors))
+    exact, gaussian, laplace = ~facts.noisy, facts.sigma > 0, facts.scale > 0
+    for group in range(facts.groups):
+        counts = np.asarray((vectors == group).astype(np.int32) @ facts.membership)
+        low, high = facts.low[:, group], facts.high[:, group]
+        inside = (counts[:, exact] >= low[exact]) & (counts[:, exact] <= high[exact])
+        logs[~inside.all(axis=1)] = -np.inf
+        with np.errstate(invalid="ignore"):  # of what was not measured, ends are infinite
+            missed = np.where(np.isfinite(low), counts - low, 0.0)
+        logs -= (missed[:, gaussian] ** 2 / (2 * facts.sigma[gaussian] ** 2)).sum(axis=1)
+        logs -= (np.abs(missed[:, laplace]) / facts.scale[laplace]).sum(axis=1)
+    return logs

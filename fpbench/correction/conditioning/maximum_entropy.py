@@ -24,8 +24,9 @@ from fpbench.claims.counts import Condition
 from fpbench.correction.conditioning.conditioned import Conditioned
 from fpbench.correction.conditioning.likeliest_counts import Likeliest, LinearRow, find_likeliest
 from fpbench.correction.conditioning.regions import Tables, list_options, satisfy
-from fpbench.correction.conditioning.sampled_counts import RegionSampler, Sampled, weigh_table
+from fpbench.correction.conditioning.sampled_counts import RegionSampler, Sampled, TableLaw
 from fpbench.correction.conditioning.tilted_people import TiltedPeople, WeightedSum
+from fpbench.correction.exact.counting import CountedProblem
 from fpbench.data.sample import Codes
 
 _Floats: TypeAlias = NDArray[np.float64]
@@ -48,30 +49,21 @@ _MOST_PIECES = 512
 
 
 def condition_approximately(
-    beliefs: _Floats,
-    members: NDArray[np.int8],
-    conditions: Sequence[Condition],
-    classes: int,
-    linear: Sequence[LinearConstraint] = (),
-    feasible: Codes | None = None,
+    beliefs: _Floats, counted: CountedProblem, feasible: Codes | None = None
 ) -> Conditioned:
     """Beliefs given conditions on totals; impossible if nothing was drawn that satisfies them.
 
     Parameters
     ----------
     beliefs
-        (n, K) probabilities of independent people.
-    members
-        (n,) class of each person in 0..J-1, -1 for nobody's.
-    conditions
-        On the counts (J, K).
-    classes
-        J.
-    linear
-        Bounds on weighted sums.
+        (n, K) probabilities of independent people; not looked at are those of the problem.
+    counted
+        What is known.
     feasible
         (n,) groups that satisfy the conditions: tables are drawn around theirs.
     """
+    members, classes = counted.members, len(counted.classes.sizes)
+    conditions, linear = counted.conditions, counted.linear
     if linear and (members < 0).any():  # sums are about everyone
         members, classes = np.where(members < 0, np.int8(classes), members), classes + 1
     sums = [WeightedSum(one.group, one.array()) for one in linear]
@@ -83,7 +75,9 @@ def condition_approximately(
         pieces = [_Piece(tuple(conditions), (), _locate(people, members, feasible))]
     effort = max(min(1.0, _FULL / max(len(pieces), 1)), 0.25)
     samplers = [
-        RegionSampler(people, piece.likeliest, piece.conditions, bounds, piece.is_first, effort)
+        RegionSampler(
+            TableLaw(people, piece.likeliest, piece.conditions, bounds, piece.is_first), effort
+        )
         for piece in pieces
     ]
     found = [
@@ -168,7 +162,7 @@ def _take_table(people: TiltedPeople, piece: _Piece) -> Sampled | None:
     table = totals.reshape(1, people.classes, people.groups).astype(np.int64)
     if (table.sum(axis=2) != people.sizes).any() or not satisfy(piece.conditions, table)[0]:
         return None
-    log_probability = weigh_table(people, piece.likeliest, totals)
+    log_probability = TableLaw(people, piece.likeliest).weigh(totals)
     return Sampled(log_probability, 0.0, totals, np.zeros_like(totals))
 
 

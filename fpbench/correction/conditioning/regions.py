@@ -79,21 +79,24 @@ def _compare_rates(condition: RatesWithin | RatesApart | Gap, tables: Tables) ->
     e, q = condition.tolerance.as_integer_ratio()
     most_people = int(members.sum(axis=1).max(initial=1))
     exact = np.int64 if 4 * q * most_people**2 < 2**62 else object
-    x, m = positives.astype(exact), members.astype(exact)
+    x, m = positives.T.astype(exact, order="C"), members.T.astype(exact, order="C")
 
     def difference(high: int, low: int) -> tuple[_Integers, _Integers]:
         """Two numbers of which the first is at most the second where rates are close."""
-        one, other = x[:, high] * m[:, low], x[:, low] * m[:, high]
+        one, other = x[high] * m[low], x[low] * m[high]
         if condition.ratio:
             return (q - e) * one, q * other
-        return q * (one - other), e * (m[:, high] * m[:, low])
+        return q * (one - other), e * (m[high] * m[low])
 
     if isinstance(condition, RatesWithin):
-        allowed = np.ones(len(tables), dtype=bool)
-        for high, low in product(range(part.groups), repeat=2):
+        rows = np.arange(len(tables))
+        for high, low in permutations(range(part.groups), 2):
             left, right = difference(high, low)
             # Where a group has nobody, both sides are 0.
-            allowed &= np.asarray(left <= right, dtype=bool)
+            close = np.asarray(left <= right, dtype=bool)
+            rows, x, m = rows[close], x[:, close], m[:, close]
+        allowed = np.zeros(len(tables), dtype=bool)
+        allowed[rows] = True
         return allowed
     if isinstance(condition, Gap):
         pairs = [(condition.high, condition.low)]
@@ -102,9 +105,9 @@ def _compare_rates(condition: RatesWithin | RatesApart | Gap, tables: Tables) ->
     apart = np.zeros(len(tables), dtype=bool)
     for high, low in pairs:
         left, right = difference(high, low)
-        have = (members[:, high] > 0) & (members[:, low] > 0)
+        have = (m[high] > 0) & (m[low] > 0)
         if condition.ratio:
-            have &= positives[:, high] > 0
+            have &= x[high] > 0
         apart |= have & np.asarray(left >= right, dtype=bool)
     return apart
 

@@ -54,35 +54,11 @@ class Sampled:
 
 
 class RegionSampler:
-    """Draws tables of counts of a region, as many as are needed.
+    """Draws tables of counts of a region, as many as are needed."""
 
-    Parameters
-    ----------
-    people
-        Whose totals.
-    likeliest
-        The tilt of the likeliest totals: tables are weighed under it.
-    conditions
-        On counts; all of them hold of what is counted.
-    bounds
-        (L,) least and greatest value of each weighted sum.
-    check
-        What else must hold of tables (N, J, K).
-    effort
-        Share of the usual number of tables that laws are fitted to.
-    """
-
-    def __init__(
-        self,
-        people: TiltedPeople,
-        likeliest: Likeliest,
-        conditions: Sequence[Condition],
-        bounds: Sequence[tuple[float, float]],
-        check: Check,
-        effort: float = 1.0,
-    ) -> None:
-        self._drawing = _Drawing(people, likeliest, conditions, bounds, check)
-        self._usual = likeliest.moments
+    def __init__(self, tables: TableLaw, effort: float = 1.0) -> None:
+        """`effort` is a share of the usual number of tables that laws are fitted to."""
+        self._drawing, self._usual = tables, tables.likeliest.moments
         self._points = np.random.default_rng(0)
         order = self._drawing.order
         law = _Normal.of(self._usual.mean[order], self._usual.covariance[np.ix_(order, order)])
@@ -102,25 +78,8 @@ class RegionSampler:
         return _summarise(self._drawing, self._batches, self._usual.mean)
 
 
-def weigh_table(people: TiltedPeople, likeliest: Likeliest, totals: _Floats) -> float:
-    """Log-probability of one table of counts, as that of sampled ones.
-
-    Parameters
-    ----------
-    people
-        Whose totals.
-    likeliest
-        A tilt that makes the table likely.
-    totals
-        (J K,) its counts.
-    """
-    return _Drawing(people, likeliest, (), (), lambda tables: np.ones(len(tables), bool)).weigh(
-        totals
-    )
-
-
 def _summarise(
-    draw: _Drawing, batches: Sequence[tuple[_Floats, _Floats]], usual: _Floats
+    draw: TableLaw, batches: Sequence[tuple[_Floats, _Floats]], usual: _Floats
 ) -> Sampled:
     top = max(float(logs.max()) for _, logs in batches)
     if top == -np.inf:
@@ -158,18 +117,32 @@ class _Normal:
         raise AssertionError("a correlation matrix with 1 more on its diagonal has a root")
 
 
-class _Drawing:
-    """How one table after the other is drawn and weighed."""
+class TableLaw:
+    """How one table of a region after the other is drawn and weighed.
+
+    Parameters
+    ----------
+    people
+        Whose totals.
+    likeliest
+        A tilt that makes the tables likely: they are weighed under it.
+    conditions
+        On counts; all of them hold of what is counted.
+    bounds
+        (L,) least and greatest value of each weighted sum.
+    check
+        What else must hold of tables (N, J, K).
+    """
 
     def __init__(
         self,
         people: TiltedPeople,
         likeliest: Likeliest,
-        conditions: Sequence[Condition],
-        bounds: Sequence[tuple[float, float]],
-        check: Check,
+        conditions: Sequence[Condition] = (),
+        bounds: Sequence[tuple[float, float]] = (),
+        check: Check = lambda tables: np.ones(len(tables), np.bool_),
     ) -> None:
-        self._people, self._likeliest, self._check = people, likeliest, check
+        self._people, self.likeliest, self._check = people, likeliest, check
         self._bounds = bounds
         self._conditions = [c for c in conditions if not isinstance(c, Row)]
         moments, k = likeliest.moments, people.groups
@@ -232,7 +205,7 @@ class _Drawing:
 
     def tables(self, law: _Normal, points: _Floats) -> tuple[_Floats, _Floats]:
         """Totals (N, d) at points of the unit cube, and the logs of their weights."""
-        people, likeliest = self._people, self._likeliest
+        people, likeliest = self._people, self.likeliest
         n, k = len(points), people.groups
         table: Tables = np.zeros((n, people.classes, k), dtype=np.int64)
         values: _Floats = np.zeros_like(points)
@@ -272,7 +245,7 @@ class _Drawing:
 
     def weigh(self, totals: _Floats) -> float:
         """Log-probability of one table."""
-        here, likeliest = _Walk(self._law, 1), self._likeliest
+        here, likeliest = _Walk(self._law, 1), self.likeliest
         log = likeliest.moments.log_scale - float(likeliest.tilt @ totals)
         for t, total in enumerate(self.order):
             mean, _ = here.next(t)

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench.claims.constraints import KnownPeople
+from fpbench.claims.constraints import KnownPeople, LinearConstraint
 from fpbench.claims.counts import Classes, Condition, Counts
 from fpbench.components.records import Correction, Problem, SolverStatus
 from fpbench.data.sample import Codes
@@ -59,6 +59,11 @@ class CountedProblem:
         """Conditions on the counts."""
         lists = (constraint.conditions(self.classes) for constraint in self.problem.constraints)
         return tuple(condition for conditions in lists for condition in conditions)
+
+    @cached_property
+    def linear(self) -> tuple[LinearConstraint, ...]:
+        """Bounds on weighted sums, which are no conditions on counts."""
+        return tuple(one for one in self.problem.constraints if isinstance(one, LinearConstraint))
 
     @cached_property
     def known(self) -> dict[int, int] | None:

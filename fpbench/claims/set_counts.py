@@ -1,0 +1,460 @@
+"""Facts about groups: how many of a set of people belong to each group, as far as it is known.
+
+The M sets overlap in any way. Of a set, the number of people of each of K groups is known exactly,
+known to lie in a range, or known from a noisy measurement; a range of 0 to everybody is no
+knowledge. Sets are stored once, whatever is known of how many of their groups, and lie in tables of
+sets that share nobody, as published ones do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fpbench.base.errors import InputError
+from fpbench.claims.conditions import Constraint
+from fpbench.claims.set_tables import Integers, SetTable, list_members, pack_sets
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+Floats: TypeAlias = NDArray[np.float64]
+Mask: TypeAlias = NDArray[np.bool_]
+
+
+class ContradictionError(InputError):
+    """Facts that no assignment of groups satisfies; the message names them.
+
+    Attributes
+    ----------
+    names
+        Names of the sets of people whose counts contradict each other.
+    """
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self.names = names = tuple(names)
+        listed = "; ".join(names[:_NAMED])
+        if len(names) > _NAMED:
+            listed += f"; and {len(names) - _NAMED} more"
+        super().__init__(
+            f"these published cells contradict each other: {listed}"
+            if len(names) > 1
+            else f"this published cell contradicts itself or the people: {listed}"
+        )
+
+
+_NAMED = 6
+"""Sets that a message names."""
+
+
+@dataclass(frozen=True, eq=False)
+class Facts(Constraint):
+    """Counts of the groups in M sets of n people; make them by `from_counts` or `from_tables`.
+
+    Attributes
+    ----------
+    tables
+        Who is in which set: tables of sets that share nobody.
+    people
+        Number of people, n.
+    low, high
+        (M, K) least and greatest number of people of each group; equal where it is exact. Of a
+        noisy set both are what was measured, and -inf and inf where nothing was.
+    sigma
+        (M,) standard deviation of Gaussian noise; 0 of sets without.
+    scale
+        (M,) scale of Laplace noise; 0 of sets without.
+    derived
+        (M,) whether a fact follows from others by subtraction: worth something to `propagate`
+        only.
+    describe
+        Name of a set, by its number at the beginning.
+    origin
+        (M,) that number.
+    """
+
+    tables: tuple[SetTable, ...]
+    people: int
+    low: Floats
+    high: Floats
+    sigma: Floats
+    scale: Floats
+    derived: Mask
+    describe: Callable[[int], str]
+    origin: NDArray[np.intp]
+
+    @classmethod
+    def from_counts(
+        cls,
+        members: ArrayLike | csr_array,
+        low: ArrayLike,
+        high: ArrayLike | None = None,
+        *,
+        sigma: ArrayLike = 0.0,
+        scale: ArrayLike = 0.0,
+        derived: ArrayLike = False,
+        names: Sequence[str] | Callable[[int], str] | None = None,
+    ) -> Facts:
+        """Facts of counts; ranges are narrowed by what a set's size and other groups leave.
+
+        Sets of nobody and sets that occur twice are dropped; what is known of the latter is put
+        together.
+
+        Parameters
+        ----------
+        members
+            (n, M) who is in which set: booleans, or a sparse matrix.
+        low, high
+            (M, K) least and greatest number of people of each group; `high` is `low` by default.
+        sigma, scale
+            (M,) or a number: standard deviation of Gaussian noise, scale of Laplace noise. A set
+            with either is noisy: `low` and `high` are the measurement, -inf and inf where there
+            is none, and no proof rests on it.
+        derived
+            (M,) which follow from others by subtraction.
+        names
+            Names of the sets for messages.
+
+        Raises
+        ------
+        ContradictionError
+            If a count is less than 0 or more than a set has people.
+        InputError
+            If shapes differ, or noise is negative.
+        """
+        from scipy.sparse import csr_array, issparse
+
+        matrix = members if issparse(members) else csr_array(np.asarray(members, dtype=np.int8))
+        n, m = matrix.shape  # type: ignore[union-attr]
+        ends = _check_ends(low, high, m)
+        return cls._of(pack_sets(csr_array(matrix)), n, *ends, sigma, scale, derived, names)
+
+    @classmethod
+    def from_tables(
+        cls,
+        tables: Sequence[tuple[Integers, int]],
+        low: ArrayLike,
+        high: ArrayLike | None = None,
+        *,
+        sigma: ArrayLike = 0.0,
+        scale: ArrayLike = 0.0,
+        derived: ArrayLike = False,
+        names: Sequence[str] | Callable[[int], str] | None = None,
+    ) -> Facts:
+        """Facts of counts in tables of sets that share nobody, as in crossings of columns.
+
+        Takes little memory: a byte a person and table, if it has fewer than 128 sets.
+
+        Parameters
+        ----------
+        tables
+            Of each table (n,) codes, the set of each person from 0 on or -1 for none, and its
+            number of sets; the M sets of all are numbered in this order.
+        low, high, sigma, scale, derived, names
+            As of `from_counts`.
+
+        Raises
+        ------
+        ContradictionError
+            If a count is less than 0 or more than a set has people.
+        InputError
+            If shapes differ, a code is none of its table, or noise is negative.
+        """
+        n = len(tables[0][0]) if tables else 0
+        stored, first = [], 0
+        for place, (codes, size) in enumerate(tables):
+            member = np.asarray(codes)
+            if member.shape != (n,) or not np.issubdtype(member.dtype, np.signedinteger):
+                raise InputError(f"table {place}: codes must be {n} whole numbers, one a person")
+            if n and not (member.min() >= -1 and member.max() < size):
+                raise InputError(
+                    f"table {place}: codes must be -1 to {size - 1}, not {member.min()} to "
+                    f"{member.max()}"
+                )
+            stored.append(SetTable.of(member, np.arange(first, first + size)))
+            first += size
+        ends = _check_ends(low, high, first)
+        return cls._of(tuple(stored), n, *ends, sigma, scale, derived, names)
+
+    @classmethod
+    def _of(
+        cls,
+        tables: tuple[SetTable, ...],
+        people: int,
+        low: Floats,
+        high: Floats,
+        sigma: ArrayLike,
+        scale: ArrayLike,
+        derived: ArrayLike,
+        names: Sequence[str] | Callable[[int], str] | None,
+    ) -> Facts:
+        m = len(low)
+        gaussian, laplace = (
+            np.broadcast_to(np.asarray(x, dtype=np.float64), m) for x in (sigma, scale)
+        )
+        if not all(((x >= 0) & np.isfinite(x)).all() for x in (gaussian, laplace)):
+            raise InputError("sigma and scale of noise must be at least 0 and finite")
+        if names is None:
+            names = "set {}".format
+        describe = names if callable(names) else names.__getitem__
+        follows = np.broadcast_to(np.asarray(derived, dtype=np.bool_), m)
+        facts = cls(tables, people, low, high, gaussian, laplace, follows, describe, np.arange(m))
+        return facts._merge()
+
+    @classmethod
+    def join(cls, parts: Sequence[Facts]) -> Facts:
+        """All facts of several, about the same people and groups; sets that repeat are merged.
+
+        Parameters
+        ----------
+        parts
+            One or more.
+
+        Raises
+        ------
+        ContradictionError
+            If what two of them tell of the same set differs.
+        """
+        if len(parts) == 1:
+            return parts[0]
+        for part in parts:
+            part.check(parts[0].people, parts[0].groups)
+        first = np.cumsum([0, *map(len, parts)])
+        low, high, sigma, scale, derived = (
+            np.concatenate([getattr(part, name) for part in parts])
+            for name in ("low", "high", "sigma", "scale", "derived")
+        )
+        tables = tuple(
+            replace(table, numbers=table.numbers + shift)
+            for part, shift in zip(parts, first, strict=False)
+            for table in part.tables
+        )
+        return cls(
+            tables, parts[0].people, low, high, sigma, scale, derived,
+            partial(_name_set, tuple(parts), first), np.arange(first[-1]),
+        )._merge()  # fmt: skip
+
+    def rename(self, describe: Callable[[str], str]) -> Facts:
+        """The same facts, with other names of sets.
+
+        Parameters
+        ----------
+        describe
+            The new name, by the old.
+        """
+        return replace(self, describe=partial(_rename, self.describe, describe))
+
+    def over(self, rows: ArrayLike, people: int) -> Facts:
+        """The same facts among more people, of whom those of other rows are in no set.
+
+        Parameters
+        ----------
+        rows
+            (n,) row of each person among all, each once.
+        people
+            Number of all.
+
+        Raises
+        ------
+        InputError
+            If rows are others.
+        """
+        place = np.asarray(rows)
+        if (
+            place.shape != (self.people,)
+            or not np.issubdtype(place.dtype, np.integer)
+            or len(np.unique(place)) < len(place)
+            or (len(place) and not (place.min() >= 0 and place.max() < people))
+        ):
+            raise InputError(
+                f"rows must be {self.people} different ones of 0 to {people - 1}, one a person"
+            )
+        tables = tuple(table.put_among(place.astype(np.intp), people) for table in self.tables)
+        return replace(self, tables=tables, people=people)
+
+    word = "counts"
+    labels = ()
+
+    def check(self, people: int, groups: int) -> None:
+        """Raise InputError if they are about other people or groups."""
+        if (people, groups) != (self.people, self.groups):
+            raise InputError(
+                f"facts: about {self.people} people of {self.groups} groups, not {people} of "
+                f"{groups}"
+            )
+
+    def __len__(self) -> int:
+        return len(self.low)
+
+    @property
+    def groups(self) -> int:
+        """Number of groups, K."""
+        return int(self.low.shape[1])
+
+    @property
+    def noisy(self) -> Mask:
+        """(M,) which sets were measured with noise."""
+        return (self.sigma > 0) | (self.scale > 0)
+
+    @cached_property
+    def sets(self) -> csr_array:
+        """Sparse (M, n): the members of each set."""
+        return list_members(self.tables, self.people, len(self))
+
+    @cached_property
+    def membership(self) -> csr_array:
+        """Sparse (n, M): the sets of each person."""
+        return self.sets.T.tocsr()
+
+    @cached_property
+    def sizes(self) -> NDArray[np.intp]:
+        """(M,) people of each set."""
+        return self.count(None)
+
+    def name(self, number: int) -> str:
+        """Name of a set."""
+        return self.describe(int(self.origin[number]))
+
+    def contradiction(self, sets: Iterable[int]) -> ContradictionError:
+        """The error that these sets contradict each other."""
+        return ContradictionError(self.name(int(number)) for number in sets)
+
+    def count(self, of: NDArray[Any] | None) -> NDArray[Any]:
+        """Sums over the members of each set, (M,) or (M, K), of (n,) or (n, K) numbers; or sizes.
+
+        Whole numbers, modulo 2^64, if they are whole.
+        """
+        columns = [None] if of is None else [of] if of.ndim == 1 else list(of.T)
+        whole = of is None or not np.issubdtype(of.dtype, np.floating)
+        total = np.zeros((len(self), len(columns)), np.int64 if whole else np.float64)
+        for column, weights in enumerate(columns):
+            for shift, part in [(0, weights)] if not whole else self._split_digits(weights):
+                for table in self.tables:
+                    sums = table.add_up(part)
+                    total[table.numbers, column] += (
+                        sums.astype(np.int64) << shift if whole else sums
+                    )
+        return total[:, 0] if of is None else total.reshape(len(self), *of.shape[1:])
+
+    def _split_digits(self, whole: NDArray[Any] | None) -> list[tuple[int, NDArray[Any] | None]]:
+        """Parts of whole numbers that floats add up exactly, and by how many digits to shift."""
+        if whole is None or whole.dtype == np.bool_:
+            return [(0, whole)] if whole is None or whole.any() else []
+        digits = 53 - self.people.bit_length()
+        if not whole.any() or np.abs(whole).max() >> digits == 0:
+            return [(0, whole)] if whole.any() else []
+        mask = (1 << digits) - 1
+        shifts = range(0, 64, digits)
+        return [(at, (whole >> at) & mask if at + digits < 64 else whole >> at) for at in shifts]
+
+    def take(self, which: ArrayLike) -> Facts:
+        """These sets only: a mask or numbers of them, ascending."""
+        chosen = np.asarray(which)
+        numbers = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen
+        new = np.full(len(self), -1)
+        new[numbers] = np.arange(len(numbers))
+        picked = [table.renumber(new) for table in self.tables]
+        return Facts(
+            tuple(table for table in picked if table is not None), self.people,
+            self.low[numbers], self.high[numbers], self.sigma[numbers], self.scale[numbers],
+            self.derived[numbers], self.describe, self.origin[numbers],
+        )  # fmt: skip
+
+    def remove_people(self, possible: Mask) -> tuple[Facts, NDArray[np.intp]]:
+        """Facts about the undecided, and their rows: the others are subtracted.
+
+        Parameters
+        ----------
+        possible
+            (n, K) the groups that each person may have; those with one are decided.
+        """
+        decided = possible.sum(axis=1) == 1
+        rest = np.flatnonzero(~decided)
+        if len(rest) == self.people:
+            return self, rest
+        gone = self.count(possible & decided[:, None])
+        left = replace(
+            self,
+            tables=tuple(table.take_people(rest, self.people) for table in self.tables),
+            people=len(rest),
+            low=self.low - gone,
+            high=self.high - gone,
+        )
+        return left._merge(), rest
+
+    def _draw_numbers(self) -> NDArray[np.int64]:
+        """(n, 2) random whole numbers, as large as can be added up at once; always the same."""
+        digits = 53 - self.people.bit_length()
+        return np.random.default_rng(20260101).integers(1 << digits, size=(self.people, 2))
+
+    def _merge(self) -> Facts:
+        """The same with one set for each set of people, none empty, and narrow ranges."""
+        self._tighten(noisy := self.noisy)
+        # Sums of random numbers of its members tell a set from any other: of a million people, two
+        # of 33 digits each.
+        sums = self.count(self._draw_numbers())
+        # What was measured twice with noise was measured twice; a derived fact may repeat another.
+        sums = np.column_stack([sums, np.where(noisy, np.arange(1, len(self) + 1), 0)])
+        order = np.lexsort((self.derived, *sums.T))
+        differs = (np.diff(sums[order], axis=0) != 0).any(axis=1)
+        starts = np.flatnonzero(np.concatenate([[len(self) > 0], differs]))
+        if len(starts):
+            low = np.maximum.reduceat(self.low[order], starts, axis=0)
+            high = np.minimum.reduceat(self.high[order], starts, axis=0)
+            if (low > high).any():
+                first = starts[np.flatnonzero((low > high).any(axis=1))[0]]
+                ends = np.append(starts, len(self))
+                raise self.contradiction(order[first : ends[ends > first][0]])
+            self.low[order[starts]], self.high[order[starts]] = low, high
+        kept = np.sort(order[starts])
+        kept = kept[self.sizes[kept] > 0]
+        if len(kept) == len(self):
+            return self
+        merged = self.take(kept)
+        merged._tighten(merged.noisy)
+        return merged
+
+    def _tighten(self, noisy: Mask) -> None:
+        """Narrow the ranges, in place, to whole numbers that the sizes and other groups allow."""
+        low, high, size = self.low, self.high, self.sizes[:, None].astype(np.float64)
+        exact = ~noisy[:, None]
+        np.ceil(low, out=low, where=exact)
+        np.floor(high, out=high, where=exact)
+        np.maximum(low, 0, out=low, where=exact)
+        np.minimum(high, size, out=high, where=exact)
+        with np.errstate(invalid="ignore"):  # of noisy sets, ends may be infinite
+            for _ in range(2):
+                others_low = low.sum(axis=1, keepdims=True) - low
+                others_high = high.sum(axis=1, keepdims=True) - high
+                np.minimum(high, size - others_low, out=high, where=exact)
+                np.maximum(low, size - others_high, out=low, where=exact)
+        bad = exact[:, 0] & (low > high).any(axis=1)
+        if bad.any():
+            raise self.contradiction(np.flatnonzero(bad)[:1])
+
+
+def _name_set(parts: Sequence[Facts], first: NDArray[np.intp], number: int) -> str:
+    """Name of a set of facts that were joined; `first` is the number of each part's first set."""
+    part = int(np.searchsorted(first, number, side="right")) - 1
+    return parts[part].name(number - int(first[part]))
+
+
+def _rename(old: Callable[[int], str], new: Callable[[str], str], number: int) -> str:
+    return new(old(number))
+
+
+def _check_ends(low: ArrayLike, high: ArrayLike | None, m: int) -> tuple[Floats, Floats]:
+    """(M, K) ends of counts, copied."""
+    least = np.array(low, dtype=np.float64)
+    most = least.copy() if high is None else np.array(high, dtype=np.float64)
+    if least.ndim != 2 or least.shape != most.shape or len(least) != m or least.shape[1] < 2:
+        raise InputError(
+            f"low and high must be ({m}, K), a count of each group in each set, not "
+            f"{least.shape} and {most.shape}"
+        )
+    return least, most

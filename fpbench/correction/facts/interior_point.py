@@ -1,0 +1,172 @@
+"""Linear programs, solved by an interior-point method in a process of its own.
+
+The method does not look at the clock within a factorisation, which may take minutes; a process can
+be ended. This file is its program: it reads arrays from its input until that ends, and writes the
+solution of each program.
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+import subprocess
+import sys
+import threading
+import time
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+Floats = NDArray[np.float64]
+
+
+class Solution(NamedTuple):
+    """An approximate solution."""
+
+    x: Floats
+    """(columns,)."""
+    duals: Floats
+    """(rows,)."""
+
+
+class LinearSolver:
+    """A process that solves linear programs, from the first one on; a context manager."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
+
+    def maximise(
+        self,
+        cost: Floats,
+        matrix: csr_array,
+        low: Floats,
+        high: Floats,
+        most: Floats,
+        deadline: float,
+        *,
+        corner: bool = False,
+    ) -> Solution | None:
+        """Maximise cost @ x with low <= matrix @ x <= high, 0 <= x <= most; None without success.
+
+        Interior: of many solutions it returns one with as few numbers at their ends as possible.
+
+        Parameters
+        ----------
+        cost, matrix, low, high, most
+            The program: (columns,), (rows, columns), (rows,), (rows,), (columns,).
+        deadline
+            By `time.perf_counter`; the process is ended then.
+        corner
+            Return a corner instead, by the simplex method: as many numbers and multipliers as
+            possible are at their ends or 0.
+
+        Raises
+        ------
+        RuntimeError
+            If the process cannot solve anything, for want of a package for instance.
+        """
+        left = deadline - time.perf_counter()
+        if left <= 0:
+            return None
+        question = io.BytesIO()
+        np.savez(
+            question, cost=cost, low=low, high=high, most=most, corner=np.array(corner),
+            indptr=matrix.indptr, indices=matrix.indices, data=matrix.data,
+        )  # fmt: skip
+        if self._process is None:
+            command = [sys.executable, "-P", __file__]
+            pipe = subprocess.PIPE
+            self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe)
+        process = self._process
+        assert process.stdin is not None and process.stdout is not None
+        timer = threading.Timer(min(left, threading.TIMEOUT_MAX), process.kill)
+        timer.start()
+        try:
+            _send(process.stdin, question.getvalue())
+            answer = _receive(process.stdout)
+        except BrokenPipeError:
+            answer = None
+        finally:
+            timer.cancel()
+        if answer is None:
+            self._process = None
+            error = process.communicate()[1]
+            if process.returncode > 0:
+                last = error.decode(errors="replace").strip().splitlines()[-1:]
+                raise RuntimeError(f"a linear program was not solved: {''.join(last)}")
+            return None
+        if not answer:
+            return None
+        with np.load(io.BytesIO(answer)) as arrays:
+            return Solution(arrays["x"], arrays["duals"])
+
+
+def _send(file: IO[bytes], content: bytes) -> None:
+    file.write(struct.pack("<q", len(content)) + content)
+    file.flush()
+
+
+def _receive(file: IO[bytes]) -> bytes | None:
+    """What was sent; None at the end of the file."""
+    head = file.read(8)
+    if len(head) < 8:
+        return None
+    content = file.read(size := struct.unpack("<q", head)[0])
+    return content if len(content) == size else None
+
+
+def _solve(arrays: dict[str, NDArray[Any]]) -> Solution | None:
+    """Solve what stands in arrays."""
+    import highspy
+
+    highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+    options = {
+        "output_flag": False, "threads": 1, "run_crossover": "off",
+        "solver": "simplex" if arrays.get("corner", False) else "ipm",
+        # Presolve takes longer over dependent rows than the rest of the work.
+        "presolve": "off", "ipm_optimality_tolerance": 1e-6,
+    }  # fmt: skip
+    for name, value in options.items():
+        highs.setOptionValue(name, value)
+    program: Any = highspy.HighsLp()
+    program.num_col_, program.num_row_ = len(arrays["cost"]), len(arrays["low"])
+    program.col_cost_ = -arrays["cost"]
+    program.col_lower_, program.col_upper_ = np.zeros(len(arrays["cost"])), arrays["most"]
+    program.row_lower_, program.row_upper_ = arrays["low"], arrays["high"]
+    program.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    program.a_matrix_.start_ = arrays["indptr"].astype(np.int32)
+    program.a_matrix_.index_ = arrays["indices"].astype(np.int32)
+    program.a_matrix_.value_ = arrays["data"].astype(np.float64)
+    highs.passModel(program)
+    highs.run()
+    status = highs.getModelStatus()
+    if status not in {highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kUnknown}:
+        return None
+    solution = highs.getSolution()
+    if not (len(solution.col_value) and len(solution.row_dual)):
+        return None
+    # Those of the minimum of -cost @ x, as HiGHS was asked, have the other sign.
+    return Solution(np.array(solution.col_value), -np.array(solution.row_dual))
+
+
+if __name__ == "__main__":
+    while (asked := _receive(sys.stdin.buffer)) is not None:
+        with np.load(io.BytesIO(asked)) as program_:
+            solved = _solve(dict(program_))
+        answer_ = io.BytesIO()
+        if solved is not None:
+            np.savez(answer_, x=solved.x, duals=solved.duals)
+        _send(sys.stdout.buffer, answer_.getvalue())

@@ -1,0 +1,291 @@
+"""Whose group follows from several counts together: proofs by linear programs.
+
+Counts of one group are linear in who belongs to it, and whole. If some people's memberships sum to
+less than 1 in every solution of the linear relaxation, none of them belongs to the group.
+Candidates are those whom an interior solution puts at an end, so that two programs do: one for the
+candidates, and one for the greatest number of them who may be elsewhere.
+
+Sets with few undecided people come first: their programs are small, take a fraction of a second,
+and prove most of what can be proven; what is proven makes other sets small. So a limit of time cuts
+off only the largest programs.
+
+No proof rests on the solver: any multipliers of the rows give a bound (weak duality). Those of the
+solver are rounded, and the bound is computed in whole numbers.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, hstack, identity
+
+from fpbench.base.errors import InputError
+from fpbench.claims.set_counts import Facts, Floats, Mask
+from fpbench.correction.facts.interior_point import LinearSolver, Solution
+from fpbench.correction.facts.propagation import propagate, rule_out
+
+_NEAR = 1e-3
+"""How near to its end a number is that may have to be there."""
+_BITS = 30
+"""Binary digits after the point of multipliers in proofs."""
+_ROUNDS = 4
+"""Times that candidates are fewer and tried again."""
+_SIZES = 16, 64, 256
+"""Undecided people of a set, at most, in the first programs; then sets of any size."""
+_WORTH, _WORTH_LAST = 0.1, 0.02
+"""Share of the undecided that programs must prove, for more of the same size to be tried."""
+
+
+def prove(
+    facts: Facts,
+    possible: Mask | None = None,
+    *,
+    seconds: float = 30.0,
+    largest: int | None = None,
+) -> Mask:
+    """The groups that each person may have, (n, K), by `propagate` and linear programs.
+
+    Parameters
+    ----------
+    facts
+        What is known; noisy facts are not looked at.
+    possible
+        (n, K) groups that people may have by anything else.
+    seconds
+        The programs end then, and what was not proven is left out.
+    largest
+        Programs are only about sets of at most so many undecided people; of any number by default.
+        So the same is proven on any machine, and soon.
+
+    Raises
+    ------
+    ContradictionError
+        If no assignment of groups satisfies the facts, as far as this finds out.
+    InputError
+        If `seconds` is no number.
+
+    Notes
+    -----
+    Of more than two groups, one at a time is looked at against all others together.
+    """
+    return prove_and_log(facts, possible, find_deadline(seconds), largest)
+
+
+def find_deadline(seconds: float) -> float:
+    """The end of a time limit, by `time.perf_counter`; InputError if it is none."""
+    if not isinstance(seconds, int | float | np.number) or math.isnan(seconds):
+        raise InputError(f"seconds must be a number, not {seconds!r}")
+    return time.perf_counter() + float(seconds)
+
+
+@dataclass(frozen=True)
+class ProofLog:
+    """Why groups were ruled out."""
+
+    reasons: NDArray[np.int32]
+    """(n, K) the set that ruled each group out, or M more than the certificate; -1 for none."""
+    certificates: list[NDArray[np.intp]]
+    """Sets that a linear program needed."""
+
+
+def prove_and_log(
+    facts: Facts,
+    possible: Mask | None,
+    deadline: float,
+    largest: int | None = None,
+    log: ProofLog | None = None,
+    person: int | None = None,
+) -> Mask:
+    """See `prove`; notes why in a log, and stops when a person is proven."""
+    if log is None:
+        allowed = propagate(facts, possible)
+    else:
+        allowed, log.reasons[:] = rule_out(facts, possible)
+    left, rest = facts.take(~facts.noisy).remove_people(allowed)
+    groups = [1] if facts.groups == 2 else list(range(facts.groups))
+    limit = math.inf if largest is None else largest
+    sizes = [*(size for size in _SIZES if size < limit), limit]
+    with LinearSolver() as solver:
+        while sizes and len(rest) and len(left) and time.perf_counter() < deadline:
+            if person is not None and allowed[person].sum() == 1:
+                break
+            programs = left.take(~left.derived & (left.sizes <= sizes[0]))
+            own = allowed[rest]
+            for done, group in enumerate(groups):
+                if len(programs):
+                    now = time.perf_counter()
+                    until = now + (deadline - now) / (len(groups) - done)
+                    before = own.copy()
+                    used = Program.prove_group(programs, own, group, solver, until)
+                    if log is not None and len(used):
+                        _note(log, facts, programs, rest, before & ~own, used)
+            decided = (own != allowed[rest]).any(axis=1).sum()
+            if decided:
+                if log is None:
+                    own = propagate(left, own)
+                else:
+                    before = own
+                    own, reasons = rule_out(left, before)
+                    _note_sets(log, facts, left, rest, before & ~own, reasons)
+                allowed[rest] = own
+                left, still = left.remove_people(own)
+                rest = rest[still]
+            if decided <= (_WORTH_LAST if math.isinf(sizes[0]) else _WORTH) * len(rest):
+                done_with = left.sizes.max(initial=0) <= sizes.pop(0)
+                sizes = [] if done_with else sizes
+    return allowed
+
+
+def _note(
+    log: ProofLog,
+    facts: Facts,
+    part: Facts,
+    people: NDArray[np.intp],
+    out: Mask,
+    used: NDArray[np.intp],
+) -> None:
+    """Note that a linear program ruled groups out, and the sets of `part` that it needed."""
+    rows, groups = np.nonzero(out)
+    log.reasons[people[rows], groups] = len(facts) + len(log.certificates)
+    log.certificates.append(np.searchsorted(facts.origin, part.origin[used]))
+
+
+def _note_sets(
+    log: ProofLog,
+    facts: Facts,
+    part: Facts,
+    people: NDArray[np.intp],
+    out: Mask,
+    reasons: NDArray[np.int32],
+) -> None:
+    """Note which sets of `part` ruled groups out."""
+    rows, groups = np.nonzero(out)
+    number = np.searchsorted(facts.origin, part.origin)
+    log.reasons[people[rows], groups] = number[reasons[rows, groups]]
+
+
+@dataclass(frozen=True)
+class Program:
+    """Who belongs to one group: how many of the people that have the same sets, `x` of `most`."""
+
+    facts: Facts
+    """Those that are left; what is decided is subtracted."""
+    matrix: csr_array
+    """(sets, patterns)."""
+    low: Floats
+    high: Floats
+    most: Floats
+    """(patterns,) people of each."""
+    pattern: NDArray[np.intp]
+    """(people,) the pattern of each person."""
+
+    @classmethod
+    def prove_group(
+        cls, facts: Facts, allowed: Mask, group: int, solver: LinearSolver, deadline: float
+    ) -> NDArray[np.intp]:
+        """Rule out, in (n, K) `allowed`, what programs about one group prove.
+
+        Returns the numbers of the sets that the proof needs; none if there is none.
+        """
+        program, people = cls.of(facts, allowed, group)
+        if not len(program.most):
+            return np.zeros(0, np.intp)
+        none, all_, used = program.prove(solver, deadline)
+        for who, others in ((none, False), (all_, True)):
+            allowed[people[who]] &= (np.arange(facts.groups) == group) == others
+        return np.searchsorted(facts.origin, program.facts.origin[used])
+
+    @classmethod
+    def of(cls, facts: Facts, allowed: Mask, group: int) -> tuple[Program, NDArray[np.intp]]:
+        """The program of undecided people, and the rows of its people."""
+        left, rest = facts.remove_people(allowed)
+        free = np.flatnonzero(allowed[rest, group] & (np.diff(left.membership.indptr) > 0))
+        membership = left.membership[free]
+        draws = np.random.default_rng(20260102).integers(2**63, size=(len(left), 2))
+        _, first, pattern = np.unique(
+            membership @ draws, axis=0, return_index=True, return_inverse=True
+        )
+        matrix = membership[first].T.tocsr()
+        used = np.flatnonzero(np.diff(matrix.indptr) > 0)
+        most = np.bincount(pattern, minlength=len(first)).astype(np.float64)
+        low, high = left.low[used, group], left.high[used, group]
+        return cls(left.take(used), matrix[used], low, high, most, pattern), rest[free]
+
+    def prove(self, solver: LinearSolver, deadline: float) -> tuple[Mask, Mask, NDArray[np.intp]]:
+        """Masks of the people of whom nobody belongs to the group, and of those who all do.
+
+        And the rows that the proof needs.
+        """
+        no = np.zeros(len(self.pattern), np.bool_)
+        nobody = no, no, np.zeros(0, np.intp)
+        inner = self._maximise(solver, np.zeros(len(self.most)), deadline)
+        if inner is None:
+            self.check_contradiction(solver, deadline)
+            return nobody
+        none, all_ = inner.x < _NEAR, inner.x > self.most - _NEAR
+        for _ in range(_ROUNDS):
+            if not (none | all_).any():
+                break
+            # How many candidates are not where they would have to be: whole, and at least 0.
+            cost = none.astype(np.float64) - all_
+            solution = self._maximise(solver, cost, deadline)
+            if solution is None:
+                break
+            used = self.find_proof(cost, solution.duals, 1 - int(self.most[all_].sum()))
+            if len(used):
+                return none[self.pattern], all_[self.pattern], used
+            none &= solution.x < _NEAR
+            all_ &= solution.x > self.most - _NEAR
+        return nobody
+
+    def check_contradiction(self, solver: LinearSolver, deadline: float) -> None:
+        """Raise ContradictionError if counts cannot all hold, even of parts of people.
+
+        The multipliers of the program in which counts may be missed, at a price of 1 each, prove
+        it; the counts with multipliers far from 0 are named.
+        """
+        rows = len(self.low)
+        slack = identity(rows, np.int8, format="csr")
+        cost = np.concatenate([np.zeros(len(self.most)), -np.ones(2 * rows)])
+        most = np.concatenate([self.most, np.full(2 * rows, np.inf)])
+        wide = csr_array(hstack([self.matrix, slack, -slack], format="csr"))
+        solution = solver.maximise(cost, wide, self.low, self.high, most, deadline)
+        if solution is None:
+            return
+        used = self.find_proof(np.zeros(len(self.most)), solution.duals, 0)
+        if len(used):
+            raise self.facts.contradiction(used)
+
+    def find_proof(self, cost: Floats, duals: Floats, below: int) -> NDArray[np.intp]:
+        """Rows whose multipliers prove that cost @ x is less than a number; none if they do not.
+
+        Rows with small multipliers are left out where the proof does without them.
+        """
+        for least in (0.9, 0.5, 0.2, 0.1, 0.01, 1e-4, 0.0):
+            own = np.where(np.abs(duals) > least, duals, 0.0)
+            if self.bound(cost, own) < below:
+                return np.flatnonzero(own)
+        return np.zeros(0, np.intp)
+
+    def bound(self, cost: Floats, duals: Floats) -> Fraction:
+        """What cost @ x is at most, by multipliers of the rows; exact, whatever they are."""
+        unit = 1 << _BITS
+        sums = np.bincount(self.matrix.indices, minlength=len(self.most)).max(initial=1)
+        greatest = float(np.abs(duals).max(initial=0.0))
+        if not greatest * sums < 2**31:  # sums of whole numbers would not fit
+            return Fraction(int(np.maximum(cost, 0) @ self.most))
+        y = np.rint(duals * unit).astype(np.int64)
+        reduced = np.rint(cost).astype(np.int64) * unit - self.matrix.T.astype(np.int64) @ y
+        ends = np.where(y > 0, self.high, self.low)
+        total = sum(int(a) * int(b) for a, b in zip(y, ends, strict=True))
+        gains = np.maximum(reduced, 0)
+        total += sum(int(a) * int(b) for a, b in zip(gains, self.most, strict=True) if a)
+        return Fraction(total, unit)
+
+    def _maximise(self, solver: LinearSolver, cost: Floats, deadline: float) -> Solution | None:
+        return solver.maximise(cost, self.matrix, self.low, self.high, self.most, deadline)

@@ -1,0 +1,173 @@
+"""Whose group follows from exact counts and ranges, one set of people at a time.
+
+If a set has as many people who are known to be of a group as it may have at most, nobody else of
+it belongs to the group; if as few may still belong to it as it has at least, all of them do. Each
+conclusion may allow others. Noisy counts are not looked at, so a conclusion is never wrong where
+the facts are right.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fpbench.base.errors import InputError
+from fpbench.claims.set_counts import Facts, Mask
+
+Reasons: TypeAlias = NDArray[np.int32]
+"""(n, K) the set that ruled each group out; -1 for none."""
+
+_TRIES = 400
+"""Sets of facts that are tried, to find the few that matter."""
+
+
+def propagate(facts: Facts, possible: Mask | None = None) -> Mask:
+    """The groups that each person may have, (n, K); whoever has one left is proven.
+
+    Parameters
+    ----------
+    facts
+        What is known.
+    possible
+        (n, K) groups that people may have by anything else; all by default. Not changed.
+
+    Raises
+    ------
+    ContradictionError
+        If no assignment of groups satisfies the facts, as far as this finds out.
+    """
+    try:
+        return rule_out(facts, possible)[0]
+    except _Contradicted as shown:
+        causes = trace(facts, shown.reasons, shown.sets)
+        few = drop_idle(facts, causes, lambda part: _contradicts(part, possible))
+        raise facts.contradiction(few) from None
+
+
+def rule_out(facts: Facts, start: Mask | None) -> tuple[Mask, Reasons]:
+    """What each person may be, and why: see `propagate`, but a contradiction is not yet named."""
+    n, k = facts.people, facts.groups
+    possible = np.ones((n, k), np.bool_) if start is None else start.copy()
+    reasons = np.full((n, k), -1, np.int32)
+    if not possible.any(axis=1).all():
+        person = int(np.flatnonzero(~possible.any(axis=1))[0])
+        raise InputError(f"person {person} is left no possible group")
+    hard = ~facts.noisy
+    settled = ~hard
+    sure = possible & (possible.sum(axis=1) == 1)[:, None]
+    # Sizes less what is impossible, for most is possible.
+    upper, fixed = facts.sizes[:, None] - facts.count(~possible), facts.count(sure)
+    while True:
+        wrong = hard & ((fixed > facts.high) | (upper < facts.low)).any(axis=1)
+        if wrong.any():
+            raise _Contradicted(reasons, np.flatnonzero(wrong)[:1])
+        before = possible.copy()
+        open_ = (upper > fixed) & ~settled[:, None]
+        for group in range(k):
+            full = np.flatnonzero(open_[:, group] & (fixed[:, group] == facts.high[:, group]))
+            if len(full):
+                people, cause = _list_members(facts, full)
+                out = before[people, group] & ~sure[people, group]
+                possible[people[out], group] = False
+                reasons[people[out], group] = cause[out]
+            short = np.flatnonzero(open_[:, group] & (upper[:, group] == facts.low[:, group]))
+            if len(short):
+                people, cause = _list_members(facts, short)
+                all_ = before[people, group]
+                people, cause = people[all_], cause[all_]
+                for other in range(k):
+                    if other != group:
+                        out = before[people, other]
+                        possible[people[out], other] = False
+                        reasons[people[out], other] = cause[out]
+        changed = np.flatnonzero((before != possible).any(axis=1))
+        if not len(changed):
+            return possible, reasons
+        left = possible[changed].sum(axis=1)
+        if (left == 0).any():
+            person = changed[left == 0][0]
+            raise _Contradicted(reasons, np.unique(reasons[person][reasons[person] >= 0]))
+        membership = facts.membership[changed]
+        ruled = before[changed] & ~possible[changed]
+        certain = possible[changed] & (left == 1)[:, None]
+        sure[changed] = certain
+        for group in range(k):
+            for rows, table, sign in ((ruled, upper, -1), (certain, fixed, 1)):
+                who = np.flatnonzero(rows[:, group])
+                hit = np.bincount(membership[who].indices, minlength=len(facts))
+                table[:, group] += sign * hit
+
+
+def _list_members(
+    facts: Facts, which: NDArray[np.intp]
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Members of sets, one after the other, and which set each is listed for.
+
+    Large sets come last, so that people in several are taken to be proven by the largest: few sets
+    explain many people.
+    """
+    which = which[np.argsort(facts.sizes[which], kind="stable")]
+    part = facts.sets[which]
+    return part.indices, np.repeat(which, np.diff(part.indptr))
+
+
+class _Contradicted(Exception):  # noqa: N818, it never leaves this module
+    """Facts contradict each other; why groups were ruled out, and the sets where it showed."""
+
+    def __init__(self, reasons: Reasons, sets: NDArray[np.intp]) -> None:
+        super().__init__()
+        self.reasons, self.sets = reasons, sets
+
+
+def _contradicts(facts: Facts, start: Mask | None) -> bool:
+    try:
+        rule_out(facts, start)
+    except _Contradicted:
+        return True
+    return False
+
+
+def trace(facts: Facts, reasons: Reasons, sets: NDArray[np.integer[Any]]) -> NDArray[np.intp]:
+    """Sets that led to conclusions about members of these sets, those of them, and so on.
+
+    The farthest come first.
+    """
+    traced: list[NDArray[np.intp]] = []
+    seen = np.zeros(len(facts) + 1, np.bool_)
+    seen[-1] = True  # no reason is -1
+    new = np.unique(sets)
+    while len(new):
+        seen[new] = True
+        traced.insert(0, new)
+        causes = np.unique(reasons[np.unique(facts.sets[new].indices)])
+        new = causes[~seen[causes]]
+    return np.concatenate(traced)
+
+
+def drop_idle(
+    facts: Facts,
+    sets: NDArray[np.intp],
+    holds: Callable[[Facts], bool],
+    deadline: float = math.inf,
+) -> tuple[int, ...]:
+    """Fewer of these sets for which something still holds: parts of them are left out in turn.
+
+    Until the deadline, by `time.perf_counter`.
+    """
+    size, tries = max(1, len(sets) // 2), 0
+    while True:
+        at = 0
+        while at < len(sets) > 1 and tries < _TRIES and time.perf_counter() < deadline:
+            fewer, tries = np.delete(sets, slice(at, at + size)), tries + 1
+            if len(fewer) and holds(facts.take(fewer)):
+                sets = fewer
+            else:
+                at += size
+        if size == 1:
+            return tuple(sorted(int(number) for number in sets))
+        size //= 2

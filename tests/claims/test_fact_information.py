@@ -1,0 +1,255 @@
+"""What facts tell, at most, against the exact mutual information by enumeration."""
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import xlogy
+
+from fpbench import InputError
+from fpbench.claims import Facts, fact_information, limit_count_nats, limit_fact_nats
+
+pytestmark = pytest.mark.numeric
+
+
+def draw_world(seed, groups=None):
+    """Chances, sets, all assignments' probabilities, and their counts (A, M, K)."""
+    rng = np.random.default_rng(seed)
+    n, k = int(rng.integers(1, 7)), groups or int(rng.integers(2, 4))
+    chances = rng.dirichlet(np.full(k, rng.choice([0.2, 1, 20])), n)
+    members = rng.random((n, int(rng.integers(1, 6)))) < 0.6
+    members[0, ~members.any(axis=0)] = True
+    members = np.unique(members, axis=1)
+    assignments = np.array(list(product(range(k), repeat=n)))
+    ones = assignments[:, :, None] == np.arange(k)
+    probability = np.where(ones, chances, 1).prod(axis=2).prod(axis=1)
+    counts = np.einsum("ang,nm->amg", ones.astype(int), members.astype(int))
+    return chances, members, probability, counts, rng
+
+
+def find_entropy(said, probability):
+    """Entropy of what is said, a row for each assignment."""
+    _, codes = np.unique(said.reshape(len(said), -1), axis=0, return_inverse=True)
+    mass = np.bincount(codes.ravel(), probability)
+    mass = mass[mass > 0]
+    return float(-(mass * np.log(mass)).sum())
+
+
+def check(facts, chances, exact):
+    assert exact <= limit_fact_nats(facts, chances) + 1e-9
+    assert exact <= limit_fact_nats(facts) + 1e-9
+    assert limit_fact_nats(facts) <= facts.people * math.log(facts.groups)
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 2**32))
+def test_exact_counts_tell_no_more_than_the_limit(seed):
+    chances, members, probability, counts, _ = draw_world(seed)
+    check(Facts.from_counts(members, counts[0]), chances, find_entropy(counts, probability))
+
+
+@settings(max_examples=40)
+@given(st.integers(0, 2**32), st.integers(1, 4), st.integers(1, 4))
+def test_nor_if_sets_are_taken_in_blocks(seed, first, own):
+    chances, members, probability, counts, _ = draw_world(seed)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fact_information, "_FIRST", first)
+        patch.setattr(fact_information, "_OWN", own)
+        patch.setattr(fact_information, "_GIVEN", 2)
+        facts = Facts.from_counts(members, counts[0])
+        check(facts, chances, find_entropy(counts, probability))
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 2**32), st.integers(1, 5), st.booleans())
+def test_rounded_counts_tell_no_more_than_the_limit(seed, step, some):
+    chances, members, probability, counts, rng = draw_world(seed)
+    offset = rng.integers(0, step, counts.shape[1:])
+    loose = rng.random(counts.shape[1]) < (0.5 if some else 1)
+    steps = np.where(loose, step, 1)[:, None]
+    low = (counts + offset) // steps * steps - offset
+    exact = find_entropy(low, probability)
+    said = low[rng.integers(len(low))]
+    check(Facts.from_counts(members, said, said + steps - 1), chances, exact)
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 2**32), st.integers(2, 5))
+def test_counts_rounded_at_random_tell_no_more_than_the_limit(seed, base):
+    """Of one set, all its groups, each rounded to a multiple of the base that keeps the mean."""
+    chances, members, probability, counts, rng = draw_world(seed)
+    members, counts = members[:, :1], counts[:, 0]
+    if members.sum() < 2 * base - 1:
+        return  # the range may be everybody, which facts take for no publication
+    values, codes = np.unique(counts, axis=0, return_inverse=True)
+    mass = np.bincount(codes.ravel(), probability)
+    below, up = values // base, values % base / base
+    ups = np.array(list(product((0, 1), repeat=counts.shape[1])))
+    chance = np.where(ups == 1, up[:, None], 1 - up[:, None]).prod(axis=2)  # (values, ups)
+    said = base * (below[:, None] + ups)
+    entropy = find_entropy(said.reshape(-1, said.shape[2]), (mass[:, None] * chance).ravel())
+    noise = -(mass[:, None] * chance * np.log(np.maximum(chance, 1e-300))).sum()
+    heard = said.reshape(-1, said.shape[2])[rng.choice(chance.size, p=chance.ravel() / len(mass))]
+    facts = Facts.from_counts(members, [heard - base + 1], [heard + base - 1])
+    check(facts, chances, entropy - noise)
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 2**32), st.sampled_from(["sigma", "scale"]), st.floats(0.3, 5))
+def test_a_noisy_count_tells_no_more_than_the_limit(seed, law, size):
+    """Of one set with one group measured, by integration over the measurement."""
+    chances, members, probability, counts, _ = draw_world(seed)
+    count = counts[:, 0, 0]
+    at = np.linspace(count.min() - 25 * size, count.max() + 25 * size, 20_001)
+    away = (at[:, None] - np.arange(count.max() + 1)) / size
+    density = np.exp(-(away**2) / 2 if law == "sigma" else -abs(away))
+    density /= size * (math.sqrt(2 * math.pi) if law == "sigma" else 2)
+    mixture = density @ np.bincount(count, probability)
+    entropy = -np.trapezoid(mixture * np.log(np.maximum(mixture, 1e-300)), at)
+    own = math.log(size) + (
+        math.log(2 * math.pi * math.e) / 2 if law == "sigma" else math.log(2 * math.e)
+    )
+    k = chances.shape[1]
+    low = np.array([[0.5] + [-np.inf] * (k - 1)])
+    facts = Facts.from_counts(members[:, :1], low, np.abs(low), **{law: size})
+    # A value between two kinks of the Laplace density costs the rule of trapezoids about 1e-6.
+    check(facts, chances, entropy - own - 1e-5)
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 2**32), st.sampled_from(["sigma", "scale"]), st.floats(0.1, 6))
+def test_nor_a_count_with_noise_of_whole_numbers(seed, law, size):
+    chances, members, probability, counts, _ = draw_world(seed)
+    steps = np.arange(-400, 401)
+    noise = np.exp(-((steps / size) ** 2) / 2 if law == "sigma" else -abs(steps) / size)
+    noise /= noise.sum()
+    measured = np.convolve(noise, np.bincount(counts[:, 0, 0], probability))
+    entropies = [-(p[p > 0] * np.log(p[p > 0])).sum() for p in (measured, noise)]
+    low = np.array([[0.5] + [-np.inf] * (chances.shape[1] - 1)])
+    facts = Facts.from_counts(members[:, :1], low, np.abs(low), **{law: size})
+    check(facts, chances, entropies[0] - entropies[1])
+
+
+@pytest.mark.parametrize("scale", [0.3, 1, 3])
+def test_nor_many_counts_with_noise_of_whole_numbers(scale):
+    """One count of many people, all of whose groups are measured: sharper than of few people."""
+    n, steps = 400, np.arange(-300, 301)
+    noise = np.exp(-abs(steps) / scale)
+    noise /= noise.sum()
+    count = np.exp([math.lgamma(n + 1) - math.lgamma(c + 1) - math.lgamma(n - c + 1)
+                    - n * math.log(2) for c in range(n + 1)])  # fmt: skip
+    # Both are known if one and their sum are, n + x + y with the noises x and y.
+    entropy = 0.0
+    for shift in range(-90, 91):
+        both = noise * np.roll(noise[::-1], shift)  # x, and y = shift - x
+        law = np.convolve(count, both)
+        entropy -= xlogy(law, law).sum()
+    facts = Facts.from_counts(np.ones((n, 1), bool), [[n / 2] * 2], scale=scale)
+    told = entropy + 2 * xlogy(noise, noise).sum()
+    assert told <= limit_fact_nats(facts) <= told + 0.2
+
+
+@settings(max_examples=40)
+@given(st.integers(0, 2**32))
+def test_noisy_and_exact_counts_together(seed):
+    """By quadrature: one exact set, and another measured with Gaussian noise for two groups."""
+    chances, members, probability, counts, rng = draw_world(seed, groups=2)
+    if members.shape[1] < 2:
+        return
+    members, counts = members[:, :2], counts[:, :2]
+    sigma = float(rng.choice([0.4, 1.0, 3.0]))
+    values, codes = np.unique(counts[:, :, 0], axis=0, return_inverse=True)
+    mass = np.bincount(codes.ravel(), probability)
+    # The difference of both groups' measurements is all that they tell: size - 2 count + noise.
+    nodes, weights = np.polynomial.hermite_e.hermegauss(60)
+    weights = weights / weights.sum()
+    told = find_entropy(values[:, 0], mass)
+    for value in np.unique(values[:, 0]):
+        here = values[:, 0] == value
+        law = mass[here]
+        at = 2 * values[here, 1][:, None] + math.sqrt(2) * sigma * nodes  # (counts, nodes)
+        away = (at[:, :, None] - 2 * values[here, 1]) / (math.sqrt(2) * sigma)
+        mixture = np.exp(-(away**2) / 2) @ (law / max(law.sum(), 1e-300))
+        told += (
+            law[:, None] * weights * (-(nodes**2) / 2 - np.log(np.maximum(mixture, 1e-300)))
+        ).sum()
+    facts = Facts.from_counts(members, counts[0], sigma=[0, sigma])
+    if len(facts) == 2:
+        check(facts, chances, told - 1e-3)
+
+
+def make_table(n=4000, columns=4, values=5, seed=0):
+    """Members of all one-way and two-way cells, and counts of two groups."""
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(0, values, (n, columns))
+    one = [codes[:, c] == v for c in range(columns) for v in range(values)]
+    two = [
+        (codes[:, a] == v) & (codes[:, b] == w)
+        for a in range(columns)
+        for b in range(a)
+        for v in range(values)
+        for w in range(values)
+    ]
+    people = rng.integers(0, 2, n)
+    ones = np.column_stack([people == 0, people == 1]).astype(int)
+    return np.column_stack(one), np.column_stack(two), ones
+
+
+def test_what_follows_from_other_counts_costs_nothing():
+    one, two, ones = make_table()
+    cells = two[:, :25]
+    alone = limit_fact_nats(Facts.from_counts(cells, cells.T @ ones))
+    assert alone == pytest.approx(limit_count_nats(cells.sum(axis=0)), abs=1e-3)
+    margins = np.column_stack([cells, one[:, :10]])
+    assert limit_fact_nats(Facts.from_counts(margins, margins.T @ ones)) < alone + 0.05
+    # 6 tables of 25 cells share margins: 16 counts each are new, 4 a column, and one in all.
+    every = np.column_stack([one, two])
+    told = limit_fact_nats(Facts.from_counts(every, every.T @ ones))
+    assert told < limit_count_nats(two.sum(axis=0)) * (6 * 16 + 4 * 4 + 1) / 150 + 2
+
+
+def test_ranges_and_noise_tell_less():
+    one, _, ones = make_table()
+    counts = one.T @ ones
+    exact = limit_fact_nats(Facts.from_counts(one, counts))
+    rounded = [
+        limit_fact_nats(Facts.from_counts(one, counts // s * s, counts // s * s + s - 1))
+        for s in (20, 100)
+    ]
+    assert exact > rounded[0] > rounded[1] > 0
+    for law in ("sigma", "scale"):
+        noisy = [
+            limit_fact_nats(Facts.from_counts(one, counts, **{law: size}))
+            for size in (1e-9, 1, 10, 100, 1000)
+        ]
+        assert noisy == sorted(noisy, reverse=True)
+        assert noisy[0] == pytest.approx(limit_count_nats(one.sum(axis=0)), rel=1e-6)
+        assert noisy[-1] < 0.01
+    # Both groups of one set are measured: the information of a Gaussian channel.
+    everybody = Facts.from_counts(np.ones((4000, 1), bool), [[1, 2]], sigma=30.0)
+    assert limit_fact_nats(everybody) == pytest.approx(0.5 * math.log(1 + 2000 / 900), abs=1e-3)
+
+
+def test_a_range_of_everybody_tells_nothing_and_surely_known_people_have_no_information():
+    assert limit_fact_nats(Facts.from_counts([[True], [True]], [[0, 0]], [[2, 2]])) == 0
+    unmeasured = Facts.from_counts([[True]], [[-np.inf] * 2], [[np.inf] * 2], sigma=1.0)
+    assert limit_fact_nats(unmeasured) == 0
+    one = Facts.from_counts([[True], [True]], [[1, 1]])
+    assert limit_fact_nats(one, [[1, 0], [0, 1]]) == 0
+    assert limit_fact_nats(one, [[1, 0], [0.5, 0.5]]) == pytest.approx(math.log(2))
+
+
+def test_the_derived_is_left_out():
+    rest = Facts.from_counts([[True, True], [True, False]], [[1, 1], [0, 1]], derived=[False, True])
+    alone = Facts.from_counts([[True], [True]], [[1, 1]])
+    assert limit_fact_nats(rest) == limit_fact_nats(alone)
+
+
+@pytest.mark.parametrize("beliefs", [[[0.5, 0.5]], [[0.5, 0.6], [0.5, 0.5]], [[-1, 2], [0.5, 0.5]]])
+def test_beliefs_must_be_probabilities_of_these_people(beliefs):
+    facts = Facts.from_counts([[True], [True]], [[1, 1]])
+    with pytest.raises(InputError, match=r"beliefs must be \(2, 2\) probabilities"):
+        limit_fact_nats(facts, beliefs)
