@@ -2,37 +2,78 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
-from math import comb
+from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from fpbench.auditing.fairness_reports.facts import Facts
 from fpbench.auditing.fairness_reports.long_form import read_frame
+from fpbench.auditing.fairness_reports.metric_frames import read_metric_frames
+from fpbench.auditing.fairness_reports.protecting import (
+    Defences,
+    check_metrics,
+    protect_rows,
+)
 from fpbench.auditing.fairness_reports.report_facts import find_facts
-from fpbench.auditing.fairness_reports.report_rows import Noise, ReportRows
+from fpbench.auditing.fairness_reports.report_files import (
+    from_json_text,
+    from_parquet_bytes,
+    to_json_text,
+    to_parquet_bytes,
+)
+from fpbench.auditing.fairness_reports.report_page import to_page
+from fpbench.auditing.fairness_reports.report_rows import ReportRows
 from fpbench.auditing.fairness_reports.slices import (
     REPORT_METRICS,
+    Codes,
     SliceColumn,
     check_bits,
+    check_people,
     find_column,
+    name_rules,
+    name_values,
 )
 from fpbench.auditing.fairness_reports.tabulating import tabulate
-from fpbench.base.errors import InputError, check_choice, suggest_name
-from fpbench.base.files import read_file
-from fpbench.components.guarantee import check_epsilon
-from fpbench.privacy.accounting import gaussian_sigma
+from fpbench.base.errors import InputError, check_choice
+from fpbench.base.files import read_file, write_file
+from fpbench.claims.set_counts import Facts, Mask
+from fpbench.components.mechanism import Mechanism
+from fpbench.models.rules import RuleBased, Rules
+from fpbench.tabular.table_files import parse_csv
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 _MOST_BYTES = 2**28
-"""Of a report as a CSV file, which may be a stranger's."""
+"""Of the file of a report, which may be a stranger's."""
+
+
+class DefenceOptions(TypedDict, total=False):
+    """Parameters of `FairnessReport.protect` that `from_predictions` hands on."""
+
+    min_group: int
+    complementary: bool
+    sizes: bool
+    decimals: int | None
+    round_to: int | None
+    noise: Mechanism | str | Mapping[str, Any] | None
+    epsilon: float | None
+    delta: float | None
+    consistent: bool
+    rng: np.random.Generator | int | None
+
+
+class RuleOptions(DefenceOptions, total=False):
+    """Parameters of `FairnessReport.from_predictions` that `per_rule` hands on."""
+
+    bins: int | Mapping[str, int | Sequence[float]]
+    labels: ArrayLike | None
+    metrics: Sequence[str]
+    min_cell: int
 
 
 class FairnessReport(ReportRows):
@@ -53,14 +94,9 @@ class FairnessReport(ReportRows):
         bins: int | Mapping[str, int | Sequence[float]] = 5,
         labels: ArrayLike | None = None,
         metrics: Sequence[str] = ("selection-rate",),
+        tables: Iterable[Iterable[str]] | None = None,
         min_cell: int = 10,
-        min_group: int = 0,
-        decimals: int | None = None,
-        round_to: int | None = None,
-        noise: Literal["laplace", "gaussian"] | None = None,
-        epsilon: float | None = None,
-        delta: float = 1e-6,
-        rng: np.random.Generator | int | None = None,
+        **defences: Unpack[DefenceOptions],
     ) -> FairnessReport:
         """The report about people.
 
@@ -83,22 +119,12 @@ class FairnessReport(ReportRows):
         metrics
             Names from `REPORT_METRICS`. From a rate, the numbers of both predictions follow;
             numbers of people (`selected`, `rejected`, ...) are published for each prediction.
+        tables
+            Columns of `by` that are crossed, of each table, where not all up to `order` are.
         min_cell
-            A rate or number is published for slices where it is taken over at least so many
-            people, of all groups together.
-        min_group
-            And of each group.
-        decimals
-            Rates are rounded to so many.
-        round_to
-            Numbers of people are rounded at random to a multiple of this: up with a probability
-            that keeps the mean, as statistical offices do with 5.
-        noise, epsilon, delta
-            Noise is added to numbers of people, so that the whole report is
-            epsilon-differentially private (Gaussian: (epsilon, delta)) for a person whose group
-            changes. Slices, their sizes and predictions are taken to be known.
-        rng
-            A generator or seed of noise and random rounding.
+            As of `protect`.
+        **defences
+            Further parameters of `protect`.
 
         Raises
         ------
@@ -107,61 +133,124 @@ class FairnessReport(ReportRows):
         """
         import pandas as pd
 
+        check_people(X)
         n, names = len(X), [by] if isinstance(by, str) else list(map(str, by))
         kinds = pd.Categorical(cast(Any, groups)).remove_unused_categories()
-        if len(kinds) != n or (kinds.codes < 0).any() or len(kinds.categories) < 2:
+        if len(kinds) != n or len(kinds.categories) < 2:
             raise InputError(f"groups must be {n} names, one a person of X, of two groups or more")
+        if (missing := kinds.codes < 0).any():
+            raise InputError(f"groups, row {np.flatnonzero(missing)[0]}: no group")
+        if "" in (texts := name_values(kinds.categories)) or len(set(texts)) < len(texts):
+            raise InputError("groups: a name is empty, or two have the same text")
         predicted = check_bits(predictions, n, "predictions")
         labelled = np.zeros(n, np.int64) if labels is None else check_bits(labels, n, "labels")
-        _check_parameters(metrics, labels, order, min_cell, min_group, decimals, round_to, noise)
+        check_metrics(metrics)
+        for name in metrics:
+            if REPORT_METRICS[name].label is not None and labels is None:
+                raise InputError(f"the metric {name!r} looks at labels: give labels")
+        if not isinstance(order, int | np.integer) or order < 0:
+            raise InputError(f"order must be a whole number of at least 0, not {order!r}")
         if isinstance(bins, Mapping):
             for name in bins:
                 check_choice("column of bins", name, names)
         per_column = bins if isinstance(bins, Mapping) else dict.fromkeys(names, bins)
         columns = [SliceColumn.of(find_column(X, name), per_column.get(name, 5)) for name in names]
         columns = [column for column in columns if len(column.values) > 1]
-        rows = tabulate(
+        crossed = [t for r in range(order + 1) for t in combinations(range(len(columns)), r)]
+        if tables is not None:
+            crossed = _find_tables(tables, [column.name for column in columns], names)
+        blocks = tabulate(
             columns, [column.code(X) for column in columns], kinds, predicted, labelled,
-            order=order, metrics=metrics, min_cell=min_cell, min_group=min_group,
+            tables=crossed, metrics=metrics,
         )  # fmt: skip
-        report = cls._of(rows)
-        generator = np.random.default_rng(rng)
-        if decimals is not None:
-            report = report._rounded(decimals)
-        if round_to is not None:
-            below = report.value // round_to
-            up = generator.random(len(below)) < report.value / round_to - below
-            half = np.full(len(below), round_to - 1.0)
-            report = replace(report, value=(below + up) * round_to, within=half)
-        if noise is not None:
-            check_epsilon(epsilon)
-            assert epsilon is not None
-            # A person is in one cell of each table, for metrics with labels and for those without;
-            # another group changes two counts there.
-            views = len({REPORT_METRICS[name].label is None for name in metrics})
-            changes = 2.0 * views * sum(comb(len(columns), r) for r in range(order + 1))
-            if noise == "laplace":
-                law = Noise(noise, changes / epsilon)
-            else:
-                law = Noise(noise, gaussian_sigma(epsilon, delta, changes**0.5))
-            report = replace(
-                report, value=report.value + law.draw(len(report), generator), noise=law
-            )
-        return report
+        return cls._of(blocks.to_rows()).protect(min_cell=min_cell, **defences)
+
+    def protect(
+        self,
+        *,
+        by: Iterable[str] | None = None,
+        order: int | None = None,
+        tables: Iterable[Iterable[str]] | None = None,
+        metrics: Sequence[str] | None = None,
+        bins: Mapping[str, int | Sequence[float]] | None = None,
+        min_cell: int = 0,
+        min_group: int = 0,
+        complementary: bool = False,
+        sizes: bool = True,
+        decimals: int | None = None,
+        round_to: int | None = None,
+        noise: Mechanism | str | Mapping[str, Any] | None = None,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        consistent: bool = False,
+        rng: np.random.Generator | int | None = None,
+    ) -> FairnessReport:
+        """The report with defences, each made of what it publishes; an exact report allows all.
+
+        They are applied in the order of the parameters, and recorded in `defences`.
+
+        Parameters
+        ----------
+        by
+            Columns that slices may be cut by; all by default.
+        order
+            Slices cross up to so many columns.
+        tables
+            Columns that are crossed, of each table that is kept: `[[], ["age"], ["age", "job"]]`.
+        metrics
+            The metrics that are kept.
+        bins
+            By column, how many of its bins of numbers are made by merging, or which of their edges
+            stay. Merged slices of which a part is not published are left out.
+        min_cell
+            A rate or number is published for slices where it is taken over at least so many
+            people, of all groups together.
+        min_group
+            And of each group; else the value is suppressed, which tells that a group is smaller.
+        complementary
+            Whether further cells are suppressed, so that no suppressed one can be recovered from
+            the sums that are published. It is not told then why a cell is.
+        sizes
+            Whether the people that values are taken over are published.
+        decimals
+            Rates are rounded to so many.
+        round_to
+            Numbers of people, those behind rates too, are rounded at random to a multiple of this:
+            up with a probability that keeps the mean, as statistical offices do with 5.
+        noise
+            A mechanism, its name, or a table with `use`: noise is added to numbers of people, and
+            rates are those of noisy numbers, which are at least 0.
+        epsilon, delta
+            The whole report is epsilon-differentially private for a person whose group changes,
+            with mechanisms of normal noise (epsilon, delta). Slices, their sizes and predictions
+            are taken to be known.
+        consistent
+            Whether noisy numbers are made whole numbers of at least 0 that are sums of each other
+            where true ones are: the nearest ones, about. Readers take each for as noisy as before.
+        rng
+            A generator or seed of noise and random rounding.
+
+        Raises
+        ------
+        InputError
+            If a name is unknown, parameters exclude each other, or the report does not publish
+            what a defence needs.
+        """
+        asked = Defences(
+            by, order, tables, metrics, bins, min_cell, min_group, complementary, sizes, decimals,
+            round_to, noise, epsilon, delta, consistent, rng,
+        )  # fmt: skip
+        return self._of(protect_rows(self, asked))
 
     @classmethod
     def _of(cls, rows: ReportRows) -> FairnessReport:
         return cls(**{own.name: getattr(rows, own.name) for own in fields(rows)})
 
-    def _rounded(self, decimals: int) -> FairnessReport:
-        half = np.where(self.prediction < 0, 0.5 * 10.0**-decimals, 0.0)
-        value = np.where(half > 0, np.round(self.value, decimals), self.value)
-        return replace(self, value=value, within=half)
-
     def to_frame(self) -> DataFrame:
         """Long form: slice columns (blank where a slice is not cut), group, metric, value, n.
 
-        And `within` if values are rounded, `noise` if there is some.
+        And where values are rounded, have noise or are suppressed: `within`, `round_to`, `noise`,
+        `below`.
         """
         import pandas as pd
 
@@ -170,11 +259,18 @@ class FairnessReport(ReportRows):
             for c, column in enumerate(self.columns)
         }
         frame["group"] = np.array(self.groups, dtype=object)[self.group]
-        frame |= {"metric": self.metric.astype(object), "value": self.value, "n": self.n}
+        frame |= {"metric": self.metric.astype(object), "value": self.value}
+        frame["n"] = _blank(self.n, self.n < 0)
         if self.within.any():
             frame["within"] = self.within
-        if self.noise is not None:
-            frame["noise"] = f"{self.noise.law} {self.noise.scale!r}"
+        if self.round_to:
+            frame["round_to"] = self.round_to
+        if self.noisy.any():
+            frame["noise"] = [
+                _write_noise(*law) for law in zip(self.sigma, self.scale, strict=True)
+            ]
+        if self.below.any():
+            frame["below"] = _blank(self.below, self.below == 0)
         return pd.DataFrame(frame)
 
     @classmethod
@@ -197,11 +293,100 @@ class FairnessReport(ReportRows):
         InputError
             If a column is missing, or a row is wrong: names both.
         """
-        report = cls._of(read_frame(frame, groups))
-        if decimals is None:
-            return report
-        half = report._rounded(decimals).within
-        return replace(report, within=np.maximum(report.within, half))
+        return cls._of(read_frame(frame, groups, decimals))
+
+    @classmethod
+    def from_metric_frame(
+        cls,
+        *metric_frames: Any,
+        metrics: Mapping[str, str] | None = None,
+        groups: Sequence[str] | None = None,
+        decimals: int | None = None,
+    ) -> FairnessReport:
+        """What frames of fairlearn publish: rates by group, sliced by their control features.
+
+        Of a selection rate, `count` is the size, where the frame has it; other rates have no sizes,
+        but those that they leave.
+
+        Parameters
+        ----------
+        *metric_frames
+            One for each table, whose columns are the control features.
+        metrics
+            Which metrics to read, and as which of ours: `{"my rate": "selection-rate"}`. By
+            default all by their names: `selection_rate`, `true_positive_rate`, `recall_score`,
+            `false_negative_rate`, `false_positive_rate`, `true_negative_rate`, `count`.
+        groups, decimals
+            As of `from_frame`.
+
+        Raises
+        ------
+        InputError
+            If no counts follow from a metric, a frame has several sensitive features, or two
+            frames disagree.
+        """
+        return cls._of(read_metric_frames(metric_frames, metrics, groups, decimals))
+
+    @classmethod
+    def per_rule(
+        cls,
+        rules: Rules | RuleBased,
+        X: DataFrame,
+        predictions: ArrayLike,
+        groups: ArrayLike,
+        *,
+        by: Iterable[str] = (),
+        order: int = 1,
+        **options: Unpack[RuleOptions],
+    ) -> FairnessReport:
+        """The report for each rule of a published model, as slices by a column `rule`.
+
+        Parameters
+        ----------
+        rules
+            The rules, or a model that has some.
+        X, predictions, groups
+            As of `from_predictions`.
+        by
+            Columns that rules are crossed with.
+        order
+            Slices cross up to so many columns, the rule among them.
+        **options
+            Further parameters of `from_predictions`.
+
+        Raises
+        ------
+        InputError
+            If the model has no rules, or as of `from_predictions`.
+        """
+        found = _find_rules(rules)
+        if RULE in map(str, X.columns):
+            raise InputError(f"the people have a column {RULE!r} of their own: rename it")
+        people = X.assign(**{RULE: np.array(name_rules(found), object)[found.apply(X)]})
+        names = [by] if isinstance(by, str) else list(by)
+        report = cls.from_predictions(
+            people, predictions, groups, by=[RULE, *names], order=order, **options
+        )
+        shown = any(column.name == RULE for column in report.columns)
+        return report.with_rules(found) if shown else report
+
+    def with_rules(self, rules: Rules | RuleBased) -> FairnessReport:
+        """The same report, with the model whose rules its slices are, as after reading a file.
+
+        Raises
+        ------
+        InputError
+            If the report has no column `rule`, or one of its values is none of the rules.
+        """
+        found = _find_rules(rules)
+        names = [column.name for column in self.columns]
+        check_choice("column of the report", RULE, names)
+        place = names.index(RULE)
+        column = replace(self.columns[place], rules=found)
+        for value in column.values:
+            check_choice("rule", value, name_rules(found))
+        columns = (*self.columns[:place], column, *self.columns[place + 1 :])
+        return replace(self, columns=columns)
 
     def to_csv(self, file: str | Path) -> None:
         """Write the long form.
@@ -220,12 +405,78 @@ class FairnessReport(ReportRows):
         """Read the long form; see `from_frame`."""
         import pandas as pd
 
-        try:
-            content = read_file(Path(file), most=_MOST_BYTES, named=True)
-            texts = pd.read_csv(io.BytesIO(content), dtype=str, keep_default_na=False)
-        except (OSError, UnicodeDecodeError, pd.errors.ParserError, pd.errors.EmptyDataError) as e:
-            raise InputError(f"{file} cannot be read as a CSV file: {e}") from None
+        columns = parse_csv(_read(file, "CSV"), str(file))
+        texts = pd.DataFrame(columns, dtype=object)
         return cls.from_frame(texts, groups=groups, decimals=decimals)
+
+    @classmethod
+    def from_file(
+        cls, file: str | Path, *, groups: Sequence[str] | None = None, decimals: int | None = None
+    ) -> FairnessReport:
+        """Read JSON (.json), Parquet (.parquet, .pq), or else CSV.
+
+        Errors name the file; see `from_frame`.
+        """
+        kind = Path(file).suffix.lower()
+        read = cls.from_csv
+        if kind == ".json":
+            read = cls.from_json
+        elif kind in (".parquet", ".pq"):
+            read = cls.from_parquet
+        try:
+            return read(file, groups=groups, decimals=decimals)
+        except InputError as error:
+            named = str(error).startswith(str(file))
+            raise InputError(str(error) if named else f"{file}: {error}") from None
+
+    def to_json(self, file: str | Path) -> None:
+        """Write the long form column by column, and what columns, bins, groups and defences are.
+
+        Parameters
+        ----------
+        file
+            Where to.
+        """
+        write_file(Path(file), to_json_text(self, self.to_frame()))
+
+    @classmethod
+    def from_json(
+        cls, file: str | Path, *, groups: Sequence[str] | None = None, decimals: int | None = None
+    ) -> FairnessReport:
+        """Read what `to_json` writes, or a list of rows of the long form; see `from_frame`."""
+        return cls._of(from_json_text(_read(file, "JSON"), file, groups, decimals))
+
+    def to_parquet(self, file: str | Path) -> None:
+        """Write the long form, with the same description among its attributes; needs pyarrow.
+
+        Parameters
+        ----------
+        file
+            Where to.
+        """
+        write_file(Path(file), to_parquet_bytes(self, self.to_frame()))
+
+    @classmethod
+    def from_parquet(
+        cls, file: str | Path, *, groups: Sequence[str] | None = None, decimals: int | None = None
+    ) -> FairnessReport:
+        """Read what `to_parquet` writes, or the long form alone; see `from_frame`."""
+        return cls._of(from_parquet_bytes(_read(file, "Parquet"), file, groups, decimals))
+
+    def to_html(self, file: str | Path | None = None, *, title: str = "Fairness report") -> str:
+        """One page to be read, which needs no other file: a table for each crossing of columns.
+
+        Parameters
+        ----------
+        file
+            Where to, beside being returned.
+        title
+            Of the page.
+        """
+        page = to_page(self, title)
+        if file is not None:
+            write_file(Path(file), page)
+        return page
 
     def facts(self, X: DataFrame, predictions: ArrayLike, labels: ArrayLike | None = None) -> Facts:
         """What the report tells whoever knows everybody's columns and predictions.
@@ -247,37 +498,48 @@ class FairnessReport(ReportRows):
         return find_facts(self, X, predictions, labels)
 
 
-def _check_parameters(
-    metrics: Sequence[str],
-    labels: ArrayLike | None,
-    order: int,
-    min_cell: int,
-    min_group: int,
-    decimals: int | None,
-    round_to: int | None,
-    noise: str | None,
-) -> None:
-    if isinstance(metrics, str) or not metrics:
-        raise InputError(f"metrics must be a list of names, not {metrics!r}")
-    for name in metrics:
-        if name not in REPORT_METRICS:
-            raise InputError(f"unknown metric {name!r}; {suggest_name(str(name), REPORT_METRICS)}")
-        if REPORT_METRICS[name].label is not None and labels is None:
-            raise InputError(f"the metric {name!r} looks at labels: give labels")
-    for what, number in (("order", order), ("min_cell", min_cell), ("min_group", min_group)):
-        if not isinstance(number, int | np.integer) or number < 0:
-            raise InputError(f"{what} must be a whole number of at least 0, not {number!r}")
-    rates = [name for name in metrics if REPORT_METRICS[name].is_rate]
-    if decimals is not None and (not rates or not 0 <= decimals <= 15):
-        raise InputError("decimals (0 to 15) are of rates: selection-rate, ...")
-    if rates and (round_to is not None or noise is not None):
-        raise InputError(
-            "noise and round_to are of numbers of people (selected, rejected, ...), from which "
-            f"rates follow; not of {rates[0]!r}"
-        )
-    if round_to is not None and (noise is not None or round_to < 2):
-        raise InputError("round_to must be at least 2, and not together with noise")
-    if noise is not None:
-        check_choice("noise", noise, ("laplace", "gaussian"))
-        if min_group:
-            raise InputError("min_group suppresses cells by their true counts, which noise hides")
+def _read(file: str | Path, kind: str) -> bytes:
+    try:
+        return read_file(Path(file), most=_MOST_BYTES, named=True)
+    except (OSError, ValueError) as error:  # a name with a zero byte is a ValueError
+        raise InputError(f"{file} cannot be read as a {kind} file: {error}") from None
+
+
+RULE = "rule"
+"""The column of slices that are rules of a model."""
+
+
+def _find_rules(rules: Rules | RuleBased) -> Rules:
+    found = rules if isinstance(rules, Rules) else getattr(rules, "rules", None)
+    if not isinstance(found, Rules):
+        raise InputError(f"{type(rules).__name__} has no rules: give `Rules`, or a model with them")
+    return found
+
+
+def _find_tables(
+    tables: Iterable[Iterable[str]], kept: Sequence[str], names: Sequence[str]
+) -> list[tuple[int, ...]]:
+    """Numbers of the columns of each table; columns of one value cut nothing."""
+    found: dict[tuple[int, ...], None] = {}
+    for table in tables:
+        asked = [table] if isinstance(table, str) else list(map(str, table))
+        for name in asked:
+            check_choice("column of tables", name, names)
+        found[tuple(sorted(kept.index(name) for name in asked if name in kept))] = None
+    return list(found)
+
+
+def _write_noise(sigma: float, scale: float) -> str:
+    """A law of noise as the long form has it; blank if there is none."""
+    if not sigma and not scale:
+        return ""
+    return f"gaussian {float(sigma)!r}" if sigma else f"laplace {float(scale)!r}"
+
+
+def _blank(numbers: Codes, where: Mask) -> NDArray[Any]:
+    """Whole numbers with blanks."""
+    if not where.any():
+        return numbers
+    blanked = numbers.astype(object)
+    blanked[where] = None
+    return blanked

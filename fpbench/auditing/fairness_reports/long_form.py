@@ -8,30 +8,48 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench.auditing.fairness_reports.facts import Floats
-from fpbench.auditing.fairness_reports.report_rows import Noise, ReportRows
-from fpbench.auditing.fairness_reports.slices import FIXED_COLUMNS, REPORT_METRICS, SliceColumn
+from fpbench.auditing.fairness_reports.report_rows import ReportRows
+from fpbench.auditing.fairness_reports.slices import (
+    FIXED_COLUMNS,
+    REPORT_METRICS,
+    SliceColumn,
+    name_values,
+)
 from fpbench.base.errors import InputError, suggest_name
+from fpbench.claims.set_counts import Floats
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-_NEEDED = FIXED_COLUMNS[:4]
+_NEEDED = FIXED_COLUMNS[:3]
+_GREATEST = 2.0**53
+"""Of numbers of people, which floats hold exactly."""
 
 
-def read_frame(frame: DataFrame, groups: Sequence[str] | None) -> ReportRows:
-    """A report from slice columns, group, metric, value, n, and perhaps within and noise."""
+def read_frame(
+    frame: DataFrame, groups: Sequence[str] | None, decimals: int | None = None
+) -> ReportRows:
+    """A report from slice columns, group, metric, value, and perhaps the other fixed columns.
+
+    See `FairnessReport.from_frame`.
+    """
+    import pandas as pd
+
+    if not isinstance(frame, pd.DataFrame):
+        raise InputError(f"a report in long form is a data frame, not {type(frame).__name__}")
+    frame = frame.set_axis(list(map(str, frame.columns)), axis=1)
+    if repeated := frame.columns[frame.columns.duplicated()].tolist():
+        raise InputError(f"the report has more than one column {repeated[0]!r}")
     for need in _NEEDED:
         if need not in frame:
-            why = ": rates without sizes tell no counts" if need == "n" else ""
             raise InputError(
-                f"the report has no column {need!r}{why}; it needs {', '.join(_NEEDED)} beside the "
+                f"the report has no column {need!r}; it needs {', '.join(_NEEDED)} beside the "
                 "columns of the slices"
             )
     if not len(frame):
         raise InputError("the report has no rows")
     columns, codes = [], []
-    for name in map(str, frame.columns):
+    for name in frame.columns:
         if name in FIXED_COLUMNS:
             continue
         texts = _read_texts(frame, name)
@@ -43,43 +61,60 @@ def read_frame(frame: DataFrame, groups: Sequence[str] | None) -> ReportRows:
         columns.append(column)
         codes.append(np.array([where[text] for text in texts], dtype=np.int64))
     metric, group = _read_texts(frame, "metric"), _read_texts(frame, "group")
-    names = tuple(groups) if groups is not None else tuple(sorted(set(group)))
+    names = name_values(groups) if groups is not None else tuple(sorted(set(group)))
+    if len(set(names)) < len(names):
+        raise InputError(f"groups: a name is given twice in {', '.join(names)}")
+    if (blank := group == "").any():
+        raise InputError(f"row {np.flatnonzero(blank)[0]}, column 'group': is blank")
     _check_names(metric, REPORT_METRICS, "metric")
     _check_names(group, names, "group")
     if len(names) < 2:
         raise InputError(f"column 'group': the report is of one group, {names[0]!r}; give `groups`")
-    value, n = _read_numbers(frame, "value"), _read_numbers(frame, "n")
-    within = _read_numbers(frame, "within") if "within" in frame else np.zeros(len(value))
-    _complain(~(n >= 0) | (n != np.floor(n)), "n", n, "must be a number of people")
-    _complain(~(within >= 0), "within", within, "must be at least 0")
-    noise = _read_noise(frame)
-    rates = np.array([REPORT_METRICS[name].prediction is None for name in metric])
-    blank = np.isnan(value)
-    _complain(blank & ~(rates & (n == 0)), "value", value, "is missing")
-    _complain(
-        rates & ~blank & ((value < 0) | (value > 1)), "value", value, "is no rate from 0 to 1"
-    )
-    if noise is None:
-        _complain(
-            ~rates & ((value < 0) | (value - within > n)), "value", value,
-            "is no number of people from 0 to n",
-        )  # fmt: skip
-    elif rates.any():
-        _complain(rates, "metric", metric, "cannot have noise, which is added to numbers of people")
+    value, n = _read_numbers(frame, "value"), _read_numbers(frame, "n", least=0, whole=True)
+    within = np.nan_to_num(_read_numbers(frame, "within", least=0))
+    below = np.nan_to_num(_read_numbers(frame, "below", least=1, whole=True))
+    sigma, scale = _read_noise(frame)
     cells = np.stack(codes, axis=1) if codes else np.zeros((len(value), 0), np.int64)
     where = {name: code for code, name in enumerate(names)}
+    if decimals is not None:
+        rates = np.array([REPORT_METRICS[name].is_rate for name in metric])
+        within = np.maximum(within, np.where(rates, 0.5 * 10.0**-decimals, 0.0))
     report = ReportRows(
         tuple(columns), names, cells, metric, np.array([where[name] for name in group]), value,
-        n.astype(np.int64), within, noise,
+        np.where(np.isnan(n), -1, n).astype(np.int64), within, sigma, scale,
+        below.astype(np.int64), _read_round_to(frame),
     )  # fmt: skip
+    _check_values(report)
     _check_repeats(report)
     return report
 
 
+def _check_values(report: ReportRows) -> None:
+    """Refuse rates that are none, numbers above sizes, and values that are missing."""
+    value, n, rates, noisy = report.value, report.n, report.is_rate, report.noisy
+    blank = np.isnan(value)
+    _complain(blank & (n >= 0) & ~(rates & (n == 0)), "value", n, "people, and no value")
+    _complain(
+        ~blank & rates & ((value < 0) | (value > 1)), "value", value, "is no rate from 0 to 1"
+    )
+    _complain(~blank & rates & (n == 0), "n", n, "people have a rate, which should be blank")
+    half = report.within + max(report.round_to - 1, 0)
+    number = ~rates & ~noisy & ~blank
+    _complain(
+        number & ((value < 0) | (n >= 0) & (value - half > n)), "value", value,
+        "is no number of people from 0 to n",
+    )  # fmt: skip
+    _complain(
+        (report.below > 0) & ~report.suppressed, "below", report.below,
+        "is said of a row that is not suppressed: value and n must be blank there",
+    )  # fmt: skip
+
+
 def _check_repeats(report: ReportRows) -> None:
-    _, metric = np.unique(report.metric, return_inverse=True)
-    keys = np.column_stack([report.cells, metric, report.group])
-    _, inverse, count = np.unique(keys, axis=0, return_inverse=True, return_counts=True)
+    block, _ = report.blocks
+    _, inverse, count = np.unique(
+        block * len(report.groups) + report.group, return_inverse=True, return_counts=True
+    )
     repeated = np.flatnonzero(count[inverse.ravel()] > 1)
     if len(repeated):
         first = repeated[0]
@@ -95,36 +130,60 @@ def _read_texts(frame: DataFrame, name: str) -> NDArray[Any]:
 
     values = frame[name]
     texts = values.astype(object).where(pd.notna(values), "")
-    return np.array([str(text) for text in texts], dtype=object)
+    return np.array(name_values(texts), dtype=object)
 
 
-def _read_numbers(frame: DataFrame, name: str) -> Floats:
-    texts = _read_texts(frame, name)
-    numbers = np.full(len(texts), np.nan)
-    for row, text in enumerate(texts):
+def _read_numbers(
+    frame: DataFrame, name: str, *, least: float = -_GREATEST, whole: bool = False
+) -> Floats:
+    """The numbers of a column, NaN where it is blank or there is no such column."""
+    numbers = np.full(len(frame), np.nan)
+    if name not in frame:
+        return numbers
+    for row, text in enumerate(_read_texts(frame, name)):
         try:
             numbers[row] = float(text) if text else np.nan
         except ValueError:
             raise InputError(f"row {row}, column {name!r}: {text!r} is no number") from None
+        if text and np.isnan(numbers[row]):
+            raise InputError(f"row {row}, column {name!r}: {text!r} is no number")
     _complain(np.isinf(numbers), name, numbers, "is no number")
+    _complain(np.abs(numbers) > _GREATEST, name, numbers, "is too large")
+    wrong = (numbers < least) | whole & (numbers != np.floor(numbers)) & ~np.isnan(numbers)
+    what = f"a whole number of at least {least:g}" if whole else f"at least {least:g}"
+    _complain(wrong, name, numbers, f"must be {what}")
     return numbers
 
 
-def _read_noise(frame: DataFrame) -> Noise | None:
-    if "noise" not in frame:
-        return None
-    texts = set(_read_texts(frame, "noise"))
-    law, _, scale = next(iter(texts)).partition(" ")
-    try:
-        width = float(scale)
-    except ValueError:
-        width = 0.0
-    if len(texts) > 1 or law not in ("laplace", "gaussian") or not 0 < width < np.inf:
-        raise InputError(
-            "column 'noise' must be the same in all rows, a law and its scale: laplace 2.5, or "
-            f"gaussian 3; not {', '.join(map(repr, sorted(texts)[:3]))}"
-        )
-    return Noise("laplace" if law == "laplace" else "gaussian", width)
+def _read_round_to(frame: DataFrame) -> int:
+    bases = _read_numbers(frame, "round_to", least=2, whole=True)
+    if len(given := np.unique(bases[~np.isnan(bases)])) > 1 or (
+        len(given) and np.isnan(bases).any()
+    ):
+        row = int(np.flatnonzero(~(bases == bases[0]))[0])
+        raise InputError(f"row {row}, column 'round_to': must be the same in all rows")
+    return int(given[0]) if len(given) else 0
+
+
+def _read_noise(frame: DataFrame) -> tuple[Floats, Floats]:
+    """Standard deviations of Gaussian, and scales of Laplace noise."""
+    laws = np.zeros((2, len(frame)))
+    if "noise" in frame:
+        for row, text in enumerate(_read_texts(frame, "noise")):
+            if not text:
+                continue
+            law, _, width = text.partition(" ")
+            try:
+                scale = float(width)
+            except ValueError:
+                scale = 0.0
+            if law not in ("laplace", "gaussian") or not 1e-9 <= scale <= _GREATEST:
+                raise InputError(
+                    f"row {row}, column 'noise': {text!r} is no law and scale, laplace 2.5 or "
+                    "gaussian 3"
+                )
+            laws[0 if law == "gaussian" else 1, row] = scale
+    return laws[0], laws[1]
 
 
 def _check_names(values: NDArray[Any], valid: Sequence[str] | Any, what: str) -> None:

@@ -3,40 +3,50 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import coo_array
 
-from fpbench.auditing.fairness_reports.facts import ContradictionError, Facts, Floats
+from fpbench.auditing.fairness_reports.exact_blocks import WHOLE
 from fpbench.auditing.fairness_reports.report_rows import ReportRows
-from fpbench.auditing.fairness_reports.slices import Codes, check_bits, cross, locate
+from fpbench.auditing.fairness_reports.slices import Codes, check_bits, check_people, cross, locate
+from fpbench.auditing.fairness_reports.unknown_sizes import find_sizes
 from fpbench.base.errors import InputError
+from fpbench.claims.set_counts import ContradictionError, Facts, Floats, Mask
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-_WHOLE = 1e-6
-"""How far a rate times its size may be from a whole number, by rounding of floats."""
 
 
 def find_facts(
     report: ReportRows, X: DataFrame, predictions: ArrayLike, labels: ArrayLike | None
 ) -> Facts:
     """See `FairnessReport.facts`."""
+    return find_facts_and_rows(report, X, predictions, labels)[0]
+
+
+def find_facts_and_rows(
+    report: ReportRows, X: DataFrame, predictions: ArrayLike, labels: ArrayLike | None
+) -> tuple[Facts, NDArray[np.intp]]:
+    """The facts, and (M,) a row of the report that each is from."""
+    check_people(X)
     n = len(X)
     predicted = check_bits(predictions, n, "predictions")
     labelled = None if labels is None else check_bits(labels, n, "labels")
     if labelled is None and (report.label >= 0).any():
         row = int(np.flatnonzero(report.label >= 0)[0])
         raise InputError(
-            f"row {row}, column 'metric': '{report.metric[row]}' looks at labels: give labels"
+            f"row {row}, column 'metric': '{report.metric[row]}' looks at labels: give labels "
+            "(--label names their column)"
         )
-    if not len(report):
-        return Facts.from_counts(np.zeros((n, 0), np.bool_), np.zeros((0, len(report.groups))))
+    if report.suppressed.all():
+        nothing = np.zeros((n, 0), np.bool_), np.zeros((0, len(report.groups)))
+        return Facts.from_counts(*nothing), np.zeros(0, np.intp)
     codes = [column.code(X) for column in report.columns]
     finder = _Finder(report, predicted)
+    small: list[tuple[_Where, NDArray[np.intp], Codes, Codes]] = []
     used = report.cells >= 0
     _, pattern = np.unique(used, axis=0, return_inverse=True)
     order = np.argsort(pattern.ravel(), kind="stable")
@@ -47,15 +57,21 @@ def find_facts(
         people = cross([codes[c] for c in columns], sizes, n)
         cells = cross([report.cells[rows, c] for c in columns], sizes, len(rows))
         for label in (-1, 0, 1):
-            part = report.label[rows] == label
-            if part.any():
-                inside = people if label < 0 else np.where(labelled == label, people, -1)
-                finder.add_rows(
-                    (frozenset(columns.tolist()), label), rows[part], cells[part], inside
-                )
-    if report.noise is None:
-        finder.add_remainders()
-    return finder.finish()
+            inside = people if label < 0 else np.where(labelled == label, people, -1)
+            where = frozenset(columns.tolist()), label
+            mine = (report.label[rows] == label) & ~report.suppressed[rows]
+            for noisy in (False, True):
+                part = mine & (report.noisy[rows] == noisy)
+                if part.any():
+                    finder.add_rows(where, rows[part], cells[part], inside)
+            hidden = (report.label[rows] == label) & (report.below[rows] > 0)
+            if hidden.any():
+                small.append((where, rows[hidden], cells[hidden], inside))
+    finder.add_remainders()
+    for where, own, cell, inside in small:
+        finder.add_small_groups(where, own, cell, inside)
+    facts = finder.finish()
+    return facts, finder.rows[facts.origin]
 
 
 _Where = tuple[frozenset[int], int]
@@ -77,6 +93,14 @@ class _Table:
     """(sets, K)."""
     rows: NDArray[np.intp]
     """(sets,) a row of the report each; of remainders -1 less the set that they remain of."""
+    sigma: Floats
+    scale: Floats
+    """(sets,) of noise; 0 of sets without."""
+
+    @cached_property
+    def exact(self) -> bool:
+        """Whether it has no noise."""
+        return not self.sigma.any() and not self.scale.any()
 
 
 class _Finder:
@@ -85,73 +109,216 @@ class _Finder:
     def __init__(self, report: ReportRows, predicted: Codes) -> None:
         self.report, self.predicted = report, predicted
         self.tables: list[_Table] = []
-        self.published = 0
+        self.published = self.known = 0
+        """Sets that are published, and those with their remainders."""
 
     def add_rows(self, where: _Where, rows: NDArray[np.intp], cells: Codes, people: Codes) -> None:
         """Add what rows say about the cells of one crossing, in which people are."""
         report = self.report
-        group, value, n = report.group[rows], report.value[rows], report.n[rows]
+        unsized = report.is_rate[rows] & (report.n[rows] < 0)
+        if unsized.any() and not report.noisy[rows[0]]:  # whose laws are of numbers
+            self._add_unsized(where, rows, cells, people, unsized)
+        if unsized.all():
+            return
+        rows, cells = rows[~unsized], cells[~unsized]
+        group, value, n = report.group[rows], report.value[rows], report.n[rows].astype(np.float64)
         within, prediction = report.within[rows], report.prediction[rows]
         rate, number = prediction < 0, prediction >= 0
-        split = np.where(people >= 0, 2 * people + self.predicted, -1)
+        split = self._split(people)
         keys = 2 * cells + np.maximum(prediction, 0)
-        self._check_sizes(rows[rate], cells[rate], people)
-        self._check_sizes(rows[number], keys[number], split)
-        if report.noise is not None:
-            self._add(where, True, split, keys, group, (value, value), rows)
-            return
+        noisy = bool(report.noisy[rows[0]])
+        if not noisy and not report.round_to:
+            self._check_sizes(rows[rate], cells[rate], people)
+        sized = number & (n >= 0)
+        self._check_sizes(rows[sized], keys[sized], split)
         size = np.where(rate, n, 1)
         with np.errstate(invalid="ignore"):
             middle, half = np.where(size > 0, value * size, 0), within * size
-        low, high = np.ceil(middle - half - _WHOLE), np.floor(middle + half + _WHOLE)
+        half = np.zeros(len(rows)) if noisy else half + max(report.round_to - 1, 0)
+        if noisy:
+            low = high = np.where(rate, np.rint(middle), middle)
+        else:
+            low, high = np.ceil(middle - half - WHOLE), np.floor(middle + half + WHOLE)
         if (low > high).any():
             row = int(np.flatnonzero(low > high)[0])
             raise InputError(
-                f"row {rows[row]}, column 'value': {value[row]:g} of {n[row]:g} is no whole number "
-                "of people; if values are rounded, say so by `decimals` or a column 'within'"
+                f"row {rows[row]}, column 'value': {value[row]:.12g} of {n[row]:g} is no whole "
+                "number of people; if values are rounded, say so by `decimals` (--decimals) or a "
+                "column 'within'"
             )
         # Those with prediction 1 of whom a rate tells, the others, and numbers of people.
         stated = [np.concatenate([part[rate], part[rate], part[number]]) for part in (rows, group)]
         keys = np.concatenate([keys[rate] + 1, keys[rate], keys[number]])
+        # Both numbers behind a rate were rounded at random, so that n is not exact.
+        rest: tuple[Floats, Floats] = (n - high, n - low)
+        if report.round_to:
+            rest = np.ceil(n - middle - half - WHOLE), np.floor(n - middle + half + WHOLE)
         low, high = (
-            np.concatenate([one[rate], (n - other)[rate], one[number]])
-            for one, other in ((low, high), (high, low))
+            np.concatenate([end[rate], other[rate], end[number]])
+            for end, other in zip((low, high), rest, strict=True)
         )
         self._add(where, True, split, keys, stated[1], (low, high), stated[0])
-        if (loose := rate & (within > 0)).any():
+        if not noisy and not report.round_to and (loose := rate & (within > 0)).any():
             sizes = n[loose].astype(np.float64)
             self._add(where, False, people, cells[loose], group[loose], (sizes, sizes), rows[loose])
 
+    def _add_unsized(
+        self, where: _Where, rows: NDArray[np.intp], cells: Codes, people: Codes, unsized: Mask
+    ) -> None:
+        """Add ranges of the sizes that rates without n leave."""
+        report, k = self.report, len(self.report.groups)
+        mine = report.is_rate[rows]
+        found, cell = np.unique(cells[unsized], return_inverse=True)
+        member = locate(people, found)
+        inside = member >= 0
+        total = np.bincount(member[inside], minlength=len(found))
+        selected = np.bincount(member[inside & (self.predicted == 1)], minlength=len(found))
+        low, high = np.zeros((len(found), k)), np.ones((len(found), k))
+        least, most = np.zeros((len(found), k)), np.repeat(total[:, None], k, axis=1).astype(float)
+        own, group = rows[unsized], report.group[rows[unsized]]
+        value, half = report.value[own], report.within[own]
+        low[cell, group] = np.maximum(value - half, 0)
+        high[cell, group] = np.minimum(value + half, 1)
+        # Toolkits print a rate of nobody as 0, or 1.
+        least[cell, group] = (value > 0) & (value < 1)
+        sized = np.flatnonzero(mine & ~unsized & np.isin(cells, found))
+        place, its = np.searchsorted(found, cells[sized]), report.group[rows[sized]]
+        # Both numbers behind a rate may be off by so much, which together moves n times the rate by
+        # no more; and n is off by twice as much.
+        off = max(report.round_to - 1, 0)
+        least[place, its] = report.n[rows[sized]] - 2 * off
+        most[place, its] = report.n[rows[sized]] + 2 * off
+        slack = np.full(low.shape, float(off))
+        slack[cell, group] *= 1 + 2 * half
+        ranges = find_sizes(total, selected, low, high, least, most, slack)
+        if (bad := (ranges.size[0] > ranges.size[1]).any(axis=1)).any():
+            row = int(own[np.flatnonzero(bad[cell])[0]])
+            raise InputError(
+                f"row {row}, column 'value': {report.metric[row]} for {report.describe_slice(row)}:"
+                f" groups of no sizes have these rates together, among {total[bad][0]} people of "
+                f"whom {selected[bad][0]} have prediction 1; the report is about other people, or "
+                "rates are rounded: say so by `decimals` or a column 'within'"
+            )
+        cells, split = cells[unsized], self._split(people)
+        for keys, of, ends in (
+            (2 * cells + 1, split, ranges.selected),
+            (2 * cells, split, ranges.rejected),
+            (cells, people, ranges.size),
+        ):
+            own_ends = ends[0][cell, group], ends[1][cell, group]
+            self._add(where, of is split, of, keys, group, own_ends, own)
+
+    def _split(self, people: Codes) -> Codes:
+        """(n,) the cell and prediction of each person."""
+        return np.where(people >= 0, 2 * people + self.predicted, -1)
+
     def add_remainders(self) -> None:
         """Add what is left of cells when published cells that cut them further are taken away."""
-        outers = {(table.where, table.split): table for table in self.tables}
+        exact = [table for table in self.tables if table.exact]
+        outers = {(table.where, table.split): table for table in exact}
         self.published = self._size
-        for inner in list(self.tables):
+        for inner in exact:
             columns, label = inner.where
             for column in columns:
                 outer = outers.get(((columns - {column}, label), inner.split))
                 if outer is not None:
                     self._add_rest(outer, inner)
+        self.known = self._size
+
+    def add_small_groups(
+        self, where: _Where, rows: NDArray[np.intp], cells: Codes, people: Codes
+    ) -> None:
+        """Add ranges of suppressed cells, of which some group has fewer than `below` people.
+
+        Which group is small is known where all others have that many by what is published of
+        larger and smaller slices.
+        """
+        report = self.report
+        for prediction in np.unique(report.prediction[rows]):
+            own = report.prediction[rows] == prediction
+            keys, first = np.unique(cells[own], return_index=True)
+            inside = people
+            if prediction >= 0:
+                inside = np.where(self.predicted == prediction, people, -1)
+            member, its = locate(inside, keys), rows[own][first]
+            low, high = self._bound(where, member, len(keys))
+            if prediction < 0:  # published numbers are of one prediction, for the most part
+                ends = [
+                    self._bound(where, np.where(self.predicted == p, member, -1), len(keys))
+                    for p in (0, 1)
+                ]
+                low = np.maximum(low, ends[0][0] + ends[1][0])
+                high = np.minimum(high, ends[0][1] + ends[1][1])
+            below = report.below[its][:, None]
+            may = low < below
+            if (none := ~may.any(axis=1)).any():
+                cell = int(np.flatnonzero(none)[0])
+                raise ContradictionError([
+                    f"{report.describe_slice(its[cell])} is suppressed because a group has fewer "
+                    f"than {below[cell, 0]} people there (row {its[cell]}), and all have more"
+                ])  # fmt: skip
+            high = np.where(may & (may.sum(axis=1, keepdims=True) == 1), below - 1, high)
+            told = np.flatnonzero((high == below - 1).any(axis=1))
+            if len(told):
+                place = np.full(len(keys), -1)
+                place[told] = np.arange(len(told))
+                none_ = np.zeros(len(told))
+                member = np.where(member >= 0, place[member], -1)
+                self._append(
+                    where, bool(prediction >= 0), member, low[told], high[told], its[told],
+                    none_, none_,
+                )  # fmt: skip
+
+    def _bound(
+        self, where: _Where, member: NDArray[np.intp], many_sets: int
+    ) -> tuple[Floats, Floats]:
+        """Ends of the numbers in sets by the exact sets that hold them, and that they hold."""
+        sizes = np.bincount(member[member >= 0], minlength=many_sets)[:, None]
+        low = np.zeros((len(sizes), len(self.report.groups)))
+        high = np.broadcast_to(sizes, low.shape).astype(np.float64)
+        for table in self.tables:
+            ours, theirs = where[0], table.where[0]
+            if not (ours <= theirs or theirs <= ours) or not table.exact:
+                continue
+            both = (member >= 0) & (table.member >= 0)
+            many = len(table.low)
+            pairs, shared = np.unique(member[both] * many + table.member[both], return_counts=True)
+            mine, its = np.divmod(pairs, many)
+            size = np.bincount(table.member[table.member >= 0], minlength=many)
+            holds = shared == sizes[mine, 0]
+            inner, outer = mine[holds], its[holds]
+            np.maximum.at(low, inner, table.low[outer] - (size[outer][:, None] - sizes[inner]))
+            np.minimum.at(high, inner, table.high[outer])
+            held = shared == size[its]
+            sums = np.zeros((2, *low.shape))
+            np.add.at(sums[0], mine[held], table.low[its[held]])
+            np.add.at(sums[1], mine[held], (table.high[its] - size[its][:, None])[held])
+            low, high = np.maximum(low, sums[0]), np.minimum(high, sizes + sums[1])
+        for _ in range(2):
+            low = np.maximum(low, sizes - (high.sum(axis=1, keepdims=True) - high))
+            high = np.minimum(high, sizes - (low.sum(axis=1, keepdims=True) - low))
+        return low, high
 
     def finish(self) -> Facts:
         """All of them."""
-        inside = [np.flatnonzero(t.member >= 0) for t in self.tables]
-        people = np.concatenate(inside)
-        numbers = [t.member[who] + t.first for t, who in zip(self.tables, inside, strict=True)]
-        where = people.astype(np.int32), np.concatenate(numbers).astype(np.int32)
-        shape = len(self.predicted), self._size
-        membership = coo_array((np.ones(len(people), np.int8), where), shape=shape).tocsr()
-        noise, law = {}, self.report.noise
-        if law is not None:
-            noise = {"sigma" if law.law == "gaussian" else "scale": law.scale}
-        return Facts.from_counts(
-            membership,
+        number = np.arange(self._size)
+        return Facts.from_tables(
+            [(table.member, len(table.low)) for table in self.tables],
             np.concatenate([t.low for t in self.tables]),
             np.concatenate([t.high for t in self.tables]),
-            derived=(np.arange(self._size) >= self.published) & (law is None),
+            sigma=np.concatenate([t.sigma for t in self.tables]),
+            scale=np.concatenate([t.scale for t in self.tables]),
+            derived=(number >= self.published) & (number < self.known),
             names=self.describe,
-            **noise,
         )
+
+    @property
+    def rows(self) -> NDArray[np.intp]:
+        """(sets,) a row of the report; of what remains of a set, the row of that set."""
+        rows = np.concatenate([table.rows for table in self.tables])
+        while (rest := rows < 0).any():
+            rows[rest] = rows[-1 - rows[rest]]
+        return rows
 
     def describe(self, number: int) -> str:
         """A set in words."""
@@ -202,16 +369,27 @@ class _Finder:
         member = locate(people, cells)
         shape = len(cells), len(self.report.groups)
         low, high = np.full(shape, -np.inf), np.full(shape, np.inf)
-        np.maximum.at(low, (inverse, group), ends[0])
-        np.minimum.at(high, (inverse, group), ends[1])
-        if self.report.noise is None:
+        sigma, scale = np.zeros((2, len(cells)))
+        np.maximum.at(sigma, inverse, self.report.sigma[rows])
+        np.maximum.at(scale, inverse, self.report.scale[rows])
+        if self.report.noisy[rows[0]]:  # of one measurement; a second of the same cell is left out
+            low[inverse, group] = high[inverse, group] = ends[0]
+        else:
+            np.maximum.at(low, (inverse, group), ends[0])
+            np.minimum.at(high, (inverse, group), ends[1])
             # What the sizes and the other groups leave: remainders need ends of all groups.
             size = np.bincount(member[member >= 0], minlength=len(cells))[:, None]
             low, high = np.maximum(low, 0), np.minimum(high, size)
             for _ in range(2):
                 low = np.maximum(low, size - (high.sum(axis=1, keepdims=True) - high))
                 high = np.minimum(high, size - (low.sum(axis=1, keepdims=True) - low))
-        self.tables.append(_Table(where, split, member, self._size, low, high, rows[first]))
+        self._append(where, split, member, low, high, rows[first], sigma, scale)
+
+    def _append(
+        self, where: _Where, split: bool, member: NDArray[np.intp], low: Floats, high: Floats,
+        rows: NDArray[np.intp], sigma: Floats, scale: Floats,
+    ) -> None:  # fmt: skip
+        self.tables.append(_Table(where, split, member, self._size, low, high, rows, sigma, scale))
 
     def _add_rest(self, outer: _Table, inner: _Table) -> None:
         """Add what is left of the sets of one table without those of another that cuts them."""
@@ -220,12 +398,13 @@ class _Finder:
         parent = np.full(len(inner.low), -1)
         parent[inner.member[both]] = outer.member[both]
         cut = np.isin(np.arange(len(outer.low)), parent)
-        rest = np.bincount(outer.member[left], minlength=len(cut)) > 0
         taken = np.zeros((2, *outer.low.shape))
         known = parent >= 0
         for end, sums in zip((inner.high, inner.low), taken, strict=True):
             np.add.at(sums, parent[known], end[known])
-        bad = ((taken[1] > outer.high) | (taken[0] < outer.low)).any(axis=1) & cut & ~rest
+        size = np.bincount(outer.member[left], minlength=len(cut))[:, None]
+        rest = size[:, 0] > 0
+        bad = ((taken[1] > outer.high) | (taken[0] + size < outer.low)).any(axis=1) & cut
         if bad.any():
             cell = int(np.flatnonzero(bad)[0])
             parts = inner.first + np.flatnonzero(parent == cell)
@@ -238,4 +417,5 @@ class _Finder:
         member = np.where(left, place[outer.member], -1)
         low, high = (outer.low - taken[0])[cells], (outer.high - taken[1])[cells]
         rows = -1 - (outer.first + cells)
-        self.tables.append(_Table(inner.where, inner.split, member, self._size, low, high, rows))
+        none = np.zeros(len(cells))
+        self._append(inner.where, inner.split, member, low, high, rows, none, none)

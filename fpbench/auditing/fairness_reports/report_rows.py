@@ -2,38 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench.auditing.fairness_reports.facts import Floats
-from fpbench.auditing.fairness_reports.slices import REPORT_METRICS, Codes, SliceColumn
+from fpbench.auditing.fairness_reports.slices import (
+    REPORT_METRICS,
+    Codes,
+    SliceColumn,
+    number_slices,
+)
+from fpbench.claims.set_counts import Floats, Mask
 
-
-@dataclass(frozen=True)
-class Noise:
-    """A law of noise that was added to each count.
-
-    Attributes
-    ----------
-    law
-        `laplace` (discrete) or `gaussian` (rounded).
-    scale
-        Scale of Laplace noise, standard deviation of Gaussian noise.
-    """
-
-    law: Literal["laplace", "gaussian"]
-    scale: float
-
-    def draw(self, size: int, rng: np.random.Generator) -> Floats:
-        """Whole numbers; not by a generator that would be safe from those who attack it."""
-        if self.law == "gaussian":
-            return np.rint(rng.normal(0, self.scale, size))
-        above, below = (rng.geometric(-np.expm1(-1 / self.scale), size) for _ in range(2))
-        return (above - below).astype(np.float64)
+_PER_ROW = ("cells", "metric", "group", "value", "n", "within", "sigma", "scale", "below")
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,18 +34,27 @@ class ReportRows:
     cells
         (R, C) code of each column's value; -1 where the slice is not cut by the column.
     metric
-        (R,) names, of `METRICS`.
+        (R,) names, of `REPORT_METRICS`.
     group
         (R,) group codes.
     value
-        (R,) rate, or number of people; NaN for a rate of nobody.
+        (R,) rate, or number of people; NaN for a rate of nobody, and where it is suppressed.
     n
         (R,) the people a rate is taken over, all of the group; of a number of people, the people
-        of all groups among whom they are counted.
+        of all groups among whom they are counted. -1 where it is not published.
     within
         (R,) how far the truth may be from a rounded value; 0 where it is exact.
-    noise
-        What was added to the counts; None if nothing.
+    sigma, scale
+        (R,) of the noise that was added to the counts: standard deviation of Gaussian noise, scale
+        of Laplace noise; 0 where there is none.
+    below
+        (R,) of a suppressed value: some group of the slice has fewer people than this, among whom
+        the metric counts; 0 where nothing is said.
+    round_to
+        Numbers of people were rounded at random to multiples of this, those behind rates too; 0
+        where they were not.
+    defences
+        What was done to the exact report, by the names of the parameters of `protect`.
     """
 
     columns: tuple[SliceColumn, ...]
@@ -71,7 +65,11 @@ class ReportRows:
     value: Floats
     n: Codes
     within: Floats
-    noise: Noise | None = None
+    sigma: Floats
+    scale: Floats
+    below: Codes
+    round_to: int = 0
+    defences: Mapping[str, Any] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.value)
@@ -87,6 +85,38 @@ class ReportRows:
         return self._look_up(
             [-1 if m.prediction is None else m.prediction for m in REPORT_METRICS.values()]
         )
+
+    @cached_property
+    def is_rate(self) -> Mask:
+        """(R,) whether a row is a rate, and no number of people."""
+        return self.prediction < 0
+
+    @cached_property
+    def noisy(self) -> Mask:
+        """(R,) which rows have noise."""
+        return (self.sigma > 0) | (self.scale > 0)
+
+    @cached_property
+    def suppressed(self) -> Mask:
+        """(R,) which rows have no value, and are not rates of nobody."""
+        return np.asarray(np.isnan(self.value) & (self.n != 0))
+
+    @cached_property
+    def blocks(self) -> tuple[Codes, Codes]:
+        """Block (R,) of each row, and row (B, K) of each block and group; -1 where it is missing.
+
+        A block is one metric of one slice; blocks are numbered in the order of their first rows.
+        """
+        _, metric = np.unique(self.metric, return_inverse=True)
+        own = np.column_stack([self.cells, metric.ravel()])
+        first, block = number_slices(own)
+        rows = np.full((len(first), len(self.groups)), -1)
+        rows[block, self.group] = np.arange(len(self))
+        return block, rows
+
+    def take(self, which: NDArray[Any]) -> Self:
+        """These rows only: a mask or numbers of them."""
+        return replace(self, **{name: getattr(self, name)[which] for name in _PER_ROW})
 
     def _look_up(self, values: list[int]) -> Codes:
         names, inverse = np.unique(self.metric, return_inverse=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,6 +16,8 @@ from fpbench.base.errors import InputError, suggest_name
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
+
+    from fpbench.models.rules import Rules
 
 Codes = NDArray[np.int64]
 
@@ -46,10 +48,10 @@ REPORT_METRICS: Mapping[str, Counted] = {
 }
 """Metrics of reports: rates of prediction 1, and numbers of people by prediction and label."""
 
-FIXED_COLUMNS = ("group", "metric", "value", "n", "within", "noise")
-"""Columns of the long form that are no slice columns; the last two stand where needed."""
+FIXED_COLUMNS = ("group", "metric", "value", "n", "within", "round_to", "noise", "below")
+"""Columns of the long form that are no slice columns; those after `n` stand where needed."""
 
-_NUMBER = r"(-?(?:\d+\.?\d*(?:e[+-]?\d+)?|inf))"
+_NUMBER = r"(-?\d+\.?\d*(?:e[+-]?\d+)?)"
 _BIN = re.compile(rf"<{_NUMBER}|\[{_NUMBER}, {_NUMBER}\)|>={_NUMBER}")
 
 
@@ -65,11 +67,14 @@ class SliceColumn:
         Its values as texts, or bins of numbers: `<26`, `[26, 37)`, `>=37`.
     edges
         The numbers between bins, ascending; None of categories.
+    rules
+        The rules of a model, of which `values` are the texts; None of what people have in columns.
     """
 
     name: str
     values: tuple[str, ...]
     edges: tuple[float, ...] | None = None
+    rules: Rules | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def of(cls, column: Series, bins: int | Sequence[float]) -> SliceColumn:
@@ -82,15 +87,21 @@ class SliceColumn:
         if not _is_number(column):
             import pandas as pd
 
-            category = pd.Categorical(column).remove_unused_categories()
-            values = tuple(map(str, category.categories))
+            try:
+                category = pd.Categorical(column).remove_unused_categories()
+            except TypeError:
+                raise InputError(
+                    f"column {name!r} holds what is neither text nor number: {column.iloc[0]!r}"
+                ) from None
+            values = name_values(category.categories)
             if "" in values or len(set(values)) < len(values):
                 raise InputError(f"column {name!r} has an empty value, or two of the same text")
             return cls(name, values)
         if isinstance(bins, int):
             numbers = column.dropna().to_numpy(np.float64)
-            if bins < 1 or not len(numbers):
-                raise InputError(f"column {name!r} cannot be cut into {bins} bins")
+            if bins < 1 or not len(numbers) or not np.isfinite(numbers).all():
+                why = "" if np.isfinite(numbers).all() else ": a number is infinite"
+                raise InputError(f"column {name!r} cannot be cut into {bins} bins{why}")
             cuts = np.unique(np.quantile(numbers, np.arange(1, bins) / bins, method="higher"))
             return cls.with_edges(name, cuts[cuts > numbers.min()])
         edges = np.asarray(bins, dtype=np.float64)
@@ -116,6 +127,8 @@ class SliceColumn:
         if not values or not all(found):
             return cls(name, tuple(values))
         edges = {float(end) for match in found if match for end in match.groups() if end}
+        if not np.isfinite(list(edges)).all():
+            return cls(name, tuple(values))
         column = cls.with_edges(name, sorted(edges))
         for value in values:
             if value not in column.values:
@@ -126,22 +139,45 @@ class SliceColumn:
 
     def code(self, people: DataFrame) -> Codes:
         """(n,) the value of each person; -1 if it is missing or none of the report's."""
+        if self.rules is not None:
+            where = {value: code for code, value in enumerate(self.values)}
+            codes = [where.get(text, -1) for text in name_rules(self.rules)]
+            return np.array(codes, np.int64)[self.rules.apply(people)]
         column = find_column(people, self.name)
         if self.edges is None:
             import pandas as pd
 
             category = pd.Categorical(column)
             where = {value: code for code, value in enumerate(self.values)}
-            codes = [where.get(str(value), -1) for value in category.categories]
+            codes = [where.get(text, -1) for text in name_values(category.categories)]
             return np.asarray(np.append(codes, -1).astype(np.int64)[category.codes])
         if not _is_number(column):
+            named = replace(self, edges=None).code(people)  # who cut bins of this name already
+            if (named >= 0).any():
+                return named
+            wrong = (row for row, value in enumerate(column) if not _reads_as_number(value))
+            row = next(wrong, 0)
             raise InputError(
-                f"column {self.name!r} has bins of numbers in the report, and the people have "
-                f"{column.dtype} there"
+                f"column {self.name!r} has bins of numbers in the report, and the people have no "
+                f"number in row {row}: {column.iloc[row]!r}"
             )
         numbers = column.to_numpy(np.float64)
         place = np.searchsorted(np.asarray(self.edges), numbers, side="right")
         return np.where(np.isnan(numbers), -1, place).astype(np.int64)
+
+
+def name_rules(rules: Rules) -> tuple[str, ...]:
+    """Texts of rules; of those that read alike, with their numbers."""
+    texts = [text or "everyone" for text in rules.texts]
+    return tuple(
+        f"{text} (rule {code + 1})" if texts.count(text) > 1 else text
+        for code, text in enumerate(texts)
+    )
+
+
+def name_values(values: Iterable[Any]) -> tuple[str, ...]:
+    """Values as reports write them: texts without blanks around them, as files are read."""
+    return tuple(str(value).strip() for value in values)
 
 
 def find_column(people: DataFrame, name: str) -> Series:
@@ -171,6 +207,18 @@ def cross(codes: Sequence[Codes], sizes: Sequence[int], n: int) -> Codes:
     return key
 
 
+def number_slices(cells: Codes) -> tuple[Codes, Codes]:
+    """First rows (S,) of each distinct row of codes, ascending, and (R,) which each row is."""
+    # A sum of random multiples, modulo 2^64, tells a row from any other of a million but with a
+    # chance of 2^-24: never seen, and far quicker than to compare rows.
+    draws = np.random.default_rng(20260103).integers(2**63, size=cells.shape[1])
+    _, first, inverse = np.unique(cells @ draws, return_index=True, return_inverse=True)
+    place = np.empty(len(first), np.int64)
+    order = np.argsort(first)
+    place[order] = np.arange(len(first))
+    return first[order], place[inverse.ravel()]
+
+
 def locate(keys: Codes, among: Codes) -> Codes:
     """The place of each key among ascending ones; -1 if it is not there."""
     if among[-1] < 4 * len(keys):  # a table is quicker than a search
@@ -184,12 +232,32 @@ def locate(keys: Codes, among: Codes) -> Codes:
 def check_bits(values: Any, n: int, what: str) -> NDArray[np.int64]:
     """(n,) labels or predictions, checked."""
     bits = np.asarray(values)
-    if bits.shape != (n,) or not np.isin(bits, (0, 1)).all():
-        raise InputError(f"{what} must be {n} numbers, 0 or 1, one a person of X")
+    needed = f"{what} must be {n} numbers, 0 or 1, one a person of X"
+    if bits.shape != (n,):
+        raise InputError(needed)
+    if (wrong := ~np.isin(bits, (0, 1))).any():
+        row = int(np.flatnonzero(wrong)[0])
+        raise InputError(f"{needed}; row {row} is {bits.tolist()[row]!r}")
     return bits.astype(np.int64)
+
+
+def check_people(X: object) -> None:
+    """Raise InputError unless people are in a data frame."""
+    import pandas as pd
+
+    if not isinstance(X, pd.DataFrame):
+        raise InputError(f"X must be a data frame, one row a person, not {type(X).__name__}")
 
 
 def _is_number(column: Series) -> bool:
     from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
     return bool(is_numeric_dtype(column.dtype) and not is_bool_dtype(column.dtype))
+
+
+def _reads_as_number(value: Any) -> bool:
+    """Whether a value is a finite number, or the text of one, or missing."""
+    try:
+        return value is None or value != value or math.isfinite(float(value))  # noqa: PLR0124
+    except (TypeError, ValueError):
+        return False

@@ -1,16 +1,20 @@
-"""Numbers of people by slice, metric and group: the rows of a report before any defence."""
+"""Numbers of people by slice, metric and group: a report before any defence."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import combinations
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fpbench.auditing.fairness_reports.report_rows import ReportRows
-from fpbench.auditing.fairness_reports.slices import REPORT_METRICS, Codes, SliceColumn, cross
+from fpbench.auditing.fairness_reports.exact_blocks import ExactBlocks
+from fpbench.auditing.fairness_reports.slices import (
+    REPORT_METRICS,
+    Codes,
+    SliceColumn,
+    cross,
+    name_values,
+)
 
 if TYPE_CHECKING:
     from pandas import Categorical
@@ -23,12 +27,10 @@ def tabulate(
     predictions: Codes,
     labels: Codes,
     *,
-    order: int,
+    tables: Iterable[Sequence[int]],
     metrics: Sequence[str],
-    min_cell: int,
-    min_group: int,
-) -> ReportRows:
-    """The rows about slices that are large enough; see `FairnessReport.from_predictions`.
+) -> ExactBlocks:
+    """The blocks of all slices that have people; see `FairnessReport.from_predictions`.
 
     Parameters
     ----------
@@ -36,15 +38,17 @@ def tabulate(
         The C columns, and (n,) codes of each.
     groups, predictions, labels
         (n,).
-    order, metrics, min_cell, min_group
-        Which slices, which metrics, and who must be in a slice at least.
+    tables
+        Numbers of the columns that are crossed, of each table.
+    metrics
+        Names.
     """
     n, k = len(predictions), len(groups.categories)
     person = (labels * 2 + predictions) * k + groups.codes
-    slices: list[Codes] = []
+    cells: list[Codes] = []
     names: list[str] = []
-    counted: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
-    for table in (t for r in range(order + 1) for t in combinations(range(len(columns)), r)):
+    numbers: list[tuple[Codes, Codes]] = []
+    for table in tables:
         key = cross([codes[c] for c in table], [len(columns[c].values) for c in table], n)
         inside = np.flatnonzero(key >= 0)
         _, first, cell = np.unique(key[inside], return_index=True, return_inverse=True)
@@ -57,23 +61,14 @@ def tabulate(
             label, prediction = REPORT_METRICS[name]
             part = counts.sum(axis=1) if label is None else counts[:, label]
             base = part.sum(axis=1) if prediction is None else part[:, prediction]
-            shown = (base.sum(axis=1) >= max(min_cell, 1)) & (base.min(axis=1) >= min_group)
-            slices.append(here[shown])
-            names.append(name)
-            counted.append((part[shown, 1] if prediction is None else base[shown], base[shown]))
-    lengths = [x.size for x, _ in counted]
-    rates = np.repeat([REPORT_METRICS[name].is_rate for name in names], lengths)
-    x, base = (np.concatenate([pair[i].ravel() for pair in counted]) for i in (0, 1))
-    sizes = np.concatenate([np.repeat(own.sum(axis=1), k) for _, own in counted])
-    with np.errstate(invalid="ignore", divide="ignore"):
-        value = np.where(rates, x / base, x)
-    return ReportRows(
-        tuple(columns),
-        tuple(map(str, groups.categories)),
-        np.concatenate([np.repeat(own, k, axis=0) for own in slices]),
-        np.repeat(names, lengths),
-        np.tile(np.arange(k), len(x) // k),
-        value,
-        np.where(rates, base, sizes),
-        np.zeros(len(x)),
-    )
+            shown = base.any(axis=1)
+            cells.append(here[shown])
+            names += [name] * int(shown.sum())
+            numbers.append((part[shown, 1] if prediction is None else base[shown], base[shown]))
+    none = np.zeros((0, k), np.int64)
+    counted, base = (np.concatenate([none, *(pair[i] for pair in numbers)]) for i in (0, 1))
+    return ExactBlocks(
+        tuple(columns), name_values(groups.categories),
+        np.concatenate([np.zeros((0, len(columns)), np.int64), *cells]), np.array(names, np.str_),
+        counted, base, np.full(len(base), -1), {},
+    )  # fmt: skip

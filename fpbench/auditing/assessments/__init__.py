@@ -1,0 +1,1 @@
+"""What a fairness report gives away about each person, who says so, and what may be done."""

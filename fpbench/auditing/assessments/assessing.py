@@ -1,0 +1,292 @@
+"""What a report gives away to somebody who knows everybody's columns and predictions."""
+
+from __future__ import annotations
+
+import time
+from itertools import product
+from math import log
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fpbench.auditing.assessments.assessment import Assessment
+from fpbench.auditing.assessments.attack import Allowed, Reader, attack
+from fpbench.auditing.assessments.known_people import code_groups, learn_beliefs
+from fpbench.auditing.assessments.least_change import Progress, find_least_change
+from fpbench.auditing.assessments.riskiest_cells import find_riskiest
+from fpbench.auditing.fairness_reports.fairness_report import FairnessReport
+from fpbench.auditing.fairness_reports.report_facts import find_facts_and_rows
+from fpbench.auditing.fairness_reports.report_rows import ReportRows
+from fpbench.auditing.fairness_reports.slices import check_bits
+from fpbench.base.errors import InputError
+from fpbench.claims.fact_information import limit_fact_nats
+from fpbench.claims.set_counts import Facts, Floats
+from fpbench.components.beliefs import check_beliefs
+from fpbench.components.guarantee import Guarantee
+from fpbench.correction.leak_limits import limit_leak_by_error
+from fpbench.privacy.accounting import rho_to_epsilon
+from fpbench.privacy.private_leak import limit_private_leak
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+_UNSURE = 0.05, 0.95
+"""Beliefs in the proven group between these were unsure."""
+_TRIED = 100
+"""Cells, the largest first, from which shares of groups are learnt."""
+_LONGEST = 1e6
+"""Seconds that a process may be given."""
+_DELTA = 1e-6
+"""At which the epsilon of Gaussian noise is told; the limit rests on rho as well."""
+
+
+def assess(
+    report: FairnessReport,
+    X: DataFrame,
+    predictions: ArrayLike,
+    labels: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    beliefs: ArrayLike | None = None,
+    known: DataFrame | None = None,
+    *,
+    max_leak: float = 0.01,
+    max_proven: int = 0,
+    search: bool = False,
+    seconds: float = 60.0,
+    error: float = 0.03,
+    tell: Progress | None = None,
+    rng: np.random.Generator | int | None = None,
+) -> Assessment:
+    """What a report gives away to somebody who knows everybody's columns and predictions.
+
+    Parameters
+    ----------
+    report
+        What is to be published, or was.
+    X
+        n rows, the people of the report.
+    predictions, labels
+        (n,) in {0, 1}; labels are needed by metrics that look at them.
+    groups
+        (n,) names of the true groups, to measure what is guessed right.
+    beliefs
+        (n, K) what the adversary believes before, calibrated; columns in the order of
+        `report.groups`. By default they are learnt from `known`, or the groups' shares: of
+        `groups`, or as the largest cells of the report have them.
+    known
+        Other people whose groups the adversary knows: a frame with the columns of X, and `group`,
+        `prediction` and, if labels are given, `label`. The adversary `a2` (boosted trees) is
+        trained on 70 % of them and calibrated on the others.
+    max_leak, max_proven
+        What may be given away: leak as a share, and number of people proven.
+    search
+        Whether to search the least change that passes, where the report does not.
+    seconds
+        Time limit of attack and search together; each attack proves by linear programs for at
+        most half of the time that it has.
+    error
+        `error_bound` where beliefs are near enough.
+    tell
+        Called with each change that is tried, and how many were.
+    rng
+        Of noise and random rounding in changed reports; by default nobody can guess it.
+
+    Raises
+    ------
+    InputError
+        If the report, groups or beliefs are about other people or groups.
+    ContradictionError
+        If published cells contradict each other.
+    """
+    if not isinstance(report, FairnessReport):
+        raise InputError(
+            f"report must be a FairnessReport, not {type(report).__name__}; from_frame, from_file "
+            "and others make one"
+        )
+    facts, rows = find_facts_and_rows(report, X, predictions, labels)
+    return assess_facts(
+        report, facts, rows, X, predictions, labels, groups, beliefs, known, max_leak=max_leak,
+        max_proven=max_proven, search=search, seconds=seconds, error=error, tell=tell, rng=rng,
+    )  # fmt: skip
+
+
+def assess_facts(
+    report: FairnessReport,
+    facts: Facts,
+    rows: NDArray[np.intp],
+    X: DataFrame,
+    predictions: ArrayLike,
+    labels: ArrayLike | None,
+    groups: ArrayLike | None,
+    beliefs: ArrayLike | None = None,
+    known: DataFrame | None = None,
+    *,
+    max_leak: float,
+    max_proven: int,
+    search: bool,
+    seconds: float,
+    error: float = 0.03,
+    tell: Progress | None = None,
+    rng: np.random.Generator | int | None = None,
+) -> Assessment:
+    """What a report gives away whose facts are read already; see `assess`.
+
+    Parameters
+    ----------
+    facts, rows
+        What the report tells, and (M,) a row of the report for each set.
+    report, X, predictions, labels, groups, beliefs, known
+        As of `assess`.
+    max_leak, max_proven, search, seconds, error, tell, rng
+        As of `assess`.
+    """
+    for what, number, most in (("seconds", seconds, _LONGEST), ("error", error, 1)):
+        if not isinstance(number, int | float | np.number) or not 0 < number <= most:
+            raise InputError(f"{what} must be above 0 and at most {most:g}, not {number!r}")
+    deadline = time.perf_counter() + seconds
+    allowed = _check_allowed(max_leak, max_proven)
+    truth = None if groups is None else _match_groups(groups, report.groups, facts)
+    prior, knowledge = _find_prior(report, X, predictions, labels, beliefs, known, facts, truth)
+    reader = Reader(prior, truth, error)
+    left = deadline - time.perf_counter()
+    found = attack(facts, reader, left / 2 if search else left)
+    proven = found.proven
+    before = prior[np.arange(len(prior)), found.possible.argmax(axis=1)]
+    unsure = proven & (before > _UNSURE[0]) & (before < _UNSURE[1])
+    without = reader.accuracy(prior)
+    riskiest, numbers = find_riskiest(facts, prior, rows)
+    alone = attack(facts.take(numbers), reader, deadline - time.perf_counter())
+    nats = limit_fact_nats(facts)
+    change = None
+    if search and not found.within(allowed):
+        change = find_least_change(
+            report, lambda changed: changed.facts(X, predictions, labels), reader, allowed,
+            seconds=deadline - time.perf_counter(), tell=tell, rng=rng,
+        )  # fmt: skip
+    return Assessment(
+        groups=report.groups,
+        without=without,
+        with_=without + found.leak,
+        measured=truth is not None,
+        leak_expected=float((found.beliefs.max(axis=1) - prior.max(axis=1)).mean()),
+        limit=limit_leak_by_error(1 - without, nats, facts.people, facts.groups),
+        private_limit=_limit_by_noise(report, prior),
+        bits=nats / log(2),
+        proven=proven,
+        proven_unsure=unsure,
+        finished=found.finished,
+        prior=prior,
+        posterior=found.beliefs,
+        knowledge=knowledge,
+        error_bound=found.error_bound,
+        facts=facts,
+        riskiest=riskiest,
+        alone=(int(alone.proven.sum()), alone.leak),
+        allowed=allowed,
+        change=change,
+    )
+
+
+def _check_allowed(max_leak: float, max_proven: int) -> Allowed:
+    if not isinstance(max_leak, int | float | np.number) or not 0 <= max_leak <= 1:
+        raise InputError(f"max_leak must be a share from 0 to 1, not {max_leak!r}")
+    if not isinstance(max_proven, int | np.integer) or max_proven < 0:
+        raise InputError(f"max_proven must be a number of people, not {max_proven!r}")
+    return Allowed(float(max_leak), int(max_proven))
+
+
+def _find_prior(
+    report: FairnessReport,
+    X: DataFrame,
+    predictions: ArrayLike,
+    labels: ArrayLike | None,
+    beliefs: ArrayLike | None,
+    known: DataFrame | None,
+    facts: Facts,
+    truth: NDArray[np.intp] | None,
+) -> tuple[Floats, str]:
+    """(n, K) beliefs before the report, and where they are from."""
+    n, names = facts.people, report.groups
+    if beliefs is not None:
+        if known is not None:
+            raise InputError("give beliefs, or known people to learn them from, not both")
+        prior = check_beliefs(beliefs)
+        if prior.shape != (n, facts.groups):
+            raise InputError(
+                f"beliefs must be ({n}, {facts.groups}), a probability of each of "
+                f"{', '.join(names)} for each person of X, not {prior.shape}"
+            )
+        return prior, "as given"
+    if known is not None:
+        given = None if labels is None else check_bits(labels, n, "labels")
+        predicted = check_bits(predictions, n, "predictions")
+        learnt = learn_beliefs(known, X, predicted, given, names)
+        shared = sum(name in known for name in X.columns)
+        return learnt, (
+            f"of boosted trees, learnt from {shared} columns of {len(known):,} people whose group "
+            "is known"
+        )
+    prior = np.tile(_find_shares(facts, truth), (n, 1))
+    return prior, "the groups' shares, the same for everybody"
+
+
+def _match_groups(groups: ArrayLike, names: tuple[str, ...], facts: Facts) -> NDArray[np.intp]:
+    """Codes of the true groups, which must be those that the report is about."""
+    given = np.asarray(groups)
+    if given.shape != (facts.people,):
+        raise InputError(f"groups must be {facts.people} names, one a person of X")
+    truth = code_groups(given, names, "groups")
+    counts = facts.count(np.eye(facts.groups)[truth])
+    wrong = ~facts.noisy & ((counts < facts.low) | (counts > facts.high)).any(axis=1)
+    if wrong.any():
+        first = int(np.flatnonzero(wrong)[0])
+        k = int(np.flatnonzero((counts < facts.low)[first] | (counts > facts.high)[first])[0])
+        low, high = facts.low[first, k], facts.high[first, k]
+        told = f"{low:g}" if low == high else f"{low:g} to {high:g}"
+        raise InputError(
+            f"the report is not of these groups: {counts[first, k]:g} people are {names[k]!r} in "
+            f"{facts.name(first)}, and it says {told}"
+        )
+    return truth
+
+
+def _find_shares(facts: Facts, truth: NDArray[np.intp] | None) -> Floats:
+    """(K,) shares of the groups: true, or among the largest published cells that share nobody."""
+    if truth is not None:
+        return np.bincount(truth, minlength=facts.groups) / len(truth)
+    told = np.flatnonzero((facts.low == facts.high).all(axis=1) & ~facts.derived)
+    counts = np.ones(facts.groups)  # one of each, for where nothing is told
+    covered = np.zeros(facts.people, np.bool_)
+    for number in told[np.argsort(-facts.sizes[told], kind="stable")][:_TRIED]:
+        members = facts.sets[[number]].indices
+        if not covered[members].any():
+            covered[members] = True
+            counts += np.maximum(facts.low[number], 0)
+    shares: Floats = counts / counts.sum()
+    return shares
+
+
+def _limit_by_noise(report: ReportRows, prior: Floats) -> float | None:
+    """The greatest leak by the noise; None if a number has none.
+
+    A person counts in one cell of each table for each metric that counts people of that label and
+    prediction; another group changes two counts there by one.
+    """
+    if not len(report) or not report.noisy.all():
+        return None
+    _, metric = np.unique(report.metric, return_inverse=True)
+    table = np.column_stack([report.cells >= 0, metric.ravel()])
+    _, first = np.unique(table, axis=0, return_index=True)
+    label, prediction = report.label[first], report.prediction[first]
+    scale, sigma = report.scale[first], report.sigma[first]
+    epsilon = rho = 0.0
+    for own_label, own_prediction in product((0, 1), repeat=2):
+        counts = np.isin(label, (-1, own_label)) & np.isin(prediction, (-1, own_prediction))
+        epsilon = max(epsilon, float((2 / scale[counts & (scale > 0)]).sum()))
+        rho = max(rho, float((1 / sigma[counts & (sigma > 0)] ** 2).sum()))
+    private: dict[str, Any] = {"epsilon": epsilon}
+    if rho:
+        rho += epsilon**2 / 2
+        private = {"epsilon": rho_to_epsilon(rho, _DELTA), "delta": _DELTA, "rho": rho}
+    return limit_private_leak(prior, Guarantee(**private))

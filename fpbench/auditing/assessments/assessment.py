@@ -1,0 +1,281 @@
+"""What a fairness report gives away about people's groups, as a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fpbench.auditing.assessments.attack import Allowed
+from fpbench.auditing.assessments.layout import Page, Part, lay_out_html, lay_out_text
+from fpbench.auditing.assessments.least_change import ChangeSearch
+from fpbench.auditing.assessments.riskiest_cells import RiskyCell
+from fpbench.base.text import percent, points_above, signed_points
+from fpbench.claims.set_counts import Facts, Floats, Mask
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+@dataclass(frozen=True, eq=False)
+class Assessment:
+    """What an adversary learns from a report; prints itself as a verdict.
+
+    Attributes
+    ----------
+    groups
+        Names of the K groups.
+    without, with_
+        Share of people whose likeliest group is right, by beliefs before and after the report.
+    measured
+        Whether the shares were measured on true groups; else they are what the beliefs expect.
+    leak_expected
+        Rise of the share that the beliefs expect, whatever was measured.
+    limit
+        Rise that nobody who knows the people's law can exceed, by `bits` and the share guessed
+        wrong before (`limit_leak_by_error`).
+    private_limit
+        The same by the guarantee of differential privacy, if every number has noise; else None.
+    bits
+        Information in the report about everybody's groups, at most.
+    proven
+        (n,) whose group follows from the report, whatever anybody believes.
+    proven_unsure
+        (n,) those of them of whom the adversary was unsure: it gave the group between .05 and .95.
+    finished
+        Whether the search for proofs ended before its time limit.
+    prior, posterior
+        (n, K) beliefs before and after the report.
+    knowledge
+        Where the beliefs before are from, in words.
+    error_bound
+        Root mean square distance of the undecided people's beliefs to the optimum, at most.
+    facts
+        What the report tells about these people.
+    riskiest
+        The published cells that give away most, one after the other.
+    alone
+        People proven, and rise of the share guessed right, by these cells alone; measured.
+    allowed
+        What may be given away at most.
+    change
+        The search for the least change that passes; None if there was none.
+    """
+
+    groups: tuple[str, ...]
+    without: float
+    with_: float
+    measured: bool
+    leak_expected: float
+    limit: float
+    private_limit: float | None
+    bits: float
+    proven: Mask = field(repr=False)
+    proven_unsure: Mask = field(repr=False)
+    finished: bool
+    prior: Floats = field(repr=False)
+    posterior: Floats = field(repr=False)
+    knowledge: str
+    error_bound: float
+    facts: Facts = field(repr=False)
+    riskiest: tuple[RiskyCell, ...] = field(repr=False)
+    alone: tuple[int, float]
+    allowed: Allowed
+    change: ChangeSearch | None = None
+
+    @property
+    def leak(self) -> float:
+        """What the report adds to the share of people who are guessed right."""
+        return self.with_ - self.without
+
+    @property
+    def passes(self) -> bool:
+        """Whether no more is given away than may be."""
+        return self.allowed.holds(self.leak, int(self.proven.sum()))
+
+    @property
+    def verdict(self) -> str:
+        """One sentence."""
+        n, proven = len(self.proven), int(self.proven.sum())
+        whose = f"the group of {proven:,} of {n:,} people" if proven else "nobody's group"
+        found = (
+            f"{whose} is proven by it, and guesses get {percent(self.with_)} % of all people right "
+            f"instead of {percent(self.without)} %"
+        )
+        start = "May be published within these limits" if self.passes else "Do not publish"
+        return f"{start}: {found} (allowed: {self.allowed})."
+
+    def to_frame(self) -> DataFrame:
+        """One row a person: `proven`, `unsure`, the likeliest group, and beliefs.
+
+        Beliefs stand in a column `before NAME` and a column `after NAME` for each group.
+        """
+        import pandas as pd
+
+        columns: dict[str, Any] = {
+            "proven": self.proven,
+            "unsure": self.proven_unsure,
+            "likeliest": np.array(self.groups, dtype=object)[self.posterior.argmax(axis=1)],
+        }
+        for when, beliefs in (("before", self.prior), ("after", self.posterior)):
+            columns |= {f"{when} {name}": beliefs[:, k] for k, name in enumerate(self.groups)}
+        return pd.DataFrame(columns)
+
+    def to_json(self) -> dict[str, Any]:
+        """All but what is about single people, as plain numbers, texts, lists and dictionaries."""
+        search = self.change
+        return {
+            "verdict": self.verdict,
+            "passes": self.passes,
+            "criteria": {"max_leak": self.allowed.leak, "max_proven": self.allowed.proven},
+            "people": len(self.proven),
+            "groups": list(self.groups),
+            "beliefs_before": self.knowledge,
+            "measures": {
+                "without": self.without,
+                "with": self.with_,
+                "leak": self.leak,
+                "leak_is": "measured" if self.measured else "expected",
+                "leak_expected": self.leak_expected,
+                "limit": self.limit,
+                "private_limit": self.private_limit,
+                "proven": int(self.proven.sum()),
+                "proven_unsure": int(self.proven_unsure.sum()),
+                "proofs_finished": self.finished,
+                "facts": self._sets,
+                "bits": self.bits,
+                "error_bound": self.error_bound if isfinite(self.error_bound) else None,
+            },
+            "riskiest": [cell.to_dict(self.groups) for cell in self.riskiest],
+            "riskiest_alone": {"proven": self.alone[0], "leak": self.alone[1]},
+            "change": None if search is None else search.to_dict(),
+        }
+
+    def to_text(self, width: int = 100) -> str:
+        """The verdict, and below it what it rests on.
+
+        Parameters
+        ----------
+        width
+            Letters in a line.
+        """
+        return lay_out_text(self._page, width)
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def _repr_html_(self) -> str:
+        return lay_out_html(self._page)
+
+    @property
+    def _sets(self) -> int:
+        """Sets of people whose counts are told, and do not merely follow from others."""
+        return int((~self.facts.derived).sum())
+
+    @property
+    def _page(self) -> Page:
+        parts = [self._list_cells()] if self.riskiest else []
+        parts += [_list_changes(self.change)] if self.change else []
+        return Page(self.verdict, self.passes, list(self._list_findings()), parts)
+
+    def _list_findings(self) -> Iterator[tuple[str, str]]:
+        expected = f"{signed_points(self.leak_expected)} points"
+        how = (
+            f"measured on the true groups; the beliefs expect {expected}"
+            if self.measured
+            else "as the beliefs expect, for want of the true groups"
+        )
+        yield "leak", f"{signed_points(self.leak)} points, {how}"
+        more = "more may be provable than was found"
+        if not self.finished:
+            more = "the search for proofs ran out of time, so more may be provable"
+        proven, unsure = int(self.proven.sum()), int(self.proven_unsure.sum())
+        yield "proven", f"{proven:,}, of whom the adversary was unsure of {unsure:,}; {more}"
+        more = ""
+        if self.leak > self.limit:
+            rest = signed_points(self.leak - self.limit)
+            more = f"; {rest} points of the leak, or more, can be learnt from other people as well"
+        yield (
+            "limit",
+            f"{points_above(self.limit)} points is what the report can add for somebody who knows "
+            f"how groups depend on columns, if people's groups are independent{more}",
+        )
+        if self.private_limit is not None:
+            yield (
+                "private",
+                f"{points_above(self.private_limit)} points by differential privacy, if the "
+                "beliefs are exact",
+            )
+        kind = "noisy counts" if self.facts.noisy.any() else "counts"
+        yield (
+            "tells",
+            f"{kind} by group in {self._sets:,} sets of people, at most {self.bits:,.0f} bits",
+        )
+        yield (
+            "beliefs",
+            f"before: {self.knowledge}; after: within {self.error_bound:.3f} of the optimum (root "
+            "mean square, of people who are not proven)",
+        )
+
+    def _list_cells(self) -> Part:
+        rows = [
+            [
+                cell.name, f"{cell.row}", f"{cell.people:,}", *cell.write_counts(),
+                f"{cell.settled:,}", f"{cell.gain:,.1f}",
+            ]
+            for cell in self.riskiest
+        ]  # fmt: skip
+        proven, leak = self.alone
+        return Part(
+            "What gives away most, one cell after the other:",
+            ["cell", "row", "people", *self.groups, "proves", "adds"],
+            rows,
+            [
+                f"These {len(rows)} alone: {proven:,} proven, a leak of {signed_points(leak)} "
+                "points.",
+                "row: of the report, from 0; proves: people whose group follows with this cell and "
+                "not with those above alone; adds: right guesses about other people that the "
+                "adversary expects more.",
+            ],
+        )
+
+
+def _list_changes(search: ChangeSearch) -> Part:
+    notes = []
+    if search.failed:
+        notes.append(f"Not enough, however strong: {'; '.join(search.failed)}.")
+    for reason in dict.fromkeys(why for _, why in search.untried):
+        kinds = [kind for kind, why in search.untried if why == reason]
+        notes.append(f"Not tried, or not to the end ({reason}): {'; '.join(kinds)}.")
+    best = search.cheapest
+    if best is None:
+        title = f"No change that passes was found in {search.attacks} attacks."
+        return Part(title, [], [], notes)
+    rows = []
+    for change in search.passing:
+        use = change.utility
+        numbers = f"{change.proven:,}", signed_points(change.leak)
+        errors = (_write(error, ".3f") for error in (use.rate_error, use.rate_error_max))
+        shares = (_write(part, ".0%") for part in (use.cells_published, use.disparities_visible))
+        rows.append([change.words, *numbers, *errors, *shares])
+    return Part(
+        f"The least change that passes: {best.words}. It publishes "
+        f"{_write(best.utility.cells_published, '.0%')} of the rates; the mean error of all is "
+        f"{_write(best.utility.rate_error, '.3f')}. Found in {search.attacks} attacks; the mildest "
+        "of each kind that passes, the one of the least error first:",
+        ["change", "proven", "leak", "error", "greatest", "published", "seen"],
+        rows,
+        [
+            "error, greatest: of all rates about 10 people or more; one that is not published is "
+            "taken for the group's rate among everybody; seen: slices whose groups' rates differ "
+            "by more than 0.1, and still do.",
+            *notes,
+        ],
+    )
+
+
+def _write(number: float | None, form: str) -> str:
+    return "-" if number is None else format(number, form)

@@ -1,0 +1,147 @@
+"""The attack on a report: who is proven, and what is believed of the others."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fpbench.claims.set_counts import Facts, Floats, Mask
+from fpbench.correction.facts.dual_ascent import condition_beliefs
+from fpbench.correction.facts.linear_programs import prove
+from fpbench.correction.facts.propagation import propagate
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """What may be given away at most.
+
+    Attributes
+    ----------
+    leak
+        Rise of the share of people who are guessed right.
+    proven
+        Number of people whose group is proven.
+    """
+
+    leak: float
+    proven: int
+
+    def holds(self, leak: float, proven: int) -> bool:
+        """Whether no more is given away."""
+        return leak <= self.leak and proven <= self.proven
+
+    def __str__(self) -> str:
+        points = 100 * self.leak
+        return (
+            f"at most {self.proven:,} proven, and a leak of {points:g} point{'s' * (points != 1)}"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Reader:
+    """Somebody who reads reports, and what is measured of the guesses.
+
+    Attributes
+    ----------
+    prior
+        (n, K) beliefs before a report.
+    truth
+        (n,) codes of the true groups; None if they are not known.
+    error
+        `error_bound` where beliefs are near enough.
+    """
+
+    prior: Floats
+    truth: NDArray[np.intp] | None
+    error: float
+
+    def accuracy(self, beliefs: Floats) -> float:
+        """Share of people whose likeliest group is right; without the truth, as beliefs expect."""
+        if self.truth is None:
+            return float(beliefs.max(axis=1).mean())
+        return float((beliefs.argmax(axis=1) == self.truth).mean())
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """What an adversary has from a report.
+
+    Attributes
+    ----------
+    possible
+        (n, K) groups that each person may have.
+    beliefs
+        (n, K) after the report.
+    error_bound
+        Root mean square distance of the undecided people's beliefs to the optimum, at most.
+    leak
+        Rise of the share of people who are guessed right.
+    finished
+        Whether the linear programs ended before their limit.
+    """
+
+    possible: Mask
+    beliefs: Floats
+    error_bound: float
+    leak: float
+    finished: bool = True
+
+    @property
+    def proven(self) -> Mask:
+        """(n,) who has one group left."""
+        return np.asarray(self.possible.sum(axis=1) == 1)
+
+    def within(self, allowed: Allowed) -> bool:
+        """Whether no more is given away than may be."""
+        return allowed.holds(self.leak, int(self.proven.sum()))
+
+
+def attack(
+    facts: Facts,
+    reader: Reader,
+    seconds: float = 60.0,
+    allowed: Allowed | None = None,
+) -> Findings:
+    """What an adversary has from facts: proofs, and beliefs about everybody else.
+
+    Parameters
+    ----------
+    facts
+        What a report tells.
+    reader
+        Who reads it.
+    seconds
+        Time limit; linear programs take half of it at most.
+    allowed
+        Stop as soon as more is given away: a part of the attack that exceeds them is an attack.
+        By default nothing stops it.
+    """
+    deadline = time.perf_counter() + seconds
+    before = reader.accuracy(reader.prior)
+
+    def conclude(possible: Mask, finished: bool = True) -> Findings:
+        after = condition_beliefs(
+            facts, reader.prior, possible, error=reader.error,
+            seconds=deadline - time.perf_counter(),
+        )  # fmt: skip
+        leak = reader.accuracy(after.beliefs) - before
+        return Findings(possible, after.beliefs, after.error_bound, leak, finished)
+
+    propagated = propagate(facts)
+    if allowed is not None:
+        first = Findings(propagated, reader.prior, math.inf, 0.0)
+        if first.within(allowed):
+            first = conclude(propagated)
+        if not first.within(allowed):
+            return first
+    started = time.perf_counter()
+    longest = (deadline - started) / 2
+    possible = prove(facts, propagated, seconds=longest)
+    finished = time.perf_counter() - started < longest
+    if allowed is not None and (possible == propagated).all():
+        return replace(first, finished=finished)
+    return conclude(possible, finished)

@@ -1,0 +1,157 @@
+"""Beliefs about people's groups, learnt from others whose groups are known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fpbench.auditing.fairness_reports.slices import Codes, check_bits
+from fpbench.base.errors import DataError, InputError, suggest_name
+from fpbench.components.beliefs import Beliefs
+from fpbench.components.catalog import discover
+from fpbench.components.records import View
+from fpbench.correction.calibration import calibrate_beliefs
+from fpbench.data.sample import Sample
+
+if TYPE_CHECKING:
+    from pandas import DataFrame, Series
+
+KNOWN_COLUMNS = ("group", "prediction", "label")
+"""Columns of known people that are no features; labels are needed where the target has them."""
+
+_ADVERSARY = "a2"
+"""The strongest adversary that sees what readers of a report see."""
+
+
+def learn_beliefs(
+    known: DataFrame,
+    X: DataFrame,
+    predictions: Codes,
+    labels: Codes | None,
+    groups: Sequence[str],
+) -> Beliefs:
+    """Calibrated beliefs (n, K) of the adversary `a2`, trained on people whose groups are known.
+
+    Parameters
+    ----------
+    known
+        m rows with `group`, `prediction`, `label` if labels are given, and columns of X; those that
+        are missing are not seen.
+    X
+        n rows, the people whose groups are guessed.
+    predictions, labels
+        (n,) in {0, 1}; without labels the adversary does not see any.
+    groups
+        Names of the K groups.
+
+    Raises
+    ------
+    InputError
+        If a column is missing, or a value is of another kind: names row and column.
+    DataError
+        If the known people are too few, or of one group.
+    """
+    import pandas as pd
+
+    if not isinstance(known, pd.DataFrame):
+        raise InputError(f"known people must be a data frame, not {type(known).__name__}")
+    for name in KNOWN_COLUMNS if labels is not None else KNOWN_COLUMNS[:2]:
+        if name not in known:
+            raise InputError(
+                f"the known people have no column {name!r}; "
+                f"{suggest_name(name, map(str, known.columns))}"
+            )
+    for name in KNOWN_COLUMNS:
+        if name in X:
+            raise InputError(
+                f"a column of people cannot be called {name!r}, as known people's {name}s are: "
+                "rename it"
+            )
+    shared = [name for name in X.columns if name in known]
+    if not shared:
+        raise InputError("the known people have none of the columns of X")
+    sensitive = code_groups(known["group"], groups, "the known people")
+    _check_two_groups(sensitive, f"the {len(known):,} known people")
+    answers = _read_bits(known, "prediction")
+    # The adversary asks for labels; of a constant column its trees make nothing.
+    seen = np.zeros(len(X), np.int64) if labels is None else labels
+    told = np.zeros(len(known), np.int64) if labels is None else _read_bits(known, "label")
+    pairs = {name: _match_columns(X[name], known[name]) for name in shared}
+    # Trees stumble over a column without a value, and learn nothing from one of a single value.
+    used = [name for name in shared if pairs[name][1].nunique(dropna=False) > 1] or shared
+    ours, theirs = (pd.DataFrame({name: pairs[name][side] for name in used}) for side in (0, 1))
+    names = tuple(groups)
+    view = View(
+        target=Sample(names, features=ours, predictions=predictions, labels=seen),
+        attack=Sample(
+            names, features=theirs, predictions=answers, labels=told, sensitive=sensitive
+        ),
+    )
+    adversary: Any = discover().component("adversary", _ADVERSARY)()
+    guess = adversary.guess(view, np.random.default_rng(0))
+    held_out = sensitive[guess.held_out]
+    _check_two_groups(held_out, f"the {len(held_out)} known people on whom beliefs are calibrated")
+    return calibrate_beliefs(guess.beliefs, guess.held_out_beliefs, held_out)[0]
+
+
+def _check_two_groups(codes: NDArray[np.intp], whom: str) -> None:
+    if len(np.unique(codes)) < 2:
+        raise DataError(f"{whom} are of one group; to learn beliefs takes more people, of each")
+
+
+def code_groups(values: Any, groups: Sequence[str], whose: str) -> NDArray[np.intp]:
+    """Codes (n,) of groups by name.
+
+    Parameters
+    ----------
+    values
+        (n,) names.
+    groups
+        Names of the groups, in their order.
+    whose
+        Whose groups they are, for messages.
+
+    Raises
+    ------
+    InputError
+        If a name is none of the groups: names the row.
+    """
+    texts = np.strings.strip(np.asarray(values).astype(str))
+    where = {name: code for code, name in enumerate(groups)}
+    names, inverse = np.unique(texts, return_inverse=True)
+    for name in names:
+        if name not in where:
+            row = int(np.flatnonzero(texts == name)[0])
+            raise InputError(
+                f"{whose}, row {row}: {str(name)!r} is no group of the report; "
+                f"{suggest_name(str(name), groups)}"
+            )
+    return np.array([where[name] for name in names], np.intp)[inverse]
+
+
+def _read_bits(known: DataFrame, name: str) -> Codes:
+    return check_bits(known[name].to_numpy(), len(known), f"column {name!r} of the known people")
+
+
+def _match_columns(ours: Series, theirs: Series) -> tuple[Series, Series]:
+    """A column of two frames as numbers, or as categoricals of the same categories."""
+    import pandas as pd
+    from pandas.api.types import is_bool_dtype, is_numeric_dtype
+
+    numbers = [
+        is_numeric_dtype(one.dtype) and not is_bool_dtype(one.dtype) for one in (ours, theirs)
+    ]
+    if all(numbers):
+        return ours.reset_index(drop=True), theirs.reset_index(drop=True)
+    if any(numbers):
+        raise InputError(
+            f"column {ours.name!r} holds {ours.dtype} for the people of the report and "
+            f"{theirs.dtype} for the known people"
+        )
+    texts = [one.astype(object).map(str, na_action="ignore") for one in (ours, theirs)]
+    categories = sorted(set(texts[0].dropna()) | set(texts[1].dropna()))
+    first, second = (pd.Series(pd.Categorical(text, categories=categories)) for text in texts)
+    return first, second

@@ -1,0 +1,316 @@
+"""The least change of a report that gives away no more than may be: searched, and attacked."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fpbench.auditing.assessments.attack import Allowed, Findings, Reader, attack
+from fpbench.auditing.fairness_reports.fairness_report import FairnessReport
+from fpbench.auditing.fairness_reports.utility import ReportUtility, compare_rates
+from fpbench.base.errors import InputError
+from fpbench.claims.set_counts import Facts
+
+_EPSILONS = (1000.0, 300.0, 100.0, 50.0, 30.0, 20.0, 10.0, 5.0, 3.0, 2.0, 1.0, 0.5, 0.2, 0.1)
+_MULTIPLES = (3, 5, 10, 20, 50, 100, 200, 500)
+_GROWTH = 1.3
+"""Each least size of cells that is tried is so many times the one before."""
+
+_NOISE = "discrete-laplace"
+_WORDS = {
+    "order": "slices by at most {} column{}",
+    "bins": "at most {} bins of a column of numbers",
+    "min_cell": "cells of at least {:,} people",
+    "min_group": "cells of at least {:,} people of each group",
+    "decimals": "rates to {} decimal{}",
+    "round_to": "numbers of people rounded at random to multiples of {}",
+    "epsilon": "noise of epsilon {:g} in all",
+}
+"""Arguments of `FairnessReport.protect` in words."""
+_ANYTHING = Allowed(1.0, 2**62)
+"""What stops no attack before the linear programs."""
+
+ReadFacts = Callable[[FairnessReport], Facts]
+Progress = Callable[[str, int], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Change:
+    """A changed report that gives away no more than may be.
+
+    Attributes
+    ----------
+    words
+        The change, in words.
+    arguments
+        Those of `FairnessReport.protect` that make it.
+    leak, proven
+        What the changed report gives away: rise of the share guessed right, and people proven.
+    utility
+        How near its rates are to those of the report as it was.
+    report
+        The very report that was attacked: noise drawn again would be another one.
+    """
+
+    words: str
+    arguments: Mapping[str, Any]
+    leak: float
+    proven: int
+    utility: ReportUtility
+    report: FairnessReport = field(repr=False)
+
+    @property
+    def cost(self) -> float:
+        """Mean error of the rates; infinite if none is published."""
+        error = self.utility.rate_error
+        return error if error is not None and self.utility.cells_published else math.inf
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, without the report."""
+        return {
+            "words": self.words,
+            "arguments": dict(self.arguments),
+            "leak": self.leak,
+            "proven": self.proven,
+            **asdict(self.utility),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class ChangeSearch:
+    """What was tried to make a report pass.
+
+    Attributes
+    ----------
+    passing
+        The mildest change of each kind that passes, the one that costs least (`cost`)
+        first.
+    failed
+        Kinds of which not even the strongest passes.
+    untried
+        Kinds that were not tried, or not to the end; and why, in words.
+    attacks
+        Number of reports that were attacked.
+    """
+
+    passing: tuple[Change, ...]
+    failed: tuple[str, ...]
+    untried: tuple[tuple[str, str], ...]
+    attacks: int
+
+    @property
+    def cheapest(self) -> Change | None:
+        """The change that costs least; None if none passes."""
+        return self.passing[0] if self.passing else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "attacks": self.attacks,
+            "cheapest": self.cheapest.to_dict() if self.cheapest else None,
+            "passing": [change.to_dict() for change in self.passing],
+            "failed": list(self.failed),
+            "untried": [{"kind": kind, "why": why} for kind, why in self.untried],
+        }
+
+
+class _Kind(NamedTuple):
+    """Settings of one kind of change, from the mildest to the strongest."""
+
+    name: str
+    settings: Sequence[Mapping[str, Any]]
+
+
+class _OutOfTime(Exception):  # noqa: N818, it never leaves this module
+    """There is no time for another attack, or the last one did not end."""
+
+
+def find_least_change(
+    report: FairnessReport,
+    read_facts: ReadFacts,
+    reader: Reader,
+    allowed: Allowed,
+    *,
+    seconds: float,
+    tell: Progress | None = None,
+    rng: np.random.Generator | int | None = None,
+) -> ChangeSearch:
+    """The mildest change of each kind that makes a report pass.
+
+    Of each kind the strongest setting is attacked first; if it passes, the mildest one that does is
+    found by bisection. Settings of a kind publish less and less, so that what passes once passes
+    from there on, but for chance: of random rounding and noise, and of shares measured on true
+    groups. Whatever is returned was attacked and passed.
+
+    Parameters
+    ----------
+    report
+        Which gives away too much.
+    read_facts
+        What a changed report tells.
+    reader
+        Who reads it.
+    allowed
+        What may be given away.
+    seconds
+        No attack begins after them, and none lasts longer.
+    tell
+        Called with what is tried, and how many attacks there were.
+    rng
+        Of rounding and noise; by default nobody can guess it.
+    """
+    search = _Search(
+        report, read_facts, reader, allowed, time.perf_counter() + seconds,
+        tell or (lambda *_: None), np.random.default_rng(rng),
+    )  # fmt: skip
+    return search.run()
+
+
+@dataclass
+class _Search:
+    report: FairnessReport
+    read_facts: ReadFacts
+    reader: Reader
+    allowed: Allowed
+    deadline: float
+    tell: Progress
+    rng: np.random.Generator
+    attacks: int = 0
+
+    def run(self) -> ChangeSearch:
+        passing: list[Change] = []
+        failed: list[str] = []
+        untried: list[tuple[str, str]] = []
+        for kind in self._list_kinds(passing):
+            best: Change | None = None
+            try:
+                for change in self._bisect(kind):
+                    best = change
+            except _OutOfTime:
+                untried.append((kind.name, "out of time"))
+            except InputError as error:
+                untried.append((kind.name, str(error)))
+            else:
+                failed += [kind.name] * (best is None)
+            passing += [best] if best else []
+        # Two changes together may be the same report as one of them.
+        different: dict[Any, Change] = {}
+        for change in passing:
+            different.setdefault((change.leak, change.proven, change.utility), change)
+        passing = sorted(different.values(), key=lambda change: change.cost)
+        return ChangeSearch(tuple(passing), tuple(failed), tuple(untried), self.attacks)
+
+    def _list_kinds(self, passing: Sequence[Change]) -> Iterator[_Kind]:
+        """Kinds of changes; single ones first, and then two together where one is not enough."""
+        highest = int((self.report.cells >= 0).sum(axis=1).max(initial=0))
+        orders = list(range(highest - 1, -1, -1))
+        if orders:
+            yield _Kind("fewer columns in a slice", [{"order": order} for order in orders])
+        lowest = max((change.arguments["order"] for change in passing), default=-1)
+        yield from self._list_numbers({})
+        if len(self.report.columns) > 1:
+            names = self._rank_columns()
+            kept = [names[number:] for number in range(1, len(names) + 1)]
+            yield _Kind("fewer columns", [{"by": by} for by in kept])
+        bins = {c.name: len(c.values) for c in self.report.columns if c.edges}
+        fewer = [
+            {name: min(own, number) for name, own in bins.items()}
+            for number in range(max(bins.values(), default=1) - 1, 1, -1)
+        ]
+        if fewer:
+            yield _Kind("fewer bins", [{"bins": each} for each in fewer])
+        for order in orders:
+            if order > max(lowest, 0):
+                yield from self._list_numbers({"order": order})
+
+    def _list_numbers(self, also: Mapping[str, Any]) -> list[_Kind]:
+        """Kinds that change cells and numbers, beside another change."""
+        largest = int(self.report.n.max(initial=1))
+        sizes = []
+        size = max(int(self.report.n[self.report.n > 0].min(initial=largest)), 2)
+        while size < largest:
+            size = max(size + 1, round(size * _GROWTH))
+            sizes.append(min(size, largest + 1))
+        beside = f", {self._describe(also)}" if also else ""
+        kinds: dict[str, list[dict[str, Any]]] = {
+            "more people of each group in a cell": [{"min_group": size} for size in sizes],
+            "random rounding": [{"round_to": multiple} for multiple in _MULTIPLES],
+            "noise": [{"noise": _NOISE, "epsilon": epsilon} for epsilon in _EPSILONS],
+            "larger cells": [{"min_cell": size} for size in sizes],
+        }
+        if self.report.is_rate.any():
+            kinds["rounded rates"] = [{"decimals": decimals} for decimals in (3, 2, 1)]
+        return [
+            _Kind(f"{name}{beside}", [{**also, **setting} for setting in settings])
+            for name, settings in kinds.items()
+        ]
+
+    def _rank_columns(self) -> list[str]:
+        """Names of the columns, those first whose own slices give away most."""
+        used = self.report.cells >= 0
+        harm = []
+        for place, column in enumerate(self.report.columns):
+            with_it = used[:, place]
+            fewest = used[with_it].sum(axis=1).min(initial=len(self.report.columns))
+            rows = with_it & (used.sum(axis=1) == fewest)
+            if time.perf_counter() > self.deadline:
+                break  # the others come last, in the order of the report
+            facts = self.read_facts(self.report.take(rows))
+            found = attack(facts, self.reader, self.deadline - time.perf_counter(), _ANYTHING)
+            harm.append((int(found.proven.sum()), found.leak, column.name))
+        ranked = [name for *_, name in sorted(harm, reverse=True)]
+        return ranked + [c.name for c in self.report.columns if c.name not in ranked]
+
+    def _bisect(self, kind: _Kind) -> Iterator[Change]:
+        """Settings that pass, milder and milder; none if the strongest does not."""
+        low, high = 0, len(kind.settings)
+        middle = high - 1
+        while low < high:
+            change = self._try(kind.settings[middle])
+            if change is not None:
+                yield change
+                high = middle
+            elif middle == len(kind.settings) - 1:
+                return
+            else:
+                low = middle + 1
+            middle = (low + high) // 2
+
+    def _try(self, arguments: Mapping[str, Any]) -> Change | None:
+        """The change, if it passes."""
+        words = self._describe(arguments)
+        self.tell(words, self.attacks)
+        changed = self.report.protect(**arguments, rng=self.rng)
+        found = self._attack(changed)
+        if not found.within(self.allowed):
+            return None
+        utility = compare_rates(changed, self.report)
+        return Change(words, dict(arguments), found.leak, int(found.proven.sum()), utility, changed)
+
+    def _attack(self, report: FairnessReport) -> Findings:
+        left = self.deadline - time.perf_counter()
+        if left <= 0:
+            raise _OutOfTime
+        self.attacks += 1
+        found = attack(self.read_facts(report), self.reader, left, self.allowed)
+        if not found.finished or time.perf_counter() > self.deadline:
+            raise _OutOfTime
+        return found
+
+    def _describe(self, arguments: Mapping[str, Any]) -> str:
+        """A change in words."""
+        parts = []
+        for name, value in arguments.items():
+            if name == "by":
+                without = [c.name for c in self.report.columns if c.name not in value]
+                parts.append(f"no slices by {', '.join(without)}")
+            elif name == "bins":
+                parts.append(_WORDS[name].format(max(value.values()), ""))
+            elif name in _WORDS:
+                parts.append(_WORDS[name].format(value, "" if value == 1 else "s"))
+        return ", ".join(parts)

@@ -1,0 +1,215 @@
+"""The published cells that give away most, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fpbench.claims.set_counts import Facts, Floats, Mask
+
+_STEPS = 40
+"""Of a cell's multipliers, at most."""
+_STEP = 3.0
+"""The longest step, in log-odds."""
+_NEAR = 1e-3
+"""People by which an expected count may miss the published one."""
+_LEAST = 1e-9
+"""Least belief in a group that is possible."""
+_STILL = 1e-6
+"""Log-odds that no longer matter."""
+_WORTH = 0.01
+"""People: a cell that adds less is not listed."""
+
+
+@dataclass(frozen=True)
+class RiskyCell:
+    """A published cell, and what it gives away beyond the cells before it.
+
+    Attributes
+    ----------
+    name
+        The slice, and the prediction whose people are counted.
+    row
+        A row of the report that tells of it, from 0.
+    people
+        Number of people.
+    counts
+        (K, 2) least and greatest number of each group, as published; noisy ones are both what was
+        measured.
+    settled
+        People whose group follows from the cell and those before it, and not without the cell.
+    gain
+        Other people more whom the adversary expects to guess right.
+    """
+
+    name: str
+    row: int
+    people: int
+    counts: tuple[tuple[float, float], ...]
+    settled: int
+    gain: float
+
+    def write_counts(self) -> list[str]:
+        """Counts by group as text; blank where nothing is known."""
+        texts = []
+        for low, high in self.counts:
+            known = f"{low:,g}" if low == high else f"{low:,g}-{high:,g}"
+            texts.append("" if low == -np.inf else known)
+        return texts
+
+    def to_dict(self, groups: Sequence[str]) -> dict[str, Any]:
+        """Plain data.
+
+        Parameters
+        ----------
+        groups
+            Names of the K groups.
+        """
+        counts = [[x if np.isfinite(x) else None for x in ends] for ends in self.counts]
+        return {
+            "name": self.name,
+            "row": self.row,
+            "people": self.people,
+            "counts": dict(zip(groups, counts, strict=True)),
+            "settled": self.settled,
+            "gain": self.gain,
+        }
+
+
+def find_riskiest(
+    facts: Facts, beliefs: Floats, rows: NDArray[np.intp], most: int = 10
+) -> tuple[tuple[RiskyCell, ...], NDArray[np.intp]]:
+    """The cells that give away most, and their numbers among the facts.
+
+    What a cell adds is the number of people whose group follows from it and the cells before it,
+    and not from those alone, and how much it raises the expected number of right guesses about the
+    others. The first is the cell that adds most, taken alone. Beliefs about its members are
+    conditioned on it, and the second is the cell that adds most from there; and so on, as long as a
+    cell adds anything.
+
+    Parameters
+    ----------
+    facts
+        What the report tells.
+    beliefs
+        (n, K) before.
+    rows
+        (M,) a row of the report for each of the facts.
+    most
+        How many cells.
+
+    Notes
+    -----
+    Conditioned on one cell, the nearest beliefs (Kullback-Leibler) with its counts are those whose
+    log-probabilities move by one number a group (`condition_beliefs` on one fact). Of two groups
+    they all move the same way, so that a cell raises the number of right guesses by no more than
+    its count is off what is expected of it: cells are looked at in the order of this bound, until
+    none that is left can be the best. Of more groups twice as much is allowed for.
+    """
+    beliefs = np.maximum(beliefs, _LEAST)
+    beliefs /= beliefs.sum(axis=1, keepdims=True)
+    possible = np.ones(beliefs.shape, np.bool_)
+    left = np.flatnonzero(~facts.derived)
+    found: list[RiskyCell] = []
+    chosen: list[int] = []
+    while len(chosen) < most and len(left):
+        bound = _bound_gains(facts.take(left), beliefs, possible)
+        best: _Step | None = None
+        for place in np.argsort(-bound, kind="stable"):
+            if bound[place] <= (best.added if best else _WORTH):
+                break
+            step = _Step.of(facts, int(left[place]), beliefs, possible)
+            if step.added > (best.added if best else _WORTH):
+                best = step
+        if best is None:
+            break
+        number, members = best.number, facts.sets[[best.number]].indices
+        beliefs[members], possible[members] = best.beliefs, best.possible
+        name = facts.name(number).removesuffix(f" (row {rows[number]})")
+        ends = zip(facts.low[number].tolist(), facts.high[number].tolist(), strict=True)
+        found.append(
+            RiskyCell(name, int(rows[number]), len(members), tuple(ends), best.settled, best.gain)
+        )
+        chosen.append(number)
+        left = left[left != number]
+    return tuple(found), np.array(chosen, np.intp)
+
+
+def _bound_gains(facts: Facts, beliefs: Floats, possible: Mask) -> Floats:
+    """(M,) what each cell can add at most."""
+    expected = facts.count(beliefs)
+    # What was measured may be less than 0, or missing.
+    goal = np.where(np.isfinite(facts.low), np.clip(expected, facts.low, facts.high), expected)
+    slack = 1.0 if facts.groups == 2 else 2.0
+    bound = slack * np.abs(goal - expected).sum(axis=1) / 2
+    sure = possible & (possible.sum(axis=1) == 1)[:, None]
+    fixed, upper = facts.count(sure.astype(np.int64)), facts.count(possible.astype(np.int64))
+    decides = (upper > fixed) & ((fixed == facts.high) | (upper == facts.low))
+    decides &= ~facts.noisy[:, None]
+    open_ = facts.sizes - fixed.sum(axis=1)
+    return np.asarray(bound + np.where(decides.any(axis=1), open_, 0))
+
+
+@dataclass(frozen=True, eq=False)
+class _Step:
+    """One more cell: what it adds, and beliefs and possible groups (members, K) after it."""
+
+    number: int
+    settled: int
+    gain: float
+    beliefs: Floats
+    possible: Mask
+
+    @property
+    def added(self) -> float:
+        return self.settled + self.gain
+
+    @classmethod
+    def of(cls, facts: Facts, number: int, beliefs: Floats, possible: Mask) -> _Step:
+        """Take a cell after others."""
+        members = facts.sets[[number]].indices
+        before, allowed = beliefs[members], possible[members].copy()
+        open_ = allowed.sum(axis=1) > 1
+        if not facts.noisy[number]:
+            fixed = (allowed & ~open_[:, None]).sum(axis=0)
+            full, short = fixed == facts.high[number], allowed.sum(axis=0) == facts.low[number]
+            allowed &= ~(open_[:, None] & full)
+            for group in np.flatnonzero(short):
+                own = open_ & allowed[:, group]
+                allowed[own] = np.arange(facts.groups) == group
+        after = _condition(facts, number, np.where(allowed, before, 0.0))
+        settled = open_ & (allowed.sum(axis=1) == 1)
+        gain = (after.max(axis=1) - before.max(axis=1))[~settled].sum()
+        return cls(number, int(settled.sum()), float(gain), after, allowed)
+
+
+def _condition(facts: Facts, number: int, own: Floats) -> Floats:
+    """Beliefs of a set's members given its counts alone."""
+    low, high = facts.low[number], facts.high[number]
+    sigma, scale = float(facts.sigma[number]), float(facts.scale[number])
+    noisy, known = sigma > 0 or scale > 0, np.isfinite(low)
+    now = own = own / own.sum(axis=1, keepdims=True)
+    force = np.zeros(own.shape[1])
+    furthest = 1 / scale if scale > 0 else np.inf
+    for _ in range(_STEPS):
+        expected = now.sum(axis=0)
+        # A range pulls to the end that was reached, until its multiplier is 0 again.
+        goal = np.where(force > 0, low, np.where(force < 0, high, np.clip(expected, low, high)))
+        miss = np.where(known, goal - expected - sigma**2 * force, 0.0)
+        spread = (now * (1 - now)).sum(axis=0) + sigma**2
+        step = np.clip(0.5 * miss / np.maximum(spread, _LEAST), -_STEP, _STEP)
+        new = np.clip(force + step, -furthest, furthest)
+        if not noisy:
+            new[(low < high) & (new * force < 0)] = 0.0
+        if np.abs(new - force).max() < _STILL or np.abs(miss).max() < _NEAR:
+            break
+        force = new
+        with np.errstate(divide="ignore"):
+            logits = np.log(own) + force
+        weights = np.exp(logits - logits.max(axis=1, keepdims=True))
+        now = weights / weights.sum(axis=1, keepdims=True)
+    return np.asarray(now)

@@ -1,0 +1,178 @@
+"""Complementary suppression: further cells are left out, so that none follows by subtraction.
+
+Numbers of people in a slice are sums of those in the slices that cut it further, and of those with
+either label. Where a suppressed number follows from published ones by these sums, a neighbour in
+one of them is suppressed too: the smallest that is published. Ranges may still follow, and what is
+0 in a published slice is 0 in all that cut it further.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csc_array
+from scipy.sparse.linalg import lsqr
+
+from fpbench.auditing.fairness_reports.counts_with_noise import Counts
+from fpbench.auditing.fairness_reports.exact_blocks import ExactBlocks
+from fpbench.auditing.fairness_reports.slices import Codes
+from fpbench.auditing.fairness_reports.sums_of_counts import Sums
+from fpbench.claims.set_counts import Floats, Mask
+
+_FREE = 1e-3
+"""A number that is less than this in a random solution of all sums is taken to have no freedom.
+
+This is far above how exactly sums are solved, so that none without freedom is missed; one that has
+some is suppressed for nothing once in a thousand times.
+"""
+
+
+def find_complements(blocks: ExactBlocks, primary: Mask, least: float) -> Mask:
+    """(B,) which further blocks to suppress, so that no number of the primary ones is recovered.
+
+    Parameters
+    ----------
+    blocks
+        All, with their exact numbers.
+    primary
+        (B,) which are suppressed.
+    least
+        Fewer people than this of a slice who are in none of the blocks that cut it further must
+        not be counted either.
+    """
+    counts = Counts.of(blocks)
+    sums = Sums.of(counts)
+    search = _Search(sums)
+    shown = ~primary
+    covered = np.zeros(len(sums.total), np.bool_)
+    places = counts.place
+    for p in (0, 1):  # what must not be known, whatever else publishes it
+        covered[places[primary & (places[:, p] >= 0), p]] = True
+    covered |= sums.phantom & (sums.total < least)
+    has = places >= 0
+    # What goes with a number: a rate tells of both predictions.
+    partner = np.arange(len(sums.total))
+    both = places[has.all(axis=1)]
+    partner[both] = both[:, ::-1]
+    shown &= ~(has & covered[places]).any(axis=1)
+    while True:
+        public = np.zeros(len(sums.total), np.bool_)
+        for p in (0, 1):
+            public[places[shown & has[:, p], p]] = True
+        hidden_atoms = np.unique(places[~shown][has[~shown]])
+        covered[hidden_atoms] = True
+        covered &= sums.total > 0  # of nobody there is nothing to tell
+        through: NDArray[np.intp] | None
+        recovered, through = search.find_recovered(public, covered)
+        if not len(recovered):
+            recovered = np.flatnonzero(search.find_determined(public) & covered & ~public)
+            through = None
+        out = search.choose_neighbours(recovered, through, public, partner)
+        if not len(out):
+            return ~shown & ~primary
+        hit = np.zeros(len(sums.total), np.bool_)
+        hit[out] = True
+        shown &= ~(has & hit[places]).any(axis=1)
+
+
+_DEAR = 10.0
+"""How many parts of sums the whole of one is worth."""
+_FAR = 1e3
+_STEPS = 8
+"""Greatest length of a path, and how many of its numbers are looked at."""
+
+
+@dataclass(frozen=True)
+class _Search:
+    """Looks for numbers that follow from public ones, and for those that are to go with them."""
+
+    sums: Sums
+
+    def find_recovered(
+        self, public: Mask, covered: Mask
+    ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """The first covered numbers that are left alone in a sum, and these sums.
+
+        Sums are of public numbers, and of those that were left alone before.
+        """
+        known = public.copy()
+        entries = self.sums.matrix.tocoo()
+        while True:
+            unknown = np.flatnonzero(~known[entries.col])
+            left = np.bincount(entries.row[unknown], minlength=self.sums.matrix.shape[0])
+            last = unknown[left[entries.row[unknown]] == 1]
+            alone = entries.col[last]
+            if not len(alone) or covered[alone].any():
+                return alone[covered[alone]], entries.row[last][covered[alone]]
+            known[alone] = True
+
+    def find_determined(self, public: Mask) -> Mask:
+        """(A,) which are the same in all solutions of the sums, given the public ones.
+
+        A random vector without its part in the row space of the sums is a random solution of them
+        for public zeros; what is 0 in it is 0 in all.
+        """
+        unknown = np.flatnonzero(~public)
+        fixed = np.zeros(len(self.sums.total), np.bool_)
+        if not len(unknown):
+            return fixed
+        matrix = self.sums.matrix[:, unknown]
+        start = np.random.default_rng(20260105).uniform(1, 2, len(unknown))
+        start *= np.random.default_rng(20260106).choice([-1, 1], len(unknown))
+        part = lsqr(matrix, matrix @ start, atol=1e-9, btol=1e-9, iter_lim=20 * len(unknown))[0]
+        fixed[unknown] = np.abs(start - part) < _FREE
+        return fixed
+
+    def _find_costs(self, public: Mask) -> Floats:
+        """(A,) about how many more public numbers must go when one goes.
+
+        A sum that lacks only that one number would give it back, so that another of its members
+        has to go, and so on, until a sum is reached that lacks one already: lengths of shortest
+        paths, by relaxation.
+        """
+        entries = self.sums.matrix.tocoo()
+        free = public & (self.sums.total > 0)
+        own = free[entries.col]
+        rows, atoms = entries.row[own], entries.col[own]
+        lacks = abs(self.sums.matrix) @ (~public).astype(np.float64) > 0
+        price = 1 + _DEAR * np.isin(np.arange(len(free)), entries.col[entries.data < 0])
+        cost = np.where(lacks, 0.0, _FAR)
+        for _ in range(_STEPS):
+            sums = price + np.bincount(atoms, weights=cost[rows], minlength=len(free))
+            shortest = np.full(len(cost), _FAR)
+            np.minimum.at(shortest, rows, sums[atoms] - cost[rows])
+            cost = np.where(lacks, 0.0, np.minimum(shortest, _FAR))
+        return np.asarray(price + np.bincount(atoms, weights=cost[rows], minlength=len(free)))
+
+    def choose_neighbours(
+        self,
+        atoms: NDArray[np.intp],
+        through: NDArray[np.intp] | None,
+        public: Mask,
+        partner: NDArray[np.intp],
+    ) -> Codes:
+        """A public number each, of the sum it follows from, or else of one with its neighbours."""
+        columns = csc_array(self.sums.matrix)
+        cost = self._find_costs(public)
+        chosen: set[int] = set()
+        for place, atom in enumerate(atoms):
+            reached, new = {int(atom)}, [int(atom)]
+            while new:
+                equations = np.unique(columns[:, new].indices)
+                if through is not None and len(new) == 1 and new[0] == atom:
+                    equations = through[[place]]
+                near = (
+                    np.unique(self.sums.matrix[equations].indices) if len(equations) else equations
+                )
+                if chosen & set(near.tolist()):
+                    break  # one that goes already may be enough
+                free = near[public[near] & (self.sums.total[near] > 0)]
+                if len(free):
+                    best = int(free[np.lexsort((self.sums.total[free], cost[free]))[0]])
+                    chosen |= {best, int(partner[best])}
+                    break
+                new = [int(j) for j in near if int(j) not in reached]
+                reached.update(new)
+        return np.array(sorted(chosen), np.int64)

@@ -1,0 +1,142 @@
+"""Exact numbers of people behind the rows of a report, one block for each metric of each slice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fpbench.auditing.fairness_reports.report_rows import ReportRows
+from fpbench.auditing.fairness_reports.slices import REPORT_METRICS, Codes, SliceColumn
+from fpbench.base.errors import InputError
+from fpbench.claims.set_counts import Mask
+
+WHOLE = 1e-6
+"""How far a rate times its size may be from a whole number, by rounding of floats."""
+
+
+@dataclass(frozen=True, eq=False)
+class ExactBlocks:
+    """B blocks, each a metric of one slice with its numbers of all K groups.
+
+    Attributes
+    ----------
+    columns, groups
+        As of `ReportRows`.
+    cells
+        (B, C) slices.
+    metric
+        (B,) names.
+    counted
+        (B, K) people of each group with prediction 1 of a rate, or the number itself.
+    base
+        (B, K) people that a rate is taken over; `counted` of numbers.
+    below
+        (B,) of suppressed blocks; -1 of others. Numbers of suppressed blocks may be 0, for
+        unknown.
+    defences
+        As of `ReportRows`.
+    """
+
+    columns: tuple[SliceColumn, ...]
+    groups: tuple[str, ...]
+    cells: Codes
+    metric: NDArray[np.str_]
+    counted: Codes
+    base: Codes
+    below: Codes
+    defences: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, rows: ReportRows, what: str) -> Self:
+        """The numbers behind exact rows.
+
+        Raises
+        ------
+        InputError
+            If a row is not exact, or one of a group is missing: `what` needs them.
+        """
+        for wrong, why in (
+            (rows.noisy, "has noise"),
+            (np.full(len(rows), rows.round_to > 0), "is rounded at random"),
+            (rows.within > 0, "is rounded"),
+            ((rows.n < 0) & ~rows.suppressed, "has no n"),
+        ):
+            if wrong.any():
+                row = int(np.flatnonzero(wrong)[0])
+                raise InputError(
+                    f"row {row}, {rows.metric[row]} for {rows.describe_slice(row)}: {what} needs "
+                    f"the exact numbers of people, and this one {why}; protect the exact report"
+                )
+        _, places = rows.blocks
+        first = places.max(axis=1)
+        if (places < 0).any():
+            block, k = (int(found[0]) for found in np.nonzero(places < 0))
+            raise InputError(
+                f"row {first[block]}: {what} needs the numbers of all groups, and there is no "
+                f"{rows.metric[first[block]]} of {rows.groups[k]!r} for "
+                f"{rows.describe_slice(int(first[block]))}"
+            )
+        value, n = np.nan_to_num(rows.value), np.maximum(rows.n, 0)
+        people = np.where(rows.is_rate, value * n, value)
+        counted = np.rint(people)
+        if (off := np.abs(people - counted) > WHOLE).any():
+            row = int(np.flatnonzero(off)[0])
+            raise InputError(
+                f"row {row}, column 'value': {rows.value[row]:.12g} of {n[row]} is no whole number "
+                "of people; if values are rounded, say so by `decimals` or a column 'within'"
+            )
+        base = np.where(rows.is_rate, n, counted)
+        hidden = rows.suppressed[first]
+        return cls(
+            rows.columns, rows.groups, rows.cells[first], rows.metric[first],
+            counted[places].astype(np.int64), base[places].astype(np.int64),
+            np.where(hidden, rows.below[first], -1), rows.defences,
+        )  # fmt: skip
+
+    def __len__(self) -> int:
+        return len(self.metric)
+
+    @property
+    def hidden(self) -> Mask:
+        """(B,) which are suppressed."""
+        return self.below >= 0
+
+    @property
+    def is_rate(self) -> Mask:
+        """(B,) which are rates."""
+        return np.isin(self.metric, [name for name, m in REPORT_METRICS.items() if m.is_rate])
+
+    def take(self, which: NDArray[Any]) -> Self:
+        """These blocks only: a mask or numbers of them."""
+        names = ("cells", "metric", "counted", "base", "below")
+        return replace(self, **{name: getattr(self, name)[which] for name in names})
+
+    def to_rows(self) -> ReportRows:
+        """The K rows of each block; those of suppressed blocks have no value and no n."""
+        b, k = self.base.shape
+        rates, hidden = self.is_rate[:, None], self.hidden[:, None]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            value = np.where(rates, self.counted / self.base, self.counted)
+        n = np.where(rates, self.base, self.base.sum(axis=1, keepdims=True))
+        exact = np.zeros(b * k)
+        return ReportRows(
+            self.columns, self.groups, np.repeat(self.cells, k, axis=0), np.repeat(self.metric, k),
+            np.tile(np.arange(k), b), np.where(hidden, np.nan, value).ravel(),
+            np.where(hidden, -1, n).ravel(), exact, exact, exact,
+            np.repeat(np.maximum(self.below, 0), k), 0, self.defences,
+        )  # fmt: skip
+
+
+def stack_blocks(like: ExactBlocks, parts: Sequence[ExactBlocks]) -> ExactBlocks:
+    """All blocks of several, in their order; empty ones if there is no part."""
+    if not parts:
+        return like.take(np.zeros(len(like), np.bool_))
+    names = ("cells", "metric", "counted", "base", "below")
+    joined: dict[str, Any] = {
+        name: np.concatenate([getattr(part, name) for part in parts]) for name in names
+    }
+    return replace(like, **joined)

@@ -1,0 +1,149 @@
+"""Reports from fairlearn's `MetricFrame`: rates by group, for values of control features."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from fpbench.auditing.fairness_reports.long_form import read_frame
+from fpbench.auditing.fairness_reports.report_rows import ReportRows
+from fpbench.auditing.fairness_reports.slices import FIXED_COLUMNS, REPORT_METRICS
+from fpbench.base.errors import InputError, check_choice, suggest_name
+from fpbench.claims.set_counts import Floats
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+
+class _Reading(NamedTuple):
+    """What a metric of fairlearn or scikit-learn tells: one of ours, perhaps 1 less it."""
+
+    metric: str
+    from_one: bool = False
+
+
+_READINGS: Mapping[str, _Reading] = {
+    "selection_rate": _Reading("selection-rate"),
+    "true_positive_rate": _Reading("true-positive-rate"),
+    "recall_score": _Reading("true-positive-rate"),
+    "false_negative_rate": _Reading("true-positive-rate", from_one=True),
+    "false_positive_rate": _Reading("false-positive-rate"),
+    "true_negative_rate": _Reading("false-positive-rate", from_one=True),
+}
+"""By the names of the functions, which most people name metrics by."""
+_SAME = 1e-9
+"""How far rates may be from each other by rounding of floats."""
+_SIZES = "count"
+"""The metric that tells how many people a group has."""
+
+
+def read_metric_frames(
+    metric_frames: Sequence[Any],
+    metrics: Mapping[str, str] | None,
+    groups: Sequence[str] | None,
+    decimals: int | None,
+) -> ReportRows:
+    """See `FairnessReport.from_metric_frame`."""
+    import pandas as pd
+
+    if not metric_frames:
+        raise InputError("give at least one MetricFrame")
+    parts = [_read_one(frame, metrics) for frame in metric_frames]
+    names = dict.fromkeys(name for part in parts for name in part if name not in FIXED_COLUMNS)
+    columns = [*names, *FIXED_COLUMNS[:4]]
+    joined = pd.concat([part.reindex(columns=columns) for part in parts], ignore_index=True)
+    whose = {str(name) for frame in metric_frames for name in frame.sensitive_levels}
+    if len(whose) > 1:
+        raise InputError(
+            f"the frames are by different sensitive features: {', '.join(sorted(whose))}"
+        )
+    # A table that two frames hold is told once, where they agree; else the rows are named.
+    alike = joined.assign(value=joined["value"].round(9))
+    joined = joined[~alike.duplicated()].reset_index(drop=True)
+    return read_frame(joined, groups, decimals)
+
+
+def _read_one(metric_frame: Any, metrics: Mapping[str, str] | None) -> DataFrame:
+    """The long form of one frame."""
+    import pandas as pd
+
+    try:
+        table = metric_frame.by_group
+        cuts, whose = list(metric_frame.control_levels or ()), list(metric_frame.sensitive_levels)
+    except AttributeError:
+        raise InputError(
+            f"a MetricFrame of fairlearn is needed, not {type(metric_frame).__name__}"
+        ) from None
+    if len(whose) != 1:
+        raise InputError(
+            f"the frame is by {len(whose)} sensitive features, {', '.join(map(str, whose))}: put "
+            "them into one column of groups, for the people too"
+        )
+    if isinstance(table, pd.Series):
+        table = table.to_frame()
+    table.columns = list(map(str, table.columns))
+    readings = _find_readings(list(table.columns), metrics)
+    flat = table.reset_index()
+    cells = {str(name): flat[name].astype(object) for name in cuts}
+    for name in cells:
+        if name in FIXED_COLUMNS:
+            raise InputError(f"a control feature cannot be called {name!r}: rename it")
+    sizes = np.full(len(flat), np.nan)
+    if _SIZES in table.columns:
+        sizes = np.nan_to_num(flat[_SIZES].to_numpy(np.float64))
+    values: dict[str, Floats] = {}
+    for own, reading in readings.items():
+        value = flat[own].to_numpy(np.float64)
+        value = 1 - value if reading.from_one else value
+        if reading.metric in values:
+            value = _combine(values[reading.metric], value, own)
+        values[reading.metric] = value
+    rows = []
+    for metric, value in values.items():
+        # Only of selection rates is the count what they are taken over; and where there is no
+        # value, nobody of the group is in the slice.
+        n = sizes if metric == "selection-rate" else np.full(len(flat), np.nan)
+        long = pd.DataFrame({
+            **cells, "group": flat[whose[0]].astype(object), "metric": metric, "value": value,
+            "n": np.where(np.isnan(value), 0.0, n),
+        })  # fmt: skip
+        rows.append(long)
+    return pd.concat(rows, ignore_index=True)
+
+
+def _combine(one: Floats, other: Floats, name: str) -> Floats:
+    """Rates that two metrics tell. Of nobody, toolkits print 0 for a rate and for 1 less it."""
+    nobody = np.isnan(one) | np.isnan(other) | (np.abs(one - other) == 1)
+    differ = ~nobody & (np.abs(one - other) > _SAME)
+    if differ.any():
+        row = int(np.flatnonzero(differ)[0])
+        raise InputError(
+            f"row {row} of by_group: {name!r} and another metric tell the same rate, and differ: "
+            f"{other[row]:g} and {one[row]:g}"
+        )
+    return np.where(nobody, np.nan, one)
+
+
+def _find_readings(own: list[str], metrics: Mapping[str, str] | None) -> dict[str, _Reading]:
+    """What each metric of a frame is read as."""
+    if metrics is not None:
+        for name, ours in metrics.items():
+            check_choice("metric of the frame", name, own)
+            check_choice("metric", ours, [m for m, c in REPORT_METRICS.items() if c.is_rate])
+        return {name: _Reading(ours) for name, ours in metrics.items()}
+    readings = {}
+    for name in own:
+        if name == _SIZES:
+            continue
+        if name not in _READINGS:
+            raise InputError(
+                f"the frame has a metric {name!r}, of which no counts follow; "
+                f"{suggest_name(name, _READINGS)}; `metrics` says which to read, and as what: "
+                '{"my rate": "selection-rate"}'
+            )
+        readings[name] = _READINGS[name]
+    if not readings:
+        raise InputError(f"the frame has no rate; metrics that are read: {', '.join(_READINGS)}")
+    return readings

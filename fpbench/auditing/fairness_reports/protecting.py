@@ -1,0 +1,244 @@
+"""Defences of a report that exists: fewer tables, larger cells, suppression, rounding, noise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fpbench.auditing.fairness_reports.complementary import find_complements
+from fpbench.auditing.fairness_reports.consistent_counts import make_consistent
+from fpbench.auditing.fairness_reports.counts_with_noise import NoisyCounts, round_at_random
+from fpbench.auditing.fairness_reports.exact_blocks import ExactBlocks
+from fpbench.auditing.fairness_reports.merging_bins import merge_bins
+from fpbench.auditing.fairness_reports.report_rows import ReportRows
+from fpbench.auditing.fairness_reports.slices import REPORT_METRICS
+from fpbench.auditing.fairness_reports.sums_of_counts import Sums
+from fpbench.base.errors import InputError, check_choice
+from fpbench.components.mechanism import Mechanism
+
+
+class Defences(NamedTuple):
+    """The parameters of `FairnessReport.protect`."""
+
+    by: Iterable[str] | None
+    order: int | None
+    tables: Iterable[Iterable[str]] | None
+    metrics: Sequence[str] | None
+    bins: Mapping[str, int | Sequence[float]] | None
+    min_cell: int
+    min_group: int
+    complementary: bool
+    sizes: bool
+    decimals: int | None
+    round_to: int | None
+    noise: Mechanism | str | Mapping[str, Any] | None
+    epsilon: float | None
+    delta: float | None
+    consistent: bool
+    rng: np.random.Generator | int | None
+
+
+def protect_rows(report: ReportRows, asked: Defences) -> ReportRows:
+    """The report with all defences; see `FairnessReport.protect`."""
+    _check_numbers(report, asked)
+    rows = _keep_tables(report, asked)
+    generator = np.random.default_rng(asked.rng)
+    for name in asked.bins or ():
+        check_choice("column of bins", str(name), [column.name for column in report.columns])
+    left = {column.name for column in rows.columns}
+    if bins := {str(name): b for name, b in (asked.bins or {}).items() if str(name) in left}:
+        rows = merge_bins(ExactBlocks.of(rows, "merging bins"), bins).to_rows()
+    if asked.complementary:
+        rows = _suppress_with_complements(rows, asked.min_cell, asked.min_group)
+    elif asked.min_cell:
+        rows = _drop_small_cells(rows, asked.min_cell)
+    if asked.min_group and not asked.complementary:
+        rows = _suppress_small_groups(rows, asked.min_group)
+    if asked.round_to is not None:
+        rows = round_at_random(rows, asked.round_to, generator)
+    if asked.noise is not None:
+        rows = _add_noise(rows, asked, generator)
+    if asked.decimals is not None:
+        rows = round_rates(rows, asked.decimals)
+    if not asked.sizes:
+        rows = replace(rows, n=np.where(rows.n > 0, -1, rows.n))
+    return replace(_drop_idle_columns(rows), defences=_record(rows.defences, asked))
+
+
+def round_rates(rows: ReportRows, decimals: int) -> ReportRows:
+    """Rates rounded to so many decimals, which adds to how far they may be from the truth."""
+    half = np.where(rows.is_rate, 0.5 * 10.0**-decimals, 0.0)
+    value = np.where(rows.is_rate, np.round(rows.value, decimals), rows.value)
+    return replace(rows, value=value, within=rows.within + half)
+
+
+def _check_numbers(report: ReportRows, asked: Defences) -> None:
+    """Raise InputError for parameters that are out of range, or exclude each other."""
+    done = report.defences
+    for what in ("order", "min_cell", "min_group"):
+        number = getattr(asked, what)
+        if number is not None and (not isinstance(number, int | np.integer) or number < 0):
+            raise InputError(f"{what} must be a whole number of at least 0, not {number!r}")
+    for what in ("min_cell", "min_group"):
+        if 0 < getattr(asked, what) < done.get(what, 0):
+            raise InputError(
+                f"{what}: the report was made with {done[what]}; what was left out cannot be "
+                "published from it"
+            )
+    decimals, base = asked.decimals, asked.round_to
+    if decimals is not None:
+        if not isinstance(decimals, int | np.integer) or not 0 <= decimals <= 15:
+            raise InputError(f"decimals must be a whole number from 0 to 15, not {decimals!r}")
+        if not report.is_rate.any():
+            raise InputError("decimals (0 to 15) are of rates: selection-rate, ...")
+        if decimals > done.get("decimals", 15):
+            raise InputError(
+                f"decimals: the report's rates were rounded to {done['decimals']} already"
+            )
+    if base is not None and (not isinstance(base, int | np.integer) or base < 2):
+        raise InputError(f"round_to must be a whole number of at least 2, not {base!r}")
+    _check_noise(report, asked)
+
+
+def _add_noise(rows: ReportRows, asked: Defences, rng: np.random.Generator) -> ReportRows:
+    """Rows of numbers with noise; consistent ones, where asked."""
+    assert asked.noise is not None
+    noisy = NoisyCounts.of(rows, asked.noise, asked.epsilon, asked.delta, rng)
+    if asked.consistent:
+        noisy = replace(noisy, answers=make_consistent(Sums.of(noisy.counts), noisy.answers))
+    return noisy.to_rows()
+
+
+def _check_noise(report: ReportRows, asked: Defences) -> None:
+    if asked.noise is None:
+        if asked.epsilon is not None or asked.delta is not None or asked.consistent:
+            raise InputError(
+                'epsilon, delta and consistent are of noise: noise = "discrete-laplace", ...'
+            )
+    elif asked.round_to is not None:
+        raise InputError("round_to must not be together with noise")
+    elif asked.min_group or asked.complementary or report.suppressed.any():
+        raise InputError(
+            "min_group and complementary suppress cells by their true counts, which noise hides"
+        )
+
+
+def _keep_tables(report: ReportRows, asked: Defences) -> ReportRows:
+    """The rows of tables and metrics that are asked for; columns that cut no slice are dropped."""
+    names = [column.name for column in report.columns]
+    used, kept = report.cells >= 0, np.ones(len(report), np.bool_)
+    if asked.by is not None:
+        wanted = _find_columns(asked.by, names, "by")
+        kept &= ~np.delete(used, wanted, axis=1).any(axis=1)
+    if asked.order is not None:
+        most = int(used.sum(axis=1).max(initial=0))
+        if asked.order > most and len(report):
+            raise InputError(
+                f"order: slices of the report cross at most {most} columns, not {asked.order}"
+            )
+        kept &= used.sum(axis=1) <= asked.order
+    if asked.tables is not None:
+        crossed = np.zeros(len(report), np.bool_)
+        for table in asked.tables:
+            wanted = _find_columns(table, names, "tables")
+            here = (used == np.isin(np.arange(len(names)), wanted)).all(axis=1)
+            if not here.any():
+                raise InputError(
+                    f"tables: the report has no slices by {' and '.join(map(str, table)) or 'none'}"
+                )
+            crossed |= here
+        kept &= crossed
+    if asked.metrics is not None:
+        check_metrics(asked.metrics)
+        there = np.unique(report.metric).tolist()
+        for name in asked.metrics:
+            check_choice("metric of the report", name, there)
+        kept &= np.isin(report.metric, asked.metrics)
+    return report if kept.all() else _drop_idle_columns(report.take(kept))
+
+
+def _drop_idle_columns(rows: ReportRows) -> ReportRows:
+    """The same without columns that cut no slice."""
+    left = np.flatnonzero((rows.cells >= 0).any(axis=0))
+    return replace(rows, columns=tuple(rows.columns[c] for c in left), cells=rows.cells[:, left])
+
+
+def check_metrics(metrics: Sequence[str]) -> None:
+    """Raise InputError unless these are names of metrics."""
+    if isinstance(metrics, str) or not metrics:
+        raise InputError(f"metrics must be a list of names, not {metrics!r}")
+    for name in metrics:
+        check_choice("metric", name, REPORT_METRICS)
+
+
+def _find_columns(asked: Iterable[str], names: Sequence[str], what: str) -> list[int]:
+    wanted = [asked] if isinstance(asked, str) else list(map(str, asked))
+    for name in wanted:
+        check_choice(f"column of {what}", name, names)
+    return [names.index(name) for name in wanted]
+
+
+def _drop_small_cells(rows: ReportRows, least: int) -> ReportRows:
+    """The rows of blocks that are taken over at least so many people."""
+    unknown = (rows.n < 0) & ~rows.suppressed | rows.is_rate & (rows.noisy | (rows.round_to > 0))
+    if unknown.any():
+        row = int(np.flatnonzero(unknown)[0])
+        raise InputError(
+            f"row {row}, {rows.metric[row]} for {rows.describe_slice(row)}: min_cell needs the "
+            "exact n; protect the exact report"
+        )
+    block, places = rows.blocks
+    first = places.max(axis=1)
+    total = np.bincount(block, weights=rows.n, minlength=len(places))
+    total = np.where(rows.is_rate[first], total, rows.n[first])
+    # What is suppressed was in cells of the size that had been asked for before.
+    known = ~rows.suppressed[first]
+    return rows.take(((total >= least) & known)[block])
+
+
+def _suppress_small_groups(rows: ReportRows, least: int) -> ReportRows:
+    """Blocks that have a group of fewer people are suppressed."""
+    blocks = ExactBlocks.of(rows, "min_group")
+    small = ~blocks.hidden & (blocks.base.min(axis=1) < least)
+    return replace(blocks, below=np.where(small, least, blocks.below)).to_rows()
+
+
+def _suppress_with_complements(rows: ReportRows, min_cell: int, min_group: int) -> ReportRows:
+    """Small cells, those of small groups, and what they would follow from, are suppressed.
+
+    Which of them a suppressed cell is, is not told.
+    """
+    blocks = ExactBlocks.of(rows, "complementary")
+    shown = blocks.take(~blocks.hidden)
+    small = shown.base.sum(axis=1) < min_cell
+    few = shown.base.min(axis=1) < min_group
+    before = blocks.hidden.any() or {"min_cell", "min_group"} & set(rows.defences)
+    if not (min_cell or min_group or before):
+        raise InputError("complementary cells are of suppressed ones: give min_cell or min_group")
+    more = find_complements(shown, small | few, np.inf if before else float(min_cell))
+    below = blocks.below.copy()
+    below[~blocks.hidden] = np.where(few | more, 0, -1)
+    below[blocks.hidden] = 0
+    kept = blocks.hidden.copy()
+    kept[~blocks.hidden] = ~small
+    return replace(blocks, below=below).take(kept).to_rows()
+
+
+def _record(done: Mapping[str, Any], asked: Defences) -> dict[str, Any]:
+    """What was applied, by parameter; a later defence stands for an earlier one."""
+    record = dict(done)
+    for what in ("min_cell", "min_group", "decimals", "round_to"):
+        if getattr(asked, what):
+            record[what] = int(getattr(asked, what))
+    if asked.decimals == 0:
+        record["decimals"] = 0
+    if asked.consistent:
+        record["consistent"] = True
+    if asked.complementary:
+        record["complementary"] = True
+    if not asked.sizes:
+        record["sizes"] = False
+    return record

@@ -1,0 +1,344 @@
+"""Verdicts about reports."""
+
+import json
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+from reports import make_people, make_report
+
+import fpbench
+from fpbench import DataHome, FairnessReport, InputError, assess
+
+
+def test_a_report_that_tells_much_is_not_to_be_published():
+    X, predictions, groups = make_people()
+    result = assess(make_report(X, predictions, groups), X, predictions, groups=groups)
+    truth = (groups == "m").astype(int)
+    assert result.proven.sum() > 100
+    assert (result.posterior.argmax(axis=1) == truth)[result.proven].all()
+    assert result.without == max(truth.mean(), 1 - truth.mean())
+    assert result.with_ == (result.posterior.argmax(axis=1) == truth).mean()
+    assert result.leak == result.with_ - result.without > 0.2
+    assert (result.proven_unsure == result.proven).all()
+    assert not result.passes
+    told = " ".join(str(result).split())
+    first = result.verdict
+    assert told.startswith(first)
+    assert first.startswith(f"Do not publish: the group of {result.proven.sum()} of 400 people is")
+    assert f"guesses get {100 * result.with_:.1f} % of all people right" in first
+    assert "points, measured on the true groups" in told
+
+
+def test_a_report_that_tells_little_is_within_the_limits():
+    X, predictions, groups = make_people()
+    report = make_report(X, predictions, groups, order=0)
+    result = assess(report, X, predictions)
+    assert result.passes
+    assert not result.proven.any()
+    assert result.verdict.startswith(
+        "May be published within these limits: nobody's group is proven"
+    )
+    assert "as the beliefs expect, for want of the true groups" in str(result)
+    assert result.leak == pytest.approx(result.leak_expected)
+    # The shares of the groups are in the report.
+    assert result.posterior.mean(axis=0)[1] == pytest.approx((groups == "m").mean(), abs=0.001)
+
+
+@pytest.mark.parametrize("metric", ["selection-rate", "selected"])
+def test_a_report_of_no_cells_tells_nothing(metric):
+    X, predictions, groups = make_people()
+    report = make_report(X, predictions, groups, min_cell=401, metrics=[metric])
+    assert len(report) == 0
+    beliefs = np.tile([0.3, 0.7], (400, 1))
+    result = assess(report, X, predictions, groups=groups, beliefs=beliefs)
+    assert result.leak == 0
+    assert result.passes
+    assert np.allclose(result.posterior, beliefs)
+
+
+def test_limits_decide():
+    X, predictions, groups = make_people()
+    report = make_report(X, predictions, groups, order=1, min_cell=10)
+    tells = assess(report, X, predictions, groups=groups)
+    assert tells.leak > 0.1
+    assert not tells.passes
+    loose = assess(report, X, predictions, groups=groups, max_leak=0.5, max_proven=400)
+    assert loose.passes
+
+
+def test_better_beliefs_leave_less_to_leak():
+    X, predictions, groups = make_people()
+    report = make_report(X, predictions, groups, order=1, min_cell=10)
+    share = np.where(X["likely"] == "1", 0.85, 0.15)
+    beliefs = np.stack([1 - share, share], axis=1)
+    blind = assess(report, X, predictions, groups=groups)
+    knowing = assess(report, X, predictions, groups=groups, beliefs=beliefs)
+    assert knowing.without > blind.without + 0.2
+    assert knowing.leak < blind.leak
+    assert not knowing.proven_unsure[(share > 0.95) | (share < 0.05)].any()
+
+
+def test_noise_is_assessed_too():
+    X, predictions, groups = make_people()
+    metrics = ("selected", "rejected")
+    leaks = []
+    for epsilon in (0.5, 1000.0):
+        options = {"noise": "laplace", "epsilon": epsilon, "rng": 0, "min_cell": 5, "order": 2}
+        report = make_report(X, predictions, groups, metrics=metrics, **options)
+        result = assess(report, X, predictions, groups=groups)
+        assert not result.proven.any()
+        assert "noisy counts" in str(result)
+        leaks.append(result.leak)
+    assert leaks[0] < leaks[1] - 0.05
+
+
+def test_known_people_of_one_group_teach_nothing():
+    X, predictions, groups = make_people()
+    report = make_report(X, predictions, groups, order=1)
+    known = X.assign(group=groups, prediction=predictions)
+    women = known[known["group"] == "f"]
+    alone = pd.concat([women, known[known["group"] == "m"].head(1)])
+    for few, message in (
+        (women, "the .* known people are of one group; to learn beliefs takes more people"),
+        (known.head(1), "the 1 known people are of one group"),
+        (alone, "known people on whom beliefs are calibrated are of one group"),
+    ):
+        with pytest.raises(InputError, match=message):
+            assess(report, X, predictions, known=few)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"report": "report.csv"}, "report must be a FairnessReport, not str"),
+        ({"X": None}, "X must be a data frame, one row a person, not NoneType"),
+        ({"known": "known.csv"}, "known people must be a data frame, not str"),
+        ({"max_leak": "1%"}, "max_leak must be a share from 0 to 1, not '1%'"),
+        ({"seconds": "5"}, "seconds must be above 0 and at most 1e[+]06, not '5'"),
+        ({"seconds": np.nan}, "seconds must be above 0"),
+        ({"error": np.nan}, "error must be above 0 and at most 1, not nan"),
+        ({"error": 0}, "error must be above 0 and at most 1, not 0"),
+    ],
+)
+def test_things_of_another_kind_are_refused(given, message):
+    X, predictions, groups = make_people()
+    fine = {"report": make_report(X, predictions, groups, order=1), "X": X}
+    with pytest.raises(InputError, match=message):
+        assess(**(fine | {"predictions": predictions} | given))
+
+
+def test_a_column_without_values_teaches_nothing():
+    X, predictions, groups = make_people()
+    report = make_report(X, predictions, groups, order=1)
+    X, empty = X.assign(more=1.0), X.assign(more=np.nan)
+    known = empty.assign(group=groups, prediction=predictions)
+    with_it = assess(report, X, predictions, known=known)
+    without = assess(report, X, predictions, known=known.drop(columns="more"))
+    assert (with_it.prior == without.prior).all()
+
+
+def test_groups_of_others_are_refused():
+    X, predictions, groups = make_people()
+    report = make_report(X, predictions, groups, order=1)
+    with pytest.raises(
+        InputError, match=r"groups, row 7: 'x' is no group of the report; valid: f, m"
+    ):
+        assess(report, X, predictions, groups=np.where(np.arange(400) == 7, "x", groups))
+    with pytest.raises(InputError, match="the report is not of these groups: .* people are 'f'"):
+        assess(report, X, predictions, groups=groups[::-1])
+    with pytest.raises(InputError, match="groups must be 400 names"):
+        assess(report, X, predictions, groups=groups[:9])
+    with pytest.raises(InputError, match=r"a probability of each of f, m for each person of X"):
+        assess(report, X, predictions, beliefs=np.full((400, 3), 1 / 3))
+
+
+def test_husbands_and_wives_of_adult_are_proven_by_one_way_slices(adult_home: DataHome):
+    """The numbers of a prototype: 6,853 of another third were proven by the same slices."""
+    table = fpbench.dataset("adult", sensitive="sex")
+    third = np.random.default_rng(0).permutation(len(table))[: len(table) // 3]
+    X = table.features.iloc[third].reset_index(drop=True)
+    truth = table.codes[third]
+    groups = np.array(table.groups)[truth]
+    labels = table.labels[third]
+    metrics = ("selected", "rejected")
+    report = FairnessReport.from_predictions(X, labels, groups, by=list(X), metrics=metrics)
+    husbands = X["relationship"].isin(["Husband", "Wife"]).to_numpy()
+    result = assess(report, X, labels, groups=groups, error=0.1, seconds=600)
+    assert 6500 < result.proven.sum() < 7500
+    assert husbands[result.proven].mean() > 0.95
+    assert (result.posterior.argmax(axis=1) == truth)[result.proven].all()
+    assert result.leak > 0.1
+    assert "Do not publish" in str(result)
+
+
+def test_adult_by_two_columns_must_not_be_published(adult_home: DataHome):
+    table = fpbench.dataset("adult", sensitive="sex")
+    rows = np.random.default_rng(0).permutation(len(table))
+    third, other = rows[:15_074], rows[15_074 : 2 * 15_074]
+    names = np.array(table.groups)
+    X = table.features.iloc[third].reset_index(drop=True)
+    known = table.features.iloc[other].reset_index(drop=True)
+    known = known.assign(group=names[table.codes[other]], prediction=table.labels[other])
+    labels, groups = table.labels[third], names[table.codes[third]]
+    report = FairnessReport.from_predictions(X, labels, groups, by=list(X), order=2)
+    result = assess(report, X, labels, groups=groups, known=known, seconds=600)
+    assert result.verdict.startswith("Do not publish: the group of ")
+    assert result.proven.sum() > 8000
+    assert (result.posterior.argmax(axis=1) == table.codes[third])[result.proven].all()
+    assert 0.84 < result.without < 0.86
+    assert result.with_ > 0.9
+    assert result.riskiest[0].name == "relationship Husband, predicted 0"
+    assert result.alone[0] >= sum(cell.settled for cell in result.riskiest)
+
+
+def test_known_people_make_the_adversary_stronger():
+    X, predictions, groups = make_people()
+    others, theirs, names = make_people(600, seed=1)
+    report = make_report(X, predictions, groups, order=1, min_cell=10)
+    blind = assess(report, X, predictions, groups=groups)
+    known = others.assign(group=names, prediction=theirs)
+    learnt = assess(report, X, predictions, groups=groups, known=known)
+    assert learnt.without > blind.without + 0.2
+    assert "learnt from 5 columns of 600 people" in str(learnt)
+    # Beliefs are calibrated: as often right as they expect, but for chance.
+    assert learnt.prior.max(axis=1).mean() == pytest.approx(learnt.without, abs=0.08)
+    part = assess(report, X, predictions, groups=groups, known=known.drop(columns="likely"))
+    assert part.without < learnt.without
+    with pytest.raises(InputError, match="give beliefs, or known people to learn them from"):
+        assess(report, X, predictions, beliefs=learnt.prior, known=known)
+
+
+def test_labels_are_seen_if_they_are_given():
+    X, predictions, groups = make_people()
+    others, theirs, names = make_people(600, seed=1)
+    X, others = X[["a"]], others[["a"]]
+    labels, told = (groups == "m").astype(int), (names == "m").astype(int)
+    report = make_report(X, predictions, groups, order=0)
+    known = others.assign(group=names, prediction=theirs)
+    blind = assess(report, X, predictions, groups=groups, known=known)
+    assert blind.without < 0.65
+    seeing = assess(report, X, predictions, labels, groups=groups, known=known.assign(label=told))
+    assert seeing.without == 1
+    with pytest.raises(InputError, match="the known people have no column 'label'"):
+        assess(report, X, predictions, labels, groups=groups, known=known)
+
+
+def test_known_people_are_checked():
+    X, predictions, groups = make_people()
+    report = make_report(X, predictions, groups, order=0)
+    known = X.assign(group=groups, prediction=predictions)
+
+    def learn(changed, people=X):
+        return assess(report, people, predictions, known=changed)
+
+    with pytest.raises(InputError, match="no column 'prediction'; did you mean 'predictions'"):
+        learn(known.rename(columns={"prediction": "predictions"}))
+    odd = known.assign(group=np.where(np.arange(400) == 3, "x", groups))
+    with pytest.raises(InputError, match="the known people, row 3: 'x' is no group of the report"):
+        learn(odd)
+    with pytest.raises(InputError, match="column 'prediction' of the known people must be 400"):
+        learn(known.assign(prediction=2))
+    with pytest.raises(InputError, match="none of the columns of X"):
+        learn(known[["group", "prediction"]])
+    with pytest.raises(InputError, match="column 'a' holds .* and int64 for the known people"):
+        learn(known.assign(a=1))
+    with pytest.raises(InputError, match="a column of people cannot be called 'label'"):
+        learn(known, X.assign(label=1))
+
+
+def test_an_assessment_is_plain_data_too():
+    X, predictions, groups = make_people()
+    report = make_report(X, predictions, groups, order=2)
+    result = assess(report, X, predictions, groups=groups)
+    told = json.loads(json.dumps(result.to_json(), allow_nan=False))
+    assert told["verdict"] == result.verdict
+    assert told["criteria"] == {"max_leak": 0.01, "max_proven": 0}
+    measures = told["measures"]
+    assert measures["with"] - measures["without"] == pytest.approx(measures["leak"])
+    assert measures["proven"] == result.proven.sum()
+    assert 0 < measures["limit"] <= 1 - measures["without"]
+    assert told["change"] is None
+    assert [cell["name"] for cell in told["riskiest"]] == [c.name for c in result.riskiest]
+    frame = result.to_frame()
+    assert len(frame) == 400
+    assert frame["proven"].sum() == measures["proven"]
+    assert np.allclose(frame[["after f", "after m"]].sum(axis=1), 1)
+    assert (frame["likeliest"] == groups)[result.proven].all()
+
+
+class Text(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.tags, self.words = set(), ""
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+
+    def handle_data(self, data):
+        self.words += data
+
+
+def test_names_are_shown_and_not_obeyed():
+    X, predictions, groups = make_people()
+    X["a"] = X["a"].replace("1", "<script>\x1b[2J")
+    report = make_report(X, predictions, groups, order=1, by=["a", "likely"], min_cell=0)
+    result = assess(report, X, predictions, groups=groups)
+    html = Text()
+    html.feed(result._repr_html_())
+    assert html.tags == {"p", "b", "ul", "li", "table", "tr", "th", "td"}
+    assert "<script>" in html.words
+    assert "\x1b" not in result._repr_html_() + str(result)
+
+
+@pytest.mark.parametrize("width", [80, 100, 140])
+def test_lines_fit_the_width(width):
+    X, predictions, groups = make_people()
+    report = make_report(X, predictions, groups, order=2)
+    result = assess(report, X, predictions, groups=groups)
+    lines = result.to_text(width).splitlines()
+    assert max(map(len, lines)) <= width
+    assert len(lines) > 15
+
+
+def test_a_guarantee_limits_the_leak():
+    X, predictions, groups = make_people()
+    limits = []
+    for epsilon in (0.1, 1.0, 10.0):
+        options = {"noise": "discrete-laplace", "epsilon": epsilon, "rng": 0, "order": 1}
+        result = assess(make_report(X, predictions, groups, **options), X, predictions)
+        limits.append(result.private_limit)
+        assert "points by differential privacy" in str(result)
+    assert limits == sorted(limits)
+    # Of two groups: at most e^eps / (1 + e^eps), and one half is known before.
+    share = result.prior[0].max()
+    assert limits[0] == pytest.approx(max(1 / (1 + np.exp(-0.1)) - share, 0), abs=1e-9)
+    assert assess(make_report(X, predictions, groups), X, predictions).private_limit is None
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"max_leak": 5}, "max_leak must be a share from 0 to 1, not 5"),
+        ({"max_proven": -1}, "max_proven must be a number of people, not -1"),
+        ({"max_proven": 0.5}, "max_proven must be a number of people, not 0.5"),
+        ({"seconds": float("inf")}, r"seconds must be above 0 and at most 1e\+06, not inf"),
+        ({"seconds": 0}, "seconds must be above 0"),
+    ],
+)
+def test_limits_are_checked(options, why):
+    X, predictions, groups = make_people()
+    report = make_report(X, predictions, groups, order=0)
+    with pytest.raises(InputError, match=why):
+        assess(report, X, predictions, **options)
+
+
+def test_no_time_is_plain_data_as_well():
+    """Whatever was reached then is what is told."""
+    X, predictions, groups = make_people()
+    report = make_report(X, predictions, groups, order=2)
+    result = assess(report, X, predictions, groups=groups, seconds=1e-6, search=True)
+    told = json.loads(json.dumps(result.to_json(), allow_nan=False))
+    assert not told["measures"]["proofs_finished"]
+    assert "the search for proofs ran out of time" in " ".join(str(result).split())

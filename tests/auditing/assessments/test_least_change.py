@@ -1,0 +1,133 @@
+"""The least change that passes."""
+
+import json
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reports import make_people, make_report
+
+from fpbench import assess
+from fpbench.auditing.assessments import least_change
+from fpbench.auditing.assessments.attack import Allowed, Reader, attack
+from fpbench.auditing.assessments.least_change import find_least_change
+
+COINS = {"round_to", "noise"}
+"""Changes that are another report each time that they are made."""
+
+
+def search(seed, allowed, n=120, seconds=300.0, tell=None, **options):
+    X, predictions, groups = make_people(n, seed=seed)
+    report = make_report(X, predictions, groups, **{"order": 2, "by": ["a", "likely"]} | options)
+    truth = (groups == "m").astype(int)
+    prior = np.tile([1 - truth.mean(), truth.mean()], (n, 1))
+    reader = Reader(prior, truth, 0.03)
+
+    def read_facts(changed):
+        return changed.facts(X, predictions)
+
+    found = find_least_change(
+        report, read_facts, reader, allowed, seconds=seconds, tell=tell, rng=seed
+    )
+    return found, report, read_facts, reader
+
+
+@settings(max_examples=3)
+@given(st.integers(0, 10**6), st.sampled_from([0.01, 0.05]), st.sampled_from([0, 5]))
+def test_every_change_passes_when_it_is_applied_and_attacked_anew(seed, leak, proven):
+    allowed = Allowed(leak, proven)
+    found, report, read_facts, reader = search(seed, allowed)
+    assert found.passing
+    assert found.untried == ()
+    for change in found.passing:
+        coins = COINS & {*change.arguments}
+        changed = change.report if coins else report.protect(**change.arguments)
+        again = attack(read_facts(changed), reader)
+        assert int(again.proven.sum()) <= proven
+        # Beliefs stop within an error of the optimum, from another start perhaps.
+        assert again.leak <= leak + 0.02
+        assert change.leak <= leak
+    assert [c.cost for c in found.passing] == sorted(c.cost for c in found.passing)
+    assert found.cheapest is found.passing[0]
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
+@settings(max_examples=3)
+@given(st.integers(0, 10**6))
+def test_fewer_columns_are_left_out_than_would_not_do(seed):
+    allowed = Allowed(0.02, 0)
+    found, report, read_facts, reader = search(seed, allowed, by=["a", "b", "likely"])
+    orders = [c.arguments["order"] for c in found.passing if c.arguments.keys() == {"order"}]
+    both = [
+        c.arguments["order"]
+        for c in found.passing
+        if len(c.arguments) > 1 and "order" in c.arguments
+    ]
+    least = orders[0] if orders else -1
+    assert all(order > least for order in both)
+    if least < 1:
+        changed = report.protect(order=least + 1)
+        assert not attack(read_facts(changed), reader).within(allowed)
+
+
+def test_nothing_passes_if_nothing_may_be_known(monkeypatch):
+    """Not even the groups' shares among everybody, of a reader who believes the contrary."""
+    X, predictions, groups = make_people(60)
+    report = make_report(X, predictions, groups, order=0)
+    truth = (groups == "m").astype(int)
+    wrong = np.where(truth.mean() > 0.5, 0.9, 0.1)
+    reader = Reader(np.tile([wrong, 1 - wrong], (60, 1)), truth, 0.03)
+    allowed = Allowed(0.0, 0)
+    assert not attack(report.facts(X, predictions), reader, allowed=allowed).within(allowed)
+    monkeypatch.setattr(least_change, "_EPSILONS", (1e6,))
+    monkeypatch.setattr(least_change, "_MULTIPLES", (2,))
+    found = find_least_change(
+        report, lambda r: r.facts(X, predictions), reader, allowed, seconds=60, rng=0
+    )
+    assert "random rounding" in found.failed
+    assert "noise" in found.failed
+
+
+def test_what_there_is_no_time_for_is_said():
+    started = time.perf_counter()
+    found, *_ = search(0, Allowed(0.01, 0), seconds=0.0)
+    assert time.perf_counter() - started < 60  # a small part of it, on a machine that does a lot
+    assert found.attacks == 0
+    assert found.passing == found.failed == ()
+    assert ("fewer columns in a slice", "out of time") in found.untried
+
+
+def test_what_a_report_cannot_publish_is_said():
+    """Noise is of exact numbers."""
+    told = []
+    found, *_ = search(
+        0, Allowed(0.01, 0), decimals=2, order=1, tell=lambda words, number: told.append(words)
+    )
+    assert "noise needs" in dict(found.untried)["noise"]
+    assert "cells of at least" in " ".join(told)
+
+
+@pytest.mark.parametrize("metrics", [("selected",), ("selected", "rejected")])
+def test_numbers_of_people_are_changed_too(metrics):
+    found, *_ = search(0, Allowed(0.02, 0), metrics=metrics, order=1)
+    assert found.passing
+    assert not any("rounded rates" in name for name in (*found.failed, *dict(found.untried)))
+
+
+def test_a_report_that_fails_is_searched_and_one_that_passes_is_not():
+    X, predictions, groups = make_people(120)
+    options = {"groups": groups, "search": True, "seconds": 300, "rng": 0}
+    report = make_report(X, predictions, groups, order=1, by=["a", "likely"])
+    result = assess(report, X, predictions, **options)
+    assert not result.passes
+    best = result.change.cheapest
+    told = " ".join(str(result).split())
+    assert f"The least change that passes: {best.words}." in told
+    assert all(" ".join(change.words.split()) for change in result.change.passing)
+    again = assess(best.report, X, predictions, **options)
+    assert again.proven.sum() == 0
+    passing = assess(report, X, predictions, max_leak=1.0, max_proven=120, **options)
+    assert passing.passes
+    assert passing.change is None

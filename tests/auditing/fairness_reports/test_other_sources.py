@@ -1,0 +1,168 @@
+"""Reports from fairlearn's frames, and about the rules of a model."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from fairlearn import metrics as fairlearn
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import accuracy_score, recall_score
+from sklearn.tree import DecisionTreeClassifier
+from test_fairness_report import make_people
+from test_protecting import assert_true_of
+
+from fpbench import FairnessReport, InputError, assess
+from fpbench.models import RuleList, tree_rules
+
+METRICS = {
+    name: getattr(fairlearn, name)
+    for name in (
+        "selection_rate", "true_positive_rate", "false_positive_rate", "false_negative_rate",
+        "true_negative_rate", "count",
+    )
+}  # fmt: skip
+
+
+def make_people_of_columns(n, seed, k=2):
+    _, predictions, labels, groups = make_people(n, seed, k)
+    rng = np.random.default_rng(seed + 1000)
+    X = pd.DataFrame({"job": rng.choice(["a", "b", "c"], n), "child": rng.integers(0, 2, n)})
+    return X, predictions, labels, groups
+
+
+def make_frame(people, metrics=METRICS, by=("job",)):
+    X, predictions, labels, groups = people
+    return fairlearn.MetricFrame(
+        metrics=metrics, y_true=labels, y_pred=predictions,
+        sensitive_features=pd.Series(groups, name="who"),
+        control_features=X[list(by)] if by else None,
+    )  # fmt: skip
+
+
+@settings(max_examples=12)
+@given(
+    n=st.sampled_from([12, 40, 200]),
+    seed=st.integers(0, 99),
+    k=st.integers(2, 4),
+    names=st.lists(st.sampled_from(list(METRICS)), min_size=1, max_size=4, unique=True),
+)
+@pytest.mark.filterwarnings("ignore")
+def test_facts_of_metric_frames_are_true_of_the_people(n, seed, k, names):
+    people = make_people_of_columns(n, seed, k)
+    if len(set(people[3])) < 2 or names == ["count"]:
+        return
+    metrics = {name: METRICS[name] for name in names}
+    tables = [(), ("job",), ("child",), ("job", "child")]
+    frames = [make_frame(people, metrics, by) for by in tables]
+    report = FairnessReport.from_metric_frame(*frames)
+    assert_true_of(report, people[:3], people[3])
+
+
+def test_a_metric_frame_is_the_report_that_it_prints():
+    people = make_people_of_columns(300, 0)
+    X, predictions, _, groups = people
+    frames = [make_frame(people, by=by) for by in ((), ("job",), ("job", "child"))]
+    report = FairnessReport.from_metric_frame(*frames)
+    assert {column.name for column in report.columns} == {"job", "child"}
+    same = FairnessReport.from_predictions(
+        X.astype(str), predictions, groups, by=["job", "child"], min_cell=0,
+        tables=[[], ["job"], ["job", "child"]],
+    )  # fmt: skip
+    rates = report.protect(metrics=["selection-rate"]).to_frame()
+    columns = list(rates.columns)
+    one, other = (
+        frame[columns].sort_values(columns[:4]).reset_index(drop=True)
+        for frame in (rates, same.to_frame())
+    )
+    pd.testing.assert_frame_equal(one, other, check_dtype=False)
+    selected = FairnessReport.from_metric_frame(make_frame(people, fairlearn.selection_rate))
+    assert (selected.n < 0).all()
+    assert not assess(selected, X, predictions, groups=groups).proven.all()
+
+
+def test_what_of_a_frame_tells_no_counts_is_refused():
+    people = make_people_of_columns(100, 0)
+    with pytest.raises(InputError, match="a metric 'accuracy_score', of which no counts follow"):
+        FairnessReport.from_metric_frame(make_frame(people, accuracy_score))
+    both = {"accuracy": accuracy_score, "mine": recall_score}
+    read = FairnessReport.from_metric_frame(
+        make_frame(people, both), metrics={"mine": "true-positive-rate"}
+    )
+    assert set(read.metric) == {"true-positive-rate"}
+    with pytest.raises(InputError, match="unknown metric of the frame 'min'; did you mean 'mine'"):
+        FairnessReport.from_metric_frame(make_frame(people, both), metrics={"min": "selected"})
+    with pytest.raises(InputError, match="the frame has no rate"):
+        FairnessReport.from_metric_frame(make_frame(people, {"count": fairlearn.count}))
+    with pytest.raises(InputError, match="a MetricFrame of fairlearn is needed, not DataFrame"):
+        FairnessReport.from_metric_frame(people[0])
+    with pytest.raises(InputError, match="give at least one MetricFrame"):
+        FairnessReport.from_metric_frame()
+    two = fairlearn.MetricFrame(
+        metrics=fairlearn.selection_rate, y_true=people[2], y_pred=people[1],
+        sensitive_features=people[0],
+    )  # fmt: skip
+    with pytest.raises(InputError, match="by 2 sensitive features, job, child: put them into one"):
+        FairnessReport.from_metric_frame(two)
+    other = (*people[:3], people[3][::-1])
+    with pytest.raises(InputError, match="are both the selection-rate of 'ann' for job a"):
+        FairnessReport.from_metric_frame(make_frame(people), make_frame(other))
+
+
+def make_rules():
+    return RuleList([([("job", "=", "a")], 1), ([("child", ">", 0)], 1)], default=0)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_rates_by_rule_are_those_of_the_people_who_meet_it(k, tmp_path):
+    X, _, labels, groups = make_people_of_columns(300, 1, k)
+    model = make_rules()
+    predictions = model.predict(X)
+    report = FairnessReport.per_rule(
+        model, X, predictions, groups, labels=labels, metrics=["selection-rate", "true-positives"]
+    )
+    frame = report.to_frame()
+    assert set(frame["rule"]) == {"", *model.rules.texts}
+    mine = (X["job"] == "a") & (groups == "ann")
+    row = frame[(frame["rule"] == "job = a") & (frame["group"] == "ann")].iloc[0]
+    assert (row["value"], row["n"]) == (1.0, mine.sum())
+    people = (X, predictions, labels)  # without a column of rules
+    facts = assert_true_of(report, people, groups)
+    assert (facts.low == facts.high).all()
+    report.to_json(tmp_path / "report.json")
+    again = FairnessReport.from_json(tmp_path / "report.json")
+    with pytest.raises(InputError, match="no column 'rule', by which slices are cut"):
+        again.facts(*people)
+    known = again.with_rules(model).facts(*people)
+    assert (known.low == facts.low).all()
+    assert (known.membership != facts.membership).nnz == 0
+
+
+def test_rules_are_crossed_with_columns_and_protected():
+    X, _, labels, groups = make_people_of_columns(400, 2)
+    tree = DecisionTreeClassifier(max_depth=3, random_state=0).fit(
+        X[["child"]].assign(x=X.index), labels
+    )
+    rules = tree_rules(tree)
+    people = X[["child"]].assign(x=X.index, job=X["job"])
+    found = rules.apply(people[["child", "x"]])
+    named = make_rules()
+    report = FairnessReport.per_rule(
+        named, X, named.predict(X), groups, by=["job"], order=2, min_cell=0
+    )
+    assert (report.cells >= 0).all(axis=1).any()
+    assert_true_of(report.protect(min_group=5), (X, named.predict(X), labels), groups)
+    assert len(set(found)) == len(rules)
+
+
+def test_models_without_rules_are_refused():
+    X, predictions, _, groups = make_people_of_columns(50, 0)
+    with pytest.raises(InputError, match="DecisionTreeClassifier has no rules: give `Rules`"):
+        FairnessReport.per_rule(DecisionTreeClassifier(), X, predictions, groups)
+    with pytest.raises(InputError, match="a column 'rule' of their own: rename it"):
+        FairnessReport.per_rule(make_rules(), X.assign(rule=1), predictions, groups)
+    report = FairnessReport.per_rule(make_rules(), X, predictions, groups)
+    other = RuleList([([("job", "=", "b")], 1)], default=0)
+    with pytest.raises(InputError, match="unknown rule 'job = a'; did you mean 'job = b'"):
+        report.with_rules(other)
+    with pytest.raises(InputError, match="unknown column of the report 'rule'"):
+        FairnessReport.from_predictions(X, predictions, groups, by=["job"]).with_rules(other)
