@@ -1,0 +1,119 @@
+"""Bounds on epsilon from below: of one run and of many, on mechanisms whose epsilon is known."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binom
+
+from fpbench import InputError
+from fpbench.auditing import (
+    bound_epsilon,
+    bound_epsilon_one_run,
+    compute_one_run_p_value,
+    find_most_provable,
+)
+
+LAWS = settings(max_examples=60, deadline=None)
+SIZES = st.integers(1, 300).flatmap(
+    lambda m: st.integers(0, m).flatmap(lambda r: st.integers(0, r).map(lambda v: (m, r, v)))
+)
+
+
+@LAWS
+@given(SIZES, st.floats(1e-9, 8))
+def test_without_delta_it_is_the_tail_of_a_binomial(sizes, epsilon):
+    m, r, v = sizes
+    tail = binom.sf(v - 1, r, np.exp(epsilon) / (1 + np.exp(epsilon)))
+    assert compute_one_run_p_value(m, r, v, epsilon=epsilon) == pytest.approx(tail)
+
+
+@LAWS
+@given(SIZES, st.floats(1e-9, 8), st.floats(0, 1e-2))
+def test_delta_adds_the_worst_mean_of_what_lies_below(sizes, epsilon, delta):
+    m, r, v = sizes
+    chance = np.exp(epsilon) / (1 + np.exp(epsilon))
+    worst = max(
+        (binom.cdf(v - 1, r, chance) - binom.cdf(v - i - 1, r, chance)) / i for i in range(1, m + 1)
+    )
+    expected = binom.sf(v - 1, r, chance) + 2 * m * delta * worst
+    mine = compute_one_run_p_value(m, r, v, epsilon=epsilon, delta=delta)
+    assert mine == pytest.approx(min(expected, 1.0), abs=1e-9)
+
+
+@LAWS
+@given(SIZES, st.sampled_from([0.0, 1e-5, 1e-3]), st.integers(1, 2))
+def test_the_bound_is_where_the_p_value_crosses(sizes, delta, steps):
+    m, r, v = sizes
+    bound = bound_epsilon_one_run(m, r, v, delta=delta, steps=steps)
+
+    def p_value(epsilon):
+        together = delta * sum(np.exp(epsilon * j) for j in range(steps))
+        return compute_one_run_p_value(m, r, v, epsilon=steps * epsilon, delta=min(together, 1))
+
+    assert p_value(bound + 1e-6) >= 0.05 - 1e-9
+    if bound > 0:
+        assert p_value(bound - 1e-6) < 0.05 + 1e-9
+        assert all(p_value(e) < 0.05 for e in np.linspace(1e-9, bound, 7)[:-1])
+
+
+def test_one_run_of_randomised_response_is_bounded_nearly_always_and_nearly_tightly():
+    """Each canary is answered rightly with probability e / (1 + e): epsilon is 1."""
+    rng, m = np.random.default_rng(0), 1000
+    right = rng.binomial(m, np.e / (1 + np.e), 400)
+    bounds = {v: bound_epsilon_one_run(m, m, int(v)) for v in np.unique(right)}
+    drawn = np.array([bounds[v] for v in right])
+    above = np.count_nonzero(drawn > 1)
+    assert above <= binom.ppf(0.9999, len(drawn), 0.05)
+    assert np.median(drawn) > 0.85
+
+
+def randomise(truth, epsilon, rng):
+    """Randomised response of N people with the same bit, and a number that tells nothing."""
+    honest = rng.random(len(truth)) < np.exp(epsilon) / (1 + np.exp(epsilon))
+    return np.column_stack([np.where(honest, truth, 1 - truth), rng.normal(size=len(truth))])
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.5, 2.0])
+def test_many_runs_are_bounded_nearly_always(epsilon):
+    rng, audits, n = np.random.default_rng(0), 200, 200
+    bounds = np.array([
+        bound_epsilon(randomise(np.ones(n), epsilon, rng), randomise(np.zeros(n), epsilon, rng))
+        for _ in range(audits)
+    ])  # fmt: skip
+    assert np.count_nonzero(bounds > epsilon) <= binom.ppf(0.9999, audits, 0.05)
+    assert (bounds >= 0).all()
+    if epsilon == 2:
+        assert bounds.mean() > 1
+
+
+def test_delta_is_allowed_for():
+    """A release that fails with probability delta, and otherwise tells nothing."""
+    rng, n = np.random.default_rng(0), 4000
+    one = (rng.random((n, 1)) < 0.02).astype(float)
+    other = np.zeros((n, 1))
+    assert bound_epsilon(one, other) > 1
+    assert bound_epsilon(one, other, delta=0.05) == 0
+
+
+def test_the_most_provable_is_that_of_an_event_that_never_fails():
+    one, other = np.ones((200, 1)), np.zeros((200, 1))
+    assert bound_epsilon(one, other) == pytest.approx(find_most_provable(200, 0.0, 0.95))
+    assert find_most_provable(200, 0.0, 0.95) == pytest.approx(np.log(0.9638 / 0.0362), abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: bound_epsilon(np.zeros((40, 1)), np.zeros((40, 2))), "outputs of shapes"),
+        (lambda: bound_epsilon(np.zeros((39, 1)), np.zeros((39, 1))), "at least 40, not 39"),
+        (lambda: bound_epsilon(np.zeros((40, 1)), np.full((40, 1), np.nan)), "finite"),
+        (lambda: bound_epsilon(np.zeros((40, 1)), np.zeros((40, 1)), delta=1), "out of range"),
+        (lambda: compute_one_run_p_value(5, 6, 1, epsilon=1), "right <= guesses <= canaries"),
+        (lambda: compute_one_run_p_value(5, 5, 1, epsilon=-1), "epsilon must be above 0"),
+        (lambda: bound_epsilon_one_run(5, 5, 1, confidence=1.0), "confidence"),
+    ],
+)
+def test_bad_input_is_refused(call, words):
+    with pytest.raises(InputError, match=words):
+        call()
