@@ -6,6 +6,8 @@ from .batched.mlp import MLPTraining as MLPTraining
 from .batched.mlp import Networks as Networks
 from .batched.mlp import fit_networks as fit_networks
 from .batched.mlp import fit_networks_apart as fit_networks_apart
+from .batched.standardized_logistic import StandardizedLogistic as StandardizedLogistic
+from .batched.standardized_logistic import fit_standardized_logistic as fit_standardized_logistic
 from .classifiers import FAMILIES as FAMILIES
 from .classifiers import FAMILY_CHOICE as FAMILY_CHOICE
 from .classifiers import Recipe as Recipe
@@ -17,12 +19,16 @@ from .private_tree.estimator import rules_within as rules_within
 from .private_tree.fitted import PrivateTree as PrivateTree
 from .private_tree.fitted import PrivateTreeBatch as PrivateTreeBatch
 from .private_tree.growth import grow_trees as grow_trees
+from .private_tree.growth import grow_trees_apart as grow_trees_apart
 from .private_tree.recipe import Similarity as Similarity
 from .private_tree.recipe import TreeRecipe as TreeRecipe
 from .private_tree.split_candidates import SplitCandidates as SplitCandidates
 from .private_tree.split_scores import Criterion as Criterion
 from .private_tree.split_scores import Selection as Selection
 from .private_tree.split_scores import impurity as impurity
+from .published_trees import PublishedTree as PublishedTree
+from .published_trees import find_tree_facts as find_tree_facts
+from .published_trees import read_trees as read_trees
 from .rule_lists import Clause as Clause
 from .rule_lists import RuleList as RuleList
 from .rules import EncodedColumn as EncodedColumn

@@ -129,9 +129,9 @@ class Recipe:
             raise InputError(
                 f"{self.family} gives no probabilities (predict_proba), which are needed here"
             )
-        if "sample_weight" in needs and not _takes_weights(estimator):
+        if "sample_weight" in needs and not _accepts_weights(estimator):
             raise InputError(
-                f"{self.family} cannot weigh people (its fit takes no sample_weight), which is "
+                f"{self.family} cannot use weights (its fit takes no sample_weight), which is "
                 "needed here"
             )
 
@@ -146,7 +146,7 @@ class Recipe:
         if not self.balanced or self.family in FAMILIES:
             return
         cls = self.classifier()
-        if not (_takes(cls, "class_weight") or _takes_weights(cls)):
+        if not (_accepts(cls, "class_weight") or _accepts_weights(cls)):
             raise InputError(
                 f"{self.family} cannot balance groups: it takes neither class_weight nor "
                 "sample_weight"
@@ -172,7 +172,7 @@ class Recipe:
     def fit(self, matrix: NDArray[Any], classes: NDArray[Any], state: int) -> Any:
         """The fitted classifier; classes are balanced by weights of people if need be."""
         estimator = self.make(state)
-        if not self.balanced or _takes(self.classifier(), "class_weight"):
+        if not self.balanced or _accepts(self.classifier(), "class_weight"):
             return estimator.fit(matrix, classes)
         from sklearn.utils.class_weight import compute_sample_weight
 
@@ -225,7 +225,7 @@ class Recipe:
             if hasattr(estimator, "_parameter_constraints"):
                 getattr(estimator, "_validate_params", lambda: None)()
         except Exception as error:  # whatever a constructor of a stranger's class raises
-            raise InputError(f"{self.family} cannot be made: {_to_line(error)}") from error
+            raise InputError(f"{self.family} cannot be created: {_to_line(error)}") from error
         return estimator
 
     def _choose_arguments(self, cls: type, state: int) -> dict[str, Any]:
@@ -236,7 +236,7 @@ class Recipe:
             reserved["class_weight"] = "balanced" if self.balanced else None
         if cls.__name__ == "LogisticRegression":  # takes n_jobs, but warns that it has no effect
             del reserved["n_jobs"]
-        return {name: value for name, value in reserved.items() if _takes(cls, name)}
+        return {name: value for name, value in reserved.items() if _accepts(cls, name)}
 
 
 def _import_object(path: str) -> Any:
@@ -281,14 +281,14 @@ def _list_arguments(cls: type) -> set[str] | None:
     return {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
 
 
-def _takes(cls: type, name: str) -> bool:
+def _accepts(cls: type, name: str) -> bool:
     """Whether a constructor takes an argument, by its signature or its parameter names."""
     named = set(inspect.signature(cls).parameters)
     names = getattr(cls, "_get_param_names", None)
     return name in named or (names is not None and name in names())
 
 
-def _takes_weights(estimator: Any) -> bool:
+def _accepts_weights(estimator: Any) -> bool:
     from sklearn.utils.validation import has_fit_parameter
 
     return bool(has_fit_parameter(estimator, "sample_weight"))

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sklearn import linear_model
 
 from fpbench.base.arrays import drop_last_bits
+from fpbench.base.errors import DataError
 
 
 class LogisticRegression(linear_model.LogisticRegression):  # type: ignore[misc]
@@ -26,7 +27,18 @@ class LogisticRegression(linear_model.LogisticRegression):  # type: ignore[misc]
     def fit(
         self, X: NDArray[Any], y: NDArray[Any], sample_weight: NDArray[Any] | None = None
     ) -> LogisticRegression:
-        """Fit the model to X (n, d) with classes y (n,)."""
+        """Fit the model to X (n, d) with classes y (n,).
+
+        Raises
+        ------
+        DataError
+            If everybody has the same class.
+        """
+        if len(y) and (np.asarray(y) == y[0]).all():
+            raise DataError(
+                f"logistic regression needs training people of both labels, and all {len(y):,} "
+                f"have label {y[0]}"
+            )
         return super().fit(_to_double(X), y, sample_weight)  # type: ignore[no-any-return]
 
     def predict_proba(self, X: NDArray[Any]) -> NDArray[np.float64]:

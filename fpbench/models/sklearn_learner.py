@@ -70,12 +70,21 @@ class SklearnLearner(Learner):
         """Features as the base model takes them: (n, columns), single precision."""
         return encode(features, self.encoding)
 
+    def has_scores(self) -> bool:
+        """Whether the base gives probabilities, if the model's are those of the base."""
+        return self._explain_no_scores() is None
+
     def incompatible(self, other: Component) -> str | None:
         """Scores need a base that gives probabilities."""
         wants = isinstance(other, Adversary) and "scores" in other.sees
-        if wants and self.scores_of_base:
+        if wants and (why := self._explain_no_scores()):
+            return f"adversary {other.name!r} sees scores, and of learner {self.name!r} {why}"
+        return super().incompatible(other)
+
+    def _explain_no_scores(self) -> str | None:
+        if self.scores_of_base:
             try:
                 self.recipe.check({"predict_proba"})
             except InputError as error:
-                return f"adversary {other.name!r} sees scores, and of learner {self.name!r} {error}"
-        return super().incompatible(other)
+                return str(error)
+        return None

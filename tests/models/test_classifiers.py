@@ -103,12 +103,12 @@ def test_what_is_set():
         (Recipe("no_such.module:X"), "no module 'no_such'; is it installed"),
         (Recipe("a b:c"), "not an import path"),
         (Recipe("sklearn.tree:a.b"), "not an import path"),
-        (Recipe("sklearn.multiclass:OneVsRestClassifier"), "cannot be made: .*estimator"),
+        (Recipe("sklearn.multiclass:OneVsRestClassifier"), "cannot be created: .*estimator"),
         (Recipe("random-forest", {"n_estimator": 3}), "'n_estimator'; did you mean 'n_estimators'"),
         (Recipe(EXTRA, {"n_estimator": 3}), "'n_estimator'; did you mean 'n_estimators'"),
         (Recipe("logistic-regression", {"max_depth": 3}), "no parameter 'max_depth'"),
-        (Recipe("random-forest", {"max_depth": 0}), "cannot be made: .*'max_depth'"),
-        (Recipe("random-forest", {"criterion": "accuracy"}), "cannot be made: .*'criterion'"),
+        (Recipe("random-forest", {"max_depth": 0}), "cannot be created: .*'max_depth'"),
+        (Recipe("random-forest", {"criterion": "accuracy"}), "cannot be created: .*'criterion'"),
         (Recipe("decision-tree", {"random_state": 3}), "'random_state' must not be set here"),
         (Recipe("random-forest", {"n_jobs": 3}), "'n_jobs' must not be set here"),
         (
@@ -148,7 +148,7 @@ def test_what_is_needed(monkeypatch):
     assert Toy.made == 1
     with pytest.raises(InputError, match="gives no probabilities"):
         toy.check({"predict_proba"})
-    with pytest.raises(InputError, match="cannot weigh people"):
+    with pytest.raises(InputError, match="cannot use weights"):
         toy.check({"sample_weight"})
     for family in (f"{__name__}:Toy", NEIGHBORS):
         with pytest.raises(InputError, match="cannot balance groups"):

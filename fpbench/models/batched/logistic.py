@@ -26,7 +26,7 @@ _Floats = NDArray[np.float64]
 def fit_logistic(
     design: _Floats,
     targets: _Floats,
-    penalty: float,
+    penalty: float | _Floats,
     weights: _Floats | None = None,
     *,
     start: _Floats | None = None,
@@ -35,7 +35,8 @@ def fit_logistic(
     """Parameters of B logistic regressions, each of its own people or all of the same.
 
     Each minimises (1 / sum w) sum w_i (log(1 + exp(z_i)) - y_i z_i) + penalty ||theta||^2, where
-    z = x'theta: the mean loss, and every component penalised, an intercept (a column of ones) too.
+    z = x'theta: the mean loss, and every component penalised, an intercept (a column of ones) too,
+    unless its own penalty is 0.
     scikit-learn's `C` is 1 / (2 penalty sum w). A target need not lie in [0, 1]: the objective is
     strongly convex whatever it is. Of no people, or weights that are all 0, theta is 0.
 
@@ -46,7 +47,8 @@ def fit_logistic(
     targets
         (B, m) or (B, n) finite numbers.
     penalty
-        Above 0; else there may be no minimum.
+        Above 0; else there may be no minimum. Or (B, d) of each component, not negative; whoever
+        gives a 0 knows that there is one.
     weights
         Of the shape of the targets, not negative; a 0 leaves a person out. All 1 by default.
     start
@@ -63,7 +65,7 @@ def fit_logistic(
     Raises
     ------
     InputError
-        If shapes do not agree, a number is not finite, or the penalty is not above 0.
+        If shapes do not agree, a number is not finite, or a penalty is not as described.
     FpbenchError
         If Newton's method does not converge.
     """
@@ -75,7 +77,8 @@ def fit_logistic(
     if start is not None:
         theta[:] = start
     shared = _multiply_columns(design) if design.ndim == 2 else None
-    problems = _Problems(design, shared, targets, shares, penalty)
+    prices = np.broadcast_to(np.asarray(penalty, np.float64), (count, d))
+    problems = _Problems(design, shared, targets, shares, prices)
     each = max(people * (1 if shared is not None else d), d * d, 1)
     size = max(1, _CHUNK // each)
     for first in range(0, count, size):
@@ -144,13 +147,22 @@ def logistic_proba(theta: _Floats, design: _Floats) -> _Floats:
 
 
 def _check_inputs(
-    design: _Floats, targets: _Floats, penalty: float, weights: _Floats | None
+    design: _Floats, targets: _Floats, penalty: float | _Floats, weights: _Floats | None
 ) -> tuple[_Floats, _Floats, _Floats | None]:
     design, targets = np.asarray(design, np.float64), np.asarray(targets, np.float64)
     weights = None if weights is None else np.asarray(weights, np.float64)
-    if not 0 < penalty < np.inf:
+    prices = np.asarray(penalty, np.float64)
+    if prices.ndim:
+        if prices.shape != (len(targets), design.shape[-1]):
+            raise InputError(
+                f"penalty must be a number or {(len(targets), design.shape[-1])}, one of each "
+                f"component of each model, not {prices.shape}"
+            )
+        if not ((prices >= 0) & (prices < np.inf)).all():
+            raise InputError("penalties of components must be at least 0 and finite")
+    elif not 0 < prices < np.inf:
         raise InputError(
-            f"penalty must be above 0 and finite, not {float(penalty)!r}: without one, logistic "
+            f"penalty must be above 0 and finite, not {float(prices)!r}: without one, logistic "
             "regression has no best parameters where a plane parts the labels"
         )
     fits = targets.ndim == 2 and design.ndim in (2, 3) and (
@@ -188,19 +200,20 @@ def _multiply_columns(design: _Floats) -> _Floats | None:
 
 @dataclass(frozen=True)
 class _Problems:
-    """Several problems of one penalty."""
+    """Several problems."""
 
     design: _Floats
     products: _Floats | None
     targets: _Floats
     shares: _Floats
-    penalty: float
+    penalty: _Floats
+    """(B, d) of each component."""
 
     def of(self, chosen: slice | NDArray[np.bool_]) -> _Problems:
         """The chosen problems."""
         return _Problems(
             self.design if self.design.ndim == 2 else self.design[chosen],
-            self.products, self.targets[chosen], self.shares[chosen], self.penalty,
+            self.products, self.targets[chosen], self.shares[chosen], self.penalty[chosen],
         )  # fmt: skip
 
     def solve(self, start: _Floats, tolerance: float) -> _Floats:
@@ -229,7 +242,7 @@ class _Problems:
             theta, odds, value, chances = problems.descend(theta, odds, value, step, move, slope)
         raise FpbenchError(
             f"{np.count_nonzero(~done)} of {len(start)} logistic regressions did not converge in "
-            f"{_STEPS} steps of Newton's method with penalty {self.penalty}"
+            f"{_STEPS} steps of Newton's method with a penalty of {self.penalty.max():g}"
         )
 
     def scores(self, theta: _Floats) -> _Floats:
@@ -246,7 +259,7 @@ class _Problems:
         losses += np.maximum(odds, 0.0)
         losses -= self.targets * odds
         value = np.einsum("bn,bn->b", self.shares, losses)
-        value += self.penalty * np.einsum("bd,bd->b", theta, theta)
+        value += (self.penalty * theta * theta).sum(axis=1)
         return value, np.where(odds >= 0, 1.0, small) / whole
 
     def gradient(self, theta: _Floats, chances: _Floats) -> _Floats:
@@ -262,7 +275,8 @@ class _Problems:
     def newton(self, gradient: _Floats, chances: _Floats) -> _Floats:
         """Newton steps (B, d)."""
         # Problems with the same design, probabilities and weights share one Hessian.
-        if self.design.ndim == 2 and all((a == a[0]).all() for a in (chances, self.shares)):
+        alike = (chances, self.shares, self.penalty)
+        if self.design.ndim == 2 and all((a == a[0]).all() for a in alike):
             hessian = self.of(slice(0, 1)).hessian(chances[:1])[0]
             return np.asarray(-np.linalg.solve(hessian, gradient.T).T)
         return np.asarray(-np.linalg.solve(self.hessian(chances), gradient[..., None])[..., 0])

@@ -110,7 +110,7 @@ class Networks:
         most = max(1, (1 << 20) // (max(len(design), 1) * max(self.hidden)))
         for first in range(0, len(chances), most):
             chunk = replace(self, flat=self.flat[first : first + most])
-            chances[first : first + most] = _sigmoid(_forward(design, chunk.layers)[2])
+            chances[first : first + most] = _apply_sigmoid(_forward(design, chunk.layers)[2])
         return chances
 
     def take(self, first: int, last: int) -> Networks:
@@ -310,7 +310,7 @@ def _backward(
     """Gradients of the weighted mean loss, written into arrays shaped as the layers."""
     _, second, _, third, _ = layers
     one, two, scores = _forward(x, layers)
-    off = _sigmoid(scores)
+    off = _apply_sigmoid(scores)
     off -= y
     off *= w
     off /= np.maximum(w.sum(axis=1, keepdims=True), 1.0)
@@ -325,6 +325,6 @@ def _backward(
     into[0][:] = np.matmul(x.swapaxes(-1, -2), back)
 
 
-def _sigmoid(scores: _Floats) -> _Floats:
+def _apply_sigmoid(scores: _Floats) -> _Floats:
     small = np.exp(-np.abs(scores))
     return np.asarray(np.where(scores >= 0, 1.0, small) / (1.0 + small))

@@ -30,6 +30,8 @@ class TreeNodes:
     """(nodes,) up to which people go left, -2 at a leaf."""
     value: Floats
     """(nodes, 1, 2) probabilities of the labels, from noisy counts."""
+    counts: Floats
+    """(nodes, 2) noisy counts of the labels; of an inner node the sum of its leaves."""
     max_depth: int
 
     @property
@@ -140,6 +142,7 @@ class PrivateTreeBatch:
                 np.where(inner, column, -2),
                 np.where(inner, threshold, -2.0),
                 np.stack([1.0 - positive[nodes], positive[nodes]], axis=1)[:, None],
+                self.counts[number][nodes],
                 (int(nodes.max()) + 1).bit_length() - 1,
             ),
             self.candidates.n_columns,

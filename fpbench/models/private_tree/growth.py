@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, TypeAlias
@@ -53,10 +54,53 @@ def grow_trees(
     InputError
         If there are more people than `recipe.most_people`, or the mechanism refuses its epsilon.
     """
+    return _grow_batch(candidates, matrix, labels, repetitions, [rng])
+
+
+def grow_trees_apart(
+    candidates: SplitCandidates,
+    matrix: NDArray[Any],
+    labels: Codes,
+    members: NDArray[np.bool_],
+    rngs: Sequence[np.random.Generator],
+) -> PrivateTreeBatch:
+    """Grow trees, each of its own part of the same people.
+
+    Tree b is, to the last bit, the one that `grow_trees` grows of its members with generator b.
+
+    Parameters
+    ----------
+    candidates
+        Public candidates, and the recipe.
+    matrix, labels
+        (n, columns) and (n,) in {0, 1}: everybody.
+    members
+        (R, n) who is in which tree.
+    rngs
+        R generators.
+
+    Raises
+    ------
+    InputError
+        If a tree has more people than `recipe.most_people`, or the mechanism refuses its epsilon.
+    """
+    return _grow_batch(candidates, matrix, labels, len(members), rngs, members)
+
+
+def _grow_batch(
+    candidates: SplitCandidates,
+    matrix: NDArray[Any],
+    labels: Codes,
+    repetitions: int,
+    rngs: Sequence[np.random.Generator],
+    members: NDArray[np.bool_] | None = None,
+) -> PrivateTreeBatch:
+    """R trees: of everybody by one generator, or each of its members by its own."""
     recipe = candidates.recipe
-    if len(labels) > recipe.most_people:
+    most = len(labels) if members is None else int(members.sum(axis=1).max(initial=0))
+    if most > recipe.most_people:
         raise InputError(
-            f"there are {len(labels):,} people, and most_people = {recipe.most_people:,} says "
+            f"there are {most:,} people, and most_people = {recipe.most_people:,} says "
             "publicly that there are no more; set a greater one that holds whoever takes part"
         )
     people = _BinnedPeople.of(candidates, matrix, labels)
@@ -65,11 +109,14 @@ def grow_trees(
     counts = np.zeros((repetitions, nodes, 2))
     each = max(people.most_entries, (nodes + 1) // 4 * max(len(candidates), 1))
     for rows in iterate_blocks(repetitions, each):
-        at = _grow(people, split[rows], rng)
+        own = rngs if members is None else rngs[rows]
+        chosen = None if members is None else members[rows]
+        at = _grow_all(people, split[rows], own, chosen)
         leaf = _find_leaves(split[rows])
         key = (np.arange(len(at))[:, None] * nodes + at) * 2 + people.labels
-        true = np.bincount(key.ravel(), minlength=leaf.size * 2).reshape(*leaf.shape, 2)
-        counts[rows][leaf] = _add_noise(candidates, true[leaf], rng)
+        counted = key.ravel() if chosen is None else key[chosen]
+        true = np.bincount(counted, minlength=leaf.size * 2).reshape(*leaf.shape, 2)
+        counts[rows][leaf] = _add_noise(candidates, true, leaf, own)
     return PrivateTreeBatch(candidates, split, *_sum_up(counts))
 
 
@@ -106,7 +153,7 @@ class _BinnedPeople:
         for feature, spread, size in zip(
             self.candidates.features, self.spreads, self.candidates.sizes, strict=True
         ):
-            mass = self._histogram(spread, size, group, groups)
+            mass = self._count_mass(spread, size, group, groups)
             everybody = mass.sum(axis=1, keepdims=True)
             if isinstance(feature, NumberFeature):
                 left = np.cumsum(mass, axis=1)[:, :-1]
@@ -120,7 +167,7 @@ class _BinnedPeople:
             start += size - 1
         return impurities
 
-    def _histogram(
+    def _count_mass(
         self, spread: BinMass, size: int, group: NDArray[np.int64], groups: int
     ) -> Floats:
         """Mass (groups, bins, 2) of each label in each bin of a feature."""
@@ -135,8 +182,11 @@ class _BinnedPeople:
         return counted[: groups * 2 * size].reshape(groups, size, 2).astype(np.float64, copy=False)
 
 
-def _grow(
-    people: _BinnedPeople, split: NDArray[np.int32], rng: np.random.Generator
+def _grow_all(
+    people: _BinnedPeople,
+    split: NDArray[np.int32],
+    rngs: Sequence[np.random.Generator],
+    members: NDArray[np.bool_] | None,
 ) -> NDArray[np.intp]:
     """The leaves (R, n) of people, after choosing the splits (R, nodes) in place."""
     candidates, recipe = people.candidates, people.candidates.recipe
@@ -144,17 +194,18 @@ def _grow(
     at = np.zeros((repetitions, n), dtype=np.intp)
     if not len(candidates):
         return at
-    first = people.impurities(np.zeros((1, n), dtype=np.int64), 1)  # the same for all trees
     possible = np.broadcast_to(candidates.possible_at_first(), (repetitions, len(candidates)))
     for level in range(recipe.max_depth):
         width = 2**level
-        if level == 0:
-            impurities = np.broadcast_to(first, possible.shape)
+        if level == 0 and members is None:  # the same for all trees
+            alike = people.impurities(np.zeros((1, n), dtype=np.int64), 1)
+            impurities = np.broadcast_to(alike, possible.shape)
         else:
             group = np.arange(repetitions)[:, None] * width + (at - (width - 1))
-            group[at < width - 1] = repetitions * width
+            outside = at < width - 1 if members is None else (at < width - 1) | ~members
+            group[outside] = repetitions * width
             impurities = people.impurities(group, repetitions * width)
-        chosen = choose_splits(impurities, possible, recipe.selection, recipe.noise_scale, rng)
+        chosen = choose_splits(impurities, possible, recipe.selection, recipe.noise_scale, rngs)
         split[:, width - 1 : 2 * width - 1] = chosen.reshape(repetitions, width)
         at = descend_once(candidates, people.bins, np.take_along_axis(split, at, axis=1), at)
         if level + 1 < recipe.max_depth:
@@ -174,17 +225,30 @@ def _find_leaves(split: NDArray[np.int32]) -> NDArray[np.bool_]:
 
 
 def _add_noise(
-    candidates: SplitCandidates, counts: NDArray[np.int64], rng: np.random.Generator
+    candidates: SplitCandidates,
+    counts: NDArray[np.int64],
+    leaf: NDArray[np.bool_],
+    rngs: Sequence[np.random.Generator],
 ) -> Any:
-    """Counts (leaves, 2) with noise: one person is counted once, so that each changes one by 1."""
+    """Counts (leaves, 2) of counts (R, nodes, 2), with noise.
+
+    One person is counted once, so that each changes one count by 1.
+    """
     recipe = candidates.recipe
     if not recipe.private:
-        return counts
-    if recipe.mechanism is None:
-        return counts + rng.laplace(scale=1 / recipe.leaf_epsilon, size=counts.shape)
-    sensitivity = COUNT_SENSITIVITY["add-remove"]
-    upper = np.full(counts.shape, recipe.most_people)
-    return recipe.mechanism.release(counts, sensitivity, recipe.leaf_epsilon, rng, upper)
+        return counts[leaf]
+    parts = []
+    for rng, true, own in zip(
+        rngs, np.split(counts, len(rngs)), np.split(leaf, len(rngs)), strict=True
+    ):
+        exact = true[own]
+        if recipe.mechanism is None:
+            parts.append(exact + rng.laplace(scale=1 / recipe.leaf_epsilon, size=exact.shape))
+            continue
+        upper = np.full(exact.shape, recipe.most_people)
+        sensitivity = COUNT_SENSITIVITY["add-remove"]
+        parts.append(recipe.mechanism.release(exact, sensitivity, recipe.leaf_epsilon, rng, upper))
+    return np.concatenate(parts)
 
 
 def _sum_up(counts: Floats) -> tuple[Floats, Floats]:

@@ -7,10 +7,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fpbench.base.errors import InputError, check_choice
 from fpbench.base.text import to_fraction
-from fpbench.components.guarantee import Guarantee, check_epsilon, compose, compose_disjoint
+from fpbench.components.guarantee import (
+    COUNT_SENSITIVITY,
+    Guarantee,
+    check_epsilon,
+    compose,
+    compose_disjoint,
+)
 from fpbench.models.private_tree.split_scores import (
     CRITERIA,
     SELECTIONS,
@@ -22,6 +29,7 @@ from fpbench.models.private_tree.split_scores import (
 if TYPE_CHECKING:
     from fpbench.components.mechanism import Mechanism
 
+Floats: TypeAlias = NDArray[np.float64]
 Similarity: TypeAlias = Literal["none", "grid", "ball"]
 """How a tree treats similar people alike: not at all; by thresholds on borders of cells; or by
 spreading a person's mass over all similar values."""
@@ -95,7 +103,7 @@ class TreeRecipe:
         _check_whole("thresholds", self.thresholds, 1, MOST_THRESHOLDS)
         _check_whole("most_people", self.most_people, 2, 2**53)
         if self.similarity == "none" and self.tau > 0:
-            raise InputError('tau means something only with similarity = "grid" or "ball"')
+            raise InputError('tau has an effect only with similarity = "grid" or "ball"')
         if self.private:
             check_epsilon(self.leaf_epsilon, "epsilon * leaf_share")
             check_epsilon(self.level_epsilon, "epsilon of each of max_depth levels")
@@ -152,6 +160,17 @@ class TreeRecipe:
         whole = compose([*levels, compose_disjoint([leaves, leaves])])
         # Levels are rounded down; the epsilon of the user holds, too.
         return replace(whole, epsilon=max(whole.epsilon, float(self.epsilon)))
+
+    def find_noise_law(self, shape: tuple[int, ...]) -> tuple[Floats, Floats]:
+        """Standard deviation of Gaussian, and scale of Laplace noise in counts of this shape."""
+        none = np.zeros(shape)
+        if not self.private:
+            return none, none
+        if self.mechanism is None:
+            return none, none + 1 / self.leaf_epsilon
+        upper = np.full(shape, self.most_people)
+        sensitivity = COUNT_SENSITIVITY["add-remove"]
+        return self.mechanism.find_noise_law(sensitivity, self.leaf_epsilon, upper)
 
     def without_privacy(self) -> TreeRecipe:
         """The same tree at infinite epsilon."""

@@ -212,7 +212,7 @@ class SplitCandidates:
         """
         tau = self.recipe.tau
         if self.recipe.similarity != "grid" or tau == 0:
-            raise InputError('there are cells only with similarity = "grid" and tau above 0')
+            raise InputError('cells exist only with similarity = "grid" and tau above 0')
         cells = np.empty((len(matrix), len(self.features)), dtype=np.int64)
         for i, feature in enumerate(self.features):
             if isinstance(feature, NumberFeature):

@@ -6,7 +6,7 @@ Proofs, and what the literature uses instead, are in docs/private-fair-tree.md.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
@@ -24,13 +24,13 @@ CRITERIA: tuple[Criterion, ...] = get_args(Criterion)
 SELECTIONS: tuple[Selection, ...] = get_args(Selection)
 
 
-def _gini(zeros: Floats, ones: Floats) -> Floats:
+def _compute_gini(zeros: Floats, ones: Floats) -> Floats:
     total = zeros + ones
     # The product is 0 in empty children, too.
     return np.asarray(zeros * ones / np.where(total > 0, total, 1.0))
 
 
-def _entropy(zeros: Floats, ones: Floats) -> Floats:
+def _compute_entropy(zeros: Floats, ones: Floats) -> Floats:
     bits = np.asarray(_times_log2(zeros + ones) - _times_log2(zeros) - _times_log2(ones))
     return np.maximum(bits, 0.0, out=bits)
 
@@ -41,8 +41,8 @@ def _times_log2(mass: Floats) -> Floats:
 
 
 _IMPURITY: dict[Criterion, Callable[[Floats, Floats], Floats]] = {
-    "gini": _gini,
-    "entropy": _entropy,
+    "gini": _compute_gini,
+    "entropy": _compute_entropy,
     "max": np.minimum,
 }
 
@@ -95,7 +95,7 @@ def choose_splits(
     possible: NDArray[np.bool_],
     selection: Selection,
     scale: float,
-    rng: np.random.Generator,
+    rngs: Sequence[np.random.Generator],
 ) -> NDArray[np.intp]:
     """Choose a split of small impurity in every node.
 
@@ -112,8 +112,8 @@ def choose_splits(
         epsilon-differentially private.
     scale
         Of the noise; at 0 the least is chosen, the first of equals.
-    rng
-        For the noise.
+    rngs
+        For the noise: each of equally many nodes, in their order.
 
     Returns
     -------
@@ -121,8 +121,10 @@ def choose_splits(
         (g,) the chosen candidates; -1 where none is possible.
     """
     if scale > 0:
-        draw = rng.laplace if selection == "noisy-max" else rng.gumbel
-        noisy = np.asarray(draw(size=impurities.shape))
+        noisy = np.empty(impurities.shape)
+        for rng, part in zip(rngs, np.split(noisy, len(rngs)), strict=True):
+            draw = rng.laplace if selection == "noisy-max" else rng.gumbel
+            part[:] = draw(size=part.shape)
         noisy *= scale
         noisy -= impurities
     else:

@@ -235,7 +235,7 @@ def test_cells():
     _, cell = np.unique(cells, axis=0, return_inverse=True)
     leaves = pd.Series(tree.apply(X)).groupby(cell.ravel())
     assert (leaves.nunique() == 1).all()
-    with pytest.raises(InputError, match="there are cells only"):
+    with pytest.raises(InputError, match="cells exist only"):
         PrivateTreeClassifier(domain=DOMAIN, random_state=0).fit(X, y).cells(X)
     with pytest.raises(NotFittedError):
         PrivateTreeClassifier(domain=DOMAIN, similarity="grid", tau=0.1).cells(X)
@@ -268,7 +268,7 @@ def test_a_mechanism_for_the_leaves():
             {"bounds": (0, 1), "similarity": "grid", "tau": 1},
             "tau must be at least 0 and below 1, not 1",
         ),
-        ({"bounds": (0, 1), "tau": 0.1}, "tau means something only with similarity"),
+        ({"bounds": (0, 1), "tau": 0.1}, "tau has an effect only with similarity"),
         ({"bounds": (0, 1), "criterion": "entropie"}, "did you mean 'entropy'"),
         ({"bounds": (0, 1), "classes": (0, 0)}, "classes must be two different labels"),
         ({"bounds": (0, 1), "classes": (0, 1, 2)}, "classes must be two different labels"),
@@ -310,7 +310,7 @@ def test_it_refuses_a_frame_of_which_too_little_is_declared():
         PrivateTreeClassifier(domain=DOMAIN).fit(X, y[:49])
     with pytest.raises(InputError, match="domain: must be lists by feature"):
         PrivateTreeClassifier(domain=["age"]).fit(X, y)
-    with pytest.raises(InputError, match="'age' is int64, and what is declared are categories"):
+    with pytest.raises(InputError, match="'age' is int64, but categories are declared"):
         PrivateTreeClassifier(domain=DOMAIN | {"age": ["1", "2"]}).fit(X, y)
 
 

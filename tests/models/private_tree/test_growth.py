@@ -260,7 +260,7 @@ def test_cells_are_as_wide_as_tau(tau, seed):
 
 @pytest.mark.parametrize("recipe", [{}, {"similarity": "grid"}, {"similarity": "ball", "tau": 0.1}])
 def test_there_are_cells_only_in_a_grid(recipe):
-    with pytest.raises(InputError, match="there are cells only with similarity"):
+    with pytest.raises(InputError, match="cells exist only with similarity"):
         candidates(**recipe).cells(np.zeros((1, 5), np.float32))
 
 

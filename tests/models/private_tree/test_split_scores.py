@@ -89,7 +89,7 @@ def test_the_exponential_mechanism_chooses_as_it_should():
     rng, scores = np.random.default_rng(0), np.array([0.0, 1.0, 3.0, 0.5])
     possible = np.array([True, True, True, False])
     chosen = choose_splits(
-        np.tile(scores, (200_000, 1)), np.tile(possible, (200_000, 1)), "exponential", 2.0, rng
+        np.tile(scores, (200_000, 1)), np.tile(possible, (200_000, 1)), "exponential", 2.0, [rng]
     )
     weights = np.exp(-scores / 2.0) * possible
     np.testing.assert_allclose(
@@ -101,7 +101,7 @@ def test_noisy_max_chooses_as_it_should():
     """Of two: Laplace noises differ by more than d with probability (1/2 + d/4) exp(-d)."""
     rng, d = np.random.default_rng(0), 1.5
     scores = np.tile([0.0, 2.0 * d], (200_000, 1))
-    chosen = choose_splits(scores, np.ones_like(scores, dtype=bool), "noisy-max", 2.0, rng)
+    chosen = choose_splits(scores, np.ones_like(scores, dtype=bool), "noisy-max", 2.0, [rng])
     assert chosen.mean() == pytest.approx((0.5 + d / 4) * math.exp(-d), abs=0.004)
 
 
@@ -110,8 +110,8 @@ def test_without_noise_the_first_of_the_best(selection):
     scores = np.array([[2.0, 1.0, 1.0], [0.0, 3.0, 1.0], [1.0, 1.0, 1.0]])
     possible = np.array([[True, True, True], [False, True, True], [False, False, False]])
     rng = np.random.default_rng(0)
-    assert choose_splits(scores, possible, selection, 0.0, rng).tolist() == [1, 2, -1]
-    assert choose_splits(scores, possible, selection, 1.0, rng)[2] == -1
+    assert choose_splits(scores, possible, selection, 0.0, [rng]).tolist() == [1, 2, -1]
+    assert choose_splits(scores, possible, selection, 1.0, [rng])[2] == -1
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_without_noise_the_first_of_the_best(selection):
         ({"similarity": "ball", "tau": -0.1}, "tau must be at least 0"),
         ({"similarity": "ball", "tau": math.nan}, "tau must be at least 0"),
         ({"similarity": "grid", "tau": 1e-12}, "tau must be 0 or at least 1e-09"),
-        ({"tau": 0.1}, "tau means something only with similarity"),
+        ({"tau": 0.1}, "tau has an effect only with similarity"),
     ],
 )
 def test_a_recipe_refuses(given, says):

@@ -1,0 +1,222 @@
+"""Published trees: leaves and the people counted in them, as scikit-learn's models have them.
+
+Whoever has a fitted tree knows how many training people each leaf has; of a classifier, how many of
+each label. Where the people's group was a feature of the tree, these are counts of groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fpbench.base.errors import InputError
+from fpbench.claims.set_counts import Facts
+from fpbench.data.sample import Codes
+from fpbench.models.encoding import Encoding, encode
+
+Floats: TypeAlias = NDArray[np.float64]
+
+_IN_SAMPLE = 1 - np.exp(-1)
+"""Chance that a bootstrap sample of the size of the data has a given person."""
+
+
+@dataclass(frozen=True, eq=False)
+class PublishedTree:
+    """One tree of a published model.
+
+    Attributes
+    ----------
+    find_leaves
+        The leaf (n,) of each of n people, given their features.
+    counts
+        (nodes, 2) training people of each label in each leaf, or (nodes, 1) of both labels.
+    sigma, scale
+        Standard deviation of Gaussian, scale of Laplace noise in each count, of the shape of
+        `counts`, or a number; 0 where counts are exact.
+    bootstrap
+        Whether the tree was trained on a bootstrap sample: `counts` are then (nodes, 1), the
+        different people in the sample.
+    """
+
+    find_leaves: Callable[[Any], NDArray[np.intp]]
+    counts: Floats
+    sigma: Floats | float = 0.0
+    scale: Floats | float = 0.0
+    bootstrap: bool = False
+
+
+def read_trees(estimator: Any, encoding: Encoding | None = None) -> tuple[PublishedTree, ...]:
+    """The trees of a fitted scikit-learn tree or forest of trees; none of any other estimator.
+
+    Parameters
+    ----------
+    estimator
+        A fitted decision tree, random forest or extra trees classifier.
+    encoding
+        How features become its columns; by default features are columns as it takes them.
+    """
+    from sklearn.ensemble._forest import ForestClassifier
+    from sklearn.tree import DecisionTreeClassifier
+
+    if isinstance(estimator, DecisionTreeClassifier):
+        return (_read_tree(estimator, encoding, bootstrap=False),)
+    if isinstance(estimator, ForestClassifier):
+        return tuple(
+            _read_tree(tree, encoding, bootstrap=estimator.bootstrap)
+            for tree in estimator.estimators_
+        )
+    return ()
+
+
+def _read_tree(tree: Any, encoding: Encoding | None, *, bootstrap: bool) -> PublishedTree:
+    inner = tree.tree_
+    people = np.asarray(inner.n_node_samples, np.float64)
+    weights = np.asarray(inner.weighted_n_node_samples, np.float64)
+    counts = people[:, None]
+    # Weighted people (balanced classes) are no numbers of people by label.
+    if not bootstrap and np.allclose(weights, people) and len(tree.classes_) == 2:
+        counts = np.rint(inner.value[:, 0] * people[:, None])
+
+    def find_leaves(features: Any) -> NDArray[np.intp]:
+        matrix = features if encoding is None else encode(features, encoding)
+        return np.asarray(tree.apply(matrix), np.intp)
+
+    return PublishedTree(find_leaves, counts, bootstrap=bootstrap)
+
+
+def find_tree_facts(
+    trees: Sequence[PublishedTree],
+    features: Callable[[int], Any],
+    groups: int,
+    labels: Codes,
+) -> Facts:
+    """What published trees tell about the groups of the people whom they were trained on.
+
+    Parameters
+    ----------
+    trees
+        Of a model that had the people's group among its features.
+    features
+        The features of all n people as the trees take them, if everybody were of the group with
+        this code.
+    groups
+        K, at least 2.
+    labels
+        (n,) in {0, 1}: the labels that the trees were trained with.
+
+    Returns
+    -------
+    Facts
+        One for each leaf, or each label in a leaf, that some groups cannot reach.
+
+    Raises
+    ------
+    InputError
+        If the leaves have other people than these.
+
+    Notes
+    -----
+    A leaf's people are those of the groups G on the way to it who meet its other conditions: a set
+    that everybody can compute who knows the other features. Of two groups its count is the number
+    of members of one group in that set. Of more groups it is exact for a group that is alone in G,
+    or alone outside of it, and else an upper bound for each.
+
+    Of a bootstrap sample, a leaf has at least as many people of the set as different people of the
+    sample; and of c people, each is in the sample with a chance of 1 - 1/e, so that the number of
+    different ones is a measurement of c with standard deviation sqrt(c / (e - 1)). How often people
+    were drawn tells nothing more of c. (Ferry, Fukasawa, Pascal, Vidal: Trained Random Forests
+    Completely Reveal your Dataset, ICML 2024, reconstruct whole data sets from these counts; here
+    all but the group is known.)
+    """
+    found = [
+        part
+        for number, tree in enumerate(trees)
+        for part in _read_leaves(number, tree, features, groups, labels)
+    ]
+    names = [name for part in found for name in part.names]
+    if not found:
+        none = np.zeros((0, groups))
+        return Facts.from_counts(np.zeros((len(labels), 0), np.bool_), none)
+    low, high, sigma, scale = (
+        np.concatenate([getattr(part, end) for part in found])
+        for end in ("low", "high", "sigma", "scale")
+    )
+    tables = [(part.member, len(part.names)) for part in found]
+    return Facts.from_tables(tables, low, high, sigma=sigma, scale=scale, names=names)
+
+
+@dataclass(frozen=True, eq=False)
+class _Told:
+    """What some leaves of a tree tell, whose sets of people share nobody."""
+
+    member: NDArray[np.intp]
+    """(n,) the set of each person; -1 for none."""
+    low: Floats
+    high: Floats
+    """(sets, K)."""
+    sigma: Floats
+    scale: Floats
+    """(sets,)."""
+    names: list[str]
+
+
+def _read_leaves(
+    number: int, tree: PublishedTree, features: Callable[[int], Any], groups: int, labels: Codes
+) -> Iterator[_Told]:
+    """What the leaves of one tree tell that not all groups reach."""
+    nodes, width = tree.counts.shape
+    leaves = [tree.find_leaves(features(k)) for k in range(groups)]
+    reached = np.stack([np.bincount(own, minlength=nodes) > 0 for own in leaves], axis=1)
+    first = np.where(reached.any(axis=1) & ~reached.all(axis=1), reached.argmax(axis=1), -1)
+    sigma, scale = (np.broadcast_to(x, tree.counts.shape) for x in (tree.sigma, tree.scale))
+    for k in range(groups):
+        own = np.flatnonzero(first == k)
+        place = np.full(nodes, -1)
+        place[own] = np.arange(len(own)) * width
+        member = place[leaves[k]]
+        if width == 2:
+            member = np.where(member >= 0, member + labels, -1)
+        if not (member >= 0).any():
+            continue
+        sets = len(own) * width
+        size = np.bincount(member[member >= 0], minlength=sets).astype(np.float64)
+        names = [
+            f"leaf {leaf} of tree {number}" + (f", label {label}" if width == 2 else "")
+            for leaf in own
+            for label in range(width)
+        ]
+        inner = np.repeat(reached[own], width, axis=0)
+        count, deviation, spread = (x[own].ravel() for x in (tree.counts, sigma, scale))
+        exact = (deviation == 0) & (spread == 0)
+        if (wrong := np.flatnonzero(exact & (count > size))).size:
+            first_wrong = int(wrong[0])
+            raise InputError(
+                f"{names[first_wrong]}: {count[first_wrong]:g} people, and {size[first_wrong]:g} "
+                "of these people can be there; the model was trained on other people"
+            )
+        if tree.bootstrap:
+            # As many as are in the sample, or more; how many there are, measured.
+            yield _Told(member, *_bound(inner, count, size, size), 0 * size, 0 * size, names)
+            count = count / _IN_SAMPLE
+            deviation = np.sqrt(np.maximum(count, 1) * (1 - _IN_SAMPLE) / _IN_SAMPLE)
+            exact = np.zeros(sets, np.bool_)
+        low, high = _bound(inner, count, count, size)
+        blank = ~exact[:, None] & (low != high)
+        low, high = np.where(blank, -np.inf, low), np.where(blank, np.inf, high)
+        yield _Told(member, low, high, deviation, spread, names)
+
+
+def _bound(
+    inner: NDArray[np.bool_], least: Floats, most: Floats, size: Floats
+) -> tuple[Floats, Floats]:
+    """Least and greatest (sets, K) people of each group, if `least` to `most` are of the inner."""
+    inner_alone = inner & (inner.sum(axis=1, keepdims=True) == 1)
+    outer_alone = ~inner & ((~inner).sum(axis=1, keepdims=True) == 1)
+    low = np.where(inner_alone, least[:, None], 0.0)
+    low = np.where(outer_alone, (size - most)[:, None], low)
+    high = np.where(inner, most[:, None], (size - least)[:, None])
+    return low, high

@@ -1,0 +1,114 @@
+"""What published trees tell of their training people's groups is true, and found to be false of
+others."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
+from sklearn.tree import DecisionTreeClassifier
+
+from fpbench import InputError
+from fpbench.correction import prove
+from fpbench.models import find_tree_facts, read_trees
+
+
+def make_people(n, k, seed):
+    rng = np.random.default_rng(seed)
+    groups = rng.integers(0, k, n)
+    matrix = np.column_stack([rng.integers(0, 5, (n, 3)), rng.random(n)])
+    labels = (rng.random(n) < 0.3 + 0.4 * (groups == 0)).astype(int)
+    return matrix, groups, labels
+
+
+def read(model, matrix, groups, labels, k):
+    trees = read_trees(model.fit(np.column_stack([matrix, groups]), labels))
+
+    def take_group(code):
+        return np.column_stack([matrix, np.full(len(matrix), code)])
+
+    return find_tree_facts(trees, take_group, k, labels)
+
+
+MODELS = {
+    "tree": lambda seed: DecisionTreeClassifier(random_state=seed),
+    "balanced tree": lambda seed: DecisionTreeClassifier(
+        class_weight="balanced", max_depth=4, random_state=seed
+    ),
+    "forest": lambda seed: RandomForestClassifier(
+        n_estimators=5, bootstrap=False, random_state=seed
+    ),
+    "extra trees": lambda seed: ExtraTreesClassifier(n_estimators=5, random_state=seed),
+    "bootstrap": lambda seed: RandomForestClassifier(
+        n_estimators=8, max_depth=4, random_state=seed
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", MODELS)
+@settings(max_examples=12)
+@given(n=st.integers(20, 150), k=st.integers(2, 4), seed=st.integers(0, 2**32 - 1))
+def test_what_trees_tell_is_true_of_those_they_were_trained_on(kind, n, k, seed):
+    matrix, groups, labels = make_people(n, k, seed)
+    if len(np.unique(labels)) < 2:
+        return
+    facts = read(MODELS[kind](seed), matrix, groups, labels, k)
+    truth = np.eye(k)[groups]
+    counts, exact = facts.count(truth), ~facts.noisy
+    assert ((counts >= facts.low) & (counts <= facts.high))[exact].all()
+    possible = prove(facts, seconds=5)
+    assert possible[np.arange(n), groups].all()
+
+
+def test_a_deep_tree_proves_whom_it_can_tell_apart():
+    matrix, groups, labels = make_people(300, 2, 0)
+    facts = read(DecisionTreeClassifier(random_state=0), matrix, groups, labels, 2)
+    assert (prove(facts).sum(axis=1) == 1).mean() > 0.1
+    without = read_trees(DecisionTreeClassifier(random_state=0).fit(matrix, labels))
+    assert len(find_tree_facts(without, lambda _: matrix, 2, labels)) == 0
+
+
+def test_different_people_of_a_bootstrap_sample_measure_how_many_there_are():
+    matrix, groups, labels = make_people(4000, 2, 1)
+    forest = RandomForestClassifier(n_estimators=60, max_depth=5, random_state=1)
+    facts = read(forest, matrix, groups, labels, 2)
+    noisy = facts.noisy
+    off = (facts.count(np.eye(2)[groups]) - facts.low)[noisy] / facts.sigma[noisy, None]
+    off = off[np.isfinite(off)]
+    # Sets of few people have skewed errors; means of hundreds are near those of a normal law.
+    assert len(off) > 200
+    assert abs(off.mean()) < 0.25
+    assert 0.75 < off.std() < 1.25
+
+
+def test_trees_of_other_people_are_refused():
+    matrix, groups, labels = make_people(200, 2, 2)
+    trees = read_trees(
+        DecisionTreeClassifier(random_state=0).fit(np.column_stack([matrix, groups]), labels)
+    )
+    few = np.arange(20)
+
+    def take_group(code):
+        return np.column_stack([matrix[few], np.full(20, code)])
+
+    with pytest.raises(InputError, match="trained on other people"):
+        find_tree_facts(trees, take_group, 2, labels[few])
+
+
+def test_other_estimators_have_no_trees():
+    from sklearn.linear_model import LogisticRegression
+
+    assert read_trees(LogisticRegression()) == ()
+
+
+def test_features_may_be_frames_of_categories():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"city": pd.Categorical(rng.choice(list("abc"), 60))})
+    from fpbench.models import encode
+
+    labels = rng.integers(0, 2, 60)
+    tree = DecisionTreeClassifier(random_state=0).fit(encode(frame), labels)
+    (published,) = read_trees(tree, "one-hot")
+    assert published.find_leaves(frame).tolist() == tree.apply(encode(frame)).tolist()
+    assert published.counts.sum(axis=1)[0] == 60
