@@ -1,22 +1,30 @@
 """What a step changes in its process is found; nothing innocent is computed there any more."""
 
 import builtins
+import ctypes
 import decimal
+import fractions
 import gc
+import json
 import locale
 import os
+import platform
 import resource
+import secrets
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
 import warnings
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse
 import sklearn
 from sklearn import linear_model, metrics
 
@@ -76,6 +84,13 @@ REPLACED = {
         linear_model.LogisticRegression, "fit", other,
     ),
     "pandas.DataFrame.to_numpy": (pd.DataFrame, "to_numpy", other),
+    "scipy.sparse._csr.csr_array.__matmul__": (scipy.sparse.csr_array, "__matmul__", other),
+    "fractions.Fraction.__add__": (fractions.Fraction, "__add__", other),
+    "json.encoder.JSONEncoder.encode": (json.JSONEncoder, "encode", other),
+    "secrets.randbelow": (secrets, "randbelow", other),
+    "signal.getsignal": (signal, "getsignal", other),
+    "threading.enumerate": (threading, "enumerate", other),
+    "os.getpid": (os, "getpid", other),
 }  # fmt: skip
 
 
@@ -116,9 +131,28 @@ def test_a_strangers_function_in_a_library_that_was_just_imported_is_found(monke
     assert watch.look().replaced == ("sklearn.new.useful",)
 
 
+@pytest.mark.parametrize("name", ["sklearn.metrics", "numpy.linalg", "json"])
+@pytest.mark.parametrize("how", ["another", "none", "missing"])
+def test_another_module_under_a_name_is_found(monkeypatch, name, how):
+    """Whoever imports it later gets the other one."""
+    watch = Watch()
+    with monkeypatch.context() as changing:
+        if how == "missing":
+            changing.delitem(sys.modules, name)
+        else:
+            changing.setitem(sys.modules, name, type(np)(name) if how == "another" else None)
+        assert watch.look().replaced == (f"sys.modules.{name}",)
+    watch.look()
+    monkeypatch.setitem(sys.modules, "mine", type(np)("mine"))
+    monkeypatch.setitem(sys.modules, "mine", type(np)("mine"))
+    assert watch.look() == ((), ())
+
+
 @pytest.fixture
 def put_back():
     """Settings of this process as they were."""
+    mathematics.fesetround(0)
+    size, patience, blocked = np.getbufsize(), socket.getdefaulttimeout(), _block()
     seterr, mask, spelt = np.geterr(), os.umask(0o22), locale.setlocale(locale.LC_ALL)
     os.umask(mask)
     soft = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -134,8 +168,22 @@ def put_back():
     gc.set_threshold(*threshold)
     os.chdir(where)
     decimal.getcontext().prec = precision
-    signal.setitimer(signal.ITIMER_REAL, 0)
+    for timer in (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF):
+        signal.setitimer(timer, 0)
     sklearn.set_config(assume_finite=False)
+    mathematics.fesetround(0)
+    np.setbufsize(size)
+    np.seterrcall(None)
+    socket.setdefaulttimeout(patience)
+    signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+
+
+def _block(*signals):
+    return signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+
+
+mathematics = ctypes.CDLL(None)
+UPWARD = {"x86_64": 0x800, "AMD64": 0x800, "aarch64": 0x400000, "arm64": 0x400000}
 
 
 class Finder:
@@ -165,20 +213,89 @@ SETTINGS = {
     "the recursion limit": lambda: sys.setrecursionlimit(5000),
     "the garbage collector": lambda: gc.set_threshold(1),
     "options of libraries": lambda: sklearn.set_config(assume_finite=True),
+    "the rounding of floats": lambda: mathematics.fesetround(UPWARD[platform.machine()]),
+    "the timeout of sockets": lambda: socket.setdefaulttimeout(1e-6),
+    "sys.path_hooks": lambda: sys.path_hooks.insert(0, str),
 }
+MORE = {
+    "numpy.seterr": lambda: np.setbufsize(16),
+    "numpy.seterr ": lambda: np.seterrcall(print),
+    "signal handlers": lambda: _block(signal.SIGTERM),
+    "timers": lambda: signal.setitimer(signal.ITIMER_PROF, 1000),
+    "timers ": lambda: signal.setitimer(signal.ITIMER_VIRTUAL, 1000),
+}
+"""Other ways to change the same; blanks tell them apart."""
 
 
-@pytest.mark.parametrize("name", SETTINGS)
-def test_a_setting_that_is_another_is_found(monkeypatch, put_back, name):
+@pytest.mark.parametrize(
+    ("name", "change"), [*SETTINGS.items(), *((name.strip(), MORE[name]) for name in MORE)]
+)
+def test_a_setting_that_is_another_is_found(monkeypatch, put_back, name, change):
+    if name == "the rounding of floats" and platform.machine() not in UPWARD:
+        pytest.skip("nobody knows the number of this rounding here")
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
+    monkeypatch.setattr(sys, "path_hooks", list(sys.path_hooks))
     monkeypatch.delenv("OMP_DYNAMIC", raising=False)
     with warnings.catch_warnings():
         watch = Watch()
-        SETTINGS[name]()
+        change()
         assert watch.look() == ((), (name,))
         assert watch.look() == ((), ())
     monkeypatch.delenv("OMP_DYNAMIC", raising=False)
+
+
+class Unlike(list):
+    """A list that cannot be compared."""
+
+    def __eq__(self, _):
+        raise ValueError
+
+    __hash__ = None
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "value", "setting"),
+    [
+        (os, "environ", {}, "the environment"),
+        (os, "environ", None, "the environment"),
+        (sys, "path", None, "sys.path"),
+        (warnings, "filters", None, "warnings that are errors"),
+        (sys, "meta_path", 5, "sys.meta_path"),
+        (pd, "options", None, "options of libraries"),
+        (os, "environ", type("E", (), {"_data": Unlike()})(), "the environment"),
+    ],
+)
+def test_a_setting_that_cannot_be_read_any_more_is_found(monkeypatch, owner, name, value, setting):
+    """Whoever puts something else in its place does not make the look itself fail."""
+    watch = Watch()
+    with monkeypatch.context() as changing:
+        changing.setattr(owner, name, value)
+        assert watch.look().settings == (setting,)
+        assert watch.look().settings in ((), (setting,))
+    assert watch.look().settings == (setting,)
+    assert watch.look() == ((), ())
+
+
+def test_files_left_open_are_found():
+    watch, files = Watch(), []
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    highest = max(map(int, os.listdir("/dev/fd")))  # numbers below it may be free or not
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 100, hard))
+        assert watch.look().settings == ("resource limits",)
+        while not files or files[-1] < highest + 40:
+            files.append(os.open(os.devnull, os.O_RDONLY))
+        assert watch.look() == ((), ())
+        with suppress(OSError):
+            while files[-1] < highest + 100:
+                files.append(os.open(os.devnull, os.O_RDONLY))
+        os.close(files.pop())  # which the look itself needs
+        assert watch.look().settings == ("open files",)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        for file in files:
+            os.close(file)
 
 
 @pytest.mark.parametrize(
@@ -229,6 +346,8 @@ def test_what_libraries_do_when_they_are_imported_is_no_change(monkeypatch):
 @pytest.mark.parametrize(("what", "reason"), [
     ("numpy", "train spoiler: changed numpy.mean in its process"),
     ("limits", None),
+    ("environment", None),
+    ("clock", "train spoiler: ZeroDivisionError: division by zero"),
 ])  # fmt: skip
 @pytest.mark.parametrize("engine", ["loky", "dask"])
 def test_a_spoiled_worker_is_used_no_more(tmp_path, spoilers, engine, what, reason):
