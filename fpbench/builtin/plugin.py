@@ -38,6 +38,7 @@ def fpbench_learners() -> list[Lazy]:
         distilled="Distilled",
         pate="Pate",
         pflr="Pflr",
+        group_aware="GroupAware",
         plain="Plain",
         private_fair_tree="PrivateFairTree",
         private_tree="PrivateTree",
@@ -57,6 +58,8 @@ def fpbench_disclosures() -> list[Lazy]:
         estimated="Estimated",
         noisy="Noisy",
         dp_release="DPRelease",
+        report="Report",
+        structure="Structure",
     )
 
 
@@ -121,8 +124,10 @@ def fpbench_policies() -> list[Lazy]:
 def fpbench_auditors() -> list[Lazy]:
     return _list_components(
         "auditors",
+        epsilon_lower_bound="EpsilonLowerBound",
         excessive_risk="ExcessiveRisk",
         group_fairness="GroupFairness",
         individual_fairness="IndividualFairness",
+        membership="Membership",
         pafer="Pafer",
     )

@@ -8,13 +8,14 @@ it is handed, and heavy libraries are imported inside the method that needs them
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from fpbench.base.errors import InputError
@@ -224,6 +225,15 @@ class Learner(Component):
         """Whether its models have a `baseline`: are a `fpbench.auditing.PrivateModel`."""
         return False
 
+    def has_scores(self) -> bool:
+        """Whether its models give probabilities; with some parameters they may not."""
+        return self.gives_scores
+
+    @property
+    def gives_trees(self) -> bool:
+        """Whether its models have `published_trees`: `fpbench.models.PublishedTree` objects."""
+        return False
+
     def asked(self) -> RateConstraint | None:
         """The fairness it is trained for; None if it aims at none in particular."""
         return None
@@ -236,11 +246,72 @@ class Learner(Component):
         A private model has a `guarantee`, a `Guarantee`; its notes state no other.
         """
 
+    def fit_many(
+        self,
+        people: Sample,
+        members: NDArray[np.bool_],
+        rngs: Sequence[np.random.Generator],
+    ) -> list[Classifier]:
+        """Train B models, each on its own part of the same people.
+
+        It must give what `fit` gives one by one, within 1e-6 of every score. A learner that can
+        train many models at once overrides it.
+
+        Parameters
+        ----------
+        people
+            n people, with the columns that it `needs`.
+        members
+            (B, n) who is in the training data of each model.
+        rngs
+            B generators, one for each model.
+        """
+        return [
+            self.fit(people.take(np.flatnonzero(chosen)), rng)
+            for chosen, rng in zip(members, rngs, strict=True)
+        ]
+
+    def score_many(
+        self, models: Sequence[Classifier], people: Sample, rng: np.random.Generator
+    ) -> NDArray[np.float64]:
+        """What models say about people: (B, n) probabilities of label 1, or labels without scores.
+
+        A learner that can ask many of its models at once overrides it.
+
+        Parameters
+        ----------
+        models
+            B models of this learner.
+        people
+            n people with features, and with groups if it `predicts_with_sensitive`.
+        rng
+            For models that draw.
+        """
+        groups = people.sensitive if self.predicts_with_sensitive else None
+        scores = np.empty((len(models), len(people)))
+        soft = self.has_scores()
+        for row, model in zip(scores, models, strict=True):
+            if soft:
+                positive = model.predict_proba(people.features, rng, groups)  # type: ignore[attr-defined]
+                row[:] = np.asarray(positive)[:, 1]
+            else:
+                row[:] = model.predict(people.features, rng, groups)
+        return scores
+
+    def twin(self) -> Learner | None:
+        """The same learner without its fairness; None if it has none, or nothing is left of it.
+
+        Attacks that compare both models (`membership` with `attack = "fd-mia"`) train it too.
+        """
+        return None
+
 
 class Disclosure(Component):
     """Publishes a claim about the target's fairness."""
 
     kind = "disclosure"
+    needs_model: ClassVar[bool] = False
+    """Whether it reads the model itself: `Context.model`."""
 
     also: list[Fact] = Field(
         [], description="what else is known: tables with use = share, positive-rate, unfairness, "

@@ -23,6 +23,30 @@ NOISES = ("simulation", "secure")
 """Where the noise of a release may come from."""
 
 
+@dataclass(frozen=True, eq=False)
+class Shadows:
+    """What models of the learner, trained on other people, say about the people of the split.
+
+    The n people are those of the training part, and then those of the test part.
+
+    Attributes
+    ----------
+    members
+        (S, n) who trained each shadow model: everybody trained exactly half of them.
+    scores
+        (S, n) in [0, 1]: each shadow model's probability of label 1; its label if not `soft`.
+    target
+        (n,) the same of the audited model, which the training part trained.
+    soft
+        Whether scores are probabilities; otherwise the learner gives labels only.
+    """
+
+    members: NDArray[np.bool_]
+    scores: NDArray[np.float64]
+    target: NDArray[np.float64]
+    soft: bool
+
+
 @dataclass(frozen=True)
 class Subject:
     """All that an auditor gets; columns that it does not declare in `sees` are missing.
@@ -37,12 +61,22 @@ class Subject:
         The trained model, a `Classifier`; None if not in `sees`.
     curator
         Answers queries about the groups of the people it is audited on; None if not in `sees`.
+    learner
+        The learner, to be trained on other people; None without `fit` in `sees`.
+    shadows
+        Scores of shadow models; None if `shadow_models` is 0.
+    twin
+        The same of the learner without its fairness, trained on the same people; None unless it
+        `needs_twin`.
     """
 
     train: Sample
     test: Sample
     model: Any = None
     curator: HistogramSource | None = None
+    learner: Learner | None = None
+    shadows: Shadows | None = None
+    twin: Shadows | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,8 +195,9 @@ class Auditor(Component):
 
     kind = "auditor"
     sees: ClassVar[frozenset[str]]
-    """What it sees: of `features`, `labels`, `sensitive`, `predictions`, `model`, and `curator`,
-    which answers about the sensitive attribute under differential privacy."""
+    """What it sees: of `features`, `labels`, `sensitive`, `predictions`, `model`; `curator`, which
+    answers about the sensitive attribute under differential privacy; and `fit`, the learner, to
+    be trained on other people."""
 
     @property
     def needs_rules(self) -> bool:
@@ -175,6 +210,19 @@ class Auditor(Component):
         return False
 
     @property
+    def needs_twin(self) -> bool:
+        """Whether it can audit learners with a `twin` only."""
+        return False
+
+    @property
+    def shadow_models(self) -> int:
+        """Even number of shadow models that it compares the audited model with; 0 for none.
+
+        All auditors of a learner that ask for equally many share them.
+        """
+        return 0
+
+    @property
     def relation(self) -> Neighbours:
         """Which data sets are neighbours for its curator in a matrix."""
         return "attribute"
@@ -185,7 +233,7 @@ class Auditor(Component):
         return frozenset({"sensitive"} if "curator" in self.sees else ())
 
     def incompatible(self, other: Component) -> str | None:
-        """Why a learner lacks the rules or the baseline that it needs; None if it has both."""
+        """Why a learner lacks the rules, baseline or twin that it needs; None if it has them."""
         if not isinstance(other, Learner):
             return None
         if self.needs_rules and not other.gives_rules:
@@ -194,6 +242,11 @@ class Auditor(Component):
             return (
                 f"auditor {self.name!r} compares a model with its baseline without privacy, and "
                 f"learner {other.name!r} gives none"
+            )
+        if self.needs_twin and other.twin() is None:
+            return (
+                f"auditor {self.name!r} compares a fair model with its unfair twin, and learner "
+                f"{other.name!r} has none"
             )
         return None
 

@@ -47,7 +47,7 @@ def check_beliefs(beliefs: ArrayLike) -> Beliefs:
     """
     try:
         chances = np.asarray(beliefs, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError("beliefs must be (n, K) numbers") from None
     if chances.ndim != 2 or chances.shape[0] < 1 or chances.shape[1] < 2:
         raise InputError(f"beliefs must be (n, K) with K at least 2, not {chances.shape}")

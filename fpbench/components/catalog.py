@@ -84,12 +84,14 @@ class Catalog:
         Raises
         ------
         NameUnknownError
-            If the kind or the name is unknown.
+            If the kind or the name is unknown, or no text.
         PluginError
             If two distributions claim the name.
         """
-        if kind not in KINDS:
-            raise NameUnknownError(f"unknown kind {kind!r}; {suggest_name(kind, KINDS)}")
+        if not isinstance(kind, str) or kind not in KINDS:
+            raise NameUnknownError(f"unknown kind {kind!r:.60}; {suggest_name(kind, KINDS)}")
+        if not isinstance(name, str):
+            raise NameUnknownError(f"{kind}: must be the name of a {kind}, not {name!r:.60}")
         try:
             entry = self.entries[kind, name]
         except KeyError:
@@ -104,7 +106,7 @@ class Catalog:
             claimants = f"{' and '.join(owners)}; uninstall all but one"
             if len(owners) == 1:
                 claimants = f"{entry.source} more than once"
-            raise PluginError(f"{kind} {name!r} is claimed by {claimants}")
+            raise PluginError(f"{kind} {name!r} is provided by {claimants}")
         return entry
 
     def component(self, kind: str, name: str) -> type[Component]:
@@ -211,7 +213,9 @@ def _read_plugins(path: Path) -> tuple[Source, Path, dict[str, str]]:
             raise InputError(f"{project}: {error}") from None
         values = project_table.get("entry-points", {}).get(GROUP, {})
         if not values:
-            raise InputError(f"{project}: has no [project.entry-points.{GROUP}], so no plugin")
+            raise InputError(
+                f"{project}: has no [project.entry-points.{GROUP}], so it is not a plugin"
+            )
         return (
             Source(project_table.get("name", path.name), str(project_table.get("version", ""))),
             path,
@@ -220,9 +224,9 @@ def _read_plugins(path: Path) -> tuple[Source, Path, dict[str, str]]:
     module = path.suffix == ".py" and path.is_file()
     if not module and not (path / "__init__.py").is_file():
         what = "no pyproject.toml and no __init__.py in it" if path.is_dir() else "no such module"
-        raise InputError(f"{path}: no plugin: {what}")
+        raise InputError(f"{path}: is not a plugin: {what}")
     if not path.stem.isidentifier():
-        raise InputError(f"{path}: {path.stem!r} is no module's name: letters, digits and _")
+        raise InputError(f"{path}: {path.stem!r} is not a module name: use letters, digits and _")
     return Source(path.stem, ""), path.parent, {path.stem: path.stem}
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from numbers import Integral, Rational, Real
 from typing import Any, Literal, TypeAlias, get_args
 
+from fpbench.base.arguments import check_type, show_value
 from fpbench.base.errors import InputError, check_choice
 from fpbench.base.text import to_fraction
 
@@ -57,11 +58,11 @@ def to_python_number(value: Any, name: str) -> float:
         return int(value)
     if isinstance(value, Real) and not isinstance(value, Rational):
         return float(value)
-    raise InputError(f"{name} must be a number, not {value!r:.60}")
+    raise InputError(f"{name} must be a number, not {show_value(value)}")
 
 
 def _check(epsilon: float, name: str, infinite: bool) -> None:
-    value = f"{float(epsilon)!r}" if isinstance(epsilon, float) else f"{epsilon!r:.40}"
+    value = f"{float(epsilon)!r}" if isinstance(epsilon, float) else f"{show_value(epsilon):.40}"
     infinity = infinite and epsilon == math.inf
     if not (0 < epsilon <= sys.float_info.max or infinity):
         range_ = "above 0" if infinite else "above 0 and finite"
@@ -192,9 +193,12 @@ _Combination: TypeAlias = Callable[[list[float]], float]
 def _combine(
     guarantees: Iterable[Guarantee], combine: _Combination, combine_rhos: _Combination
 ) -> Guarantee:
+    check_type("guarantees", guarantees, Iterable, "an iterable of guarantees")
     parts = list(guarantees)
+    for part in parts:
+        check_type("each of guarantees", part, Guarantee, "a Guarantee")
     if not parts:
-        raise InputError("there is no guarantee to compose")
+        raise InputError("no guarantee to compose was given")
     relations = sorted({part.neighbours for part in parts})
     if len(relations) > 1:
         raise InputError(

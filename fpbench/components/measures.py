@@ -163,7 +163,9 @@ class Measure:
                 f"measure {self.name!r}: its name must be snake_case: small letters, digits and _"
             )
         if self.unit == "s" and not self.name.endswith("seconds"):
-            raise PluginError(f"measure {self.name!r}: is in s, so its name must end in _seconds")
+            raise PluginError(
+                f"measure {self.name!r}: has the unit s, so its name must end in _seconds"
+            )
         for value, known in words:
             if value not in known:
                 raise PluginError(
@@ -282,7 +284,7 @@ def measures_from(data: Any) -> list[Measure]:
         for measure in measures:
             measure.check()
     except (PluginError, TypeError) as error:
-        raise ValueError(f"measures that are none: {error}") from error
+        raise ValueError(f"not a table of measures: {error}") from error
     return measures
 
 

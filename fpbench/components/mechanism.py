@@ -78,6 +78,41 @@ class Mechanism(Component):
             Public upper bounds of the counts, broadcast with them; a mechanism may need them.
         """
 
+    def find_noise_law(
+        self, sensitivity: Sensitivity, epsilon: float, upper: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Standard deviation of Gaussian, and scale of Laplace noise; one of the two is 0.
+
+        What somebody who reads noisy counts takes the noise for. Here, the law that is likelier of
+        simulated releases of half the bounds; a mechanism that knows its law says so.
+
+        Parameters
+        ----------
+        sensitivity, epsilon
+            As of `release`.
+        upper
+            Public upper bounds of the counts, of any shape, which is that of the answers.
+        """
+        simulated = self.model_copy(update={"noise": "simulation"})
+        bounds, where = np.unique(upper, return_inverse=True)
+        rng = np.random.default_rng(20260104)
+        off = np.empty((len(bounds), _SIMULATED))
+        for row, (bound, middle) in enumerate(zip(bounds, bounds // 2, strict=True)):
+            counts = np.full(_SIMULATED, middle)
+            off[row] = simulated.release(counts, sensitivity, epsilon, rng, bound) - middle
+        scale = np.maximum(np.abs(off).mean(axis=1), _LEAST_NOISE)
+        sigma = np.maximum(np.sqrt((off**2).mean(axis=1)), _LEAST_NOISE)
+        # Mean log-likelihoods at the likeliest parameters, without what both share.
+        laplace = (np.log(2 * scale) + 1).sum() < (np.log(2 * np.pi * sigma**2) + 1).sum() / 2
+        law = (np.zeros_like(scale), scale) if laplace else (sigma, np.zeros_like(sigma))
+        return law[0][where].reshape(upper.shape), law[1][where].reshape(upper.shape)
+
+
+_SIMULATED = 2000
+"""Releases of each bound from which a law of noise is found."""
+_LEAST_NOISE = 1e-3
+"""What is released with noise is never taken for exact."""
+
 
 class Policy(Component):
     """Repairs invalid noisy histograms; deterministic, and without access to the true counts."""

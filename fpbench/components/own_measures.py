@@ -93,6 +93,8 @@ class LeakMeasures(TypedDict, total=False):
     household_size: Required[int]
     bayes_accuracy: float
     people_proven: Reported[float]
+    proven_unsure: Reported[float]
+    facts: Reported[int]
 
 
 class BeliefMeasures(TypedDict, total=False):
@@ -272,6 +274,10 @@ repair | less share | by how much the gain exceeds the limit: that much, at leas
 bayes_accuracy, Bayes | neither share | expected accuracy of the best possible guess from what is
     seen of people, where the law of the data is known
 people_proven, proven people | greater share | people whose group follows from the disclosure alone
+proven_unsure, proven unsure | greater share | those of them of whom the adversary was unsure: it
+    believed in the group between .05 and .95
+facts | neither | sets of people whose counts by group a disclosure tells, each set once and those
+    left out that follow by subtraction; empty of disclosures that tell no such counts
 calibration | neither | how beliefs were calibrated on the held-out people
 log_loss, log loss | less nats | mean surprise at the true groups, of the calibrated beliefs
 calibration_error, cal. error | less share | mean difference between how sure the calibrated beliefs

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 class Classifier(Protocol):
     """A trained model.
 
-    It may also have `predict_proba(features, rng)`, `rules`, `guarantee` and `baseline`.
+    It may also have `predict_proba(features, rng)`, `rules`, `published_trees`, `guarantee` and
+    `baseline`.
     """
 
     def predict(
@@ -40,3 +41,11 @@ class Context(Protocol):
     @property
     def attack(self) -> Sample:
         """The attack set."""
+
+    @property
+    def model(self) -> Classifier | None:
+        """The trained model, for disclosures that need it; None for others."""
+
+    @property
+    def trained_on_target(self) -> bool:
+        """Whether the target people are those whom the model was trained on."""

@@ -82,8 +82,9 @@ class Claim:
     counted_labels
         The labels of the slices that all constraints count people in, None for everybody; None in
         place of all if a constraint is not about counts.
-    proven
-        Share of the target people whose group follows from the constraints alone.
+    possible
+        (n, K) groups that each of the target people may have, as far as it follows from the
+        constraints alone.
     """
 
     constraint: RateConstraint | None
@@ -95,7 +96,7 @@ class Claim:
     nats: float | None = None
     fact_nats: float = 0.0
     counted_labels: tuple[int | None, ...] | None = None
-    proven: float = 0.0
+    possible: NDArray[np.bool_] | None = None
 
     @property
     def constraints(self) -> tuple[Constraint, ...]:
@@ -232,6 +233,9 @@ class Problem:
     beliefs
         (n, K) the adversary's calibrated probability of each group, of each person; None if there
         are none.
+    possible
+        (n, K) groups that each person may have, as far as it was found to follow from the
+        constraints; None if nobody has looked.
 
     See Also
     --------
@@ -245,6 +249,7 @@ class Problem:
     constraints: tuple[Constraint, ...]
     weights: NDArray[np.float64] | None = None
     beliefs: NDArray[np.float64] | None = None
+    possible: NDArray[np.bool_] | None = None
 
 
 @dataclass(frozen=True)

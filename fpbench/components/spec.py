@@ -86,10 +86,21 @@ def specify(
                 f'{where}: takes {article} {slot_kind}: {named} with {name} = {{ use = "NAME" }}'
             )
     component = validate(cls, {**values, **components}, where, ("use", "label"))
-    slotted = set(slot_kinds(cls))
+    return component, _describe(component, specs)
+
+
+def describe_component(component: Component) -> Spec:
+    """The spec of a component that code has built."""
+    slots = {name: getattr(component, name) for name in slot_kinds(type(component))}
+    filled = {name: inner for name, inner in slots.items() if inner is not None}
+    return _describe(component, {name: describe_component(inner) for name, inner in filled.items()})
+
+
+def _describe(component: Component, specs: dict[str, Spec]) -> Spec:
+    slotted = set(slot_kinds(type(component)))
     dumped = component.model_dump(mode="json", exclude=slotted)
     chosen = component.model_dump(mode="json", exclude=slotted, exclude_defaults=True)
-    return component, Spec(kind, use, dumped, specs, chosen)
+    return Spec(component.kind, component.name, dumped, specs, chosen)
 
 
 def build_component(spec: Spec, catalog: Catalog) -> Component:

@@ -171,7 +171,7 @@ def test_bad_input_is_refused():
         fitted(NAMES[1], people(0, 3, 3))
     with pytest.raises((ValidationError, FpbenchError), match="repair_level"):
         fpbench.component("learner", NAMES[1], repair_level=1.5)
-    with pytest.raises((ValidationError, FpbenchError), match="cannot weigh people"):
+    with pytest.raises((ValidationError, FpbenchError), match="cannot use weights"):
         fpbench.component("learner", NAMES[0], base="sklearn.neighbors:KNeighborsClassifier")
 
 

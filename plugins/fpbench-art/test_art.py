@@ -155,7 +155,7 @@ def test_bad_input_is_refused(name):
         adversary.guess(make_view(name, target, attack), np.random.default_rng(0))
     attack = people(2, 50)
     blind = View(target.only(frozenset()), attack.only(frozenset({"sensitive"})))
-    with pytest.raises(HiddenError, match="'features' is not to be seen"):
+    with pytest.raises(HiddenError, match="'features' is not visible"):
         adversary.guess(blind, np.random.default_rng(0))
     with pytest.raises((ValidationError, FpbenchError), match="model"):
         fpbench.component("adversary", name, model="nn")

@@ -192,7 +192,7 @@ def write_2018(tmp_path: Path) -> Path:
         ({"SEX": "3"}, "line 2: SEX is '3', not '1' or '2'"),
         ({"AGEP": "old"}, "line 2: AGEP is 'old', not a whole number"),
         ({"COW": "b"}, "line 2: COW is 'b', not a code"),
-        ({"AGEP": "3"}, "nobody is left by the filter of 'acs-income'"),
+        ({"AGEP": "3"}, "no rows are left after the filter of 'acs-income'"),
     ],
 )
 def test_what_was_not_asked_for_is_one_error(

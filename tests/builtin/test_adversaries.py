@@ -533,13 +533,13 @@ class TestSearch:
     def test_a_class_that_refuses_a_choice(self, make_view, rng):
         adversary = A1(**TREE, trials=5, space={"criterion": ["gini"]})
         adversary = adversary.model_copy(update={"space": {"criterion": ["guess"]}})
-        with pytest.raises(InputError, match="decision-tree cannot be made: .*'criterion'"):
+        with pytest.raises(InputError, match="decision-tree cannot be created: .*'criterion'"):
             adversary.guess(make_view(), rng)
 
     @pytest.mark.parametrize(
         ("where", "says"),
         [
-            (["gini", "guess"], "decision-tree cannot be made: .*'criterion'.*'guess'"),
+            (["gini", "guess"], "decision-tree cannot be created: .*'criterion'.*'guess'"),
             ([], "criterion: must be a list of choices, or a table of low, high and log"),
             ("gini", "criterion: must be a list of choices, or a table of low, high and log"),
         ],

@@ -448,7 +448,7 @@ def test_an_engine_that_never_answers(fake, monkeypatch):
 def test_an_engine_that_does_not_keep_its_time_limit(fake, monkeypatch):
     monkeypatch.setattr(engines, "_GRACE", 0.3)
     fake(GREETING + "time.sleep(3600)")
-    assert "did not stop at its time limit and was killed after 0." in failure(time_limit=0.5)
+    assert "ran past its time limit and was killed after 0." in failure(time_limit=0.5)
 
 
 def test_a_licence_that_is_not_valid(fake):

@@ -147,7 +147,7 @@ def test_a_base_without_probabilities(make_people, rng):
 @pytest.mark.parametrize("kind", REDUCTIONS)
 def test_a_reduction_needs_weights_of_people(kind):
     base = "sklearn.neighbors:KNeighborsClassifier"
-    with pytest.raises(ValidationError, match="cannot weigh people"):
+    with pytest.raises(ValidationError, match="cannot use weights"):
         kind(base=base)
     assert Plain(base=base).base == base
 

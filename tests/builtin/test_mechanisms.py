@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from scipy import stats
 
 import fpbench
-from fpbench import COUNT_SENSITIVITY, InputError, Sensitivity, discover
+from fpbench import COUNT_SENSITIVITY, InputError, Mechanism, Sensitivity, discover
 from fpbench.builtin.mechanisms import _exact
 from fpbench.builtin.mechanisms.discrete_gaussian import DiscreteGaussian
 from fpbench.builtin.mechanisms.discrete_laplace import DiscreteLaplace
@@ -418,3 +418,25 @@ def test_whole_numbers_are_needed_for_whole_noise(mechanism, rng):
 def test_all_are_installed():
     names = {entry.name for entry in discover() if entry.kind == "mechanism"}
     assert {type(mechanism).name for mechanism in MECHANISMS} <= names
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("laplace", {}),
+        ("discrete-laplace", {"noise": "secure"}),
+        ("gaussian", {}),
+        ("discrete-gaussian", {}),
+        ("exponential", {}),
+        ("exponential", {"utility": "squared"}),
+    ],
+)
+def test_the_law_that_a_mechanism_tells_is_that_of_its_noise(name, parameters):
+    mechanism = fpbench.component("mechanism", name, **parameters)
+    upper = np.array([[1000, 2000], [1000, 4000]])
+    sensitivity = COUNT_SENSITIVITY["attribute"]
+    sigma, scale = mechanism.find_noise_law(sensitivity, 0.2, upper)
+    measured = Mechanism.find_noise_law(mechanism, sensitivity, 0.2, upper)
+    assert sigma.shape == scale.shape == upper.shape
+    assert (sigma.any(), scale.any()) == (measured[0].any(), measured[1].any())
+    assert np.allclose(sigma + scale, measured[0] + measured[1], rtol=0.1)

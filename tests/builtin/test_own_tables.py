@@ -115,9 +115,12 @@ def test_where_a_file_is_looked_for(
     [
         ("", "people.csv: is empty"),
         ("sex,age,paid\n", "people.csv: holds no row"),
-        ("sex,,paid\nf,1,no\n", "line 1: a column has no name"),
+        ("sex,,paid\nf,1,no\n", "line 1: column 2 has no name"),
         ("sex,age,age,paid\n", "line 1: there are 2 columns 'age'"),
-        ("sex;age;paid\nf;1;no\n", "one column alone, 'sex;age;paid', if ',' is between two"),
+        (
+            "sex;age;paid\nf;1;no\n",
+            "found one column, 'sex;age;paid'; is the separator not ','? Add, for instance, separator = \";\"",
+        ),
         ("sex,age,paid\nf,1\n", "line 2: 2 columns where the first line has 3"),
         ("sex,age,paid\nf,1,no\n\nf,1,no,2\n", "line 4: 4 columns where the first line has 3"),
         ('sex,age,paid\n"f,1,no\n', "cannot be read: unexpected end of data"),

@@ -465,15 +465,15 @@ def test_models_that_cannot_be_asked():
     model, sample = people(1)
     other, _ = people(2)
     for chosen in ({"mode": "reference"}, {"per_rule": True}):
-        with pytest.raises(InputError, match=r"reads rules, and the model has none.*partition"):
+        with pytest.raises(InputError, match=r"needs rules, but the model has none.*partition"):
             audit(object(), sample, **chosen)
-        with pytest.raises(InputError, match="do not predict what it predicts"):
+        with pytest.raises(InputError, match="predict different labels"):
             audit(other, sample, **chosen)
     assert audit(object(), sample).values.shape == (1,)
     with pytest.raises(InputError, match="answers about 7 people, and 400 are audited"):
         audit(model, sample, Asked(7))
     auditor = Pafer(epsilon=1.0, mechanism=component("mechanism", "laplace"))
-    with pytest.raises(InputError, match="there is none"):
+    with pytest.raises(InputError, match="needs a curator, but none was given"):
         auditor.audit(Subject(sample, sample), np.random.default_rng(0))
 
 

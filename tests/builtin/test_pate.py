@@ -510,9 +510,9 @@ def test_features_may_be_categorical_only():
         ({"labels": "equation-12"}, "its loss is then not convex"),
         ({"labels": "soft-weighted"}, "noisy shares that do not sum to 1"),
         ({"labels": "fuzzy"}, "Input should be 'hard', 'soft' or 'soft-clipped'"),
-        ({"threshold": 0.7}, 'threshold means something only with voting = "confident"'),
-        ({"answers": 7}, 'answers means something only with voting = "confident"'),
-        ({"epochs": 7}, "epochs means something only with an mlp"),
+        ({"threshold": 0.7}, 'threshold has an effect only with voting = "confident"'),
+        ({"answers": 7}, 'answers has an effect only with voting = "confident"'),
+        ({"epochs": 7}, "epochs has an effect only with an mlp"),
         ({"delta": 0.0}, "delta"),
         ({"sigma": math.inf}, "sigma"),
         ({"sigma": 1e200}, "sigma"),
@@ -585,7 +585,7 @@ def test_the_code_of_the_docs_runs():
     guarantee, noise, accuracy = out.getvalue().splitlines()
     assert guarantee.startswith("Guarantee(epsilon=1.0, delta=1e-05, neighbours='add-remove'")
     sigma, paper = map(float, noise.split())
-    assert f"# {sigma:.2f}..., and what the paper's formula says: {paper:.2f}" in code
+    assert f"# {sigma:.2f}..., and epsilon by the paper's formula: {paper:.2f}" in code
     assert float(accuracy) > 0.75
     assert found["chances"].shape == (1000, 5000)
 

@@ -109,7 +109,7 @@ def test_columns_are_numbers_then_declared_categories_then_a_one():
     # Others may come in another order, with other columns.
     again = features.assign(more=1)[["more", "huge", "job", "age"]]
     assert (design(again) == found).all()
-    with pytest.raises(InputError, match=r"not here: \['huge'\]"):
+    with pytest.raises(InputError, match=r"missing here: \['huge'\]"):
         design(features.drop(columns="huge"))
 
 

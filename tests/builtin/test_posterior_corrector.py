@@ -19,6 +19,7 @@ from fpbench.builtin.disclosures.published import Published
 from fpbench.claims import (
     FORMS,
     METRICS,
+    Facts,
     KnownPeople,
     KnownUnfairness,
     LinearConstraint,
@@ -275,7 +276,7 @@ def test_it_expresses_every_constraint_that_there_is():
     words = {KnownUnfairness("statistical-parity", 0, 1, form).word for form in FORMS}
     words |= {RateConstraint(form=form).word for form in FORMS}
     words |= {one.word for one in (ShareBounds(0), RateBounds(0), KnownPeople([], []))}
-    assert Posterior.expresses == words | {LinearConstraint(0, [1.0]).word}
+    assert Posterior.expresses == words | {LinearConstraint(0, [1.0]).word, Facts.word}
 
 
 def test_rows_say_what_the_claim_told(toys, tmp_path):

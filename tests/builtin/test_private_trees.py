@@ -121,7 +121,7 @@ def test_people_of_one_cell_get_one_label(sample, rng):
     labels = pd.Series(model.predict(sample.features, rng)).groupby(cell.ravel())
     assert cell.max() + 1 < len(sample) / 2
     assert (labels.nunique() == 1).all()
-    with pytest.raises(InputError, match="there are cells only"):
+    with pytest.raises(InputError, match="cells exist only"):
         fit(PrivateFairTree(similarity="ball"), sample).cells(sample.features)
 
 
@@ -223,7 +223,7 @@ def test_bad_parameters(given, says):
         ({"tau": math.nan}, "tau"),
         ({"tau": 1e-12}, "tau must be 0 or at least 1e-09"),
         ({"similarity": "cells"}, "'none', 'grid' or 'ball'"),
-        ({"similarity": "none", "tau": 0.1}, "tau means something only with"),
+        ({"similarity": "none", "tau": 0.1}, "tau has an effect only with"),
     ],
 )
 def test_bad_similarity(given, says):

@@ -287,7 +287,7 @@ def test_openml_makes_the_known_original(tmp_path: Path, monkeypatch: pytest.Mon
     ("change", "says"),
     [
         (lambda frame: frame.drop(columns="x7"), "no column 'x7'"),
-        (lambda frame: frame.assign(x1="a few"), "other than whole numbers in 'x1'"),
+        (lambda frame: frame.assign(x1="a few"), "not whole numbers in 'x1'"),
         (lambda frame: frame.drop(index=0), "not the known original"),
     ],
 )  # fmt: skip
@@ -347,7 +347,7 @@ def test_what_names_people_is_not_written(tmp_path: Path, monkeypatch: pytest.Mo
         (lambda content: content[: len(content) // 2], "columns where|rows"),
         (lambda content: content.rpartition(b'\r\n"')[0], "7,213 rows"),
         (lambda content: b"<html>", "no column 'name'"),
-        (lambda content: b"\xff\xfe", "not ProPublica's file"),
+        (lambda content: b"\xff\xfe", "not ProPublica's"),
         (lambda content: content.replace(b'"F"', b'"X"', 1), "c_charge_degree is 'X'"),
         (lambda content: content.replace(b'"dob"', b'"born"'), "no column 'dob'"),
     ],

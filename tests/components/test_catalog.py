@@ -55,7 +55,7 @@ def test_a_name_claimed_twice_names_both_owners_and_harms_nobody_else(install):
     install("second-flip", "second", FLIP.format(owner="second"))
     catalog = discover()
     with pytest.raises(
-        PluginError, match=r"'flip' is claimed by first-flip 1.0 and second-flip 1.0"
+        PluginError, match=r"'flip' is provided by first-flip 1.0 and second-flip 1.0"
     ):
         catalog.component("corrector", "flip")
     assert catalog.component("corrector", "exact")
@@ -138,7 +138,7 @@ def test_troubles_of_every_sort_are_a_clear_row_each(install, command):
     assert command("describe", "corrector", "exact").returncode == 0
     claimed = command("describe", "corrector", "flip")
     assert claimed.returncode == 2
-    assert "is claimed by first-flip 1.0 and second-flip 1.0" in claimed.stderr
+    assert "is provided by first-flip 1.0 and second-flip 1.0" in claimed.stderr
 
 
 LAZY = """

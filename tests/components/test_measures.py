@@ -92,7 +92,7 @@ def test_measures_go_through_json_and_back():
         [{}],
         ["x"],
     ):
-        with pytest.raises(ValueError, match="measures that are none"):
+        with pytest.raises(ValueError, match="not a table of measures"):
             measures_from(odd)
 
 
@@ -103,7 +103,7 @@ def test_measures_go_through_json_and_back():
     ((LEAK, LEAK), r"'leak_bits' is declared twice"),
     ((Measure("leak_bits", better="lesser"),), r"measure 'leak_bits': unknown 'lesser'; did you mean 'less'"),
     ((Measure("leak_bits", column="never"),), r"'never'"),
-    ((Measure("fit_time", unit="s"),), r"'fit_time': is in s, so its name must end in _seconds"),
+    ((Measure("fit_time", unit="s"),), r"'fit_time': has the unit s, so its name must end in _seconds"),
     ((Measure("Leak bits"),), r"must be snake_case"),
     ((Measure("leak", "a\nb"),), r"heading: must be a text of one line"),
     ((Measure("leak_bits", unit=3),), r"unit: must be a text of one line, not 3"),

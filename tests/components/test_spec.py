@@ -14,6 +14,7 @@ NEEDED = {
     "counter": {"mechanism": {"use": "hiss"}},
     "noisy": {"mechanism": {"use": "laplace"}, "epsilon": 1.0},
     "dp-release": {"auditor": {"use": "pafer", "epsilon": 0.1, "mechanism": {"use": "laplace"}}},
+    "group-aware": {"base": {"use": "plain"}},
     "distilled": {"teacher": {"use": "pate"}},
     "pafer": {"mechanism": {"use": "laplace"}, "epsilon": 1.0},
     "csv": {"path": "people.csv", "label_column": "y", "sensitive": "s"},
@@ -173,3 +174,17 @@ def test_components_by_name():
     with pytest.raises(fpbench.InputError, match="did you mean 'census-synthetic'"):
         fpbench.dataset("census")
     assert len(fpbench.dataset("census-synthetic", rows=100)) == 100
+
+
+@pytest.mark.parametrize(
+    "wrong", [fpbench.component("dataset", "adult"), fpbench.Dataset, None, 5, ["adult"], b"adult"]
+)
+def test_what_is_no_name_is_one_error(wrong):
+    """A component, above all, which is taken where one is asked for, and not where a name is."""
+    for call in (
+        lambda: fpbench.dataset(wrong),
+        lambda: fpbench.component("dataset", wrong),
+        lambda: fpbench.component(wrong, "adult"),
+    ):
+        with pytest.raises(fpbench.NameUnknownError, match=r"must be the name of|unknown kind"):
+            call()

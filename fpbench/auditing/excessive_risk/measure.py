@@ -17,6 +17,7 @@ from fpbench.auditing.excessive_risk.draws import (
 from fpbench.auditing.excessive_risk.report import EvaluationRisks, RiskReport, make_report
 from fpbench.auditing.excessive_risk.votes import approximate_risks, sample_risks
 from fpbench.auditing.private_models import PrivateModel, VotedModel
+from fpbench.base.arguments import check_type, to_generator
 from fpbench.base.errors import InputError, suggest_name
 from fpbench.components.records import MeasureValues
 from fpbench.data.sample import Sample
@@ -92,7 +93,9 @@ def excessive_risk(
     if repetitions < 1 or (voted and antithetic and method == "monte-carlo" and repetitions % 2):
         even = ", and even for antithetic noise" if antithetic else ""
         raise InputError(f"repetitions must be at least 1{even}, not {repetitions}")
-    generator = np.random.default_rng(rng)
+    for name, people in (("train", train), ("test", test)):
+        check_type(name, people, Sample, "a Sample")
+    generator = to_generator("rng", rng)
     if voted:
         return _measure_students(
             model, train, test, method, 0 if method == "closed-form" else repetitions, antithetic,

@@ -16,6 +16,7 @@ from fpbench.auditing.individual_fairness.similarity import (
     to_frame_or_matrix,
 )
 from fpbench.auditing.individual_fairness.tree_boxes import measure_nearest_region
+from fpbench.base.arguments import to_generator
 from fpbench.base.errors import InputError
 from fpbench.data.domain import Domain
 from fpbench.data.sample import Codes
@@ -187,7 +188,7 @@ def individual_fairness(
     if isinstance(free, str) or not isinstance(free, Collection):
         raise InputError(f"free: must be a list of features, not {free!r}")
     features = to_frame_or_matrix(X)
-    generator = np.random.default_rng(rng)
+    generator = to_generator("rng", rng)
     if predictions is None:
         labels, rules = predict_any(model, features, generator)
     else:

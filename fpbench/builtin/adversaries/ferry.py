@@ -125,7 +125,7 @@ class LearnedAdversary(HoldingOut):
             try:
                 Recipe(info.data["family"], balanced=weight == "balanced").check_balance()
             except InputError as error:
-                raise InputError(f'{error}; class_weight = "none" does without') from error
+                raise InputError(f'{error}; class_weight = "none" needs no balancing') from error
         return weight
 
     @field_validator("parameters")

@@ -179,7 +179,7 @@ class Pafer(Auditor):
     def _make_question(self, subject: Subject) -> Question:
         people, curator = subject.test, subject.curator
         if curator is None:
-            raise InputError(f"auditor {self.name!r} needs a curator, and there is none")
+            raise InputError(f"auditor {self.name!r} needs a curator, but none was given")
         predictions, rules = people.predictions, getattr(subject.model, "rules", None)
         if curator.people != len(predictions):
             raise InputError(
@@ -196,12 +196,12 @@ class Pafer(Auditor):
         if not isinstance(rules, Rules):
             how = 'mode = "reference"' if self.mode == "reference" else "per_rule"
             raise InputError(
-                f"auditor {self.name!r} with {how} reads rules, and the model has none; audit a "
+                f"auditor {self.name!r} with {how} needs rules, but the model has none; audit a "
                 'decision tree or a rule list, or use mode = "partition" without per_rule'
             )
         codes = rules.apply(people.features)
         if not np.array_equal(rules.labels.take(codes), predictions):
-            raise InputError("the rules of the model do not predict what it predicts")
+            raise InputError("the rules of the model and the model predict different labels")
         outcome_of = np.where(rules.labels == 1, np.cumsum(rules.labels, dtype=np.int64), 0)
         outcomes = outcome_of.take(codes)
         return Question(curator, outcomes, 1 + rules.n_favourable, strata, labels, rules)

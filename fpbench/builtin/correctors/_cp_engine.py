@@ -222,7 +222,7 @@ def _kill_late(process: subprocess.Popen[bytes], seconds: float) -> Iterator[Non
     except Exception:
         if late.is_set():
             raise TimeoutError(
-                f"did not stop at its time limit and was killed after {seconds:g} s"
+                f"ran past its time limit and was killed after {seconds:g} s"
             ) from None
         raise
     finally:

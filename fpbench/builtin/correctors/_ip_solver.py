@@ -276,7 +276,7 @@ def _read_answer(program: Program, model: Any, results: Any, known: bool) -> Ans
     # For example a solver of continuous programs, which does not know of whole numbers.
     must_be_whole = np.append(program.whole, np.ones(len(program.others), dtype=bool))
     if (np.abs(values - np.rint(values))[must_be_whole] > 1e-3).any():
-        raise FpbenchError("the solver does not keep whole numbers whole")
+        raise FpbenchError("the solver returned fractions for whole-number variables")
     # A solver whose options are not known may stop at a gap of its own, and call that optimal.
     cost = float(program.costs @ values[: len(program.costs)])
     no_gap = known or (bound is not None and cost - bound <= 1e-6 * cost)

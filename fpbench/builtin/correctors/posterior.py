@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench import Correction, Corrector, InputError, Measure, Problem, SolverStatus
-from fpbench.claims import COUNT_CONSTRAINTS
+from fpbench.claims import COUNT_CONSTRAINTS, Facts
 from fpbench.correction import CountedProblem, compute_posterior
 
 _MOST = 700.0
@@ -23,9 +23,12 @@ class Posterior(Corrector):
 
     The adversary's calibrated probabilities are independent beliefs. The claim depends only on how
     many people of each prediction belong to each group, and everyone's posterior follows: exactly
-    for two groups and for few people, else by maximum entropy under the expected counts. A row says
-    how much the claim told this adversary, in bits (`claim_bits` = -log2 of its probability), and
-    which share of groups the adversary expects to name right, before the claim
+    for two groups and for few people, else by maximum entropy under the expected counts. Facts
+    about any sets of people, such as those of a fairness report, count together with it (see
+    `fpbench.correction.compute_posterior`): who is proven by them is named, and the others' beliefs
+    are of maximum entropy given all counts. A row says how much the claim told this adversary, in
+    bits (`claim_bits` = -log2 of its probability; empty of facts about many people), and which
+    share of groups the adversary expects to name right, before the claim
     (`prior_expected_accuracy`) and after (`expected_accuracy`).
 
     The named groups together need not satisfy the claim. In `fpbench.correct` weights are the
@@ -34,7 +37,7 @@ class Posterior(Corrector):
 
     name = "posterior"
     summary = "the most probable group of each person given the claim, and the claim in bits"
-    expresses: ClassVar[frozenset[str]] = COUNT_CONSTRAINTS | {"linear"}
+    expresses: ClassVar[frozenset[str]] = COUNT_CONSTRAINTS | {"linear", Facts.word}
     measures = (
         *Measure.table("varying", """
         claim_bits, bits | neither bits | what the claim told the adversary: -log2 of its
@@ -53,7 +56,8 @@ class Posterior(Corrector):
         Raises
         ------
         InputError
-            If nothing is known, or, without beliefs, a weight is no log-odds: above 700.
+            If nothing is known, facts contradict each other, or, without beliefs, a weight is no
+            log-odds: above 700.
         """
         self.check(problem)
         prior = _take_beliefs(problem) if problem.beliefs is None else problem.beliefs
@@ -76,7 +80,7 @@ class Posterior(Corrector):
             moves=CountedProblem(problem).moves(values),
             posterior=chances,
             measures={
-                "claim_bits": answer.claim_bits,
+                "claim_bits": None if math.isnan(answer.claim_bits) else answer.claim_bits,
                 "prior_expected_accuracy": answer.prior_expected_accuracy,
                 "expected_accuracy": answer.expected_accuracy,
             },

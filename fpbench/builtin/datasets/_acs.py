@@ -197,7 +197,7 @@ class Survey(TabularDataset):
         frame = self._read(path)
         frame = frame[self.select_people(frame)].reset_index(drop=True)
         if not len(frame):
-            raise DataError(f"{path}: nobody is left by the filter of {self.name!r}")
+            raise DataError(f"{path}: no rows are left after the filter of {self.name!r}")
         labels, positive = self.label_people(frame)
         columns = frame[list(self._list_features())].copy()
         for name in columns:

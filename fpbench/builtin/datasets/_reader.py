@@ -6,18 +6,15 @@ Not pandas: that fills a short row with missing values, which would then be drop
 from __future__ import annotations
 
 import csv
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
-import numpy as np
-
 from fpbench import DataError, DataFile, DataHome
 from fpbench.base import suggest_name
-from fpbench.builtin.datasets._kinds import NUMBER, Kind, Words
+from fpbench.builtin.datasets._kinds import Kind
 from fpbench.data import DatasetFacts
 from fpbench.tabular import LabelledColumns, TabularDataset
 
@@ -209,62 +206,3 @@ def _find_column(name: str, header: list[str], path: Path | Content, layout: Lay
 
 def _locate(place: str, problem: str, layout: Layout) -> str:
     return f"{place}: {problem}" + (f"; {layout.check}" if layout.check else "")
-
-
-_INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
-_CODE = re.compile(r"0[0-9]+", re.ASCII)  # a number would lose its leading zero
-_EMPTY = {"", "?", "NA", "N/A", "NaN", "nan", "null", "NULL"}
-
-
-def read_any(path: Path, separator: str) -> Any:
-    """Read a file whose columns are not known: numbers where all values are, else strings.
-
-    Raises
-    ------
-    DataError
-        If it cannot be read, has no row, one column, a name twice, or a row of another length.
-    """
-    import pandas as pd
-
-    header = _read_header(path, separator)
-    layout = Layout("the first line", {name: Words() for name in header}, separator=separator)
-    rows = [row for _, row in _read_rows(path, layout)]
-    if not rows:
-        raise DataError(f"{path}: holds no row")
-    columns = zip(*rows, strict=True)
-    return pd.DataFrame(
-        {name: _guess_column(values) for name, values in zip(header, columns, strict=True)}
-    )
-
-
-def _read_header(path: Path, separator: str) -> list[str]:
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(file, delimiter=separator, skipinitialspace=True, strict=True)
-            header = [name.strip() for name in next(reader, [])]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"{path}: {_explain(error)}") from error
-    for name in header:
-        if not name:
-            raise DataError(f"{path}, line 1: a column has no name")
-        if header.count(name) > 1:
-            raise DataError(f"{path}, line 1: there are {header.count(name)} columns {name!r}")
-    if not header:
-        raise DataError(f"{path}: is empty")
-    if len(header) == 1:
-        raise DataError(
-            f"{path}, line 1: there is one column alone, {header[0]!r}, if {separator!r} is "
-            "between two; is another separator?"
-        )
-    return header
-
-
-def _guess_column(texts: Sequence[str]) -> Any:
-    """A column as numbers if all that is not missing is, else as strings."""
-    values = {text for text in texts if text not in _EMPTY}
-    codes = any(_CODE.fullmatch(text) for text in values)
-    if values and not codes and all(NUMBER.fullmatch(text) for text in values):
-        if values == set(texts) and all(_INTEGER.fullmatch(text) for text in values):
-            return np.array([int(text) for text in texts], np.int64)
-        return np.array([float("nan") if text in _EMPTY else float(text) for text in texts])
-    return np.array([None if text in _EMPTY else text for text in texts], object)

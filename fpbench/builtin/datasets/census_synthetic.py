@@ -249,7 +249,7 @@ class _Feature(NamedTuple):
     def encode(self, features: DataFrame) -> NDArray[np.intp]:
         """Find where in `values` each person's value is, (n,)."""
         if self.name not in features:
-            raise DataError(f"no feature {self.name!r}: these are not people of census-synthetic")
+            raise DataError(f"no feature {self.name!r}: the data are not from census-synthetic")
         column = features[self.name]
         if isinstance(self.values, tuple):
             known = column.astype("category").cat.set_categories(self.values)

@@ -181,11 +181,11 @@ def _anonymise(content: bytes) -> bytes:
     try:
         rows = list(csv.reader(io.StringIO(content.decode("utf-8-sig"), newline="")))
     except (UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"what came is not ProPublica's file: {error}") from error
+        raise DataError(f"the downloaded file is not ProPublica's: {error}") from error
     header = rows[0] if rows else []
     for name in _NAMING:
         if name not in header:
-            raise DataError(f"what came is not ProPublica's file: it has no column {name!r}")
+            raise DataError(f"the downloaded file is not ProPublica's: it has no column {name!r}")
     blank = {place for place, name in enumerate(header) if name in _NAMING}
     without_names = [header] + [
         ["" if place in blank else field for place, field in enumerate(row)] for row in rows[1:]

@@ -143,10 +143,12 @@ def to_spread_file(frame: DataFrame) -> bytes:
     columns = [list(range(1, len(frame) + 1))]
     for name in (*(f"x{number}" for number in range(1, 24)), "y"):
         if name not in named:
-            raise DataError(f"what came has no column {name!r}")
+            raise DataError(f"the downloaded file has no column {name!r}")
         numbers = pd.to_numeric(named[name].astype(str), errors="coerce")
         if not (numbers % 1 == 0).all():
-            raise DataError(f"what came holds other than whole numbers in {name!r}")
+            raise DataError(
+                f"the downloaded file has values that are not whole numbers in {name!r}"
+            )
         columns.append(numbers.astype("int64").tolist())
     lines = [",".join(["ID", *_KINDS, _LABEL])]
     lines += [",".join(map(_format_number, row)) for row in zip(*columns, strict=True)]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from fpbench.builtin.datasets._own import OwnFile
-from fpbench.builtin.datasets._reader import read_any
+from fpbench.tabular import read_csv
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -48,5 +48,4 @@ class CSV(OwnFile):
         DataError
             If it cannot be read, or a row has another number of fields than the first line.
         """
-        frame: DataFrame = read_any(path, self.separator)
-        return frame
+        return read_csv(path, self.separator)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from fpbench import DataError
 from fpbench.builtin.datasets._own import OwnFile
+from fpbench.tabular import read_parquet
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -48,13 +49,6 @@ class Parquet(OwnFile):
         DataError
             If it cannot be read.
         """
-        import pandas as pd
-
         if why := self.unavailable():
             raise DataError(f"{path}: {why}")
-        try:
-            frame = pd.read_parquet(path)
-            return frame.reset_index(drop=all(name is None for name in frame.index.names))
-        except Exception as error:  # what a damaged file makes pyarrow or pandas stumble over
-            problem = " ".join(str(error).split()) or type(error).__name__
-            raise DataError(f"{path}: cannot be read as parquet: {problem}") from error
+        return read_parquet(path)

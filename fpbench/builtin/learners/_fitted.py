@@ -14,7 +14,15 @@ from numpy.typing import NDArray
 
 from fpbench import Codes, InputError, MeasureValues
 from fpbench.base import drop_last_bits
-from fpbench.models import EncodedColumn, Encoding, Rules, encode, tree_rules
+from fpbench.models import (
+    EncodedColumn,
+    Encoding,
+    PublishedTree,
+    Rules,
+    encode,
+    read_trees,
+    tree_rules,
+)
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -39,6 +47,11 @@ class Fitted:
         if not isinstance(self.estimator, DecisionTreeClassifier):
             return None
         return tree_rules(self.estimator, self.columns, self.encoding)
+
+    @cached_property
+    def published_trees(self) -> tuple[PublishedTree, ...]:
+        """Its trees with the numbers of people in their leaves, if it is a tree or a forest."""
+        return read_trees(self.estimator, self.encoding)
 
     def predict(
         self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None

@@ -93,7 +93,7 @@ class BoundedFeatures:
         names = [*self.numbers, *self.words]
         missing = [name for name in names if name not in features]
         if missing:
-            raise InputError(f"the model was trained on features that are not here: {missing}")
+            raise InputError(f"the model was trained on features that are missing here: {missing}")
         known = self.domain.fit(features[names])
         matrix = np.ones((len(features), len(self.blocks)))
         for column, name in enumerate(self.numbers):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from pydantic import Field, model_validator
 
 from fpbench import (
     LEAST_EPSILON,
+    Classifier,
     Codes,
     Guarantee,
     Learner,
@@ -27,6 +29,7 @@ from fpbench.models import (
     EncodedColumn,
     PrivateTree,
     PrivateTreeBatch,
+    PublishedTree,
     Rules,
     Selection,
     SplitCandidates,
@@ -34,6 +37,7 @@ from fpbench.models import (
     encode,
     encoded_names,
     grow_trees,
+    grow_trees_apart,
     rules_within,
     tree_rules,
 )
@@ -90,13 +94,36 @@ class PrivateTreeModel(TreeModel):
 
     guarantee: Guarantee | None
     """None at infinite epsilon."""
-    baseline: TreeModel
-    """The same tree at infinite epsilon."""
     candidates: SplitCandidates
     people: DataFrame
     """The n training people within their domain; smaller than their matrix."""
     labels: Codes
-    notes: MeasureValues = field(default_factory=dict)
+
+    @cached_property
+    def baseline(self) -> TreeModel:
+        """The same tree at infinite epsilon."""
+        clean = replace(self.candidates, recipe=self.candidates.recipe.without_privacy())
+        matrix, unused = encode_declared(self.domain, self.people), np.random.default_rng(0)
+        tree = grow_trees(clean, matrix, self.labels, 1, unused).tree(0)
+        return TreeModel(self.domain, tree, self.columns)
+
+    @cached_property
+    def notes(self) -> MeasureValues:
+        """A row's measures of the tree."""
+        return _collect_notes(self)
+
+    @cached_property
+    def published_trees(self) -> tuple[PublishedTree, ...]:
+        """The tree with its noisy counts; none if it spreads people over their neighbourhood."""
+        if self.candidates.recipe.similarity == "ball":
+            return ()
+        counts = self.tree.tree_.counts
+        sigma, scale = self.candidates.recipe.find_noise_law(counts.shape)
+
+        def find_leaves(features: DataFrame) -> NDArray[np.intp]:
+            return self.tree.apply(encode_declared(self.domain, features))
+
+        return (PublishedTree(find_leaves, counts, sigma, scale),)
 
     def redraw(self, repetitions: int, rng: np.random.Generator) -> RedrawnTrees:
         """R trees trained again with fresh noise."""
@@ -176,6 +203,11 @@ class TreeLearner(Learner):
         return True
 
     @property
+    def gives_trees(self) -> bool:
+        """Whether counts in leaves are of people, who are not spread over their neighbourhood."""
+        return self.recipe().similarity != "ball"
+
+    @property
     def gives_baseline(self) -> bool:
         """Always."""
         return True
@@ -190,7 +222,7 @@ class TreeLearner(Learner):
         return TreeRecipe(**{name: getattr(self, name) for name in type(self).model_fields})
 
     def fit(self, sample: Sample, rng: np.random.Generator) -> PrivateTreeModel:
-        """Grow the tree, and its counterpart without noise.
+        """Grow the tree; its counterpart without noise is grown when it is asked for.
 
         Raises
         ------
@@ -201,20 +233,47 @@ class TreeLearner(Learner):
         DataError
             If a number is missing.
         """
-        sample.check_cuts(self.protects, f"learner {self.name!r}")
-        features, recipe = sample.features, self.recipe()
-        sample.domain.check(features, f"learner {self.name!r}")
-        domain = sample.domain.only(str(name) for name in features.columns)
+        (model,) = self.fit_many(sample, np.ones((1, len(sample)), bool), [rng])
+        assert isinstance(model, PrivateTreeModel)
+        return model
+
+    def fit_many(
+        self,
+        people: Sample,
+        members: NDArray[np.bool_],
+        rngs: Sequence[np.random.Generator],
+    ) -> list[Classifier]:
+        """Grow trees of parts of the people, all at once: to the last bit as one by one."""
+        people.check_cuts(self.protects, f"learner {self.name!r}")
+        features, recipe = people.features, self.recipe()
+        people.domain.check(features, f"learner {self.name!r}")
+        domain = people.domain.only(str(name) for name in features.columns)
         candidates = SplitCandidates.of_domain(features, domain, recipe)
-        people, labels = domain.fit(features), np.asarray(sample.labels)
-        matrix, columns = encode_declared(domain, people), encoded_names(people)
-        tree = grow_trees(candidates, matrix, labels, 1, rng).tree(0)
-        clean = replace(candidates, recipe=recipe.without_privacy())
-        baseline = TreeModel(domain, grow_trees(clean, matrix, labels, 1, rng).tree(0), columns)
-        model = PrivateTreeModel(
-            domain, tree, columns, recipe.guarantee, baseline, candidates, people, labels
-        )
-        return replace(model, notes=_collect_notes(model))
+        known, labels = domain.fit(features), np.asarray(people.labels)
+        matrix, columns = encode_declared(domain, known), encoded_names(known)
+        trees = grow_trees_apart(candidates, matrix, labels, members, rngs)
+        guarantee = recipe.guarantee
+        models: list[Classifier] = []
+        for number, chosen in enumerate(members):
+            rows = np.flatnonzero(chosen)
+            own = known if len(rows) == len(known) else known.iloc[rows].reset_index(drop=True)
+            models.append(
+                PrivateTreeModel(
+                    domain, trees.tree(number), columns, guarantee, candidates, own, labels[rows]
+                )
+            )
+        return models
+
+    def score_many(
+        self, models: Sequence[Classifier], people: Sample, rng: np.random.Generator
+    ) -> NDArray[np.float64]:
+        """What trees say about people, whose features are encoded once."""
+        trees = [model for model in models if isinstance(model, TreeModel)]
+        domains = {id(tree.domain): tree.domain for tree in trees}
+        if len(trees) < len(models):
+            return super().score_many(models, people, rng)
+        matrices = {key: encode_declared(one, people.features) for key, one in domains.items()}
+        return np.stack([tree.tree.proba(matrices[id(tree.domain)])[:, 1] for tree in trees])
 
 
 def _collect_notes(model: PrivateTreeModel) -> MeasureValues:

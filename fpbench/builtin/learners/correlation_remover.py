@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from fpbench import Classifier, Codes, Sample
+from fpbench import Classifier, Codes, Learner, Sample
 from fpbench.builtin.learners._fitted import as_labels, predict_both, require_groups
+from fpbench.builtin.learners._twins import make_twin
 from fpbench.models import Encoding, SklearnLearner, encode
 
 if TYPE_CHECKING:
@@ -40,6 +41,10 @@ class CorrelationRemover(SklearnLearner):
         le=1,
         description="share of the correlation that is removed, from 0 (none) to 1 (all)",
     )
+
+    def twin(self) -> Learner:
+        """The base model without fairness."""
+        return make_twin(self, "plain", SklearnLearner.model_fields)
 
     def fit(self, sample: Sample, rng: np.random.Generator) -> Classifier:
         """Train on features, labels and groups."""

@@ -84,6 +84,11 @@ class DecisionTree(Learner):
         """Always."""
         return True
 
+    @property
+    def gives_trees(self) -> bool:
+        """Always."""
+        return True
+
     def fit(self, sample: Sample, rng: np.random.Generator) -> Classifier:
         """Search the grid, and train the best tree on everyone.
 

@@ -117,6 +117,11 @@ class Distilled(Learner):
         """What the teacher protects."""
         return self.teacher.protects
 
+    def twin(self) -> Distilled | None:
+        """The imitation of the teacher's twin."""
+        teacher = self.teacher.twin()
+        return None if teacher is None else self.model_copy(update={"teacher": teacher})
+
     def asked(self) -> RateConstraint | None:
         """The metric and tolerance that the teacher is trained for."""
         return self.teacher.asked()
@@ -131,7 +136,7 @@ class Distilled(Learner):
         Raises
         ------
         InputError
-            If `people` is `public`, and the teacher's model does not say who is public.
+            If `people` is `public`, and the teacher's model does not tell which people are public.
         """
         model = self.teacher.fit(sample.only(self.teacher.needs), rng)
         rows = self._choose_rows(model, len(sample))
@@ -172,8 +177,8 @@ class Distilled(Learner):
         if public is None and self.people == "public":
             raise InputError(
                 f"learner {self.name!r}: people: is 'public', but the model of "
-                f"{self.teacher.name!r} does not say who is public; use 'training', which has no "
-                "guarantee"
+                f"{self.teacher.name!r} does not tell which people are public; use "
+                "'training', which has no guarantee"
             )
         if public is None or self.people == "training":
             return np.arange(n)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from fpbench import Classifier, Codes, FpbenchError, Measure, MeasureValues, Sample
+from fpbench import Classifier, Codes, FpbenchError, Learner, Measure, MeasureValues, Sample
 from fpbench.builtin.learners._fitted import (
     as_labels,
     hide_known_warnings,
@@ -18,6 +18,7 @@ from fpbench.builtin.learners._fitted import (
     split_pipeline,
     stack_labels,
 )
+from fpbench.builtin.learners._twins import make_twin
 from fpbench.claims import Metric, RateConstraint
 from fpbench.models import Encoding, SklearnLearner, encode
 
@@ -65,6 +66,10 @@ class ExponentiatedGradient(SklearnLearner):
     def asked(self) -> RateConstraint:
         """The metric and tolerance it is trained for, compared with the overall rate."""
         return RateConstraint(self.metric, self.tolerance)
+
+    def twin(self) -> Learner:
+        """The base model without fairness."""
+        return make_twin(self, "plain", SklearnLearner.model_fields)
 
     def fit(self, sample: Sample, rng: np.random.Generator) -> Classifier:
         """Train on features, labels and groups.

@@ -10,13 +10,14 @@ from typing import Any, ClassVar
 import numpy as np
 from pydantic import Field
 
-from fpbench import Classifier, Component, Dataset, InputError, Sample
+from fpbench import Classifier, Component, Dataset, InputError, Learner, Sample
 from fpbench.builtin.learners._fitted import (
     Fitted,
     hide_known_warnings,
     make_moment,
     split_pipeline,
 )
+from fpbench.builtin.learners._twins import make_twin
 from fpbench.claims import Metric, RateConstraint
 from fpbench.models import SklearnLearner
 
@@ -70,6 +71,10 @@ class GridSearch(SklearnLearner):
             if too_many:
                 return too_many
         return super().incompatible(other)
+
+    def twin(self) -> Learner:
+        """The base model without fairness."""
+        return make_twin(self, "plain", SklearnLearner.model_fields)
 
     def fit(self, sample: Sample, rng: np.random.Generator) -> Classifier:
         """Train on features, labels and groups.

@@ -191,7 +191,8 @@ class Pate(Learner):
                 raise ValueError(f"{name} = 0: {why}; give one above 0")
         if self.student == "mlp" and self.labels == "soft":
             raise ValueError(
-                'labels = "soft" goes beyond 0 and 1, where a network diverges: use "soft-clipped"'
+                'labels = "soft" goes beyond 0 and 1, where training a network diverges: use '
+                '"soft-clipped"'
             )
         self._refuse_unused()
         return self
@@ -204,7 +205,7 @@ class Pate(Learner):
             # Components are also built from all their parameters, so only values can be compared.
             if getattr(self, name) != type(self).model_fields[name].default:
                 needs = 'voting = "confident"' if name in _CONFIDENT_ONLY else "an mlp"
-                raise ValueError(f"{name} means something only with {needs}")
+                raise ValueError(f"{name} has an effect only with {needs}")
 
     @property
     def gives_baseline(self) -> bool:

@@ -193,6 +193,12 @@ class Pflr(Learner):
         """All that it learns from; nothing without noise."""
         return self.needs if self.epsilon < math.inf else frozenset()
 
+    def twin(self) -> Pflr | None:
+        """The same without a penalty of unfairness, which releases nothing about groups."""
+        if self.fairness == 0:
+            return None
+        return self.model_copy(update={"variant": "pflr", "fairness": 0.0, "fairness_share": None})
+
     def budget(self, design: BoundedFeatures, k: int) -> NoiseBudget:
         """How epsilon is divided for k groups."""
         share = self.fairness_share or _SHARES[self.variant]

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from fpbench import Classifier, Sample
-from fpbench.builtin.learners._fitted import Fitted
-from fpbench.models import FAMILIES, SklearnLearner, encoded_names
+from fpbench.builtin.learners._fitted import Fitted, predict_both
+from fpbench.models import (
+    FAMILIES,
+    SklearnLearner,
+    encoded_names,
+    fit_standardized_logistic,
+)
 
 
 class Plain(SklearnLearner):
@@ -19,6 +29,11 @@ class Plain(SklearnLearner):
     summary = "scikit-learn classifier without any fairness"
     needs = frozenset({"features", "labels"})
 
+    @classmethod
+    def examples(cls, directory: Path) -> list[dict[str, Any]]:
+        """A base that is trained one by one, and one that is trained all at once."""
+        return [{}, {"base": "logistic-regression"}]
+
     @property
     def gives_rules(self) -> bool:
         """Whether the base is a decision tree."""
@@ -28,7 +43,47 @@ class Plain(SklearnLearner):
 
         return issubclass(self.recipe.classifier(), DecisionTreeClassifier)
 
+    @property
+    def gives_trees(self) -> bool:
+        """Whether the base is a decision tree or a forest of them."""
+        if self.base in FAMILIES:
+            return self.base in ("decision-tree", "random-forest")
+        from sklearn.ensemble._forest import ForestClassifier
+        from sklearn.tree import DecisionTreeClassifier
+
+        return issubclass(self.recipe.classifier(), DecisionTreeClassifier | ForestClassifier)
+
     def fit(self, sample: Sample, rng: np.random.Generator) -> Classifier:
         """Train on features and labels."""
         model = self.estimator(rng).fit(self.encode(sample.features), sample.labels)
         return Fitted(model, self.encoding, encoded_names(sample.features, self.encoding))
+
+    def fit_many(
+        self,
+        people: Sample,
+        members: NDArray[np.bool_],
+        rngs: Sequence[np.random.Generator],
+    ) -> list[Classifier]:
+        """Train models of parts of the people; logistic regressions all at once."""
+        positive = members @ np.asarray(people.labels, np.int64)
+        one_label = (positive == 0) | (positive == members.sum(axis=1))
+        # scikit-learn refuses training data of one label, and takes parameters of its own.
+        if self.base != "logistic-regression" or {*self.base_parameters} - {"C"} or one_label.any():
+            return super().fit_many(people, members, rngs)
+        strength = self.recipe.defaults()["C"]
+        matrix = self.encode(people.features)
+        fitted = fit_standardized_logistic(matrix, people.labels, members, strength)
+        columns = encoded_names(people.features, self.encoding)
+        return [Fitted(model, self.encoding, columns) for model in fitted]
+
+    def score_many(
+        self, models: Sequence[Classifier], people: Sample, rng: np.random.Generator
+    ) -> NDArray[np.float64]:
+        """What models say about people, whose features are encoded once."""
+        matrix, soft = self.encode(people.features), self.has_scores()
+        estimators = [model.estimator for model in models if isinstance(model, Fitted)]
+        if len(estimators) < len(models):
+            return super().score_many(models, people, rng)
+        return np.stack(
+            [predict_both(one, matrix)[:, 1] if soft else one.predict(matrix) for one in estimators]
+        ).astype(np.float64)

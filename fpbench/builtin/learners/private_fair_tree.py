@@ -6,7 +6,9 @@ from typing import Any
 
 from pydantic import Field, model_validator
 
+from fpbench import Learner
 from fpbench.builtin.learners._private_trees import TreeLearner
+from fpbench.builtin.learners._twins import make_twin
 from fpbench.models import Similarity
 
 
@@ -44,6 +46,10 @@ class PrivateFairTree(TreeLearner):
     tau: float = Field(
         0.05, ge=0, lt=1, description="greatest difference of similar people's scaled numbers"
     )
+
+    def twin(self) -> Learner:
+        """The private tree that knows no similarity."""
+        return make_twin(self, "private-tree", TreeLearner.model_fields)
 
     @model_validator(mode="before")
     @classmethod

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from fpbench import Classifier, Codes, DataError, Sample
+from fpbench import Classifier, Codes, DataError, Learner, Sample
 from fpbench.builtin.learners._fitted import as_labels, require_groups, stack_labels
+from fpbench.builtin.learners._twins import make_twin
 from fpbench.claims import Metric, RateConstraint
 from fpbench.models import Encoding, SklearnLearner, encode
 
@@ -47,6 +48,10 @@ class ThresholdOptimizer(SklearnLearner):
     def asked(self) -> RateConstraint:
         """The metric at tolerance 0, to overall."""
         return RateConstraint(self.metric, 0.0)
+
+    def twin(self) -> Learner:
+        """The base model without fairness."""
+        return make_twin(self, "plain", SklearnLearner.model_fields)
 
     def fit(self, sample: Sample, rng: np.random.Generator) -> Classifier:
         """Train on features and labels, then choose thresholds with the groups.

@@ -69,6 +69,13 @@ class DiscreteGaussian(Mechanism):
         variances = calibrate(lambda value: float(variance(value)), epsilon)
         return counts + simulated(variances, shape, rng)
 
+    def find_noise_law(
+        self, sensitivity: Sensitivity, epsilon: float, upper: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Gaussian noise, as calibrated."""
+        sigma = math.sqrt(self._find_variance(epsilon, sensitivity.l2))
+        return np.full(upper.shape, sigma), np.zeros(upper.shape)
+
     def _find_variance(self, epsilon: float, l2: float) -> Fraction:
         """The variance s^2, rounded up to a multiple of 2^-20 so that rounding costs no privacy.
 

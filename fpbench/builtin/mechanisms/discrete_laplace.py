@@ -48,3 +48,9 @@ class DiscreteLaplace(Mechanism):
             return add_exact_noise(counts, lambda e: l1 / e, exact, epsilon)
         shape = np.broadcast_shapes(counts.shape, epsilon.shape)
         return counts + simulated(sensitivity.l1 / epsilon, shape, rng)
+
+    def find_noise_law(
+        self, sensitivity: Sensitivity, epsilon: float, upper: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Laplace noise of the scale l1 / epsilon."""
+        return np.zeros(upper.shape), np.full(upper.shape, sensitivity.l1 / check_epsilons(epsilon))

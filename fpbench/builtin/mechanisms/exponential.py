@@ -104,6 +104,18 @@ class Exponential(Mechanism):
             return laplace_within(q.astype(np.float64), bound, rate, rng)
         return _choose_by_weights(q, top, rate, loss, rng)
 
+    def find_noise_law(
+        self, sensitivity: Sensitivity, epsilon: float, upper: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Laplace noise of `absolute`, Gaussian noise of `squared`; else as simulated."""
+        epsilon = float(check_epsilons(epsilon))
+        if self.utility == "absolute":
+            return np.zeros(upper.shape), np.full(upper.shape, 2 * sensitivity.l1 / epsilon)
+        if self.utility == "squared":  # exp(-rate d^2) with rate = epsilon / (2 l1 (2 upper - 1))
+            changes = 2 * np.maximum(upper, 1).astype(np.float64) - 1
+            return np.sqrt(sensitivity.l1 * changes / epsilon), np.zeros(upper.shape)
+        return super().find_noise_law(sensitivity, epsilon, upper)
+
 
 def _choose_exactly(
     q: NDArray[np.int64], top: NDArray[np.int64], e: Floats, sensitivity: Sensitivity

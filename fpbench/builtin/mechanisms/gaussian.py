@@ -64,6 +64,13 @@ class Gaussian(Mechanism):
         noisy += counts
         return noisy
 
+    def find_noise_law(
+        self, sensitivity: Sensitivity, epsilon: float, upper: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Gaussian noise, as calibrated."""
+        sigma = sensitivity.l2 * self._find_multiplier(epsilon)
+        return np.full(upper.shape, sigma), np.zeros(upper.shape)
+
     def _find_multiplier(self, epsilon: float) -> float:
         """Standard deviation for sensitivity 1."""
         if self.calibration == "analytic":

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from fpbench import Classifier, Codes, DataError, InputError, Sample
+from fpbench import Classifier, Codes, DataError, InputError, Learner, Sample, component
 from fpbench.models import Encoding, SklearnLearner, encode, random_state
 from fpbench_aif360._fitted import predict_labels, predict_probabilities
 from fpbench_aif360._quiet import load, seeded
@@ -49,6 +49,13 @@ class DisparateImpactRemover(SklearnLearner):
     repair_level: float = Field(
         1.0, ge=0, le=1, description="how far features are edited: 1 all the way, 0 not at all"
     )
+
+    def twin(self) -> Learner:
+        """The base model without fairness."""
+        options = {name: getattr(self, name) for name in SklearnLearner.model_fields}
+        twin = component("learner", "plain", **options)
+        assert isinstance(twin, Learner)
+        return twin
 
     def fit(self, sample: Sample, rng: np.random.Generator) -> Classifier:
         """Train on features, labels and groups.

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench import Classifier, Sample
+from fpbench import Classifier, Learner, Sample, component
 from fpbench.models import SklearnLearner
 from fpbench_aif360._fitted import Fitted
 from fpbench_aif360._quiet import load
@@ -29,6 +29,13 @@ class Reweighing(SklearnLearner):
         "Discrimination, Knowledge and Information Systems, 2012"
     )
     base_needs: ClassVar[frozenset[str]] = frozenset({"sample_weight"})
+
+    def twin(self) -> Learner:
+        """The base model without fairness."""
+        options = {name: getattr(self, name) for name in SklearnLearner.model_fields}
+        twin = component("learner", "plain", **options)
+        assert isinstance(twin, Learner)
+        return twin
 
     def fit(self, sample: Sample, rng: np.random.Generator) -> Classifier:
         """Train on features, labels and groups."""

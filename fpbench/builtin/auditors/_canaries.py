@@ -1,0 +1,166 @@
+"""Canaries: people made up so that a model shows whether they are in its training data.
+
+Everybody else has label 0 and the same features, in one corner of the domain. Canaries have label 1
+and lie in other corners: each alone in its cell, and mislabelled.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fpbench import Sample
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+Relation = Literal["attribute", "add-remove", "replace-one"]
+Place = Literal["near", "far"]
+PROBES = 5
+"""Corners where nobody is, and models are asked."""
+
+
+@dataclass(frozen=True, eq=False)
+class CanaryPool:
+    """People, some of them made up, of whom training data are chosen.
+
+    Attributes
+    ----------
+    people
+        n people: features, labels, groups.
+    common
+        (n,) who is always in the training data.
+    present, absent
+        (m,) rows that are in the training data if a canary is, and if it is not; an absent of -1
+        is nobody.
+    probes
+        Rows that are in no training data.
+    """
+
+    people: Sample
+    common: NDArray[np.bool_]
+    present: NDArray[np.intp]
+    absent: NDArray[np.intp]
+    probes: NDArray[np.intp]
+
+    def choose(self, included: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """(B, n) training data of models that have canaries (B, m) or not."""
+        members = np.tile(self.common, (len(included), 1))
+        for canary, (row, other) in enumerate(zip(self.present, self.absent, strict=True)):
+            members[:, row] |= included[:, canary]
+            if other >= 0:
+                members[:, other] |= ~included[:, canary]
+        return members
+
+
+def make_canaries(
+    sample: Sample,
+    people: int,
+    canaries: int,
+    relation: Relation,
+    rng: np.random.Generator,
+    *,
+    place: Place = "near",
+    worst: bool = True,
+) -> CanaryPool:
+    """Made-up people like these: many in one corner of the domain, and canaries in others.
+
+    Under `add-remove` a canary is there or not; under `replace-one` somebody with another person's
+    features and label 0 is there instead; under `attribute` the canary alone is in group 1, or
+    nobody is.
+
+    Parameters
+    ----------
+    sample
+        People with features, labels and groups, of whom the domain and groups are taken.
+    people
+        How many there are beside canaries, at most as many as in the sample.
+    canaries
+        m.
+    relation
+        Of the guarantee: which data sets are neighbours.
+    rng
+        Chooses people and corners.
+    place
+        Where the first canary is: it differs from everybody else in the last feature (`near`), or
+        in all of them (`far`). The others are in any corner.
+    worst
+        Whether everybody else is in one corner and has label 0. A learner without a guarantee may
+        refuse that: otherwise they are people of the sample.
+    """
+    import pandas as pd
+
+    known = sample.only(frozenset({"features", "labels", "sensitive"}))
+    chosen = known.take(rng.permutation(len(sample))[: min(people, len(sample))])
+    n = len(chosen)
+    made, corner = _make_corners(chosen, canaries + PROBES, place, rng)
+    corners, probes = made.iloc[:canaries], made.iloc[canaries:]
+    common = corner.iloc[np.zeros(n, np.intp)] if worst else chosen.features
+    ones, zeros = np.ones(canaries, np.int8), np.zeros(canaries, np.int8)
+    labels = np.zeros(n, np.int8) if worst else chosen.labels
+    sensitive = chosen.sensitive
+    added = [(corners, ones, zeros)]
+    if relation == "attribute":
+        sensitive = np.zeros(n, np.int8)
+        added = [(corners, ones, zeros + 1), (corners, ones, zeros)]
+    elif relation == "replace-one":
+        double = common.iloc[np.arange(canaries) % n]
+        added.append((double, zeros, zeros))
+    absent = n + canaries + np.arange(canaries) if len(added) > 1 else np.full(canaries, -1)
+    nothing = np.zeros(PROBES, np.int8)
+    added.append((probes, nothing, nothing))
+    features = pd.concat([common, *(each for each, _, _ in added)], ignore_index=True)
+    pool = chosen.having(
+        features=features,
+        labels=np.concatenate([labels, *(each for _, each, _ in added)]),
+        sensitive=np.concatenate([sensitive, *(each for _, _, each in added)]),
+    )
+    total = np.arange(len(features))
+    return CanaryPool(pool, total < n, n + np.arange(canaries), absent, total[-PROBES:])
+
+
+def _make_corners(
+    sample: Sample, count: int, place: Place, rng: np.random.Generator
+) -> tuple[DataFrame, DataFrame]:
+    """Features of canaries, and of everybody else, (1, columns).
+
+    Everybody else has every number at its lower bound and the most frequent categories. The first
+    canary has numbers at their upper bounds and the rarest categories, in all features or, `near`,
+    in the last of the numbers and of the categories; the others have any.
+    """
+    import pandas as pd
+
+    features = sample.features
+    numeric = [not isinstance(dtype, pd.CategoricalDtype) for dtype in features.dtypes]
+    last = {len(numeric) - 1 - numeric[::-1].index(kind) for kind in set(numeric)}
+    canaries, others = {}, {}
+    for position, (name, column) in enumerate(features.items()):
+        differs = place == "far" or position in last
+        if isinstance(column.dtype, pd.CategoricalDtype):
+            k = len(column.cat.categories)
+            counts = np.bincount(column.cat.codes[column.cat.codes >= 0], minlength=k)
+            codes: NDArray[np.int64] = rng.integers(0, k, count)
+            usual = int(counts.argmax())
+            rarest = int(k - 1 - counts[::-1].argmin())
+            codes[0] = rarest if differs else usual
+            canaries[name] = pd.Series(pd.Categorical.from_codes(codes, dtype=column.dtype))
+            others[name] = pd.Series(pd.Categorical.from_codes([usual], dtype=column.dtype))
+            continue
+        numbers = column.to_numpy(np.float64)
+        low, high = sample.domain.bounds.get(str(name), (numbers.min(), numbers.max()))
+        values = np.asarray(np.where(rng.random(count) < 0.5, high, low), np.float64)
+        values[0] = high if differs else low
+        canaries[name] = pd.Series(values).astype(column.dtype)
+        others[name] = pd.Series([low]).astype(column.dtype)
+    return pd.DataFrame(canaries), pd.DataFrame(others)
+
+
+def find_public(model: Any, row: int, members: NDArray[np.bool_]) -> bool:
+    """Whether a model says that a person of the pool is public, whom no guarantee is about."""
+    public = getattr(model, "public_rows", None)
+    if public is None or row < 0 or not members[row]:
+        return False
+    return bool(np.isin(np.count_nonzero(members[:row]), np.asarray(public)))

@@ -1,0 +1,275 @@
+"""Epsilon from below: what training with and without canaries proves about a learner's claim."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from fpbench import (
+    Auditor,
+    Classifier,
+    InputError,
+    Learner,
+    Measure,
+    MeasureFigure,
+    MeasureValues,
+    Sample,
+    Subject,
+)
+from fpbench.auditing import bound_epsilon, bound_epsilon_one_run, find_most_provable
+from fpbench.builtin.auditors._canaries import (
+    CanaryPool,
+    Place,
+    Relation,
+    find_public,
+    make_canaries,
+)
+
+_AT_ONCE = 250
+"""Models in memory at a time."""
+_DESCRIBED = 7
+"""Numbers that are compared of a model."""
+_LEAST_DRAWS = 40
+
+
+class EpsilonLowerBound(Auditor):
+    """A lower bound on the epsilon of a learner, to be held against what its models guarantee.
+
+    NOT PRIVATE: it trains on data whose privacy nothing protects (`audit_private` is 0).
+
+    Data are the worst case: `people` who are all alike, in one corner of the declared domain and of
+    label 0, and canaries of label 1 in other corners; of many runs next to it, which shows a split
+    that looks at data, or far away. Data sets are neighbours as the guarantee
+    says: the canary is there or not, replaces somebody, or is in another group.
+
+    `many-runs` trains `runs` models with one canary and as many without it. Half of them choose an
+    event, of the canary's score, of scores of others, and of how many of them are equal (which
+    shows where a tree splits), and the other half count it. The bound is ln((p - delta) / q), p and
+    q at the far ends of Clopper-Pearson intervals (Jagielski et al., 2020). `epsilon_most_provable`
+    is the greatest bound that as many runs can give: a greater epsilon needs more.
+
+    `one-run` trains one model; each of `canaries` is in its data by a fair coin. By the model's
+    scores it guesses of a share `guesses` of them who was in and who was not, and the bound follows
+    from how many guesses are right (Steinke et al., 2023). A model that draws public people from
+    its data, whom it does not protect, is trained with every canary, of label 1 or 0; that is two
+    steps between neighbours, and the bound is half as large.
+
+    `epsilon_bound` is true with probability `confidence` at least, whatever the learner does, and
+    stands beside `model_epsilon`, the claim. `epsilon_claim_holds` is 0 where the bound is above
+    the claim: a violation, or, in (1 - confidence) of audits at most, bad luck. A bound below the
+    claim proves nothing of the claim. Without a guarantee there is a bound and no claim.
+    """
+
+    name = "epsilon-lower-bound"
+    summary = "epsilon proven from below by canaries, in one run or many, beside what is claimed"
+    reference = (
+        "Steinke, Nasr, Jagielski. Privacy Auditing with One (1) Training Run. NeurIPS 2023; "
+        "Jagielski, Ullman, Oprea. Auditing Differentially Private Machine Learning. NeurIPS 2020"
+    )
+    sees = frozenset({"features", "labels", "sensitive", "model", "fit"})
+    measures = (
+        Measure(
+            "epsilon_bound", "eps at least", "less", "",
+            "lower bound on epsilon, proven by training with and without canaries",
+            figure=MeasureFigure(
+                "epsilon", "Epsilon from below",
+                "What canaries prove about epsilon (bound), beside what the model guarantees "
+                "(dashed). Bands are 95 % intervals.",
+                "epsilon", (("epsilon_bound", "proven"), ("model_epsilon", "claimed")),
+            ),
+        ),
+        Measure(
+            "epsilon_claim_holds", "eps holds", "greater", "yes or no",
+            "whether the proven bound is at most the epsilon that the model guarantees", "always",
+            if_no="A bound above the claim: the guarantee is wrong, or the audit was unlucky, as "
+            "one in twenty may be at 95 %.",
+        ),
+        *Measure.table("asked", """
+        epsilon_most_provable | neither | greatest bound that as many runs can give
+        epsilon_confidence | neither share | probability with which the bound is true
+        epsilon_neighbours | neither | which data sets are neighbours
+        epsilon_mode | neither | one training run, or many
+        epsilon_runs | neither | models that were trained
+        epsilon_guesses | neither | canaries that were guessed in one run
+        epsilon_guesses_right | neither | guesses that were right
+        """),
+        Measure(
+            "audit_private", "", "greater", "yes or no",
+            "whether what the audit says is private itself", "asked",
+            if_no="What the audit says of the model is not a private output: do not release it.",
+        ),
+    )  # fmt: skip
+
+    mode: Literal["many-runs", "one-run"] = Field(
+        "many-runs", description="train many models with one canary, or one with many"
+    )
+    runs: int = Field(
+        500,
+        ge=_LEAST_DRAWS,
+        le=1_000_000,
+        description="of `many-runs`: models of each of two data sets",
+    )
+    canaries: int = Field(200, ge=10, le=100_000, description="of `one-run`: canaries")
+    guesses: float = Field(
+        0.25, gt=0, le=1, description="of `one-run`: share of canaries that are guessed; of the "
+        "others it abstains"
+    )  # fmt: skip
+    place: Place = Field(
+        "near", description="of the canary: it differs from everybody else in the last features, "
+        "or in all (`far`)"
+    )  # fmt: skip
+    people: int = Field(
+        200,
+        ge=10,
+        le=1_000_000,
+        description="people beside the canaries, at most as many as there are training people",
+    )
+    confidence: float = Field(
+        0.95, ge=0.5, lt=1, description="probability with which the bound is true"
+    )
+
+    @model_validator(mode="after")
+    def _check_unused(self) -> EpsilonLowerBound:
+        unused = ("canaries", "guesses") if self.mode == "many-runs" else ("runs", "place")
+        for name in unused:
+            if getattr(self, name) != type(self).model_fields[name].default:
+                raise ValueError(f"{name} means nothing with mode = {self.mode!r}")
+        return self
+
+    def audit(self, subject: Subject, rng: np.random.Generator) -> MeasureValues:
+        """The bound and whether the claim holds, in one row.
+
+        Raises
+        ------
+        InputError
+            If the learner cannot be trained on other people; or in one run on a guarantee of
+            people's groups, for which scores have no direction.
+        """
+        if subject.learner is None:
+            raise InputError(f"auditor {self.name!r}: needs to train the learner on other people")
+        guarantee = getattr(subject.model, "guarantee", None)
+        relation: Relation = "add-remove" if guarantee is None else guarantee.neighbours
+        delta = 0.0 if guarantee is None else guarantee.delta
+        trial = _Trial(subject.learner, subject.train, self.place, guarantee is not None, rng)
+        audit = self._audit_many if self.mode == "many-runs" else self._audit_one
+        measured = audit(trial, relation, delta, subject.model)
+        holds = None if guarantee is None else int(measured["epsilon_bound"] <= guarantee.epsilon)
+        return {
+            **measured,
+            "epsilon_claim_holds": holds,
+            "epsilon_confidence": self.confidence,
+            "epsilon_neighbours": relation,
+            "epsilon_mode": self.mode,
+            "audit_private": 0,
+        }
+
+    def _audit_many(
+        self, trial: _Trial, relation: Relation, delta: float, model: Any
+    ) -> dict[str, Any]:
+        pool = trial.make_pool(self.people, 1, relation)
+        asked = np.concatenate([pool.present, pool.present, [0], pool.probes])
+        # Of a model that predicts with groups, the canary in both.
+        groups = np.zeros(len(asked), np.int8)
+        groups[0] = relation == "attribute"
+        outputs = []
+        for present in (True, False):
+            included = np.full((self.runs, 1), present)
+            row = int((pool.present if present else pool.absent)[0])
+            drawn = [
+                _describe(answers)
+                for one, members, answers in trial.train(pool, included, asked, groups)
+                if not find_public(one, row, members)
+            ]
+            outputs.append(np.array(drawn).reshape(-1, _DESCRIBED))
+        fewest = min(map(len, outputs))
+        if fewest < _LEAST_DRAWS:
+            raise InputError(
+                f"auditor {self.name!r}: the canary is public in most of {self.runs} runs; choose "
+                "more runs, more people, or fewer public people"
+            )
+        one, other = (part[:fewest] for part in outputs)
+        bound = bound_epsilon(one, other, delta=delta, confidence=self.confidence)
+        return {
+            "epsilon_bound": bound,
+            "epsilon_most_provable": find_most_provable(fewest, delta, self.confidence),
+            "epsilon_runs": 2 * self.runs,
+        }
+
+    def _audit_one(
+        self, trial: _Trial, relation: Relation, delta: float, model: Any
+    ) -> dict[str, Any]:
+        if relation == "attribute":
+            raise InputError(
+                f"auditor {self.name!r}: in one run nobody can tell which group raises a score; "
+                'use mode = "many-runs" for guarantees by neighbours = "attribute"'
+            )
+        # Whoever is public must not depend on who is there.
+        replaced = relation == "add-remove" and getattr(model, "public_rows", None) is not None
+        steps = 2 if replaced else 1
+        pool = trial.make_pool(self.people, self.canaries, "replace-one" if replaced else relation)
+        included = trial.rng.random((1, self.canaries)) < 0.5
+        groups = np.zeros(self.canaries, np.int8)
+        ((_, _, scores),) = trial.train(pool, included, pool.present, groups)
+        order = np.lexsort((trial.rng.random(self.canaries), scores))
+        half = max(round(self.guesses * self.canaries / 2), 1)
+        right = int(included[0, order[-half:]].sum() + (~included[0, order[:half]]).sum())
+        bound, most = (
+            bound_epsilon_one_run(
+                self.canaries, 2 * half, hits, delta=delta, confidence=self.confidence, steps=steps
+            )
+            for hits in (right, 2 * half)
+        )
+        return {
+            "epsilon_bound": bound,
+            "epsilon_most_provable": most,
+            "epsilon_runs": 1,
+            "epsilon_guesses": 2 * half,
+            "epsilon_guesses_right": right,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class _Trial:
+    """Trains models, and asks them."""
+
+    learner: Learner
+    people: Sample
+    place: Place
+    worst: bool
+    """Whether everybody but canaries is alike; a learner without a guarantee may refuse that."""
+    rng: np.random.Generator
+
+    def make_pool(self, people: int, canaries: int, relation: Relation) -> CanaryPool:
+        """People and canaries."""
+        return make_canaries(self.people, people, canaries, relation, self.rng, worst=self.worst)
+
+    def train(
+        self,
+        pool: CanaryPool,
+        included: NDArray[np.bool_],
+        asked: NDArray[np.intp],
+        groups: NDArray[np.int8],
+    ) -> Iterator[tuple[Classifier, NDArray[np.bool_], NDArray[np.float64]]]:
+        """Models that have canaries (B, m) or not, their data, and their scores of people."""
+        people = pool.people.take(asked).having(sensitive=groups)
+        for first in range(0, len(included), _AT_ONCE):
+            members = pool.choose(included[first : first + _AT_ONCE])
+            rngs = self.rng.spawn(len(members))
+            seen = pool.people.only(self.learner.needs)
+            models = self.learner.fit_many(seen, members, rngs)
+            scores = self.learner.score_many(models, people, self.rng)
+            yield from zip(models, members, scores, strict=True)
+
+
+def _describe(answers: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What is compared of a model: the canary's score, others', and which of them are equal."""
+    canary, others = answers[0], answers[2:]
+    return np.array(
+        [canary, canary - answers[1], canary - others.mean(), *others[:2],
+         (others == canary).sum(), len(np.unique(others))],
+    )  # fmt: skip

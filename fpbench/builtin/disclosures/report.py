@@ -1,0 +1,230 @@
+"""The disclosure of a fairness report: rates by group for slices of people."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, field_validator, model_validator
+
+from fpbench import (
+    LEAST_EPSILON,
+    Claim,
+    Context,
+    Disclosure,
+    FairnessReport,
+    Guarantee,
+    InputError,
+    Measure,
+    Mechanism,
+)
+from fpbench.auditing import REPORT_METRICS, measure_utility
+from fpbench.base import suggest_name
+from fpbench.claims import Facts, combine_facts, limit_fact_nats
+from fpbench.privacy import limit_private_nats
+
+
+class Report(Disclosure):
+    """A fairness report of the target people, as dashboards and model cards have them.
+
+    It has the rates, or numbers of people, of each group in slices of the target people, who are
+    cut by the data set's columns and by crossings of them. An adversary reads it as counts of the
+    groups in sets of people (`fpbench.claims.Facts`), which the corrector `posterior` takes. Rows
+    say who is proven by it, and what it is good for: how far the rates that it shows are from the
+    true ones, over all slices of its tables and each group of at least 10 people there.
+
+    With `leavers` it is published twice: of all target people, and once more, with the same
+    predictions, after so many of them have left. Whoever knows who left compares the two.
+
+    Notes
+    -----
+    Noise protects a person whose group changes; the columns of the slices, their sizes and the
+    predictions are taken to be known.
+    """
+
+    name = "report"
+    summary = "rates by group for slices of people, with the usual defences"
+    measures = Measure.table("varying", """
+        rate_error | less | mean absolute error of the rates that a report shows, over each group of
+            at least 10 people in each slice of its tables; a rate that is not shown is taken for
+            that of the whole group
+        cells_published | greater share | those rates that are shown
+        disparities_visible | greater share | slices where the true rates of two groups differ by
+            more than .1, and those that are shown do, too
+        """) + Measure.table("asked", """
+        rate_error_max | less | greatest error of a rate that a report shows
+        """)  # fmt: skip
+
+    by: list[str] | None = Field(
+        None, description="columns that slices are cut by; all of the data set's by default"
+    )
+    order: int = Field(1, ge=0, le=5, description="how many columns slices cross at most")
+    tables: list[list[str]] | None = Field(
+        None, description="columns that are crossed, of each table, instead of all up to `order`"
+    )
+    bins: int | dict[str, int | list[float]] = Field(
+        5, description="bins of numbers, equally large; or, by column, that or the edges between"
+    )
+    metrics: list[str] = Field(
+        ["selection-rate"],
+        min_length=1,
+        description="what is published of each group: names of `fpbench.auditing.REPORT_METRICS`",
+    )
+    min_cell: int = Field(
+        10, ge=0, description="people that a rate or number is taken over at least, of all groups"
+    )
+    min_group: int = Field(0, ge=0, description="and of each group; else it is suppressed")
+    complementary: bool = Field(
+        False, description="whether more is suppressed, so that nothing suppressed can be recovered"
+    )
+    sizes: bool = Field(True, description="whether the people that rates are taken over are said")
+    decimals: int | None = Field(None, ge=0, le=15, description="digits that rates are rounded to")
+    round_to: int | None = Field(
+        None, ge=2, description="numbers of people are rounded at random to a multiple of this"
+    )
+    noise: Mechanism | None = Field(
+        None,
+        description="makes the report private by noise on numbers of people, those behind rates "
+        'too: { use = "discrete-laplace" }',
+    )
+    epsilon: float | None = Field(
+        None,
+        ge=LEAST_EPSILON,
+        allow_inf_nan=False,
+        description="privacy parameter of the whole report",
+    )
+    leavers: int = Field(
+        0, ge=0, description="people who leave before the report is published a second time"
+    )
+
+    @classmethod
+    def examples(cls, directory: Path) -> list[dict[str, Any]]:
+        """Exact, with noise, and twice."""
+        noise = {"noise": {"use": "discrete-laplace"}, "epsilon": 1.0}
+        return [{}, noise, {"order": 2, "leavers": 1}]
+
+    @field_validator("metrics")
+    @classmethod
+    def _check_metrics(cls, metrics: list[str]) -> list[str]:
+        for name in metrics:
+            if name not in REPORT_METRICS:
+                raise ValueError(f"unknown metric {name!r}; {suggest_name(name, REPORT_METRICS)}")
+        return metrics
+
+    @model_validator(mode="after")
+    def _check_noise(self) -> Report:
+        if (self.noise is None) != (self.epsilon is None):
+            raise ValueError("noise and epsilon go together")
+        return self
+
+    @property
+    def portable(self) -> bool:
+        """Whether proofs and beliefs are the same everywhere: they end at limits of time."""
+        return False
+
+    @property
+    def protects(self) -> frozenset[str]:
+        """The sensitive attribute, by noise."""
+        return frozenset({"sensitive"} if self.noise is not None else ())
+
+    def forms(self) -> tuple[str, ...]:
+        """None: it makes no claim that compares rates."""
+        return ()
+
+    def words(self) -> list[str]:
+        """Counts in sets of people, and what else is known."""
+        return [Facts.word, *super().words()]
+
+    def claim(self, context: Context, rng: np.random.Generator) -> Claim:
+        """Make the report, or both, and read it as the adversary does.
+
+        Raises
+        ------
+        InputError
+            If a column is missing, or parameters exclude each other.
+        """
+        people = context.target
+        if self.leavers >= len(people):
+            raise InputError(
+                f"disclosure {self.name!r}: leavers must be fewer than the {len(people)} people"
+            )
+        everybody = np.arange(len(people))
+        exact = self._tabulate(context, everybody, self.bins)
+        first = self._protect(exact, rng)
+        reports, exact_facts = [(self._read(first, context, everybody), everybody)], []
+        if self._hides:
+            exact_facts.append((self._read(exact, context, everybody), everybody))
+        if self.leavers:
+            staying = np.sort(rng.choice(len(people), len(people) - self.leavers, replace=False))
+            # The second report has the slices of the first.
+            cuts = {column.name: list(column.edges) for column in exact.columns if column.edges}
+            second = self._tabulate(context, staying, cuts or self.bins)
+            reports.append((self._read(self._protect(second, rng), context, staying), staying))
+            if self._hides:
+                exact_facts.append((self._read(second, context, staying), staying))
+        told = _combine(reports)
+        # What is hidden by rules about groups tells no more than the exact report would.
+        nats = limit_fact_nats(_combine(exact_facts) if exact_facts else told)
+        guarantee = None
+        if self.noise is not None and self.epsilon is not None:
+            once, times = self.noise.guarantee(self.epsilon, "attribute"), len(reports)
+            rho = None if once.rho is None else times * once.rho
+            # Whoever stays is in both reports.
+            guarantee = Guarantee(times * once.epsilon, times * once.delta, "attribute", rho)
+            nats = min(nats, limit_private_nats(guarantee, len(people)))
+        utility = asdict(measure_utility(first, exact))
+        source = self.noise.noise if self.noise is not None else None
+        return Claim(None, self.name, (told,), utility, guarantee, source, nats)
+
+    @property
+    def _hides(self) -> bool:
+        """Whether it depends on people's groups which numbers are published, or how exactly."""
+        hides = self.min_group > 0 or self.complementary or not self.sizes
+        return self.noise is None and hides
+
+    def _tabulate(self, context: Context, rows: NDArray[np.intp], bins: Any) -> FairnessReport:
+        """The exact report about some of the target people."""
+        people = context.target
+        features = people.features
+        names = [str(name) for name in features.columns] if self.by is None else self.by
+        if isinstance(bins, dict):
+            bins = {name: cut for name, cut in bins.items() if name in names}
+        return FairnessReport.from_predictions(
+            features.iloc[rows], people.predictions[rows], _name_groups(context)[rows], by=names,
+            order=self.order, tables=self.tables, bins=bins, labels=people.labels[rows],
+            metrics=self.metrics, min_cell=0,
+        )  # fmt: skip
+
+    def _protect(self, exact: FairnessReport, rng: np.random.Generator) -> FairnessReport:
+        """The report that is published."""
+        return exact.protect(
+            min_cell=self.min_cell, min_group=self.min_group,
+            complementary=self.complementary, sizes=self.sizes, decimals=self.decimals,
+            round_to=self.round_to, noise=self.noise, epsilon=self.epsilon, rng=rng,
+        )  # fmt: skip
+
+    def _read(self, report: FairnessReport, context: Context, rows: NDArray[np.intp]) -> Facts:
+        """What a report about some of the target people tells about them."""
+        people = context.target
+        return report.facts(
+            people.features.iloc[rows], people.predictions[rows], people.labels[rows]
+        )
+
+
+def _combine(reports: list[tuple[Facts, NDArray[np.intp]]]) -> Facts:
+    """Facts about everybody; the first report is about them all, in their order."""
+    if len(reports) == 1:
+        return reports[0][0]
+    return combine_facts(reports, names=["first report", "second report"]).facts
+
+
+def _name_groups(context: Context) -> Any:
+    """(n,) names of the groups, as a categorical whose order is that of the codes."""
+    import pandas as pd
+
+    people = context.target
+    names = pd.Index(people.groups)
+    return pd.Categorical.from_codes(people.sensitive.astype(np.int64), categories=names)

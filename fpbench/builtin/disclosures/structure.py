@@ -1,0 +1,90 @@
+"""The disclosure of a model's trees: their leaves, and how many training people each has."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from fpbench import Claim, Component, Context, Disclosure, InputError, Learner
+from fpbench.claims import Facts
+from fpbench.models import find_tree_facts
+from fpbench.privacy import limit_private_nats
+
+
+class Structure(Disclosure):
+    """The trees of a model, with the numbers of training people in their leaves.
+
+    A fitted tree or forest of scikit-learn has these numbers, and publishing the model publishes
+    them. If the people's group was one of its features (learner `group-aware`), the numbers are
+    counts of groups in sets of people, which the corrector `posterior` takes. Whoever reads them
+    knows all features but the group, and the labels. Without the group among the features they tell
+    nothing of groups.
+
+    Of a random forest with bootstrap samples they are bounds and measurements; of a private tree,
+    noisy counts.
+    """
+
+    name = "structure"
+    summary = "the model's trees with the numbers of people in their leaves"
+    reference = (
+        "Ferry, Fukasawa, Pascal, Vidal. Trained Random Forests Completely Reveal your Dataset. "
+        "ICML 2024"
+    )
+    needs_model = True
+
+    @property
+    def portable(self) -> bool:
+        """Whether proofs and beliefs are the same everywhere: they end at limits of time."""
+        return False
+
+    def forms(self) -> tuple[str, ...]:
+        """None: it makes no claim that compares rates."""
+        return ()
+
+    def words(self) -> list[str]:
+        """Counts in sets of people, and what else is known."""
+        return [Facts.word, *super().words()]
+
+    def incompatible(self, other: Component) -> str | None:
+        """Why a learner's models have no trees with people's groups; None if they do."""
+        if isinstance(other, Learner) and not (other.gives_trees and other.predicts_with_sensitive):
+            return (
+                f"disclosure {self.name!r} reads trees that have people's groups among their "
+                f"features, and learner {other.name!r} gives none; learner 'group-aware' does, "
+                "around a learner of trees"
+            )
+        return super().incompatible(other)
+
+    def claim(self, context: Context, rng: np.random.Generator) -> Claim:
+        """Read the model's trees.
+
+        Raises
+        ------
+        InputError
+            If the people are not those whom the model was trained on, or the model has no trees
+            with groups.
+        """
+        people, model = context.target, context.model
+        if not context.trained_on_target:
+            raise InputError(
+                f"disclosure {self.name!r} is about the people whom the model was trained on: "
+                'leave out [split] target = "held-out"'
+            )
+        trees: Any = getattr(model, "published_trees", ())
+        add_group: Any = getattr(model, "add_group", None)
+        if not trees or add_group is None:
+            raise InputError(f"disclosure {self.name!r}: the model has no trees with groups")
+
+        def take_group(code: int) -> Any:
+            return add_group(people.features, np.full(len(people), code))
+
+        facts = find_tree_facts(trees, take_group, len(people.groups), people.labels)
+        # Which splits were chosen tells of people, too; without a guarantee nothing bounds that.
+        nats = len(people) * math.log(len(people.groups))
+        guarantee = getattr(model, "guarantee", None)
+        if guarantee is None:
+            return Claim(None, self.name, (facts,), nats=nats)
+        nats = min(nats, limit_private_nats(guarantee, len(people)))
+        return Claim(None, self.name, (facts,), {}, guarantee, "simulation", nats)
