@@ -9,7 +9,6 @@ from . import privacy as privacy
 from . import tabular as tabular
 from . import testing as testing
 from .api.audit import audit as audit
-from .api.by_name import component as component
 from .api.by_name import dataset as dataset
 from .api.correct import correct as correct
 from .api.correct import correctors_for as correctors_for
@@ -18,7 +17,10 @@ from .api.run import plan as plan
 from .api.run import run as run
 from .api.saved_run import Run as Run
 from .api.saved_run import load as load
+from .auditing.assessments.assessing import assess as assess
+from .auditing.assessments.assessment import Assessment as Assessment
 from .auditing.excessive_risk.measure import excessive_risk as excessive_risk
+from .auditing.fairness_reports.fairness_report import FairnessReport as FairnessReport
 from .auditing.individual_fairness.measure import individual_fairness as individual_fairness
 from .base.errors import BudgetError as BudgetError
 from .base.errors import DataError as DataError
@@ -39,7 +41,9 @@ from .components.attack_kinds import Learner as Learner
 from .components.auditor import Auditor as Auditor
 from .components.auditor import HistogramSource as HistogramSource
 from .components.auditor import Release as Release
+from .components.auditor import Shadows as Shadows
 from .components.auditor import Subject as Subject
+from .components.by_name import component as component
 from .components.catalog import Catalog as Catalog
 from .components.catalog import discover as discover
 from .components.guarantee import COUNT_SENSITIVITY as COUNT_SENSITIVITY

@@ -95,11 +95,7 @@ def find_error(
         if answer.method != "exact" or answer.probabilities is None:
             return None
         exact = answer.probabilities
-    counted = CountedProblem(problem)
-    linear = [one for one in known if isinstance(one, LinearConstraint)]
-    nearly = condition_approximately(
-        beliefs, counted.members, counted.conditions, len(counted.classes.sizes), linear
-    )
+    nearly = condition_approximately(beliefs, CountedProblem(problem))
     if nearly.probabilities is None:
         return float("inf")
     return float(people * np.abs(nearly.probabilities - exact).mean())

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fpbench.api.by_name import resolve_component
+from fpbench.base.arguments import show_value, to_generator
 from fpbench.base.errors import InputError
 from fpbench.base.validation import validate
 from fpbench.claims.rates import Metric, RateConstraint
 from fpbench.components.auditor import Auditor, HistogramSource, Release, Subject
+from fpbench.components.by_name import resolve_component
 from fpbench.components.catalog import discover
 from fpbench.components.guarantee import Neighbours
 from fpbench.components.mechanism import Mechanism, Policy
@@ -102,7 +103,9 @@ def audit(
     >>> bool(release.low[0] <= 0.5 <= release.high[0]), release.guarantee.neighbours
     (True, 'attribute')
     """
-    generator = np.random.default_rng(rng)
+    generator = to_generator("rng", rng)
+    if (X is not None and not hasattr(X, "__len__")) or isinstance(X, type):
+        raise InputError(f"X must be a table of people, not {show_value(X)}")
     cls = discover().component("auditor", "pafer")
     options = {
         "epsilon": epsilon, "mode": mode, "metric": metric, "per_rule": per_rule,
@@ -115,11 +118,11 @@ def audit(
     curator = _curator(sensitive, neighbours, generator)
     n = len(predictions)
     if curator.people != n:
-        raise InputError(f"sensitive: has {curator.people} people, and the model predicts for {n}")
+        raise InputError(f"sensitive: has {curator.people} people, but the model predicts for {n}")
     columns: dict[str, Any] = {"features": features, "predictions": predictions}
     if RateConstraint(metric).labels != (None,):
         if labels is None:
-            raise InputError(f"labels: metric {metric!r} needs them")
+            raise InputError(f"labels: are missing, and metric {metric!r} needs labels")
         columns["labels"] = check_binary("labels", labels)
         if len(columns["labels"]) != n:
             raise InputError(f"labels: has {len(columns['labels'])} values, and X has {n} rows")

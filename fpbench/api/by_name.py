@@ -1,63 +1,14 @@
-"""Components and data sets by name, for scripts and notebooks."""
+"""Data sets by name, for scripts and notebooks."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from typing import Any
 
-from fpbench.base.errors import InputError
-from fpbench.components.attack_kinds import Component, Dataset
-from fpbench.components.catalog import discover
-from fpbench.components.spec import specify
+from fpbench.components.attack_kinds import Dataset
+from fpbench.components.by_name import component
 from fpbench.data.data_files import DataHome
 from fpbench.data.table import Table
-
-
-def component(kind: str, name: str, **parameters: Any) -> Component:
-    """Any installed component by name.
-
-    Parameters
-    ----------
-    kind
-        `dataset`, `learner`, `disclosure`, `adversary`, `corrector`, `mechanism`, `policy` or
-        `auditor`.
-    name
-        Its name, as `fpbench plugins` lists it.
-    **parameters
-        Its parameters, as `fpbench describe` lists them.
-
-    Raises
-    ------
-    InputError
-        If the kind, the name or a parameter is unknown, or a value is out of range.
-    PluginError
-        If the component cannot be loaded.
-    """
-    return specify(discover(), kind, name, parameters, f"{kind} {name!r}")[0]
-
-
-def resolve_component(
-    kind: str, chosen: str | Mapping[str, Any] | Component, **parameters: Any
-) -> Component:
-    """The component that a name with parameters, a table with `use`, or a component stands for.
-
-    Raises
-    ------
-    InputError
-        If it is none of them, is of another kind, or is a component and has parameters beside it.
-    """
-    if isinstance(chosen, str):
-        return component(kind, chosen, **parameters)
-    if parameters:
-        raise InputError(f"{kind}: {', '.join(parameters)} only goes with a name")
-    if isinstance(chosen, Mapping):
-        if not isinstance(chosen.get("use"), str):
-            raise InputError(f'{kind}: a table needs use = "NAME"')
-        return component(kind, chosen["use"], **{k: v for k, v in chosen.items() if k != "use"})
-    if getattr(chosen, "kind", None) != kind or isinstance(chosen, type):
-        raise InputError(f"{kind}: must be a name or a {kind}, not {chosen!r}")
-    return chosen
 
 
 def dataset(name: str, **parameters: Any) -> Table:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -12,14 +12,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fpbench.api.by_name import resolve_component
+from fpbench.base.arguments import check_type, show_value
 from fpbench.base.errors import InputError, PluginError
 from fpbench.claims.conditions import Constraint
 from fpbench.claims.rates import Form, Metric, RateConstraint
 from fpbench.components.attack_kinds import Corrector
+from fpbench.components.by_name import resolve_component
 from fpbench.components.catalog import discover
 from fpbench.components.records import Correction, Problem
 from fpbench.data.sample import Codes
+
+_MOST_GROUPS = 10_000
+"""More would only take memory."""
 
 
 def correct(
@@ -52,7 +56,7 @@ def correct(
         The claim; see `RateConstraint`. None for the metric: nothing is claimed about rates.
     constraints
         What else is known: `ShareBounds`, `RateBounds`, `KnownUnfairness`, `KnownPeople`,
-        `LinearConstraint`, or more `RateConstraint`s.
+        `LinearConstraint`, `Facts`, or more `RateConstraint`s.
     groups
         K; by default the greatest code in the guess plus one, and at least 2.
     corrector
@@ -81,6 +85,7 @@ def correct(
     solver = resolve_component("corrector", corrector, **parameters)
     assert isinstance(solver, Corrector)
     claim = () if metric is None else (RateConstraint(metric, tolerance, form),)
+    check_type("constraints", constraints, Iterable, "a sequence of constraints")
     known = (*claim, *constraints)
     problem = check_problem(guess, predictions, labels, weights, known, groups)
     started = time.perf_counter()
@@ -96,7 +101,13 @@ def correctors_for(constraint: Constraint) -> list[str]:
     ----------
     constraint
         What correctors must express.
+
+    Raises
+    ------
+    InputError
+        If it is no constraint.
     """
+    check_type("constraint", constraint, Constraint, "a constraint")
     catalog, names = discover(), []
     for entry in catalog.of_kind("corrector"):
         try:
@@ -129,7 +140,12 @@ def check_problem(
         raise InputError("guess: is empty")
     k = max(int(values.max()) + 1, 2) if groups is None else _check_whole_number("groups", groups)
     if k < 2:
-        raise InputError(f"groups: must be 2 or more, not {k}")
+        raise InputError(f"groups: must be 2 or more, not {show_value(k)}")
+    if k > _MOST_GROUPS:
+        raise InputError(
+            f"{'guess' if groups is None else 'groups'}: there may be at most {_MOST_GROUPS:,} "
+            f"groups, not {show_value(k)}"
+        )
     _within("guess", values, k - 1)
     predicted = _integers("predictions", predictions, n)
     _within("predictions", predicted, 1)

@@ -77,7 +77,7 @@ def find(
     if path.suffix != ".toml":
         names = known()
         if name not in names:
-            raise InputError(f"nothing to reproduce named {name!r}; {suggest_name(name, names)}")
+            raise InputError(f"no study {name!r}; {suggest_name(name, names)}")
         path = _folder() / f"{name}.toml"
     chosen = profile or ("quick" if _has_quick(path) else FULL)
     matrix = read(path, None if chosen == FULL else chosen, seeds, max_cells)

@@ -10,7 +10,8 @@ from types import MappingProxyType
 from typing import Any
 
 from fpbench.api.saved_run import Run
-from fpbench.base.errors import DataError, InputError
+from fpbench.base.arguments import check_callable, check_type, check_whole_number, to_path
+from fpbench.base.errors import DataError
 from fpbench.data.table import Table
 from fpbench.execution.engines.opening import EngineRequest
 from fpbench.execution.runner import Finished
@@ -146,9 +147,19 @@ def _prepare(
     max_cells: int,
 ) -> tuple[Session, Path]:
     """A session of a matrix, and its run directory."""
+    check_whole_number("max_cells", max_cells, 1)
+    check_type("tables", tables, Mapping, "a mapping of tables by name")
+    for name, table in tables.items():
+        check_type(f"tables: {name!r}", table, Table, "a table, as `fpbench.table` makes it")
+    if profile is not None:
+        check_type("profile", profile, str, "the name of a profile")
+    if seeds is not None:
+        check_whole_number("seeds", seeds, 1)
     if not isinstance(matrix, Matrix):
+        if not isinstance(matrix, Mapping):
+            matrix = to_path("matrix", matrix)
         matrix = read(matrix, profile, seeds, max_cells)
-    directory = Path(out) if out is not None else default_directory(matrix)
+    directory = to_path("out", out) if out is not None else default_directory(matrix)
     return Session.prepare(matrix, tables), directory
 
 
@@ -187,7 +198,7 @@ def run(
     out
         The run directory; by default `runs/` and the name of the file.
     jobs
-        Worker processes.
+        Number of worker processes.
     engine
         `inline`, `loky` or `dask`; by default the first for one job, the second for more, and the
         third with a scheduler.
@@ -229,8 +240,10 @@ def run(
         Unless `on_plan` is given: oddities of the plan, such as data that is not the original.
     """
     request = EngineRequest(engine, jobs, scheduler, connect_timeout)
-    if retries < 0:
-        raise InputError(f"retries must be 0 or more, not {retries}")
+    check_whole_number("retries", retries, 0)
+    for name, called in (("on_plan", on_plan), ("on_cell", on_cell), ("stop", stop)):
+        if called is not None or name == "stop":
+            check_callable(name, called)
     session, directory = _prepare(matrix, profile, seeds, tables, out, max_cells)
     if on_plan is None:  # or the caller gets the plan and shows them
         for warning in session.plan.warnings:

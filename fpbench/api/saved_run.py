@@ -12,6 +12,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fpbench.base.arguments import to_path
 from fpbench.base.errors import FpbenchError, StoreError
 from fpbench.components.catalog import discover
 from fpbench.components.measures import Measure
@@ -63,7 +64,7 @@ class Snapshot:
         if not (done | failed).any():
             raise StoreError(f"{self.path}: no cell has been run yet")
         view = options.get("view", "combinations")
-        raise StoreError(f"{self.path}: has nothing that the view {view!r} ranks")
+        raise StoreError(f"{self.path}: has no results for the view {view!r}")
 
     def leaderboards(
         self,
@@ -198,11 +199,11 @@ class Run:
         Parameters
         ----------
         rank_by
-            The measure to rank by; by default what the matrix says, `advantage` for defences, and
-            `gain` for `paper`.
+            The measure to rank by; by default what the matrix says, `advantage` for defences,
+            `gain` for `paper` and `rate_error` for `reports`.
         view
             `combinations` (of attacks and of audits), `paper` (the same by the paper's measures),
-            `attacks`, `correctors`, `defences` or `mechanisms`.
+            `attacks`, `correctors`, `defences`, `mechanisms` or `reports`.
         where
             Filters that rows must pass, such as `learner=pate*` or `epsilon<=1`.
         together
@@ -275,7 +276,8 @@ def load(run_dir: str | Path) -> Run:
     Raises
     ------
     StoreError
-        If the directory holds no run.
+        If the directory holds no run; `InputError` if it is no path.
     """
-    Store(Path(run_dir)).close()
-    return Run(Path(run_dir))
+    path = to_path("run_dir", run_dir)
+    Store(path).close()
+    return Run(path)

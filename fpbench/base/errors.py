@@ -43,22 +43,23 @@ class PluginError(FpbenchError):
     """A plugin, or a component of one, that breaks its contract."""
 
 
-def suggest_name(name: str, valid: Iterable[str]) -> str:
+def suggest_name(name: object, valid: Iterable[str]) -> str:
     """A hint for messages: the valid name nearest to `name`, or all valid names.
 
     Parameters
     ----------
     name
-        What somebody wrote.
+        What somebody wrote; to anything but a text, nothing is near.
     valid
         Names that would be right.
     """
     # difflib takes a few milliseconds to import, and only a mistake needs it.
     from difflib import get_close_matches
 
-    names = sorted(valid)
-    close = get_close_matches(name, names, n=1, cutoff=0.5)
-    if not close:  # in another case, few letters match
+    names, close = sorted(valid), []
+    if isinstance(name, str):
+        close = get_close_matches(name, names, n=1, cutoff=0.5)
+    if isinstance(name, str) and not close:  # in another case, few letters match
         folded = {known.casefold(): known for known in names}
         close = [folded[n] for n in get_close_matches(name.casefold(), folded, n=1, cutoff=0.5)]
     if close:

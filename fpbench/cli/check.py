@@ -22,7 +22,7 @@ def check(
         bool, typer.Option("--broken", help="Show only laws that are broken.")
     ] = False,
 ) -> None:
-    """Test that the components of a plugin keep the laws of their kinds.
+    """Test the components of a plugin against the laws of their kinds.
 
     Exit code 0: all laws kept or skipped; 1: some broken; 2: bad input, or nothing to test.
     """
@@ -56,10 +56,10 @@ def new(
         typer.Argument(help="Name of the component: lower case, words joined by hyphens."),
     ],
     directory: Annotated[
-        Path, typer.Option(help="Where the folder of the package is made.")
+        Path, typer.Option(help="Folder in which to create the package.")
     ] = Path(),
 ) -> None:
-    """Write a small, complete package with a component, that passes its own tests."""
+    """Write a small, complete package with a component and tests that pass."""
     from fpbench.testing.scaffold import write_package
 
     folder = write_package(kind, name, directory)

@@ -17,7 +17,16 @@ COMPLETE = "_FPBENCH_COMPLETE"
 """Set in the environment by a script of typer that asks what is to be completed."""
 SHELLS = ("bash", "zsh", "fish", "powershell")
 """Shells for which typer has a script."""
-VIEWS = ("combinations", "paper", "attacks", "correctors", "defences", "mechanisms", "pareto")
+VIEWS = (
+    "combinations",
+    "paper",
+    "attacks",
+    "correctors",
+    "defences",
+    "mechanisms",
+    "reports",
+    "pareto",
+)
 """The names in `fpbench.results.views`, which imports numpy."""
 
 
@@ -81,6 +90,19 @@ def _read_declared(directory: Path) -> list[str]:
 def complete_view(incomplete: str) -> list[str]:
     """Views of a leaderboard that begin so."""
     return [view for view in VIEWS if view.startswith(incomplete)]
+
+
+def complete_column(context: Context, incomplete: str) -> list[str]:
+    """Columns of the CSV file of people that was typed before, which begin so."""
+    from fpbench.base.files import read_file
+
+    try:
+        content = read_file(Path(str(context.params.get("people"))), most=2**28, named=True)
+        header = content.partition(b"\n")[0].decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError):
+        return []  # a Tab has no place for an error
+    names = [name.strip().strip('"') for name in header.split(",")]
+    return [name for name in names if name.isprintable() and name.startswith(incomplete)]
 
 
 def complete_engine(incomplete: str) -> list[str]:

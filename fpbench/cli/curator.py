@@ -23,32 +23,37 @@ def _root() -> None:
 @app.command(cls=Command)
 def serve(
     file: Annotated[
-        Path, typer.Argument(help="CSV or parquet file, one row a person.", metavar="FILE")
+        Path, typer.Argument(help="CSV or Parquet file, one row per person.", metavar="FILE")
     ],
     sensitive: Annotated[
         list[str],
-        typer.Option(help="Column of the groups; several are crossed.", metavar="COLUMN"),
+        typer.Option(help="Column with groups; repeat it to cross columns.", metavar="COLUMN"),
     ],
-    epsilon: Annotated[float, typer.Option(help="The budget of all answers together.")],
+    epsilon: Annotated[float, typer.Option(help="Epsilon budget of all answers together.")],
     ledger: Annotated[
-        Path, typer.Option(help="Where it is written down what was spent; kept by a restart.")
+        Path, typer.Option(help="File that records the spent budget; a restart continues with it.")
     ],
     token_file: Annotated[
         Path, typer.Option(help="File with the token that auditors must present.")
     ],
-    delta: Annotated[float, typer.Option(help="The budget's delta.")] = 0.0,
+    delta: Annotated[float, typer.Option(help="Delta of the budget.")] = 0.0,
     neighbours: Annotated[
         str,
         typer.Option(help="Neighbouring data sets: attribute or add-remove."),
     ] = "attribute",
-    host: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen at; 0 for any.")] = 8731,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on; 0 for any.")] = 8731,
     certfile: Annotated[Path | None, typer.Option(help="TLS certificate (PEM).")] = None,
-    keyfile: Annotated[Path | None, typer.Option(help="Its key, if in another file.")] = None,
-    rate: Annotated[float, typer.Option(help="Requests a second from one address.")] = 20.0,
+    keyfile: Annotated[
+        Path | None, typer.Option(help="Key of the certificate, if in another file.")
+    ] = None,
+    rate: Annotated[float, typer.Option(help="Requests per second from one address.")] = 20.0,
     allow_simulation: Annotated[
         bool,
-        typer.Option("--allow-simulation", help="Accept simulated noise: for trials, not people."),
+        typer.Option(
+            "--allow-simulation",
+            help="Accept simulated noise: for trials, not for real people's data.",
+        ),
     ] = False,
     no_third_party: NoThirdParty = False,
 ) -> None:
@@ -62,7 +67,7 @@ def serve(
     if (why := unavailable()) is not None:
         raise InputError(f"fpbench curator serve is unavailable: it {why}")
     if keyfile is not None and certfile is None:
-        raise InputError("--keyfile is the key of a certificate: give --certfile too")
+        raise InputError("--keyfile needs --certfile, the certificate of this key")
     service, about = _service(
         file, sensitive, epsilon, delta, neighbours, ledger, token_file, rate, allow_simulation
     )  # fmt: skip

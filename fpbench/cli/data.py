@@ -11,19 +11,19 @@ app = group("data", "Data files: where they are looked for, fetched, verified.")
 
 Names = Annotated[
     list[str] | None,
-    typer.Argument(help="Datasets; all if not given.", autocompletion=complete_dataset),
+    typer.Argument(help="Data sets; all if not given.", autocompletion=complete_dataset),
 ]
 Set = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", help="A parameter of the dataset; may be given often.", metavar="KEY=VALUE"
+        "--set", help="A parameter of the data set; may be repeated.", metavar="KEY=VALUE"
     ),
 ]
 
 
 @app.command("list", cls=Command)
 def data_list(no_third_party: NoThirdParty = False) -> None:
-    """List every dataset, what is known of it, and where its files are."""
+    """List every data set, its size, and where its files are."""
     from fpbench.cli.screen import data_sets as data_listings
     from fpbench.components.catalog import discover
 
@@ -34,12 +34,12 @@ def data_list(no_third_party: NoThirdParty = False) -> None:
 def fetch(
     names: Annotated[
         list[str],
-        typer.Argument(help="Datasets.", metavar="NAME...", autocompletion=complete_dataset),
+        typer.Argument(help="Data sets.", metavar="NAME...", autocompletion=complete_dataset),
     ],
     settings: Set = None,
     no_third_party: NoThirdParty = False,
 ) -> None:
-    """Download what is missing of datasets, or is not the known original."""
+    """Download files of data sets that are missing or differ from the original."""
     from fpbench.cli.screen import data_sets as data_listings
     from fpbench.components.catalog import discover
 
@@ -48,7 +48,7 @@ def fetch(
 
 @app.command(cls=Command)
 def verify(names: Names = None, no_third_party: NoThirdParty = False) -> None:
-    """Compare files with the known originals; exit code 1 if one differs."""
+    """Compare files of data sets with the originals; exit code 1 if one differs."""
     from fpbench.cli.screen import data_sets as data_listings
     from fpbench.components.catalog import discover
 
@@ -58,7 +58,7 @@ def verify(names: Names = None, no_third_party: NoThirdParty = False) -> None:
 
 @app.command(cls=Command)
 def path() -> None:
-    """Show the directories in which data is looked for, first match wins."""
+    """Show the folders that are searched for data, in this order."""
     from fpbench.data.data_files import DataHome
 
     for directory in DataHome.default().directories:

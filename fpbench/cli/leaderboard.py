@@ -42,13 +42,13 @@ RunDirectory = Annotated[Path, typer.Argument(help="Run directory.", metavar="RU
 Where = Annotated[
     list[str] | None,
     typer.Option(
-        help="Only rows with this; may be given often. learner=pate*, epsilon<=1, seed<5.",
+        help="Only rows that match; may be repeated. learner=pate*, epsilon<=1, seed<5.",
         metavar="FILTER",
     ),
 ]
-Top = Annotated[int | None, typer.Option(min=1, help="Show so many lines.")]
+Top = Annotated[int | None, typer.Option(min=1, help="Show only this many lines.")]
 Every = Annotated[
-    bool, typer.Option("--all", help="Show all lines; a terminal shows 100 of a table otherwise.")
+    bool, typer.Option("--all", help="Show all lines; otherwise a terminal shows 100 per table.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="The same as --format json.")]
 FormatOption = Annotated[Form, typer.Option("--format", help="How tables are written.")]
@@ -65,7 +65,8 @@ def leaderboard(
     view: Annotated[
         str,
         typer.Option(
-            help="combinations, paper, attacks, correctors, defences, mechanisms or pareto.",
+            help="combinations, paper, attacks, correctors, defences, mechanisms, reports or "
+            "pareto.",
             metavar="VIEW",
             autocompletion=complete_view,
         ),
@@ -74,7 +75,7 @@ def leaderboard(
     group: Annotated[
         str | None,
         typer.Option(
-            help="A leaderboard for each label of a kind.",
+            help="Make a leaderboard for each label of a kind.",
             metavar="KIND",
             autocompletion=complete_kind,
         ),
@@ -98,16 +99,16 @@ def leaderboard(
     top: Top = None,
     every: Every = False,
     together: Annotated[
-        bool, typer.Option("--together", help="Rank together what is not comparable.")
+        bool, typer.Option("--together", help="Rank lines together that are not comparable.")
     ] = False,
     form: FormatOption = Form.TABLE,
     as_json: Json = False,
     output: Output = None,
 ) -> None:
-    """Rank the combinations of a run, or its attacks, correctors, defences, mechanisms.
+    """Rank the combinations of a run, or its attacks, correctors, defences, mechanisms, reports.
 
-    By default attacks are ranked by what they guess right with the disclosure, among those on the
-    same model. Neighbours that seeds do not tell apart share a rank (=1).
+    By default attacks on the same model are ranked by their accuracy with the disclosure.
+    Neighbours that do not differ significantly share a rank (=1).
     """
     from fpbench.api.saved_run import Run
     from fpbench.results.views import check_view
@@ -244,7 +245,9 @@ def _fronts(
 
     fronts = snapshot.pareto(where)
     if not fronts:
-        raise InputError(f"{snapshot.path}: has no attack on a learner, so no leak and no front")
+        raise InputError(
+            f"{snapshot.path}: has no attack on a learner, so there is no leak and no Pareto front"
+        )
     if form is Form.JSON:
         _write(_json(as_data(fronts)), output)
         return
@@ -253,15 +256,17 @@ def _fronts(
 
 def compare(
     old: Annotated[Path, typer.Argument(help="Run directory.", metavar="RUN")],
-    new: Annotated[Path, typer.Argument(help="The run to compare it with.", metavar="RUN")],
+    new: Annotated[Path, typer.Argument(help="Run directory to compare with.", metavar="RUN")],
     by: Annotated[
         str | None,
-        typer.Option(help="Measure to compare; may be any.", autocompletion=complete_measure),
+        typer.Option(
+            help="Measure to compare; any measure of the runs.", autocompletion=complete_measure
+        ),
     ] = None,
     pair: Annotated[
         list[str] | None,
         typer.Option(
-            help="A label of the first run that another one of the second stands for.",
+            help="Compare label OLD of the first run with label NEW of the second.",
             metavar="OLD=NEW",
         ),
     ] = None,
@@ -272,10 +277,10 @@ def compare(
     as_json: Json = False,
     output: Output = None,
 ) -> None:
-    """Show two runs side by side: what moved, and whether their seeds tell it.
+    """Compare two runs side by side, and test which changes are significant.
 
-    Combinations of the same labels are compared at the seeds that both have. Where all labels of a
-    kind differ and each run has one, a new adversary for instance, one stands for the other.
+    Combinations with the same labels are compared at the seeds that both runs have. If each run has
+    one label of a kind and they differ (a new adversary, for instance), the two are compared.
     """
     from fpbench.api.saved_run import Run
     from fpbench.cli.screen.results import MOST
@@ -306,7 +311,7 @@ def completion(
 ) -> None:
     """Print the script with which a shell completes these commands.
 
-    bash, zsh: eval "$(fpbench completion bash)" in what your shell reads at its start.
+    bash, zsh: eval "$(fpbench completion bash)" in your shell's start-up file.
     fish: fpbench completion fish > ~/.config/fish/completions/fpbench.fish
     """
     typer.echo(write_script(shell))

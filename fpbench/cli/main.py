@@ -18,6 +18,7 @@ import typer
 from typer.completion import completion_init  # type: ignore[attr-defined]
 
 from fpbench.base.errors import FpbenchError, RunLostError
+from fpbench.cli import assess as assess_cli
 from fpbench.cli import check as check_cli
 from fpbench.cli import curator as curator_cli
 from fpbench.cli import data as data_cli
@@ -45,9 +46,9 @@ MatrixFile = Annotated[Path, typer.Argument(help="Matrix file (TOML).", metavar=
 RunDirectory = Annotated[Path, typer.Argument(help="Run directory.", metavar="RUN")]
 Out = Annotated[Path | None, typer.Option(help="Run directory; runs/NAME if not given.")]
 Profile = Annotated[str | None, typer.Option(help="Profile of the matrix, `quick` for instance.")]
-Seeds = Annotated[int | None, typer.Option(help="How many seeds, instead of the matrix's.")]
-Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Worker processes.")]
-MaxCells = Annotated[int, typer.Option(min=1, help="Refuse a matrix that makes more cells.")]
+Seeds = Annotated[int | None, typer.Option(help="Number of seeds, instead of the matrix's.")]
+Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Number of worker processes.")]
+MaxCells = Annotated[int, typer.Option(min=1, help="Refuse a matrix with more cells than this.")]
 
 
 class Format(StrEnum):
@@ -112,10 +113,12 @@ def _root(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
     quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="No progress, no leaderboard after a run.")
+        bool,
+        typer.Option("--quiet", "-q", help="Show no progress, and no leaderboard after a run."),
     ] = False,
     plain: Annotated[
-        bool, typer.Option("--plain", help="No colours, frames or drawings, for screen readers.")
+        bool,
+        typer.Option("--plain", help="Use no colours, frames or drawings (for screen readers)."),
     ] = False,
 ) -> None:
     console.MODE.quiet, console.MODE.plain = quiet, plain
@@ -131,7 +134,7 @@ def run(
     engine: Annotated[
         str | None,
         typer.Option(
-            help="inline, loky or dask; by default as the jobs need.",
+            help="inline, loky or dask; by default chosen from --jobs and --scheduler.",
             autocompletion=complete_engine,
         ),
     ] = None,
@@ -139,23 +142,21 @@ def run(
         str | None, typer.Option(help="Scheduler of a dask cluster: tcp://HOST:PORT.")
     ] = None,
     connect_timeout: Annotated[
-        float, typer.Option(help="Seconds in which the scheduler must answer.")
+        float, typer.Option(help="Seconds to wait for the scheduler.")
     ] = 30.0,
     allow_mismatch: Annotated[
-        bool, typer.Option("--allow-mismatch", help="Workers may have other versions and code.")
+        bool, typer.Option("--allow-mismatch", help="Accept workers with other versions or code.")
     ] = False,
-    retries: Annotated[
-        int, typer.Option(min=0, help="How often a step that failed is tried again.")
-    ] = 0,
+    retries: Annotated[int, typer.Option(min=0, help="How often to retry a failed step.")] = 0,
     fresh: Annotated[
-        bool, typer.Option("--fresh", help="Start anew; an earlier run is moved aside.")
+        bool, typer.Option("--fresh", help="Start a new run; an earlier run is renamed.")
     ] = False,
     max_cells: MaxCells = MAX_CELLS,
     no_third_party: NoThirdParty = False,
 ) -> None:
-    """Run what is not yet done of a matrix, then show the leaderboard.
+    """Run the cells of a matrix that are not done, then show the leaderboard.
 
-    Exit code 0: all cells done or skipped; 1: some failed, or the run directory was taken away;
+    Exit code 0: all cells done or skipped; 1: some failed, or the run directory was removed;
     2: bad input; 130: interrupted.
     """
     from fpbench.api import run as api
@@ -214,7 +215,7 @@ def plan(
     max_cells: MaxCells = MAX_CELLS,
     no_third_party: NoThirdParty = False,
 ) -> None:
-    """Show what would run: cells, unique steps, skips with reasons, rough time."""
+    """List what would run and what is skipped: cells, unique steps, reasons, time."""
     from fpbench.api import run as api
     from fpbench.cli.screen.runs import show_plan
 
@@ -224,7 +225,8 @@ def plan(
 @app.command(cls=Command)
 def reproduce(
     name: Annotated[
-        str | None, typer.Argument(help="What to reproduce; a list if not given.", metavar="NAME")
+        str | None,
+        typer.Argument(help="Name of the study; without it, list the studies.", metavar="NAME"),
     ] = None,
     profile: Annotated[
         str | None, typer.Option(help="`full`, or a profile of the matrix; quick by default.")
@@ -237,7 +239,7 @@ def reproduce(
 ) -> None:
     """Run a paper's matrix, and print its statements beside our numbers.
 
-    NAME may also be a matrix file that says what it expects. Exit codes as of `run`.
+    NAME may also be a matrix file with `[[expect]]` tables. Exit codes are those of `run`.
     """
     from fpbench.api import reproduce
     from fpbench.cli.screen import results as boards
@@ -262,16 +264,19 @@ def reproduce(
 def export(
     run: RunDirectory,
     format: Annotated[Format, typer.Option(help="File format.")] = Format.CSV,
-    long: Annotated[bool, typer.Option("--long", help="One row a measure, not a cell.")] = False,
+    long: Annotated[
+        bool, typer.Option("--long", help="One row per measure instead of one per cell.")
+    ] = False,
     output: Output = None,
 ) -> None:
-    """Write the rows of a run, tidy."""
+    """Write the rows of a run as tidy CSV, Parquet or JSON lines."""
     from fpbench.api.saved_run import load
     from fpbench.store.export import export_rows
 
     export_rows(load(run).results(), format.value, output, long=long)
 
 
+app.command(cls=Command)(assess_cli.assess)
 app.command(cls=Command)(report_cli.report)
 app.command(cls=Command)(report_cli.figure)
 
@@ -286,7 +291,7 @@ def plugins(
     ] = False,
     no_third_party: NoThirdParty = False,
 ) -> None:
-    """List what is installed, from which distribution, and what is broken."""
+    """List installed components, their distributions, and broken plugins."""
     from fpbench.cli.screen import catalog as listings
     from fpbench.components.catalog import discover
 
@@ -315,7 +320,7 @@ def describe(
 
 @app.command(cls=Command)
 def doctor(no_third_party: NoThirdParty = False) -> None:
-    """Show what works here, and how to get what does not."""
+    """Show what works here, and how to install what is missing."""
     from fpbench.cli.screen import catalog as listings
     from fpbench.components.catalog import discover
 
@@ -333,9 +338,9 @@ def merge(
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="The new run directory.")],
 ) -> None:
-    """Put runs of one matrix together, from many machines; conflicts are named.
+    """Merge runs of one matrix from several machines; name conflicts.
 
-    Exit code 2 if cells are not the same in all runs: nothing is written then.
+    Exit code 2 if runs have different results for a cell; then nothing is written.
     """
     from fpbench.cli.screen import runs as boards
     from fpbench.store import merging
@@ -347,7 +352,7 @@ def merge(
 def diff(
     one: RunDirectory,
     other: Annotated[Path, typer.Argument(help="Another run directory.", metavar="RUN")],
-    most: Annotated[int, typer.Option(min=0, help="How many changes are listed.")] = 20,
+    most: Annotated[int, typer.Option(min=0, help="Number of changes to list.")] = 20,
 ) -> None:
     """Show which cells of two runs differ, by how much, and what versions made them.
 
@@ -365,18 +370,19 @@ def diff(
 @app.command(cls=Command)
 def verify(
     run: RunDirectory,
-    sample: Annotated[int, typer.Option(min=1, help="How many cells are run again.")] = 10,
+    sample: Annotated[int, typer.Option(min=1, help="Number of cells to run again.")] = 10,
     seed: Annotated[
-        int | None, typer.Option(min=0, help="Draws the sample; a new one each time if not given.")
+        int | None,
+        typer.Option(min=0, help="Seed that draws the sample; without it, each sample is new."),
     ] = None,
     jobs: Jobs = 1,
     no_third_party: NoThirdParty = False,
 ) -> None:
     """Run a sample of cells again and compare them with the run.
 
-    To the last bit if the kernels here computed it, else within 1e-6; what is not portable is
-    then shown apart. Exit code 0: all that can be compared are the same; 1: some are not, or could
-    not be run again.
+    Numbers must agree to the last bit if this machine's kernels computed the run, else within 1e-6;
+    cells that are not portable are then shown apart. Exit code 0: all comparable cells are the
+    same; 1: some differ or could not be run again.
     """
     from fpbench.cli.screen import runs as boards
     from fpbench.execution import verification

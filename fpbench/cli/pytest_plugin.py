@@ -18,7 +18,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options."""
     group = parser.getgroup("fpbench", "plugins of fpbench")
     group.addoption(
-        "--fpbench", action="store_true", help="test that plugins keep the laws of fpbench"
+        "--fpbench", action="store_true", help="test plugins against the laws of fpbench"
     )
     group.addoption(
         "--fpbench-target",

@@ -26,7 +26,7 @@ def report(
     ] = None,
     by: By = None,
 ) -> None:
-    """Write a run as one HTML file: leaderboards, figures, and where every number comes from."""
+    """Write a run as one HTML file: leaderboards, figures, and the provenance of every number."""
     from fpbench.api.saved_run import Run
     from fpbench.report.writing import render_report, write_report
 
@@ -39,7 +39,8 @@ def report(
 def figure(
     run: RunDirectory,
     name: Annotated[
-        str | None, typer.Argument(help="Which figure; a list if not given.", metavar="NAME")
+        str | None,
+        typer.Argument(help="Name of the figure; without it, list the figures.", metavar="NAME"),
     ] = None,
     output: Annotated[
         Path | None,
@@ -50,15 +51,15 @@ def figure(
         ),
     ] = None,
     width: Annotated[
-        float | None, typer.Option(help="Inches; as its panels need if not given.")
+        float | None, typer.Option(help="Width in inches; by default as wide as the panels need.")
     ] = None,
     by: By = None,
     where: Annotated[
         list[str] | None,
-        typer.Option(help="Only rows with this; may be given often.", metavar="FILTER"),
+        typer.Option(help="Only rows that match; may be repeated.", metavar="FILTER"),
     ] = None,
 ) -> None:
-    """Draw a figure of a run for a paper; list those that it has."""
+    """Draw a figure of a run for a paper, or list the figures."""
     from fpbench.api.saved_run import Run
     from fpbench.report.writing import list_figures, render_figure, write_figure
 

@@ -78,10 +78,10 @@ class Attribute(BaseModel):
         if sum(rules) != 1:
             raise ValueError(
                 f"column {self.column!r} needs one rule (one_of, cuts or quantile), and has "
-                f"{sum(rules) or 'none'}; a column without a rule is given as its name alone"
+                f"{sum(rules) or 'none'}; to use a column without a rule, write only its name"
             )
         if not all(map(math.isfinite, self.cuts)) or any(b <= a for a, b in pairwise(self.cuts)):
-            raise ValueError("cuts must be numbers that increase")
+            raise ValueError("cuts must be increasing numbers")
         if len({format_value(value) for value in self.one_of}) < len(self.one_of):
             raise ValueError("one_of names a value twice")
         return self
@@ -135,7 +135,7 @@ class Attribute(BaseModel):
         if not (self.one_of or numeric):
             rule = "cuts" if self.cuts else "quantile"
             raise DataError(
-                f"{where}: column {self.column!r} holds no numbers, so {rule} cannot make groups "
+                f"{where}: column {self.column!r} has no numbers, so {rule} cannot make groups "
                 "of it; use one_of"
             )
         if self.cuts:
@@ -256,7 +256,7 @@ _Names = TypeVar("_Names", bound=tuple[Any, ...])
 
 def _check_some(items: tuple[Any, ...]) -> tuple[Any, ...]:
     if not items:
-        raise ValueError("names no sensitive attribute")
+        raise ValueError("is empty: name a sensitive attribute")
     return items
 
 
@@ -348,4 +348,4 @@ def check_drop(drop: Iterable[str], sensitive: Iterable[str | Attribute]) -> Non
     names = [get_column_name(item) for item in sensitive]
     for name in drop:
         if name in names:
-            raise InputError(f"{name!r} is sensitive, and so no feature anyway")
+            raise InputError(f"{name!r} is sensitive, so it is never a feature")

@@ -36,7 +36,7 @@ def check_leave() -> None:
     """Raise HiddenError if this process is an adversary's."""
     if not _LEAVE["load"]:
         raise HiddenError(
-            "no data set is loaded in a process of an adversary: it has its view, and nothing else"
+            "the process of an adversary cannot load a data set: it has only its view"
         )
 
 
@@ -200,7 +200,8 @@ class DataHome:
             why = " ".join(str(error).split())
             raise DataError(
                 f"data file {file.name!r} could not be fetched{whence} into "
-                f"{str(target.parent)!r}: {why}; or put it by hand where FPBENCH_DATA points"
+                f"{str(target.parent)!r}: {why}; or download it by hand into a "
+                "folder of FPBENCH_DATA"
             ) from error
         return target
 
@@ -234,7 +235,8 @@ def _check_original(content: bytes, file: DataFile) -> bytes:
     actual = hashlib.sha256(content).hexdigest()
     if file.sha256 and actual != file.sha256:
         raise DataError(
-            f"what came is not the known original: its sha256 is {actual}, not {file.sha256}"
+            f"the downloaded file is not the known original: its sha256 is {actual}, not "
+            f"{file.sha256}"
         )
     return content
 
@@ -242,7 +244,7 @@ def _check_original(content: bytes, file: DataFile) -> bytes:
 def _download(file: DataFile, check: Callable[[bytes], bytes]) -> bytes:
     """The checked content of a download, after several attempts if need be."""
     if not file.url:
-        raise DataError("no address is known from which it could be downloaded")
+        raise DataError("no download address is known")
     for attempt in range(1, _ATTEMPTS + 1):
         try:
             return check(_member(_get(file.url), file))
@@ -283,7 +285,9 @@ def _member(content: bytes, file: DataFile) -> bytes:
         with zipfile.ZipFile(BytesIO(content)) as archive:
             return archive.read(file.member)
     except (zipfile.BadZipFile, zlib.error, KeyError, EOFError, RuntimeError) as error:
-        raise DataError(f"what came is no zip archive with {file.member!r}: {error}") from error
+        raise DataError(
+            f"the downloaded file is not a zip archive with {file.member!r}: {error}"
+        ) from error
 
 
 def sha256(path: Path) -> str:

@@ -179,7 +179,7 @@ class Domain:
                 columns[key] = column.cat.set_categories(self.categories[key])
                 continue
             if key not in self.bounds:
-                raise InputError(f"nothing is declared of the feature {key!r}")
+                raise InputError(f"no bounds or categories are declared for the feature {key!r}")
             low, high = self.bounds[key]
             values = column.to_numpy(dtype=np.float64)
             if np.isnan(values).any():
@@ -208,13 +208,12 @@ def _check_type(name: str, dtype: Any, words: bool, who: str) -> None:
             )
     elif words:
         raise InputError(
-            f"{who}: the feature {name!r} is {dtype}, and what is declared are categories; make it "
+            f"{who}: the feature {name!r} is {dtype}, but categories are declared; make it "
             "a pandas categorical of texts, or declare bounds"
         )
     elif not is_numeric_dtype(dtype) or is_complex_dtype(dtype):
         raise InputError(
-            f"{who}: the feature {name!r} is {dtype}, and what is declared are bounds; make it "
-            "numbers"
+            f"{who}: the feature {name!r} is {dtype}, but bounds are declared; make it numbers"
         )
 
 

@@ -43,7 +43,7 @@ def _check_codes(sensitive: Any, groups: Sequence[str]) -> tuple[Codes, tuple[st
         raise InputError("groups names a group twice")
     codes = np.asarray(sensitive)
     if codes.ndim != 1 or codes.dtype.kind not in "biu":
-        raise InputError("groups names codes: sensitive must be one whole number a person")
+        raise InputError("with groups, sensitive must be codes: one whole number a person")
     if len(codes) and not (codes.min() >= 0 and codes.max() < len(names)):
         raise InputError(f"sensitive must be in 0..{len(names) - 1}, as {len(names)} groups")
     return codes, names

@@ -183,7 +183,7 @@ class Sample:
             return self._columns[name]
         except KeyError:
             seen = ", ".join(self._columns) or "nothing"
-            raise HiddenError(f"{name!r} is not to be seen here; seen: {seen}") from None
+            raise HiddenError(f"{name!r} is not visible here; visible: {seen}") from None
 
     def __len__(self) -> int:
         return len(next(iter(self._columns.values()), ()))

@@ -222,7 +222,7 @@ def _cross(columns: DataFrame, name: str) -> tuple[Codes, tuple[str, ...]]:
     if len(set(names)) < len(names):
         twice = next(group for group in names if names.count(group) > 1)
         raise DataError(
-            f"data set {name!r}: {names.count(twice)} groups would be called {twice!r}; rename "
+            f"data set {name!r}: {names.count(twice)} groups would have the name {twice!r}; rename "
             "values of the sensitive columns"
         )
     return codes.astype(np.int8), tuple(names)

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from fpbench.base.errors import InputError, MatrixError, StoreError
+from fpbench.base.arguments import check_whole_number, to_path
+from fpbench.base.errors import MatrixError, StoreError
 from fpbench.base.files import MATRIX_NAMES, read_matrix
 from fpbench.base.toml_files import parse_toml
 from fpbench.components.names import FIXED, KINDS, Status
@@ -138,9 +139,11 @@ def verify(
     StoreError
         If the directory holds no run, nothing is done, or its matrix is not there.
     """
-    if sample < 1:
-        raise InputError(f"sample must be 1 or more, not {sample}")
-    path = Path(run)
+    check_whole_number("sample", sample, 1)
+    check_whole_number("jobs", jobs, 1)
+    if seed is not None:
+        check_whole_number("seed", seed, 0)
+    path = to_path("run", run)
     with Store(path) as store:
         results, then = store.results(), store.environment()
         environments = [session.environment for session in store.sessions()]

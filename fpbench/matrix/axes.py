@@ -274,7 +274,7 @@ def check_exclude(
     for number, rule in enumerate(exclude, 1):
         where = f"{origin}: [[exclude]] no. {number}"
         if not rule:
-            raise MatrixError(f"{where}: is empty, and would exclude everything")
+            raise MatrixError(f"{where}: is empty, so it would exclude everything")
         for kind, name in rule.items():
             if kind not in KINDS:
                 raise MatrixError(f"{where}: unknown key {kind!r}; {suggest_name(kind, KINDS)}")

@@ -236,7 +236,7 @@ def _validate(
         raise MatrixError(f"{origin}: seeds: the same seed is named twice")
     if axes["adversary"] and not shares.attack:
         raise MatrixError(
-            f"{origin}: [split]: attack: is 0, and leaves the adversaries nothing to learn from"
+            f"{origin}: [split]: attack: is 0, so the adversaries have no data to learn from"
         )
     check_exclude(file.exclude, axes, origin)
     return Matrix(

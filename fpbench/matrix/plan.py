@@ -13,13 +13,19 @@ from itertools import product
 from types import MappingProxyType
 
 from fpbench.base.errors import FpbenchError, MatrixError
-from fpbench.components.attack_kinds import Adversary, Component, Dataset, Learner
+from fpbench.components.attack_kinds import Adversary, Component, Dataset, Disclosure, Learner
 from fpbench.components.auditor import Auditor
 from fpbench.components.catalog import Catalog
 from fpbench.components.measures import Measure
 from fpbench.components.names import ATTACK, AUDIT, KINDS
 from fpbench.components.own_measures import GLOSSARY, MEASURES
-from fpbench.components.spec import Spec, fingerprint, slot_kinds, specify
+from fpbench.components.spec import (
+    Spec,
+    describe_component,
+    fingerprint,
+    slot_kinds,
+    specify,
+)
 from fpbench.data.data_files import DataHome
 from fpbench.matrix.axes import ComponentChoice
 from fpbench.matrix.matrix import Matrix
@@ -375,13 +381,12 @@ class _Planner:
         train = self._add_step("train", learner, (split,), seed)
         predict = self._add_step("predict", learner, (train, split), seed)
         if "auditor" in by_kind:
-            auditor = by_kind["auditor"]
-            assert isinstance(auditor.component, Auditor)
-            model = (train,) if "model" in auditor.component.sees else ()
-            return self._add_step(
-                "audit", auditor, (split, predict, *model), seed, uses=combination
-            )
-        disclose = self._add_step("disclose", by_kind["disclosure"], (split, predict), seed)
+            return self._add_audit(by_kind["auditor"], learner, (split, train, predict), seed,
+                                   combination)  # fmt: skip
+        disclosure = by_kind["disclosure"].component
+        assert isinstance(disclosure, Disclosure)
+        read = (split, predict, *((train,) if disclosure.needs_model else ()))
+        disclose = self._add_step("disclose", by_kind["disclosure"], read, seed)
         adversary = by_kind["adversary"].component
         assert isinstance(adversary, Adversary)
         seen = [split]
@@ -396,6 +401,48 @@ class _Planner:
         known = (split, predict, guess, disclose)
         correct = self._add_step("correct", by_kind["corrector"], known, seed)
         return self._add_step("score", None, (*known, correct), seed, uses=combination)
+
+    def _add_audit(
+        self,
+        part: _Part,
+        learner: _Part,
+        steps: tuple[Step, Step, Step],
+        seed: int,
+        combination: tuple[_Part, ...],
+    ) -> Step:
+        """The audit of a model, after those of shadow models and of its twin, if it needs any."""
+        (split, train, predict), auditor = steps, part.component
+        assert isinstance(auditor, Auditor)
+        parents = [split, predict]
+        if "model" in auditor.sees:
+            parents.append(train)
+        if number := auditor.shadow_models:
+            parents.append(self._add_shadows(learner, train, split, number, seed))
+            if auditor.needs_twin:
+                twin = self._build_twin(learner)
+                trained = self._add_step("train", twin, (split,), seed)
+                parents.append(self._add_shadows(twin, trained, split, number, seed))
+        lent = learner.spec if "fit" in auditor.sees else None
+        return self._add_step("audit", part, tuple(parents), seed, uses=combination, learner=lent)
+
+    def _add_shadows(
+        self, learner: _Part, train: Step, split: Step, number: int, seed: int
+    ) -> Step:
+        # Every learner has the same halves of a split, so that twins can be compared.
+        halves = _digest("halves", split.stream, number)
+        return self._add_step("shadow", learner, (train, split), seed, (number, halves))
+
+    def _build_twin(self, learner: _Part) -> _Part:
+        """The learner without its fairness; one that the matrix names too has the same steps."""
+        assert isinstance(learner.component, Learner)
+        twin = learner.component.twin()
+        assert twin is not None  # or the auditor had refused it
+        spec = describe_component(twin)
+        return replace(
+            learner, component=twin, spec=spec, identity=spec.identity(),
+            code=fingerprint(spec, self._catalog), missing=type(twin).unavailable(),
+            named=("learner", spec.use), portable=twin.portable_throughout(),
+        )  # fmt: skip
 
     def _add_split(self, load: Step, seed: int) -> Step:
         shares = self._matrix.shares
@@ -415,6 +462,7 @@ class _Planner:
         options: tuple[float | str, ...] = (),
         uses: tuple[_Part, ...] = (),
         unseeded: tuple[str, ...] = (),
+        learner: Spec | None = None,
     ) -> Step:
         identity, code = (part.identity, part.code) if part else ("", "")
         memo = (action, identity, seed, options, unseeded, *(parent.key for parent in parents))
@@ -425,7 +473,7 @@ class _Planner:
             spec = part.spec if part else None
             keys = tuple(parent.key for parent in parents)
             names = tuple(used.named for used in uses)
-            step = Step(key, stream, action, spec, keys, (*options, *unseeded), names)
+            step = Step(key, stream, action, spec, keys, (*options, *unseeded), names, learner)
             self._steps[memo] = self._plan.steps[key] = step
         return self._steps[memo]
 

@@ -13,8 +13,8 @@ from fpbench.components.spec import Spec
 from fpbench.data.sample import Codes
 
 ORDER = (
-    "load", "split", "train", "predict", "disclose", "reveal", "tune", "guess", "correct", "score",
-    "audit",
+    "load", "split", "train", "predict", "shadow", "disclose", "reveal", "tune", "guess", "correct",
+    "score", "audit",
 )  # fmt: skip
 """Names of the actions of steps, in the order of the flow."""
 
@@ -34,6 +34,8 @@ class Step:
     options: tuple[float | str, ...] = ()
     uses: tuple[tuple[str, str], ...] = ()
     """Kind and name of the components whose results a last step combines, for errors."""
+    learner: Spec | None = None
+    """Of an audit that may train the learner: the last of its inputs."""
 
     @property
     def name(self) -> tuple[str, str]:
@@ -86,7 +88,7 @@ class Sealed(NamedTuple):
 
 @dataclass(frozen=True)
 class SealedClaim(Claim):
-    """A claim whose conditions on rates are readable, and the others sealed."""
+    """A claim whose conditions on rates and `Facts` are readable, and the others sealed."""
 
     content: bytes = b""
     """The other conditions, pickled."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterable
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal
 
+from fpbench.base.arguments import show_value
 from fpbench.base.errors import InputError, suggest_name
-from fpbench.components.guarantee import check_epsilon
+from fpbench.components.guarantee import check_epsilon, to_python_number
 
 
 def gaussian_delta(epsilon: float, sigma: float, sensitivity: float = 1.0) -> float:
@@ -36,8 +38,8 @@ def gaussian_delta(epsilon: float, sigma: float, sensitivity: float = 1.0) -> fl
     """
     from scipy.special import erfcx, ndtr
 
-    _check(epsilon=(epsilon, 0 <= epsilon < math.inf, "at least 0 and finite"))
-    mu = 1 / _multiplier(sigma, sensitivity)
+    epsilon = _check("epsilon", epsilon, zero=True)
+    mu = 1 / _compute_multiplier(sigma, sensitivity)
     near, far = epsilon / mu - mu / 2, epsilon / mu + mu / 2
     common = math.exp(-near * near / 2) / 2
     above = common * erfcx(near / math.sqrt(2)) if near > 0 else ndtr(-near)
@@ -63,8 +65,8 @@ def gaussian_epsilon(sigma: float, delta: float, sensitivity: float = 1.0) -> fl
     InputError
         If a parameter is out of range.
     """
-    _check(delta=(delta, 0 < delta < 1, "above 0 and below 1"))
-    _multiplier(sigma, sensitivity)
+    delta = _check("delta", delta, below=1)
+    _compute_multiplier(sigma, sensitivity)
     if gaussian_delta(0, sigma, sensitivity) <= delta:
         return 0.0
     return _find_least(lambda epsilon: gaussian_delta(epsilon, sigma, sensitivity) <= delta)
@@ -93,8 +95,8 @@ def gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> fl
     Balle & Wang, Improving the Gaussian Mechanism for Differential Privacy, ICML 2018.
     """
     check_epsilon(epsilon)
-    _check(delta=(delta, 0 < delta < 1, "above 0 and below 1"))
-    _multiplier(1.0, sensitivity)
+    delta = _check("delta", delta, below=1)
+    _compute_multiplier(1.0, sensitivity)
     return sensitivity * _find_least(lambda sigma: gaussian_delta(epsilon, sigma) <= delta)
 
 
@@ -114,9 +116,9 @@ def compose_gaussians(sigmas: Iterable[float]) -> float:
     InputError
         If there is none, or one is not positive.
     """
-    total = math.fsum(1 / _multiplier(sigma, 1.0) ** 2 for sigma in sigmas)
+    total = math.fsum(1 / _compute_multiplier(sigma, 1.0) ** 2 for sigma in sigmas)
     if not total:
-        raise InputError("there is no release to compose")
+        raise InputError("no release to compose was given")
     return 1 / math.sqrt(total)
 
 
@@ -130,7 +132,7 @@ def gaussian_rho(sigma: float, sensitivity: float = 1.0) -> float:
     sensitivity
         Of the answers, in the L2 norm.
     """
-    return 1 / (2 * _multiplier(sigma, sensitivity) ** 2)
+    return 1 / (2 * _compute_multiplier(sigma, sensitivity) ** 2)
 
 
 def pure_rho(epsilon: float) -> float:
@@ -164,10 +166,7 @@ def rho_to_delta(rho: float, epsilon: float) -> float:
     InputError
         If a parameter is out of range.
     """
-    _check(
-        rho=(rho, 0 < rho < math.inf, "above 0 and finite"),
-        epsilon=(epsilon, 0 <= epsilon < math.inf, "at least 0 and finite"),
-    )
+    rho, epsilon = _check("rho", rho), _check("epsilon", epsilon, zero=True)
 
     if epsilon / rho > 1e300:  # far below any float, and b would be above all
         return 0.0
@@ -201,10 +200,7 @@ def rho_to_epsilon(
     InputError
         If a parameter is out of range.
     """
-    _check(
-        rho=(rho, 0 < rho < math.inf, "above 0 and finite"),
-        delta=(delta, 0 < delta < 1, "above 0 and below 1"),
-    )
+    rho, delta = _check("rho", rho), _check("delta", delta, below=1)
     if conversion == "classic":
         return rho + 2 * math.sqrt(rho * math.log(1 / delta))
     if conversion != "optimal":
@@ -233,25 +229,24 @@ def epsilon_to_rho(epsilon: float, delta: float) -> float:
         If a parameter is out of range.
     """
     check_epsilon(epsilon)
-    _check(
-        epsilon=(epsilon, epsilon <= 1e300, "at most 1e300"),
-        delta=(delta, 0 < delta < 1, "above 0 and below 1"),
-    )
+    if epsilon > 1e300:
+        raise InputError(f"epsilon must be at most 1e300, not {show_value(epsilon)}")
+    delta = _check("delta", delta, below=1)
     return 1 / _find_least(lambda inverse: rho_to_delta(1 / inverse, epsilon) <= delta)
 
 
-def _multiplier(sigma: float, sensitivity: float) -> float:
-    _check(
-        sigma=(sigma, 0 < sigma < math.inf, "above 0 and finite"),
-        sensitivity=(sensitivity, 0 < sensitivity < math.inf, "above 0 and finite"),
-    )
-    return sigma / sensitivity
+def _compute_multiplier(sigma: float, sensitivity: float) -> float:
+    return _check("sigma", sigma) / _check("sensitivity", sensitivity)
 
 
-def _check(**parameters: tuple[float, bool, str]) -> None:
-    for name, (value, fine, range_) in parameters.items():
-        if not fine:
-            raise InputError(f"{name} must be {range_}, not {value!r}")
+def _check(name: str, value: Any, *, zero: bool = False, below: float = math.inf) -> float:
+    """A number above 0, or at least 0, and below another, as a float."""
+    number = to_python_number(value, name)
+    if not (0 < number <= sys.float_info.max or (zero and number == 0)) or number >= below:
+        range_ = f"{'at least' if zero else 'above'} 0 and "
+        range_ += "finite" if below == math.inf else f"below {below:g}"
+        raise InputError(f"{name} must be {range_}, not {show_value(value)}")
+    return float(number)
 
 
 def _find_least(enough: Callable[[float], bool]) -> float:

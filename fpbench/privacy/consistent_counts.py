@@ -46,7 +46,7 @@ def project_counts(answers: NDArray[np.float64], total: ArrayLike) -> NDArray[np
     values, sums = check_answers(answers, total)
     columns, limits = np.ascontiguousarray(np.moveaxis(values, -1, 0)), sums[..., 0]
     reached, excess = np.zeros(values.shape[:-1]), np.full(values.shape[:-1], -np.inf)
-    for j, column in enumerate(_descending(columns), start=1):
+    for j, column in enumerate(_sort_descending(columns), start=1):
         reached += column
         np.maximum(excess, (reached - limits) / j, out=excess)
     projected = np.empty(values.shape)
@@ -60,7 +60,7 @@ _FEW = 8
 """Groups up to which comparing whole columns is faster than sorting every histogram."""
 
 
-def _descending(columns: NDArray[np.float64]) -> Sequence[NDArray[np.float64]]:
+def _sort_descending(columns: NDArray[np.float64]) -> Sequence[NDArray[np.float64]]:
     """The greatest of each histogram, the second greatest and so on, of columns (K, ...)."""
     if len(columns) > _FEW:
         ordered: NDArray[np.float64] = np.sort(columns, axis=0)[::-1]

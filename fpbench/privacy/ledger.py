@@ -43,7 +43,7 @@ class Ledger:
         The budget; `math.inf` for no limit, as in simulations: without a file, nothing is then
         recorded.
     delta
-        The budget's delta.
+        Delta of the budget.
     neighbours
         The relation of the budget; guarantees of another are refused.
     accounting
@@ -76,11 +76,11 @@ class Ledger:
                 f"unknown accounting {accounting!r}; {suggest_name(accounting, ACCOUNTINGS)}"
             )
         if accounting == "zcdp" and not (delta > 0 and epsilon < math.inf):
-            raise InputError("accounting by zcdp needs a budget with a delta and an end")
+            raise InputError("accounting by zcdp needs a finite budget with a delta above 0")
         self.epsilon, self.delta = float(epsilon), float(delta)
         self.neighbours: Neighbours = neighbours
         self.accounting: Accounting = accounting
-        self._limit = self._limits()
+        self._limit = self._read_limits()
         self._book: Book = MemoryBook()
         if path is not None:
             terms = {
@@ -130,7 +130,7 @@ class Ledger:
 
         def check(total: Amount) -> None:
             if any(t + c > most for t, c, most in zip(total, cost, self._limit, strict=True)):
-                raise BudgetError(self._refusal(cost, total))
+                raise BudgetError(self._explain_refusal(cost, total))
 
         self._book.add(cost, [Spending(part, int(times), note) for part in parts], check)
 
@@ -156,7 +156,7 @@ class Ledger:
         """All entries, in order; empty if there is no limit and no file."""
         return self._book.entries()
 
-    def _limits(self) -> tuple[Fraction | float, Fraction | float]:
+    def _read_limits(self) -> tuple[Fraction | float, Fraction | float]:
         if self.epsilon == math.inf:
             return (math.inf, math.inf)
         if self.accounting == "zcdp":
@@ -165,9 +165,7 @@ class Ledger:
 
     def _accept(self, guarantee: Guarantee) -> None:
         if not isinstance(guarantee, Guarantee):
-            raise InputError(
-                f"what is paid for must be a Guarantee, not {type(guarantee).__name__}"
-            )
+            raise InputError(f"the cost must be a Guarantee, not {type(guarantee).__name__}")
         if guarantee.neighbours != self.neighbours:
             raise InputError(
                 f"the budget is for neighbours = {self.neighbours!r}, and this release is private "
@@ -180,7 +178,7 @@ class Ledger:
         )
         return first, second
 
-    def _refusal(self, cost: Amount, total: Amount) -> str:
+    def _explain_refusal(self, cost: Amount, total: Amount) -> str:
         names = ("epsilon", "delta") if self.accounting == "basic" else ("rho", "")
         requested, rest, budget = (
             " and ".join(

@@ -21,6 +21,8 @@ PATIENCE = 60.0
 """Seconds to wait for others who are writing."""
 _LONGEST = 1 << 20
 """Bytes of a text or of a row, at most."""
+_ATTEMPTS = 10
+"""To write to a file that another program switches to a write-ahead log."""
 
 
 class FileBook:
@@ -29,8 +31,9 @@ class FileBook:
     A write is one exclusive transaction (BEGIN IMMEDIATE). When it returns, it is on disk, and so
     is the end of its rollback journal (synchronous = EXTRA). There is no write-ahead log: between
     writes the one file holds everything, and opening a copy that was taken during a write fails
-    (`ledger_tables`). The threads of a process take turns on one connection; a forked process opens
-    its own, as SQLite demands.
+    (`ledger_tables`). If another program has switched a log on, a write switches it off, or fails.
+    The threads of a process take turns on one connection; a forked process opens its own, as SQLite
+    demands.
 
     A missing file is created. InputError if the file is no ledger, has other `terms` (the budget by
     name), is damaged, or cannot be written.
@@ -39,24 +42,30 @@ class FileBook:
     def __init__(self, path: str | PathLike[str], terms: dict[str, str]) -> None:
         self.path, self._terms = Path(path).absolute(), terms
         self._forget()
-        with self._turn(create=True):
+        with self._take_turn(create=True):
             pass
 
     def total(self) -> Amount:
         """The sum of all costs."""
-        with self._turn() as db, _transaction(db, "DEFERRED"):
+        with self._take_turn() as db, _hold_transaction(db, "DEFERRED"):
             return ledger_tables.read_head(db).total
 
     def add(self, cost: Amount, entries: list[Spending], check: Check) -> None:
         """Add entries, unless `check` raises."""
-        with self._turn() as db, _transaction(db):
-            head = ledger_tables.read_head(db)
-            check(head.total)
-            ledger_tables.append(db, head, cost, entries)
+        with self._take_turn() as db:
+            for _ in range(_ATTEMPTS):
+                with _hold_transaction(db):
+                    if not _has_wal(db):
+                        head = ledger_tables.read_head(db)
+                        check(head.total)
+                        ledger_tables.append(db, head, cost, entries)
+                        return
+                _leave_wal(db)
+            raise sqlite3.OperationalError("another program keeps switching its journal mode")
 
     def entries(self) -> list[Spending]:
         """All entries, in order."""
-        with self._turn() as db:
+        with self._take_turn() as db:
             return ledger_tables.read_entries(db)
 
     def __getstate__(self) -> tuple[Path, dict[str, str]]:
@@ -72,7 +81,7 @@ class FileBook:
         self._file: tuple[int, int] | None = None
 
     @contextmanager
-    def _turn(self, *, create: bool = False) -> Iterator[sqlite3.Connection]:
+    def _take_turn(self, *, create: bool = False) -> Iterator[sqlite3.Connection]:
         if self._pid != os.getpid():
             _OF_PARENTS.append(self._db)
             self._forget()
@@ -82,11 +91,13 @@ class FileBook:
                     _create(self.path, self._terms)
                 if self._db is None:
                     self._db = self._open()
-                elif self._file != self._identity():
+                elif self._file != self._read_identity():
                     raise InputError(f"the ledger {self.path} was moved, deleted or replaced")
                 yield self._db
         except (sqlite3.Error, OSError) as error:
             raise InputError(f"the ledger {self.path} cannot be used: {error}") from error
+        except UnicodeDecodeError as error:  # of a message of SQLite that repeats what is damaged
+            raise InputError(f"the ledger {self.path} cannot be used: it is damaged") from error
 
     def _open(self) -> sqlite3.Connection:
         """Open the file, and retry: leaving a write-ahead log needs a process to be alone."""
@@ -104,18 +115,18 @@ class FileBook:
         db = _connect(self.path, "rw")
         try:
             # Read first, so that entries are of the file with this identity.
-            identity = self._identity()
+            identity = self._read_identity()
             if ledger_tables.is_old(db, self.path):
                 _leave_wal(db)
-                with _transaction(db):
+                with _hold_transaction(db):
                     if ledger_tables.is_old(db, self.path):  # unless another process was faster
                         self._check_terms(ledger_tables.read_terms(db))
                         ledger_tables.upgrade(db, self._terms)
             _leave_wal(db)
-            with _transaction(db, "DEFERRED"):
+            with _hold_transaction(db, "DEFERRED"):
                 self._check_terms(ledger_tables.read_terms(db))
                 ledger_tables.check(db, self._terms)
-            if identity != self._identity():
+            if identity != self._read_identity():
                 raise InputError(f"the ledger {self.path} was moved, deleted or replaced")
         except BaseException:
             db.close()
@@ -135,7 +146,7 @@ class FileBook:
                 f"{self.path} is the ledger of another budget: {actual}, not {expected}"
             )
 
-    def _identity(self) -> tuple[int, int]:
+    def _read_identity(self) -> tuple[int, int]:
         status = self.path.stat()
         return status.st_dev, status.st_ino
 
@@ -167,7 +178,7 @@ def _create(path: Path, terms: dict[str, str]) -> None:
     """Create a ledger that appears under its name when it is whole, and never replaces another."""
     draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
-        with closing(_connect(draft, "rwc")) as db, _transaction(db):
+        with closing(_connect(draft, "rwc")) as db, _hold_transaction(db):
             ledger_tables.create(db, terms)
         try:
             os.link(draft, path)
@@ -184,7 +195,7 @@ def _create(path: Path, terms: dict[str, str]) -> None:
 
 
 @contextmanager
-def _transaction(db: sqlite3.Connection, kind: str = "IMMEDIATE") -> Iterator[None]:
+def _hold_transaction(db: sqlite3.Connection, kind: str = "IMMEDIATE") -> Iterator[None]:
     db.execute(f"BEGIN {kind}")
     try:
         yield
@@ -193,6 +204,12 @@ def _transaction(db: sqlite3.Connection, kind: str = "IMMEDIATE") -> Iterator[No
         if db.in_transaction:
             db.execute("ROLLBACK")
         raise
+
+
+def _has_wal(db: sqlite3.Connection) -> bool:
+    """Whether a write would go to a write-ahead log, as SQLite knows within a transaction only."""
+    mode: str = db.execute("PRAGMA journal_mode").fetchone()[0]
+    return mode == "wal"
 
 
 def _leave_wal(db: sqlite3.Connection) -> None:

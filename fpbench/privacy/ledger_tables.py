@@ -62,7 +62,7 @@ def create(db: sqlite3.Connection, terms: dict[str, str]) -> None:
     db.execute(f"PRAGMA application_id = {APPLICATION}")
     _create_tables(db, _SCHEMA)
     db.executemany("INSERT INTO terms VALUES (?, ?)", terms.items())
-    db.execute("INSERT INTO total VALUES ('0', '0', 0, ?)", [_first_link(terms)])
+    db.execute("INSERT INTO total VALUES ('0', '0', 0, ?)", [_make_first_link(terms)])
     db.execute(f"PRAGMA user_version = {VERSION}")
 
 
@@ -72,7 +72,7 @@ def is_old(db: sqlite3.Connection, path: object) -> bool:
     ((tables,),) = db.execute("SELECT count(*) FROM sqlite_master").fetchall()
     if not mark and not tables:
         raise InputError(
-            f"{path} is empty: a ledger that was copied without the file {path}-wal beside it, or "
+            f"{path} is empty: it was copied without the file {path}-wal beside it, or "
             "cut off. If nothing was ever spent, delete it, and a new ledger is made"
         )
     if mark != APPLICATION:
@@ -101,9 +101,9 @@ def upgrade(db: sqlite3.Connection, terms: dict[str, str]) -> None:
     db.execute("DROP TABLE entries")
     db.execute("DROP TABLE total")
     _create_tables(db, {name: _SCHEMA[name] for name in ("total", "entries")})
-    db.execute("INSERT INTO total VALUES ('0', '0', 0, ?)", [_first_link(terms)])
+    db.execute("INSERT INTO total VALUES ('0', '0', 0, ?)", [_make_first_link(terms)])
     numbered = [(number, *row[1:]) for number, row in enumerate(rows, 1)]
-    _write(db, Head((Fraction(0), Fraction(0)), 0, _first_link(terms)), total, numbered)
+    _write(db, Head((Fraction(0), Fraction(0)), 0, _make_first_link(terms)), total, numbered)
     db.execute(f"PRAGMA user_version = {VERSION}")
 
 
@@ -116,13 +116,13 @@ def check(db: sqlite3.Connection, terms: dict[str, str]) -> None:
     schema = dict(db.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'"))
     if schema != _SCHEMA:
         raise DamagedError("its tables are not those of a ledger")
-    head, chain, counts = read_head(db), _first_link(terms), Counter[Guarantee]()
+    head, chain, counts = read_head(db), _make_first_link(terms), Counter[Guarantee]()
     number = 0
     rows = db.execute(f"SELECT {_COLUMNS}, chain FROM entries ORDER BY id")
     for number, (*row, link) in enumerate(rows, 1):
         if row[0] != number:
             raise DamagedError(f"entry {number} is missing")
-        chain = _next_link(chain, row)
+        chain = _make_next_link(chain, row)
         if link != chain:
             raise DamagedError(f"entry {number} is not the one that was written")
         entry = _read_entry(row)
@@ -174,7 +174,7 @@ def read_entries(db: sqlite3.Connection) -> list[Spending]:
 def _write(db: sqlite3.Connection, head: Head, cost: Amount, rows: list[tuple[Any, ...]]) -> None:
     chain, linked = head.chain, []
     for row in rows:
-        chain = _next_link(chain, row)
+        chain = _make_next_link(chain, row)
         linked.append((*row, chain))
     db.executemany(
         f"INSERT INTO entries ({_COLUMNS}, chain) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", linked
@@ -198,19 +198,19 @@ def _check_names(db: sqlite3.Connection) -> None:
         raise DamagedError("its tables are not those of a ledger")
 
 
-def _first_link(terms: dict[str, str]) -> str:
-    return _digest(["fpbench ledger", VERSION, sorted(terms.items())])
+def _make_first_link(terms: dict[str, str]) -> str:
+    return _compute_digest(["fpbench ledger", VERSION, sorted(terms.items())])
 
 
-def _next_link(chain: str, row: Iterable[Any]) -> str:
-    return _digest([chain, *row])
+def _make_next_link(chain: str, row: Iterable[Any]) -> str:
+    return _compute_digest([chain, *row])
 
 
-def _digest(values: list[Any]) -> str:
+def _compute_digest(values: list[Any]) -> str:
     try:
         return hashlib.sha256(json.dumps(values).encode()).hexdigest()
     except (TypeError, ValueError):  # bytes, in a column of text or numbers
-        raise DamagedError("an entry holds what no ledger writes") from None
+        raise DamagedError("an entry has values that no ledger writes") from None
 
 
 def _check_total(total: Amount, counts: Counter[Guarantee], terms: dict[str, str]) -> None:

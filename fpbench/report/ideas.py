@@ -21,6 +21,7 @@ from fpbench.report.figures import (
 )
 from fpbench.report.gathered import Combination, Gathered
 from fpbench.results.defences import OF_MODELS
+from fpbench.results.published_reports import ON_FRONT, PARETO
 
 _AT: dict[str, str] = {
     "penalty": "lambda (penalty)",
@@ -130,7 +131,7 @@ _PRIVACY = ("epsilon", "sigma")
 
 def figures(run: Gathered) -> list[Figure]:
     """All figures that a run has enough for."""
-    possible = (_waterfall(run), *(make(run, idea) for idea in _ideas(run)))
+    possible = (_waterfall(run), _reports(run), *(make(run, idea) for idea in _ideas(run)))
     return [figure for figure in possible if figure is not None]
 
 
@@ -162,6 +163,37 @@ def _waterfall(run: Gathered) -> Figure | None:
                   Axis("what is known", words=True), axis, tuple(panels))  # fmt: skip
 
 
+def _reports(run: Gathered) -> Figure | None:
+    """What reports give away against the error of their rates; a panel for each data set."""
+    number_of = {one.labels: one.number for one in run.combinations}
+    panels = []
+    for board in (each for each in run.boards if each.view == "reports"):
+        points: dict[bool, list[Point]] = {True: [], False: []}
+        for line in board.lines:
+            leak, error = (line.measures.get(name) for name in ("leak", "rate_error"))
+            if leak is not None and error is not None:
+                of = number_of[tuple(line.labels.get(kind, "") for kind in KINDS)]
+                low, high = (None if end is None else 100 * end for end in (leak.low, leak.high))
+                points[line.labels[PARETO] == ON_FRONT].append(
+                    Point(100 * error.mean, 100 * leak.mean, low, high, leak.count, of)
+                )
+        series = tuple(
+            Series(name, tuple(sorted(points[front], key=lambda point: point.x)), joined=front)
+            for front, name in ((True, "front"), (False, "others"))
+            if points[front]
+        )
+        if sum(map(len, points.values())) > 1:
+            panels.append(Panel(board.scope.removeprefix("data set "), series))
+    if not panels:
+        return None
+    return Figure(
+        "reports", "What fairness reports give away, and how true they are",
+        "Each point is a report, with the strongest attack given it; on the front no other leaks "
+        "less at as small an error. Means over seeds; bars are 95 % intervals.",
+        Axis("mean error of the rates, points"), Axis("leak, points"), tuple(panels),
+    )  # fmt: skip
+
+
 def figure(run: Gathered, name: str) -> Figure:
     """A figure by name.
 
@@ -173,8 +205,8 @@ def figure(run: Gathered, name: str) -> Figure:
     available = {one.name: one for one in figures(run)}
     if not available:
         raise InputError(
-            f"{run.path}: has too little for a figure: none of its results stand at two places of "
-            "an axis"
+            f"{run.path}: no figure is possible: its results have no two points on any x axis "
+            "(sweep a parameter)"
         )
     if name not in available:
         raise InputError(

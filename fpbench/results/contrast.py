@@ -56,7 +56,7 @@ class Move:
         if self.difference.mean == 0 and self.difference.deviation in (0, None):
             return "the same"
         if self.p >= ALPHA:
-            return "not told apart"
+            return "not significant"
         return "more" if self.difference.mean > 0 else "less"
 
 
@@ -92,7 +92,7 @@ def read_pairs(texts: Iterable[str]) -> dict[str, str]:
         middle = len(parts) // 2
         old, new = "=".join(parts[:middle]).strip(), "=".join(parts[middle:]).strip()
         if not old or not new:
-            raise InputError(f"{text!r} is no pair of labels: write OLD=NEW")
+            raise InputError(f"{text!r} is not a pair of labels: write OLD=NEW")
         pairs[old] = new
     return pairs
 
@@ -133,7 +133,7 @@ def compare(
     first, second = Tallies(old), Tallies(new)
     _check_pairs(first, second, pairs or {})
     for kinds, audits in ((ATTACK, False), (AUDIT, True)):
-        ours, theirs = _lines(first, audits), _lines(second, audits)
+        ours, theirs = _list_lines(first, audits), _list_lines(second, audits)
         if ours and theirs:
             names = first.names(ours) | second.names(theirs)
             measured |= names
@@ -144,7 +144,7 @@ def compare(
                 by = choose_measure(new.glossary, chosen, names)
             if by in names:
                 contrasts.append(
-                    _contrast(old, new, first, second, ours, theirs, kinds, by, pairs or {})
+                    _make_contrast(old, new, first, second, ours, theirs, kinds, by, pairs or {})
                 )
     if measured and not contrasts:
         new.glossary.find(measure, measured, "measure to compare")
@@ -154,7 +154,7 @@ def compare(
     return [each for each in contrasts if each.moves]
 
 
-def _lines(tally: Tallies, audits: bool) -> list[int]:
+def _list_lines(tally: Tallies, audits: bool) -> list[int]:
     return [i for i in range(len(tally)) if bool(tally.labels(i)["auditor"]) is audits]
 
 
@@ -168,7 +168,7 @@ def _check_pairs(first: Tallies, second: Tallies, pairs: Mapping[str, str]) -> N
                 )
 
 
-def _contrast(
+def _make_contrast(
     old: Results,
     new: Results,
     first: Tallies,
@@ -179,9 +179,9 @@ def _contrast(
     by: str,
     pairs: Mapping[str, str],
 ) -> Contrast:
-    swaps = _swaps(first, second, ours, theirs, kinds, pairs)
-    before = {_key(first.labels(i), kinds, swaps, pairs): i for i in ours}
-    after = {_key(second.labels(i), kinds, swaps, {}): i for i in theirs}
+    swaps = _find_swaps(first, second, ours, theirs, kinds, pairs)
+    before = {_make_key(first.labels(i), kinds, swaps, pairs): i for i in ours}
+    after = {_make_key(second.labels(i), kinds, swaps, {}): i for i in theirs}
     shared = [key for key in after if key in before]
     valued = [
         key
@@ -192,32 +192,32 @@ def _contrast(
     shared = valued or shared
     one = np.array([before[key] for key in shared], np.intp)
     other = np.array([after[key] for key in shared], np.intp)
-    earlier, later = _paired(first, second, one, other, by)
-    why = _incomparable(old, new, first, second, one, other)
+    earlier, later = _pair_seeds(first, second, one, other, by)
+    why = _list_incomparable(old, new, first, second, one, other)
     alike = np.array([not text for text in why], np.bool_)
     p_values = np.full(len(shared), np.nan)
     sides = later[alike], earlier[alike]
     p_values[alike] = adjusted(*sides)
-    notes = [*contrary_notes(opposed(*sides), "so they are not told apart"),
+    notes = [*contrary_notes(opposed(*sides), "so they count as not significant"),
              *too_few(differing(*sides))]  # fmt: skip
     moves = [
         Move(
             labels={kind: second.labels(int(other[i]))[kind] for kind in kinds},
-            old=_mean(earlier[i], later[i], by) or first.measures(int(one[i])).get(by),
-            new=_mean(later[i], earlier[i], by) or second.measures(int(other[i])).get(by),
-            difference=_mean(later[i] - earlier[i], later[i], by) if alike[i] else None,
+            old=_average_shared(earlier[i], later[i], by) or first.measures(int(one[i])).get(by),
+            new=_average_shared(later[i], earlier[i], by) or second.measures(int(other[i])).get(by),
+            difference=_average_shared(later[i] - earlier[i], later[i], by) if alike[i] else None,
             p=None if np.isnan(p_values[i]) else float(p_values[i]),
             why_not=why[i],
         )
         for i in range(len(shared))
     ]
-    moves.sort(key=_telling)
+    moves.sort(key=_sort_key)
     used = tuple(kind for kind in kinds if any(move.labels[kind] for move in moves))
     return Contrast(new.glossary[by], used, swaps, tuple(moves), only_old, only_new,
                     tuple(notes))  # fmt: skip
 
 
-def _swaps(
+def _find_swaps(
     first: Tallies,
     second: Tallies,
     ours: Sequence[int],
@@ -235,7 +235,7 @@ def _swaps(
     return swaps
 
 
-def _key(
+def _make_key(
     labels: Mapping[str, str],
     kinds: Sequence[str],
     swaps: Mapping[str, tuple[str, str]],
@@ -244,7 +244,7 @@ def _key(
     return tuple("" if kind in swaps else pairs.get(labels[kind], labels[kind]) for kind in kinds)
 
 
-def _paired(
+def _pair_seeds(
     first: Tallies, second: Tallies, one: NDArray[np.intp], other: NDArray[np.intp], by: str
 ) -> tuple[_Floats, _Floats]:
     """(combinations, seeds) of the seeds that both runs have."""
@@ -252,7 +252,7 @@ def _paired(
     return first.by_seed(by)[one][:, ours], second.by_seed(by)[other][:, theirs]
 
 
-def _incomparable(
+def _list_incomparable(
     old: Results,
     new: Results,
     first: Tallies,
@@ -276,12 +276,12 @@ def _incomparable(
     return reasons
 
 
-def _mean(values: _Floats, others: _Floats, by: str) -> Interval | None:
+def _average_shared(values: _Floats, others: _Floats, by: str) -> Interval | None:
     """Of the seeds at which both sides have a value; None without one."""
     known = values[~np.isnan(values) & ~np.isnan(others)]
     return interval(known, by) if len(known) else None
 
 
-def _telling(move: Move) -> tuple[bool, float]:
+def _sort_key(move: Move) -> tuple[bool, float]:
     significant = move.p is not None and move.p < ALPHA
     return not significant, -abs(move.difference.mean) if move.difference else 0.0

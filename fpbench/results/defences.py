@@ -116,14 +116,14 @@ def defences(results: Results, rank_by: str = "advantage", title: str = "") -> l
             tally, range(len(tally)), keep, rank_by, title, scope=scope, notes=tuple(notes),
             view="defences",
         )  # fmt: skip
-        boards.append(_labelled(ranked, learners.labels))
+        boards.append(_add_labels(ranked, learners.labels))
     return boards
 
 
 def defended(results: Results) -> Defended:
     """Learners by what the strongest attack on each reaches at each seed."""
     attacks = take_rows(results, match_kind(results, "adversary"))
-    guarantees = _guarantees(results)
+    guarantees = _read_guarantees(results)
     done, failed = attacks.finished()
     names = attacks.labels_of("dataset")
     labels: dict[_Learner, dict[str, str]] = {}
@@ -140,14 +140,14 @@ def defended(results: Results) -> Defended:
             notes[dataset] = ["nothing is ranked: no attack was made on every learner"]
         tally, rows = Tallies(take_rows(part, inside)), np.flatnonzero(here)[inside]
         unproven = 0
-        for learner, lines in _by_learner(tally).items():
-            strongest = _strongest(tally, lines)
+        for learner, lines in _group_by_learner(tally).items():
+            strongest = _find_strongest(tally, lines)
             promise, epsilons = guarantees[learner]
             if strongest is not None:
                 labels[learner] = {STRONGEST: strongest.words, GUARANTEE: promise}
                 mine = rows[tally.line == strongest.line]
                 mine = mine[done[mine]]
-                values = _measures(tally, lines, strongest, epsilons)
+                values = _compute_measures(tally, lines, strongest, epsilons)
                 values = values[:, np.searchsorted(tally.seeds, attacks.seeds[mine])]
                 reached = ~np.isnan(values[_MEASURES.index("strongest_accuracy")])
                 chosen.append(mine[reached])
@@ -156,10 +156,10 @@ def defended(results: Results) -> Defended:
         if unproven:
             of = f"the strongest attack on {unproven} learner{'s' * (unproven != 1)}"
             notes.setdefault(dataset, []).append(f"{UNPROVEN} at every seed: {of}")
-    return Defended(_by_seed(attacks, np.concatenate(chosen), measures), labels, notes)
+    return Defended(_collect_seeds(attacks, np.concatenate(chosen), measures), labels, notes)
 
 
-def _by_seed(attacks: Results, chosen: Rows, measures: Sequence[_Floats]) -> Results:
+def _collect_seeds(attacks: Results, chosen: Rows, measures: Sequence[_Floats]) -> Results:
     """A row for each learner and seed: those chosen, and the first failed one of all others."""
     learners, learner = attacks.merge_combinations(("dataset", "learner"))
     learner = learner[attacks.combination]
@@ -175,7 +175,7 @@ def _by_seed(attacks: Results, chosen: Rows, measures: Sequence[_Floats]) -> Res
     return take_rows(bare.beside(chosen, dict(zip(_MEASURES, values, strict=False))), rows)
 
 
-def _by_learner(tally: Tallies) -> dict[_Learner, list[int]]:
+def _group_by_learner(tally: Tallies) -> dict[_Learner, list[int]]:
     lines_of: dict[_Learner, list[int]] = {}
     for line in range(len(tally)):
         labels = tally.labels(line)
@@ -183,7 +183,7 @@ def _by_learner(tally: Tallies) -> dict[_Learner, list[int]]:
     return lines_of
 
 
-def _strongest(tally: Tallies, lines: Sequence[int]) -> _Strongest | None:
+def _find_strongest(tally: Tallies, lines: Sequence[int]) -> _Strongest | None:
     guessed, corrected = tally.means("initial_accuracy"), tally.means("corrected_accuracy")
     proven, best, strongest = tally.means("proven"), -np.inf, None
     several = len({tally.labels(line)["disclosure"] for line in range(len(tally))}) > 1
@@ -198,7 +198,7 @@ def _strongest(tally: Tallies, lines: Sequence[int]) -> _Strongest | None:
     return strongest
 
 
-def _measures(
+def _compute_measures(
     tally: Tallies, lines: Sequence[int], strongest: _Strongest, epsilons: Mapping[int, float]
 ) -> _Floats:
     """(measures, seeds) of a learner; NaN where its strongest attack reached nothing."""
@@ -221,7 +221,7 @@ def _measures(
     return np.array([values[name] for name in _MEASURES])
 
 
-def _guarantees(results: Results) -> dict[_Learner, tuple[str, dict[int, float]]]:
+def _read_guarantees(results: Results) -> dict[_Learner, tuple[str, dict[int, float]]]:
     """What rows say that each learner guarantees, and its epsilon by seed.
 
     The least that any of its rows says: without a guarantee at one seed, it has none.
@@ -233,7 +233,7 @@ def _guarantees(results: Results) -> dict[_Learner, tuple[str, dict[int, float]]
     learners = zip(*map(results.labels_of, ("dataset", "learner")), strict=True)
     mine = [numbers.setdefault(learner, len(numbers)) for learner in learners]
     learner = np.array(mine, np.intp)[results.combination]
-    words = _words(results)
+    words = _describe_epsilons(results)
     texts_of: list[dict[str, None]] = [{} for _ in numbers]
     epsilons: list[dict[int, float]] = [{} for _ in numbers]
     silent = done & ~promised
@@ -247,11 +247,13 @@ def _guarantees(results: Results) -> dict[_Learner, tuple[str, dict[int, float]]
     guarantees = {}
     for key, i in numbers.items():
         least = next((text for text in UNPROMISED if text in texts_of[i]), None)
-        guarantees[key] = (_one(list(texts_of[i])), epsilons[i]) if least is None else (least, {})
+        guarantees[key] = (
+            (_join_distinct(list(texts_of[i])), epsilons[i]) if least is None else (least, {})
+        )
     return guarantees
 
 
-def _words(results: Results) -> dict[int, str]:
+def _describe_epsilons(results: Results) -> dict[int, str]:
     """What the epsilon of each row is of: neighbours and delta."""
     rows, words = results.texts("model_neighbours")
     delta = results.numbers("model_delta")
@@ -261,7 +263,7 @@ def _words(results: Results) -> dict[int, str]:
     }
 
 
-def _labelled(ranked: Leaderboard, labels: Mapping[_Learner, Mapping[str, str]]) -> Leaderboard:
+def _add_labels(ranked: Leaderboard, labels: Mapping[_Learner, Mapping[str, str]]) -> Leaderboard:
     """A leaderboard whose lines say what the strongest attack is, and the guarantee."""
     silent = {STRONGEST: "", GUARANTEE: NO_GUARANTEE}
     columns = [
@@ -276,10 +278,10 @@ def _labelled(ranked: Leaderboard, labels: Mapping[_Learner, Mapping[str, str]])
             and line.labels.get("dataset", learner[0]) == learner[0]
         ]  # fmt: skip
         words = {name: dict.fromkeys(each[name] for each in mine) for name in columns}
-        more = {name: _one(list(each)) for name, each in words.items()}
+        more = {name: _join_distinct(list(each)) for name, each in words.items()}
         lines.append(replace(line, labels={**line.labels, **more}))
     return replace(ranked, kinds=(*ranked.kinds, *columns), lines=tuple(lines))
 
 
-def _one(words: Sequence[str]) -> str:
+def _join_distinct(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else "several" if words else ""

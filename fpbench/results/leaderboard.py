@@ -40,6 +40,13 @@ DEFENCE_COLUMNS = (
     "mean_advantage", "advantage",
 )  # fmt: skip
 """Those of a leaderboard of defences."""
+REPORT_COLUMNS = (
+    "without_accuracy", "with_accuracy", "leak", "limit", "people_proven", "proven_unsure",
+    "rate_error", "cells_published", "disparities_visible",
+)  # fmt: skip
+"""Those of a leaderboard of fairness reports."""
+_KEPT_OF_REPORTS = ("leak", "people_proven", "rate_error")
+"""What such a leaderboard shows however narrow a terminal is."""
 _SPARE = (
     "correct_seconds", "reconsidered_accuracy", "claim_holds", "proven", "repair",
     "initial_accuracy",
@@ -112,7 +119,7 @@ class Leaderboard:
     @property
     def in_points(self) -> bool:
         """Whether its measures are shown in percent and percentage points."""
-        return self.rank_by == LEAK_RANKING
+        return self.rank_by == LEAK_RANKING or self.view == "reports"
 
     @property
     def least_first(self) -> bool:
@@ -161,16 +168,16 @@ def sheet(board: Leaderboard, measures: Sequence[str] = (), most: int | None = N
         lines = (*lines, board.reference)
         kinds += ["adversary"] * ("adversary" not in kinds)
     part = replace(board, lines=lines)
-    counts = [_counts(line) for line in board.lines]
+    counts = [_format_counts(line) for line in board.lines]
     alike = len(set(counts)) == 1 and not any(line.failed for line in board.lines)
     requested = [*(name for name in measures if name != board.rank_by), board.rank_by]
     names = requested if measures else columns(board)
     names = [name for name in names if any(name in line.measures for line in board.lines)]
     points = board.in_points and not measures
-    body = (_points if points else _body)(
-        part, names, [] if alike else [_counts(line) for line in lines]
+    body = (_make_point_columns if points else _make_columns)(
+        part, names, [] if alike else [_format_counts(line) for line in lines]
     )
-    ranks, apart = _places(part), board.within if _stands_in_groups(board) else ()
+    ranks, apart = _format_ranks(part), board.within if _stands_in_groups(board) else ()
     rows = [
         (ranks[i], *(line.labels[kind] for kind in kinds), *(values[i] for values in body.values()))
         for i, line in enumerate(part.lines)
@@ -179,20 +186,22 @@ def sheet(board: Leaderboard, measures: Sequence[str] = (), most: int | None = N
     glossary = board.glossary
     declared = reversed([measure.name for measure in glossary.columns(names)])
     last = (*LEAK_COLUMNS, _INTERVAL_OF_LEAK) if points else tuple(names[-1:])
+    if board.view == "reports":
+        last = (*_KEPT_OF_REPORTS, board.rank_by)
     spare = dict.fromkeys([_P_VALUE, *declared, *_SPARE, "sd", *body])
     others = [name for name in spare if name not in (*last, _INTERVAL, "seeds")]
     return Sheet(
         title=board.title,
-        about=_about(board, kinds, counts[0] if alike else "", points),
+        about=_describe_shared(board, kinds, counts[0] if alike else "", points),
         columns=(
             Column("#"),
             *(Column(kind, number=False) for kind in kinds),
             *(Column(glossary.heading(name)) for name in body),
         ),
         rows=tuple(rows),
-        notes=(*board.notes, *_notes(board)),
+        notes=(*board.notes, *_list_notes(board)),
         unshown=len(board.lines) - len(board.lines[:most]),
-        warnings=tuple(_warnings(board)),
+        warnings=tuple(_list_warnings(board)),
         failures=tuple(dict.fromkeys(why for line in board.lines for why in line.reasons)),
         spare=(*map(glossary.heading, others), _INTERVAL, *([_INTERVAL_OF_LEAK] * points)),
         telling=frozenset(
@@ -210,7 +219,7 @@ def _stands_in_groups(board: Leaderboard) -> bool:
     return begins + 1 == len(set(groups))
 
 
-def _points(
+def _make_point_columns(
     board: Leaderboard, names: Sequence[str], counts: Sequence[str]
 ) -> dict[str, list[str]]:
     """The columns right of the labels, shares in percent; what others declare as it is."""
@@ -223,22 +232,25 @@ def _points(
             body[name] = [write(value.mean) if value else "-" for value in values]
 
     fill(name for name in names if name in LEAK_COLUMNS)
-    for heading, name in ((_INTERVAL_OF_LEAK, "leak"), (_INTERVAL, LEAK_RANKING)):
-        if name in names:
+    for heading, name in ((_INTERVAL_OF_LEAK, "leak"), (_INTERVAL, board.rank_by)):
+        if name in names and (heading, name) != (_INTERVAL, "leak"):
             ends = [line.measures.get(name) for line in board.lines]
-            body[heading] = [_spread(value, _POINTS[name]) for value in ends]
+            body[heading] = [_spread(value, _POINTS.get(name, format_number)) for value in ends]
     fill(name for name in names if name not in LEAK_COLUMNS)
-    return body | _certainty(board, counts)
+    return body | _make_certainty_columns(board, counts)
 
 
 _POINTS: dict[str, Callable[[float], str]] = {
+    **dict.fromkeys(REPORT_COLUMNS, percent),
     **dict.fromkeys(("majority_accuracy", "without_accuracy", "with_accuracy"), percent),
     "leak": signed_points, "limit": points_above, "claim_holds": percent, "proven": percent,
 }  # fmt: skip
 """How shares are written on a board in percent."""
 
 
-def _body(board: Leaderboard, names: Sequence[str], counts: Sequence[str]) -> dict[str, list[str]]:
+def _make_columns(
+    board: Leaderboard, names: Sequence[str], counts: Sequence[str]
+) -> dict[str, list[str]]:
     """The columns right of the labels, by measure; all of them as if there were room."""
     body = {}
     for name in names:
@@ -248,10 +260,10 @@ def _body(board: Leaderboard, names: Sequence[str], counts: Sequence[str]) -> di
         last = [line.measures.get(names[-1]) for line in board.lines]
         body["sd"] = [format_number(value.deviation) if value else "-" for value in last]
         body[_INTERVAL] = [_spread(value) for value in last]
-    return body | _certainty(board, counts)
+    return body | _make_certainty_columns(board, counts)
 
 
-def _certainty(board: Leaderboard, counts: Sequence[str]) -> dict[str, list[str]]:
+def _make_certainty_columns(board: Leaderboard, counts: Sequence[str]) -> dict[str, list[str]]:
     """The columns of p-values and seeds, where they say something."""
     body = {}
     if any(line.p_above is not None and line.p_above < 1 for line in board.lines):
@@ -261,7 +273,7 @@ def _certainty(board: Leaderboard, counts: Sequence[str]) -> dict[str, list[str]
     return body
 
 
-def _places(board: Leaderboard) -> list[str]:
+def _format_ranks(board: Leaderboard) -> list[str]:
     """Ranks; those that several lines share with a sign of equality."""
     groups = [tuple(line.labels[kind] for kind in board.within) for line in board.lines]
     ranks = [line.rank for line in board.lines]
@@ -285,7 +297,9 @@ def _spread(value: Interval | None, write: Callable[[float], str] = format_numbe
     return f"{write(value.low)} to {write(value.high)}"
 
 
-def _about(board: Leaderboard, kinds: Sequence[str], seeds: str, points: bool = False) -> str:
+def _describe_shared(
+    board: Leaderboard, kinds: Sequence[str], seeds: str, points: bool = False
+) -> str:
     """What all lines share."""
     parts = [board.scope] if board.scope and "dataset" not in board.kinds else []
     parts += board.apart
@@ -297,12 +311,12 @@ def _about(board: Leaderboard, kinds: Sequence[str], seeds: str, points: bool = 
     if board.within:
         parts.append(f"ranked for each {' and '.join(board.within)}")
     if points:
-        parts.append("% of people")
+        parts.append("in %" if board.view == "reports" else "% of people")
     return " · ".join(parts)
 
 
-def _notes(board: Leaderboard) -> Iterable[str]:
-    above = [line for line in board.lines if "gain" in columns(board) and _above_limit(line)]
+def _list_notes(board: Leaderboard) -> Iterable[str]:
+    above = [line for line in board.lines if "gain" in columns(board) and _exceeds_limit(line)]
     if above:
         lines = "1 line" if len(above) == 1 else f"{len(above)} lines"
         yield (
@@ -320,7 +334,7 @@ def _notes(board: Leaderboard) -> Iterable[str]:
             yield measure.if_no
 
 
-def _above_limit(line: Line) -> bool:
+def _exceeds_limit(line: Line) -> bool:
     """Whether a gain is greater than the limit, and not by chance as far as seeds tell."""
     gain, limit = line.measures.get("gain"), line.measures.get("limit")
     if gain is None or limit is None:
@@ -328,7 +342,7 @@ def _above_limit(line: Line) -> bool:
     return (gain.mean if gain.low is None else gain.low) > limit.mean
 
 
-def _warnings(board: Leaderboard) -> Iterable[str]:
+def _list_warnings(board: Leaderboard) -> Iterable[str]:
     warned = Counter(text for line in board.lines for text in line.warnings)
     for text, times in warned.items():
         where = f" ({times} of {len(board.lines)} lines)" if len(board.lines) > 1 else ""
@@ -348,11 +362,14 @@ def columns(board: Leaderboard) -> list[str]:
         candidates = [*known, *declared]
         if not {*candidates} - {"model_epsilon"}:  # which says nothing of what the auditor measures
             candidates = measured[:_UNDECLARED]
+    elif board.view == "reports":
+        return [name for name in dict.fromkeys((*REPORT_COLUMNS, board.rank_by))
+                if name in measured]  # fmt: skip
     elif board.in_points:
-        telling = [name for name in ("claim_holds", "proven") if _tells(board, name)]
+        telling = [name for name in ("claim_holds", "proven") if _distinguishes_lines(board, name)]
         return [name for name in (*LEAK_COLUMNS, *telling, *declared) if name in measured]
     else:
-        telling = [name for name in TELLING_COLUMNS if _tells(board, name)]
+        telling = [name for name in TELLING_COLUMNS if _distinguishes_lines(board, name)]
         candidates = [*declared, *telling, *ATTACK_COLUMNS]
     last = board.rank_by if board.rank_by in measured else next(reversed(measured), "")
     return [name for name in candidates if name in measured and name != last] + [last] * bool(last)
@@ -363,7 +380,7 @@ def is_of_audits(board: Leaderboard) -> bool:
     return "auditor" in board.kinds or board.view == "mechanisms"
 
 
-def _tells(board: Leaderboard, name: str) -> bool:
+def _distinguishes_lines(board: Leaderboard, name: str) -> bool:
     """Whether a measure tells lines apart; a proof or a true claim is no news."""
     if name == "correct_seconds":  # of several solvers
         lines = [line for line in board.lines if "proven" in line.measures]
@@ -376,7 +393,7 @@ def _tells(board: Leaderboard, name: str) -> bool:
         ]
         return any(abs(over - gain) > _ROUNDING for over, gain in pairs)
     if name == "repair":
-        return any(map(_above_limit, board.lines))
+        return any(map(_exceeds_limit, board.lines))
     if name in ("proven", "claim_holds"):
         return any(line.measures[name].mean < 1 for line in board.lines if name in line.measures)
     return _varies(board, name)
@@ -393,5 +410,5 @@ def varying(board: Leaderboard) -> list[str]:
     return [k for k in board.kinds if len({line.labels[k] for line in board.lines}) > 1]
 
 
-def _counts(line: Line) -> str:
+def _format_counts(line: Line) -> str:
     return f"{line.done}" + (f" ({line.failed} failed)" if line.failed else "")

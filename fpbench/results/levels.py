@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 _SEEN = ("features", "predictions", "scores")
 """What adversaries see: each of them that, and what stands before it."""
-_LARGEST, _DISCLOSED = "largest group", "claim"
+_KIND = "disclosure"
+_LARGEST, _CLAIM, _REPORTS = "largest group", "claim", "reports"
 
 
 def make_waterfall(board: Leaderboard, text: Callable[[str, int], str]) -> Waterfall | None:
@@ -37,19 +38,32 @@ def make_waterfall(board: Leaderboard, text: Callable[[str, int], str]) -> Water
         levels.append(Level(_LARGEST, baseline, "", line.labels))
     lacking = []
     for name in _SEEN:
-        best = _best(board, [i for i in mine if _last_seen(text("adversary_sees", i)) == name],
-                     "without_accuracy")  # fmt: skip
+        seeing = [i for i in mine if _find_last_seen(text("adversary_sees", i)) == name]
+        best = _find_best(board, seeing, "without_accuracy")
         if best is None:
             lacking.append(name)
         else:
             right = best.measures["without_accuracy"]
             levels.append(Level(name, right, name_attack(board, best, adversary=True), best.labels))
-    given = _best(board, mine, "with_accuracy")
+    given = _find_best(board, mine, "with_accuracy")
     if given is None or len(levels) < 2:
         return None
+    of_report = "facts" in line.measures
+    claims = [
+        i
+        for i, each in enumerate(board.lines)
+        if "facts" not in each.measures
+        and all(each.labels[kind] == line.labels[kind] for kind in board.within if kind != _KIND)
+    ]
+    if of_report and (claim := _find_best(board, claims, "with_accuracy")) is not None:
+        right = claim.measures["with_accuracy"]
+        levels.append(Level(_CLAIM, right, name_attack(board, claim), claim.labels))
     levels.append(
-        Level(_DISCLOSED, given.measures["with_accuracy"], name_attack(board, given), given.labels)
-    )
+        Level(
+            _REPORTS if of_report else _CLAIM, given.measures["with_accuracy"],
+            name_attack(board, given), given.labels,
+        )
+    )  # fmt: skip
     shown = [f"{kind} {line.labels[kind]}" for kind in board.within if line.labels[kind]]
     several = [f"{count} {kind}s" for kind, count in count_groups(board).items() if count > 1]
     here = "this is where the best attack is given most: --where chooses others"
@@ -58,12 +72,12 @@ def make_waterfall(board: Leaderboard, text: Callable[[str, int], str]) -> Water
                      tuple(lacking))  # fmt: skip
 
 
-def _last_seen(columns: str) -> str:
+def _find_last_seen(columns: str) -> str:
     """The last of what an adversary sees, in the order of the waterfall."""
     seen = set(columns.split(", "))
     return next((name for name in reversed(_SEEN) if name in seen), "")
 
 
-def _best(board: Leaderboard, numbers: list[int], name: str) -> Line | None:
+def _find_best(board: Leaderboard, numbers: list[int], name: str) -> Line | None:
     lines = [board.lines[i] for i in numbers if name in board.lines[i].measures]
     return max(lines, key=lambda line: line.measures[name].mean, default=None)

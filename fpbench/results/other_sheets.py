@@ -31,12 +31,12 @@ def data(board: Leaderboard) -> dict[str, Any]:
         "sentences": list(board.sentences),
         "waterfall": waterfall_data(board.waterfall) if board.waterfall else None,
         "notes": list(board.notes),
-        "lines": [_line_data(line) for line in board.lines],
-        "reference": _line_data(board.reference) if board.reference else None,
+        "lines": [_make_line_data(line) for line in board.lines],
+        "reference": _make_line_data(board.reference) if board.reference else None,
     }
 
 
-def _line_data(line: Line) -> dict[str, Any]:
+def _make_line_data(line: Line) -> dict[str, Any]:
     return {
         "rank": line.rank,
         "p_above": line.p_above,
@@ -68,7 +68,7 @@ def grid_sheet(board: Leaderboard) -> Sheet | None:
     if len(down) < 2 or len(across) < 2:
         return None
     line_at = {tuple(line.labels[kind] for kind in board.kinds): line for line in board.lines}
-    rows = [(one, *(_met(line_at.get((one, other)), board.rank_by) for other in across))
+    rows = [(one, *(_format_missing(line_at.get((one, other)), board.rank_by) for other in across))
             for one in down]  # fmt: skip
     return Sheet(
         title="",
@@ -78,7 +78,7 @@ def grid_sheet(board: Leaderboard) -> Sheet | None:
     )
 
 
-def _met(line: Line | None, measure: str) -> str:
+def _format_missing(line: Line | None, measure: str) -> str:
     value = None if line is None else line.measures.get(measure)
     return format_number(value.mean) if value else "-"
 
@@ -111,7 +111,7 @@ def front_sheet(front: Front, most: int | None = None) -> Sheet:
     ]  # fmt: skip
     silent = [NO_GUARANTEE if column.heading == GUARANTEE else "" for column in columns]
     used = [i for i in range(len(columns)) if any(row[i] != silent[i] for row in rows)]
-    notes = ["sure: the share of resamples of the seeds in which nothing beats it"]
+    notes = ["sure: in how many bootstrap samples of the seeds a learner stays on the front"]
     return Sheet(
         title=front.title,
         about=f"Pareto front · dataset {front.dataset}",
@@ -175,9 +175,9 @@ def contrast_data(contrast: Contrast) -> dict[str, Any]:
         "moves": [
             {
                 "labels": dict(move.labels),
-                "old": _plain(move.old),
-                "new": _plain(move.new),
-                "difference": _plain(move.difference),
+                "old": _to_plain(move.old),
+                "new": _to_plain(move.new),
+                "difference": _to_plain(move.difference),
                 "p": move.p,
                 "moved": move.word,
             }
@@ -186,7 +186,7 @@ def contrast_data(contrast: Contrast) -> dict[str, Any]:
     }
 
 
-def _plain(value: Interval | None) -> dict[str, Any] | None:
+def _to_plain(value: Interval | None) -> dict[str, Any] | None:
     if value is None:
         return None
     return {"mean": value.mean, "sd": value.deviation, "low": value.low, "high": value.high,

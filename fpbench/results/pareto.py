@@ -92,12 +92,13 @@ def pareto(results: Results, title: str = "") -> list[Front]:
         compared = [tally.labels(line) for line in lines]
         words = [learners.labels[dataset, labels["learner"]] for labels in compared]
         seeds = done[lines].all(axis=0)
-        fronts.append(_front(title, dataset, [labels["learner"] for labels in compared], words,
-                             values[lines][:, seeds], learners.notes.get(dataset, [])))  # fmt: skip
+        names, notes = [labels["learner"] for labels in compared], learners.notes.get(dataset, [])
+        front = _make_front(title, dataset, names, words, values[lines][:, seeds], notes)
+        fronts.append(front)
     return fronts
 
 
-def _front(
+def _make_front(
     title: str,
     dataset: str,
     learners: Sequence[str],
@@ -113,15 +114,15 @@ def _front(
     objectives = tuple(OBJECTIVES[i] for i in used)
     if not used:
         return Front(title, dataset, (), (), (*notes, "no accuracy, unfairness or advantage"))
-    costs = _costs(values[:, :, used], objectives)
+    costs = _compute_costs(values[:, :, used], objectives)
     kinds = [labels[GUARANTEE] for labels in words]
-    beats = _beats(costs.mean(axis=1), kinds, objectives)
-    shares = _shares(costs, kinds, objectives)
+    beats = _compare_learners(costs.mean(axis=1), kinds, objectives)
+    shares = _count_resamples(costs, kinds, objectives)
     lacking: NDArray[np.bool_] = np.asarray(np.isnan(costs).any(axis=1))
     points = [
         Point(
             labels={"dataset": dataset, "learner": learner},
-            values=_intervals(values[i]),
+            values=_compute_intervals(values[i]),
             guarantee=kinds[i],
             strongest=words[i][STRONGEST],
             beaten_by=tuple(learners[j] for j in np.flatnonzero(beats[:, i]).tolist()),
@@ -139,7 +140,7 @@ def _front(
     return Front(title, dataset, objectives, tuple(points[i] for i in order), tuple(notes))
 
 
-def _intervals(values: _Floats) -> dict[str, Interval]:
+def _compute_intervals(values: _Floats) -> dict[str, Interval]:
     """(seeds, objectives) as means; what is not known at every seed has none."""
     intervals = {}
     for i, name in enumerate(OBJECTIVES):
@@ -148,7 +149,7 @@ def _intervals(values: _Floats) -> dict[str, Interval]:
     return intervals
 
 
-def _costs(values: _Floats, objectives: Sequence[str]) -> _Floats:
+def _compute_costs(values: _Floats, objectives: Sequence[str]) -> _Floats:
     """(learners, seeds, objectives) of which less is better; without a guarantee: infinite."""
     costs = values.copy()
     for i, name in enumerate(objectives):
@@ -159,7 +160,9 @@ def _costs(values: _Floats, objectives: Sequence[str]) -> _Floats:
     return costs
 
 
-def _beats(means: _Floats, kinds: Sequence[str], objectives: Sequence[str]) -> NDArray[np.bool_]:
+def _compare_learners(
+    means: _Floats, kinds: Sequence[str], objectives: Sequence[str]
+) -> NDArray[np.bool_]:
     """(learners, learners) whether the first beats the second.
 
     Parameters
@@ -181,7 +184,9 @@ def _beats(means: _Floats, kinds: Sequence[str], objectives: Sequence[str]) -> N
     return np.asarray(better)
 
 
-def _shares(costs: _Floats, kinds: Sequence[str], objectives: Sequence[str]) -> _Floats | None:
+def _count_resamples(
+    costs: _Floats, kinds: Sequence[str], objectives: Sequence[str]
+) -> _Floats | None:
     """(learners,) how often nothing beats each, over joint resamples of the seeds."""
     learners, seeds, _ = costs.shape
     if seeds < 2:
@@ -189,7 +194,7 @@ def _shares(costs: _Floats, kinds: Sequence[str], objectives: Sequence[str]) -> 
     rng = np.random.default_rng(zlib.crc32(b"pareto"))
     counts = np.zeros(learners)
     for draw in rng.integers(seeds, size=(_RESAMPLES, seeds)):
-        beats = _beats(costs[:, draw].mean(axis=1), kinds, objectives)
+        beats = _compare_learners(costs[:, draw].mean(axis=1), kinds, objectives)
         counts += ~beats.any(axis=0)
     return counts / _RESAMPLES
 

@@ -18,7 +18,7 @@ from fpbench.components.names import ATTACK, AUDIT
 from fpbench.components.own_measures import MEASURES
 from fpbench.results.leaderboard import LEAK_RANKING, Leaderboard, Line
 from fpbench.results.levels import make_waterfall
-from fpbench.results.rows.comparability import aspects, classes
+from fpbench.results.rows.comparability import OF_CLAIMS, aspects, classes
 from fpbench.results.rows.lines import Tallies
 from fpbench.results.rows.pooling import Pooled, pooled
 from fpbench.results.rows.selection import take_rows
@@ -76,13 +76,15 @@ def rank(
             used = tuple(kind for kind in kinds if any(tally.labels(i)[kind] for i in mine))
             names = tally.names(mine)
             chosen_by = choose_measure(results.glossary, rank_by, names)
+            apart_by = dict(aspects_of_lines)
+            if chosen_by == LEAK_RANKING:  # nobody is ranked against attacks given another claim
+                for aspect in [name for name in apart_by if name.startswith(OF_CLAIMS)]:
+                    del apart_by[aspect]
             earlier = (EARLIER,) if rank_by == LEAK_RANKING and _lacks_beliefs(results) else ()
-            for apart, notes, lines in parted(
-                tally, aspects_of_lines, mine, chosen_by, together=together
-            ):
+            for apart, notes, lines in parted(tally, apart_by, mine, chosen_by, together=together):
                 said = notes if audits else (*notes, *earlier)
                 maker = _Maker(title, chosen_by, used, apart, said)
-                boards += _of_class(results, tally, lines, maker)
+                boards += _rank_class(results, tally, lines, maker)
             measured |= names
     check_measured(results.glossary, rank_by, measured, boards)
     return boards
@@ -146,7 +148,7 @@ def parted(
     by_class = classes(said, ranked)
     if together and len(by_class) > 1:
         kinds = "; ".join(", ".join(apart) for apart in by_class)
-        note = f"ranked together though they are not comparable: {kinds}"
+        note = f"warning: ranked together, but not comparable: {kinds}"
         return [((), (note,), list(lines))]
     parts: list[tuple[tuple[str, ...], tuple[str, ...], list[int]]] = [
         (apart, (), mine) for apart, mine in by_class.items()
@@ -168,7 +170,7 @@ class _Maker:
     notes: tuple[str, ...]
 
 
-def _of_class(
+def _rank_class(
     results: Results, tally: Tallies, lines: list[int], maker: _Maker
 ) -> list[Leaderboard]:
     """The leaderboard of each data set, after that of all if there are several."""
@@ -180,7 +182,7 @@ def _of_class(
                       notes=maker.notes)]  # fmt: skip
     boards = []
     kinds = tuple(kind for kind in maker.kinds if kind != "dataset")
-    everywhere = _everywhere(tally, lines, len(of_dataset))
+    everywhere = _find_everywhere(tally, lines, len(of_dataset))
     if everywhere:
         mean = Tallies(pooled(take_rows(results, np.isin(tally.line, everywhere)), kinds).results)
         left = len(lines) - len(everywhere)
@@ -199,7 +201,7 @@ def _of_class(
     return boards
 
 
-def _everywhere(tally: Tallies, lines: Sequence[int], datasets: int) -> list[int]:
+def _find_everywhere(tally: Tallies, lines: Sequence[int], datasets: int) -> list[int]:
     """Those of the lines whose combination is done on every data set."""
     lines_of: dict[tuple[str, ...], list[int]] = {}
     for line in lines:
@@ -274,14 +276,14 @@ def board(
             ]
         notes = (*notes, *remarks)
     lines = [
-        _line(tally, place, kinds, ranks.get(i), p_values.get(i))
+        _make_line(tally, place, kinds, ranks.get(i), p_values.get(i))
         for i, place in enumerate(places.tolist())
     ]
     made = Leaderboard(title, rank_by, kinds, tuple(lines), scope, apart, notes, view,
                        tally.glossary, within=within)  # fmt: skip
     if rank_by != LEAK_RANKING:
         return made
-    made = replace(made, reference=_reference(tally, places, kinds))
+    made = replace(made, reference=_make_reference(tally, places, kinds))
     datasets = {tally.labels(place)["dataset"] for place in places.tolist()}
     if ranks and len(datasets) == 1 and datasets != {""}:  # a mean over several has no label
 
@@ -311,7 +313,9 @@ def _number_groups(
     ], np.intp)  # fmt: skip
 
 
-def _reference(tally: Tallies, places: NDArray[np.intp], kinds: tuple[str, ...]) -> Line | None:
+def _make_reference(
+    tally: Tallies, places: NDArray[np.intp], kinds: tuple[str, ...]
+) -> Line | None:
     """A line for naming the largest group, which is no attack; of the line of the most seeds."""
     longest = max(places.tolist(), key=lambda place: int(tally.done[place]), default=None)
     known = None if longest is None else tally.measures(longest).get("majority_accuracy")
@@ -325,10 +329,10 @@ def _reference(tally: Tallies, places: NDArray[np.intp], kinds: tuple[str, ...])
     return Line(None, labels, measures, known.count, 0, ())
 
 
-_OF_A_RANK = "neighbours of one rank are not told apart; its first and last may be"
+_OF_A_RANK = "lines with the same rank: neighbours are tied, but first and last may differ"
 
 
-def _line(
+def _make_line(
     tally: Tallies, number: int, kinds: tuple[str, ...], place: int | None, p_above: float | None
 ) -> Line:
     labels = tally.labels(number)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _NOT_THE_MODEL = "not model"
 """In `limit_covers` of limits that do not cover what the model gives away."""
 _MOST_NAMED = 2
-"""Attacks that are named as not told apart; more are counted."""
+"""Attacks that are named as tied; more are counted."""
 
 
 def summarise_leak(
@@ -58,7 +58,7 @@ def summarise_leak(
     if (without := line.measures.get("without_accuracy")) is not None:
         seen = list_words(text("adversary_sees", chosen).split(", ")) or "what it sees"
         sentences.append(
-            f"From {seen} the best attack{_of_model(line, several)} guesses "
+            f"From {seen} the best attack{_name_model(line, several)} guesses "
             f"{percent(without.mean)} % ({_name_best(board, chosen)})."
         )
     values = leaks[chosen][~np.isnan(leaks[chosen])]
@@ -69,7 +69,9 @@ def summarise_leak(
             if counted
             else "The"
         )
-        claim = f"{lead} {line.labels.get('disclosure', '')} claim".replace("  ", " ")
+        label = line.labels.get("disclosure", "")
+        word = "report" if "facts" in line.measures else "claim"
+        claim = f"{lead} {label}{'' if word in label.split() else f' {word}'}".replace("  ", " ")
         alone = "predictions" in text("adversary_sees", chosen)
         if not alone:  # the corrector sees them anyway, and the limit is not about them
             claim += ", with the predictions that it is about,"
@@ -82,17 +84,17 @@ def summarise_leak(
 
 def choose_line(board: Leaderboard) -> int | None:
     """The best attack on the model, given the disclosure, where that adds most; None of none."""
-    leading = list(_leading(board).values())
-    return max(leading, key=lambda i: _mean(board.lines[i], "leak"), default=None)
+    leading = list(_find_leading(board).values())
+    return max(leading, key=lambda i: _get_mean(board.lines[i], "leak"), default=None)
 
 
 def count_groups(board: Leaderboard) -> dict[str, int]:
     """How many components of each kind there are to choose from."""
-    leading = _leading(board).values()
+    leading = _find_leading(board).values()
     return {kind: len({board.lines[i].labels[kind] for i in leading}) for kind in board.within}
 
 
-def _leading(board: Leaderboard) -> dict[tuple[str, ...], int]:
+def _find_leading(board: Leaderboard) -> dict[tuple[str, ...], int]:
     """The best line of each group that is ranked."""
     best: dict[tuple[str, ...], int] = {}
     for i, line in enumerate(board.lines):
@@ -115,9 +117,9 @@ def _describe_leak(line: Line, values: NDArray[np.float64], tried: int) -> str:
     """
     mean, count = float(values.mean()), len(values)
     if count == 1:
-        return f"{_points(mean)} at one seed, which tells nothing about others"
+        return f"{_format_points(mean)} at one seed (other seeds may differ)"
     if all_alike(values):
-        return f"{_points(mean)} at each of {count} seeds"
+        return f"{_format_points(mean)} at each of {count} seeds"
     leak, at_once = line.measures["leak"], f" of {tried} at once" if tried > 1 else ""
     if tried == 1 and leak.low is not None and leak.high is not None:
         low, high = leak.low, leak.high
@@ -130,14 +132,14 @@ def _describe_leak(line: Line, values: NDArray[np.float64], tried: int) -> str:
         )
     p_value = float(signed_rank(values[None], np.zeros((1, count)))[0]) * tried
     doubt = "" if p_value < ALPHA else f", not significant at {count} seeds"
-    return f"{_points(mean)} ({interval}){doubt}"
+    return f"{_format_points(mean)} ({interval}){doubt}"
 
 
 _EACH_SIDE = 0.025
 """How often a mean may lie beyond each end of an interval."""
 
 
-def _points(mean: float) -> str:
+def _format_points(mean: float) -> str:
     text = signed_points(mean)
     verb = "takes away" if text.startswith("-") else "adds"
     return f"{verb} {text.lstrip('+-')} points"
@@ -156,7 +158,7 @@ def _describe_limit(line: Line, covers: str, *, alone: bool) -> str:
 
 
 def _name_best(board: Leaderboard, chosen: int) -> str:
-    """The attack, and those that seeds do not tell apart from it."""
+    """The attack, and the attacks that do not differ significantly from it."""
     line = board.lines[chosen]
     alike = [
         name_attack(board, each)
@@ -169,7 +171,7 @@ def _name_best(board: Leaderboard, chosen: int) -> str:
     if not alike:
         return name
     others = list_words(alike) if len(alike) <= _MOST_NAMED else f"{len(alike)} others"
-    return f"{name}; not told apart from {others}"
+    return f"{name}; tied with {others}"
 
 
 def name_attack(board: Leaderboard, line: Line, *, adversary: bool = False) -> str:
@@ -192,7 +194,7 @@ def name_attack(board: Leaderboard, line: Line, *, adversary: bool = False) -> s
     return " + ".join(line.labels[kind] for kind in kinds if line.labels.get(kind))
 
 
-def _of_model(line: Line, several: dict[str, int]) -> str:
+def _name_model(line: Line, several: dict[str, int]) -> str:
     return f" on {line.labels['learner']}" if several.get("learner", 1) > 1 else ""
 
 
@@ -201,7 +203,7 @@ def group_of(board: Leaderboard, line: Line) -> tuple[str, ...]:
     return tuple(line.labels[kind] for kind in board.within)
 
 
-def _mean(line: Line, name: str) -> float:
+def _get_mean(line: Line, name: str) -> float:
     value = line.measures.get(name)
     return float("-inf") if value is None else value.mean
 

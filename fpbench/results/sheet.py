@@ -107,17 +107,17 @@ class Sheet:
         """
         telling = self.telling & {column.heading for column in self.columns}
         for label_width in (WIDE_LABEL, *range(LABEL_WIDTH, NARROW_LABEL - 1, -1)):
-            part = self._narrow(room, label_width)
-            least = part._least(label_width)
+            part = self._drop_spare(room, label_width)
+            least = part._compute_least_widths(label_width)
             fits = sum(least) + len(least) - 1 <= room
             headings = {column.heading for column in part.columns}
             if fits and (telling <= headings or label_width <= LABEL_WIDTH):
                 break
-        return part, part._widths(room, label_width)
+        return part, part._compute_widths(room, label_width)
 
-    def _narrow(self, room: int, label_width: int) -> Sheet:
+    def _drop_spare(self, room: int, label_width: int) -> Sheet:
         """The table without as many spare columns as must go."""
-        least = self._least(label_width)
+        least = self._compute_least_widths(label_width)
         kept = list(range(len(self.columns)))
         for heading in self.spare:
             if sum(least[i] for i in kept) + len(kept) - 1 <= room:
@@ -133,7 +133,7 @@ class Sheet:
             notes=(*self.notes, f"{count} more column{'s' * (count != 1)} on a wider terminal"),
         )
 
-    def _least(self, label_width: int) -> list[int]:
+    def _compute_least_widths(self, label_width: int) -> list[int]:
         """The least width of each column: numbers whole, words broken if they are long."""
         widths = []
         for place, column in enumerate(self.columns):
@@ -146,12 +146,12 @@ class Sheet:
                 widths.append(min(max(map(len, words), default=0), label_width))
         return widths
 
-    def _widths(self, room: int, label_width: int) -> list[int]:
+    def _compute_widths(self, room: int, label_width: int) -> list[int]:
         """How wide columns are: numbers as wide as they are, words share what is left.
 
         Rich would share it, too, but gives some more than they need and cuts numbers instead.
         """
-        widths = self._least(label_width)
+        widths = self._compute_least_widths(label_width)
         full = [
             max(map(len, (column.heading, *(row[place] for row in self.rows))))
             for place, column in enumerate(self.columns)
@@ -171,25 +171,25 @@ def markdown(sheets: Iterable[Sheet]) -> str:
     """Tables in GitHub's Markdown."""
     parts = []
     for sheet in sheets:
-        lines = [f"**{_md(sheet.title)}**  "] if sheet.title else []
+        lines = [f"**{_escape_md(sheet.title)}**  "] if sheet.title else []
         if sheet.opening:
-            lines += [_md(" ".join(sheet.opening)), ""]
+            lines += [_escape_md(" ".join(sheet.opening)), ""]
         if sheet.about:
-            lines.append(_md(sheet.about))
-        lines += ["", _md_row(column.heading for column in sheet.columns)]
+            lines.append(_escape_md(sheet.about))
+        lines += ["", _format_md_row(column.heading for column in sheet.columns)]
         lines.append("|" + "|".join(" ---: " if c.number else " --- " for c in sheet.columns) + "|")
-        lines += [_md_row(row) for row in sheet.rows]
-        lines += ["", *(f"- {_md(text)}" for text in sheet.remarks)] if sheet.remarks else []
+        lines += [_format_md_row(row) for row in sheet.rows]
+        lines += ["", *(f"- {_escape_md(text)}" for text in sheet.remarks)] if sheet.remarks else []
         parts.append("\n".join(lines).strip("\n"))
     return "\n\n".join(parts)
 
 
-def _md(text: str) -> str:
+def _escape_md(text: str) -> str:
     return escape_unprintable(text, but="\r\n").translate(_MARKDOWN)
 
 
-def _md_row(values: Iterable[str]) -> str:
-    return "| " + " | ".join(_md(value) for value in values) + " |"
+def _format_md_row(values: Iterable[str]) -> str:
+    return "| " + " | ".join(_escape_md(value) for value in values) + " |"
 
 
 def latex(sheets: Iterable[Sheet]) -> str:
@@ -197,56 +197,60 @@ def latex(sheets: Iterable[Sheet]) -> str:
     parts = []
     for sheet in sheets:
         head = [sheet.title, sheet.about.replace(" · ", ", ")]
-        caption = ". ".join(_tex(text) for text in (*head, *sheet.remarks) if text)
+        caption = ". ".join(_escape_tex(text) for text in (*head, *sheet.remarks) if text)
         lines = [r"\begin{table}", r"\centering", rf"\caption{{{caption}}}"]
         lines.append(rf"\begin{{tabular}}{{{''.join('lr'[c.number] for c in sheet.columns)}}}")
-        lines += [r"\toprule", _tex_row(column.heading for column in sheet.columns), r"\midrule"]
-        lines += [_tex_row(row) for row in sheet.rows]
+        lines += [
+            r"\toprule",
+            _format_tex_row(column.heading for column in sheet.columns),
+            r"\midrule",
+        ]
+        lines += [_format_tex_row(row) for row in sheet.rows]
         parts.append("\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}"]))
     return "\n\n".join(parts)
 
 
-def _tex(text: str) -> str:
+def _escape_tex(text: str) -> str:
     return escape_unprintable(text, but="\r\n").translate(_LATEX)
 
 
-def _tex_row(values: Iterable[str]) -> str:
-    return " & ".join(_tex_value(value) for value in values) + r" \\"
+def _format_tex_row(values: Iterable[str]) -> str:
+    return " & ".join(_format_tex_value(value) for value in values) + r" \\"
 
 
-def _tex_value(text: str) -> str:
+def _format_tex_value(text: str) -> str:
     """A minus that is one, and no hyphen."""
     number = text.startswith("-") and text[1:2] in set(".0123456789")
-    return f"${_tex(text)}$" if number and " " not in text else _tex(text)
+    return f"${_escape_tex(text)}$" if number and " " not in text else _escape_tex(text)
 
 
 def html(sheets: Sequence[Sheet]) -> str:
     """Tables for a notebook: plain HTML without scripts, and every word escaped."""
-    return "\n".join(map(_html, sheets))
+    return "\n".join(map(_format_html, sheets))
 
 
-def _html(sheet: Sheet) -> str:
-    lines = [f"<p>{_text(' '.join(sheet.opening))}</p>"] if sheet.opening else []
+def _format_html(sheet: Sheet) -> str:
+    lines = [f"<p>{_escape_html(' '.join(sheet.opening))}</p>"] if sheet.opening else []
     lines.append("<table>")
     if sheet.title or sheet.about:
-        about = f"<br>{_text(sheet.about)}" if sheet.about else ""
-        lines.append(f"<caption><strong>{_text(sheet.title)}</strong>{about}</caption>")
-    headings = "".join(_cell("th scope='col'", c.heading, c.number) for c in sheet.columns)
+        about = f"<br>{_escape_html(sheet.about)}" if sheet.about else ""
+        lines.append(f"<caption><strong>{_escape_html(sheet.title)}</strong>{about}</caption>")
+    headings = "".join(_format_cell("th scope='col'", c.heading, c.number) for c in sheet.columns)
     lines.append(f"<thead><tr>{headings}</tr></thead><tbody>")
     for row in sheet.rows:
         cells = zip(row, sheet.columns, strict=True)
-        lines.append("<tr>" + "".join(_cell("td", v, c.number) for v, c in cells) + "</tr>")
+        lines.append("<tr>" + "".join(_format_cell("td", v, c.number) for v, c in cells) + "</tr>")
     lines.append("</tbody></table>")
     if sheet.remarks:
-        items = "".join(f"<li>{_text(text)}</li>" for text in sheet.remarks)
+        items = "".join(f"<li>{_escape_html(text)}</li>" for text in sheet.remarks)
         lines.append(f"<ul>{items}</ul>")
     return "\n".join(lines)
 
 
-def _text(text: str) -> str:
+def _escape_html(text: str) -> str:
     return escape(escape_unprintable(text, but="\n"))
 
 
-def _cell(tag: str, text: str, number: bool) -> str:
+def _format_cell(tag: str, text: str, number: bool) -> str:
     align = "right" if number else "left"
-    return f"<{tag} style='text-align:{align}'>{_text(text)}</{tag.split(maxsplit=1)[0]}>"
+    return f"<{tag} style='text-align:{align}'>{_escape_html(text)}</{tag.split(maxsplit=1)[0]}>"

@@ -14,6 +14,7 @@ import numpy as np
 from fpbench.base.errors import InputError, suggest_name
 from fpbench.results.defences import defences
 from fpbench.results.leaderboard import Leaderboard
+from fpbench.results.published_reports import REPORT_RANKING, rank_reports
 from fpbench.results.ranking import (
     board,
     check_measured,
@@ -51,17 +52,19 @@ _NAMED = 3
 """More lines than these are counted, not named."""
 VIEWS = {
     "combinations": "every combination of components",
-    "paper": "every combination, by what the correction adds to the guess, as the paper does",
-    "attacks": "disclosures, adversaries and correctors, by their means over learners",
-    "correctors": "correctors, by their means over what they correct",
-    "defences": "learners, by what the strongest attack gets out of them",
-    "mechanisms": "mechanisms and policies, by the error of audits with them",
-    "pareto": "learners that no other beats in accuracy, unfairness, advantage and epsilon at once",
+    "paper": "every combination, by what the correction adds to the guess, as in the paper",
+    "attacks": "disclosures, adversaries and correctors, averaged over learners",
+    "correctors": "correctors, averaged over the guesses that they correct",
+    "defences": "learners by advantage: accuracy of the best attack minus that of always guessing "
+    "the largest group",
+    "mechanisms": "mechanisms and policies, by the error of audits that use them",
+    "reports": "fairness reports, by the error of their rates, beside what they give away",
+    "pareto": "Pareto-optimal learners in accuracy, unfairness, advantage and epsilon",
 }
 """Views by name, and what they rank."""
 
 
-RANK_BY = {"defences": "advantage", "paper": "gain"}
+RANK_BY = {"defences": "advantage", "paper": "gain", "reports": REPORT_RANKING}
 """What a view is ranked by if nothing is asked for, where it is not what the matrix says."""
 
 
@@ -108,14 +111,16 @@ def view(
     if name == "paper":
         ranked = rank(results, rank_by, title, together=together)
         return [replace(board, view=name) for board in ranked]
+    if name == "reports":
+        return rank_reports(results, rank_by, title)
     if name == "defences":
         return defences(results, rank_by, title)
     if name not in _POOLED:
         raise InputError(f"the view {name!r} has no ranking")
-    return _pooled_view(results, name, rank_by, title, together=together)
+    return _make_pooled_view(results, name, rank_by, title, together=together)
 
 
-def _pooled_view(
+def _make_pooled_view(
     results: Results, name: str, rank_by: str, title: str, *, together: bool
 ) -> list[Leaderboard]:
     view_settings = _POOLED[name]
@@ -133,24 +138,26 @@ def _pooled_view(
         overall, *own = split_by_dataset(part)
         if own:  # a mean over all data sets compares lines that are there on all of them
             rows, lacking = take_common_lines(overall[1], view_settings.keep)
-            more = (*notes, *_lacking(lacking))
+            more = (*notes, *_list_lacking(lacking))
             boards.append(
-                _board(rows, name, view_settings.keep, by, title, overall[0], apart, more)
+                _make_board(rows, name, view_settings.keep, by, title, overall[0], apart, more)
             )
         for scope, rows in own or [overall]:
-            boards.append(_board(rows, name, view_settings.keep, by, title, scope, apart, notes))
+            boards.append(
+                _make_board(rows, name, view_settings.keep, by, title, scope, apart, notes)
+            )
     check_measured(results.glossary, rank_by, names, boards)
     return [ready for ready in boards if ready.lines]
 
 
-def _lacking(lines: Sequence[str]) -> list[str]:
+def _list_lacking(lines: Sequence[str]) -> list[str]:
     if not lines:
         return []
     named = ", ".join(lines) if len(lines) <= _NAMED else f"{len(lines)} lines"
     return [f"left out, as not run on every data set: {named}"]
 
 
-def _board(
+def _make_board(
     rows: Results,
     name: str,
     keep: Sequence[str],

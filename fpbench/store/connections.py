@@ -56,7 +56,7 @@ class Reader(sqlite3.Connection):
 
     def watch(self, file: Path, status: os.stat_result) -> None:
         """Notice if a file that is read as it lies there is written to."""
-        self._watched, self._seen = file, _state(status)
+        self._watched, self._seen = file, _read_state(status)
 
     def check(self) -> None:
         """Refuse what was read of a file that has been changed since it was opened.
@@ -66,7 +66,7 @@ class Reader(sqlite3.Connection):
         OSError
             If it has.
         """
-        if self._watched is not None and _state(os.stat(self._watched)) != self._seen:
+        if self._watched is not None and _read_state(os.stat(self._watched)) != self._seen:
             why = "it was written to while it was read; read it again"
             raise OSError(errno.EBUSY, why, str(self._watched))
 
@@ -181,7 +181,9 @@ def _open_in_place(file: Path) -> Reader | None:
     db = _open(file, "mode=ro&immutable=1")
     with _close_on_error(db):
         db.execute("PRAGMA schema_version")  # which opens the file
-        if _state(os.stat(file)) != _state(status) or os.path.lexists(companion(file, "-wal")):
+        if _read_state(os.stat(file)) != _read_state(status) or os.path.lexists(
+            companion(file, "-wal")
+        ):
             db.close()
             return None
     db.watch(file, status)
@@ -213,29 +215,29 @@ def _copy_both(file: Path, copy: Path) -> bool:
     """
     with ExitStack() as stack:
         try:
-            store = stack.enter_context(_stream(file))
-            log = stack.enter_context(_stream(companion(file, "-wal")))
+            store = stack.enter_context(_open_stream(file))
+            log = stack.enter_context(_open_stream(companion(file, "-wal")))
         except FileNotFoundError:  # who wrote has just closed it
             return False
         _check_room(copy.parent, store, log)
-        before = _generation(store, log)
+        before = _read_generation(store, log)
         _copy(store, copy)
         _copy(log, companion(copy, "-wal"))
         same = all(
-            _identity(os.fstat(stream.fileno())) == identify(each)
+            _read_identity(os.fstat(stream.fileno())) == identify(each)
             for stream, each in ((store, file), (log, companion(file, "-wal")))
         )
-        return same and _generation(store, log) == before
+        return same and _read_generation(store, log) == before
 
 
-def _stream(file: Path) -> BinaryIO:
+def _open_stream(file: Path) -> BinaryIO:
     return os.fdopen(open_file(file, most=STORE_BYTES), "rb", buffering=0)
 
 
-def _generation(store: BinaryIO, log: BinaryIO) -> object:
+def _read_generation(store: BinaryIO, log: BinaryIO) -> object:
     """What changes when a log begins anew; of a log that is empty yet, when the store changes."""
     log.seek(0)
-    return log.read(_HEAD) or _state(os.fstat(store.fileno()))
+    return log.read(_HEAD) or _read_state(os.fstat(store.fileno()))
 
 
 def _copy(stream: BinaryIO, target: Path) -> None:
@@ -274,11 +276,11 @@ def _check_room(folder: Path, *streams: BinaryIO) -> None:
         raise OSError(errno.ENOSPC, why, str(folder))
 
 
-def _state(status: os.stat_result) -> tuple[int, ...]:
-    return *_identity(status), status.st_size, status.st_mtime_ns
+def _read_state(status: os.stat_result) -> tuple[int, ...]:
+    return *_read_identity(status), status.st_size, status.st_mtime_ns
 
 
-def _identity(status: os.stat_result) -> tuple[int, int]:
+def _read_identity(status: os.stat_result) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 

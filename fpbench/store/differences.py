@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fpbench.base.arguments import check_whole_number, to_path
 from fpbench.components.names import KINDS, PORTABLE
 from fpbench.store.environment import same_kernels
 from fpbench.store.packing import Bits, Kind, Kinds, is_identical
@@ -32,10 +33,10 @@ def is_near(one: Any, other: Any) -> bool:
     """Whether two floats are equal within `TOLERANCE`, or other values are identical."""
     if type(one) is not float or type(other) is not float:
         return is_identical(one, other)
-    return bool(_near(np.array([one]), np.array([other]))[0])
+    return bool(_find_near(np.array([one]), np.array([other]))[0])
 
 
-def _near(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.bool_]:
+def _find_near(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.bool_]:
     with np.errstate(invalid="ignore", over="ignore"):
         scale = np.maximum(1.0, np.maximum(np.abs(one), np.abs(other)))
         close = np.isfinite(scale) & (np.abs(one - other) <= TOLERANCE * scale)
@@ -125,7 +126,8 @@ def diff(one: str | Path, other: str | Path, *, most: int = 1_000) -> RunDiffere
     StoreError
         If a directory holds no run.
     """
-    first, second = Path(one), Path(other)
+    first, second = to_path("one", one), to_path("other", other)
+    check_whole_number("most", most, 0)
     with Store(first) as a, Store(second) as b:
         environment = environment_changes(a.environment(), b.environment())
         same_matrix = a.matrix == b.matrix
@@ -158,7 +160,7 @@ def environment_changes(
     one: Mapping[str, Any], other: Mapping[str, Any]
 ) -> tuple[tuple[str, str, str], ...]:
     """Entries in which two environments differ; `-` for a missing one."""
-    a, b = dict(_flat(one)), dict(_flat(other))
+    a, b = dict(_flatten(one)), dict(_flatten(other))
     return tuple(
         (name, a.get(name, "-"), b.get(name, "-"))
         for name in sorted(a.keys() | b.keys())
@@ -166,11 +168,11 @@ def environment_changes(
     )
 
 
-def _flat(environment: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
+def _flatten(environment: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
     entries = []
     for name, value in environment.items():
         if isinstance(value, Mapping):
-            entries += _flat(value, f"{prefix}{name} ")
+            entries += _flatten(value, f"{prefix}{name} ")
         else:
             text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
             entries.append((f"{prefix}{name}", text))
@@ -220,7 +222,7 @@ class _Pair:
             np.array([texts[text] for text in run.words] or [0], np.int64) for run in (a, b)
         ]
 
-    def _cell(self, row: int) -> str:
+    def _name_row(self, row: int) -> str:
         return name_cell(self.a.labels(row), int(self.a.seeds[row]))
 
     def lacking(self, which: int) -> tuple[str, ...]:
@@ -244,7 +246,7 @@ class _Pair:
 
         pairs = zip(*(rows.tolist() for rows in self.rows), strict=True)
         return tuple(
-            Change(self._cell(i), "status", describe(self.a, i), describe(self.b, j))
+            Change(self._name_row(i), "status", describe(self.a, i), describe(self.b, j))
             for i, j in pairs
             if self.a.statuses[i] != self.b.statuses[j]
         )
@@ -260,12 +262,14 @@ class _Pair:
         for name in self.a.names:
             if is_time(name) or name not in both:
                 continue
-            places = self._different(name)
+            places = self._find_different(name)
             beyond = self.incomparable[places]
             for chosen, group in ((places[~beyond], spreads), (places[beyond], apart)):
                 if len(chosen):
                     group.append(self._spread(name, chosen))
-            changes += [self._change(name, int(i)) for i in places[~beyond][: most - len(changes)]]
+            changes += [
+                self._make_change(name, int(i)) for i in places[~beyond][: most - len(changes)]
+            ]
         by_cells = (
             tuple(sorted(spreads_of, key=lambda spread: -spread.cells))
             for spreads_of in (spreads, apart)
@@ -288,24 +292,24 @@ class _Pair:
                 float(apart.mean()) if known else None,
             )  # fmt: skip
 
-    def _different(self, name: str) -> _Places:
-        (kinds, bits), (kinds_b, bits_b) = self._values(0, name), self._values(1, name)
+    def _find_different(self, name: str) -> _Places:
+        (kinds, bits), (kinds_b, bits_b) = self._take_values(0, name), self._take_values(1, name)
         different = (kinds != kinds_b) | (bits != bits_b)
         if not self._exact:
             floats = (kinds == Kind.FLOAT) & (kinds_b == Kind.FLOAT)
-            different &= ~(floats & _near(bits.view(np.float64), bits_b.view(np.float64)))
+            different &= ~(floats & _find_near(bits.view(np.float64), bits_b.view(np.float64)))
         return np.flatnonzero(different)
 
-    def _values(self, which: int, name: str) -> tuple[Kinds, Bits]:
+    def _take_values(self, which: int, name: str) -> tuple[Kinds, Bits]:
         run, rows = (self.a, self.b)[which], self.done[which]
         kinds, bits = run.kinds(name)[rows], run.bits(name)[rows]
         texts = kinds >= Kind.WORD
         bits[texts] = self._number[which][bits[texts]]
         return kinds, bits
 
-    def _change(self, name: str, place: int) -> Change:
+    def _make_change(self, name: str, place: int) -> Change:
         values = [
             run.value(name, int(rows[place]))
             for run, rows in zip((self.a, self.b), self.done, strict=True)
         ]
-        return Change(self._cell(int(self.done[0][place])), name, *values)
+        return Change(self._name_row(int(self.done[0][place])), name, *values)

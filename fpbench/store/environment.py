@@ -28,10 +28,10 @@ def describe_environment(data: Mapping[str, str], catalog: Catalog) -> dict[str,
         "python": sys.version.split()[0],
         "platform": platform.platform(),
         "machine": platform.machine(),
-        "packages": _packages(catalog),
-        "solvers": {name: v for name in _SOLVERS if (v := _version(name))},
-        "blas": _blas(),
-        "simd": _simd(),
+        "packages": _list_packages(catalog),
+        "solvers": {name: v for name in _SOLVERS if (v := _find_version(name))},
+        "blas": _list_blas(),
+        "simd": _list_simd(),
         "data": dict(data),
     }
 
@@ -42,11 +42,11 @@ def same_kernels(environments: Iterable[Mapping[str, Any]]) -> bool:
     The same machine type, linear algebra for the same kind of processor, instructions, and versions
     of the libraries that compute. An environment without these entries counts as other kernels.
     """
-    used = [_kernels(environment) for environment in environments]
+    used = [_read_kernels(environment) for environment in environments]
     return all(each is not None and each == used[0] for each in used)
 
 
-def _kernels(environment: Mapping[str, Any]) -> tuple[Any, ...] | None:
+def _read_kernels(environment: Mapping[str, Any]) -> tuple[Any, ...] | None:
     packages = environment.get("packages")
     if not isinstance(packages, Mapping) or any(name not in environment for name in _KERNELS):
         return None
@@ -70,28 +70,28 @@ def list_extras() -> list[tuple[str, str]]:
         ("report", "plotly"),
         ("figures", "matplotlib"),
     ):
-        installed = _version(package)
+        installed = _find_version(package)
         status = f"{package} {installed}" if installed else f"pip install 'fpbench[{extra}]'"
         extras.append((extra, status))
     return extras
 
 
-def _packages(catalog: Catalog) -> dict[str, str]:
+def _list_packages(catalog: Catalog) -> dict[str, str]:
     names = {"fpbench", "optuna", *(entry.source.distribution for entry in catalog)}
     for line in requires("fpbench") or []:
         if "extra ==" not in line:
             names.add("".join(c if c.isalnum() or c in "-_." else " " for c in line).split()[0])
-    return {name: v for name in sorted(names) if (v := _version(name))}
+    return {name: v for name in sorted(names) if (v := _find_version(name))}
 
 
-def _version(name: str) -> str | None:
+def _find_version(name: str) -> str | None:
     try:
         return version(name)
     except PackageNotFoundError:
         return None
 
 
-def _blas() -> list[str]:
+def _list_blas() -> list[str]:
     # threadpoolctl reports what is loaded, and scipy brings a library of its own.
     import numpy as np  # noqa: F401
     import scipy.linalg  # noqa: F401
@@ -104,7 +104,7 @@ def _blas() -> list[str]:
     )
 
 
-def _simd() -> list[str]:
+def _list_simd() -> list[str]:
     """Instructions that numpy chose to use, beyond those it was compiled for."""
     import numpy as np
 

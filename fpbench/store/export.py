@@ -39,10 +39,10 @@ def export_rows(results: Results, form: str, output: Path | None, *, long: bool)
         If the file cannot be written, Parquet has no file or no pyarrow, or rows that are not
         `long` would be next to empty.
     """
-    frame = _long(results) if long else results.frame()
+    frame = _to_long(results) if long else results.frame()
     try:
         if form == "parquet":
-            _parquet(frame, output)
+            _write_parquet(frame, output)
         elif form == "csv":
             printable = _escape_texts(frame) if output is None and sys.stdout.isatty() else frame
             printable.to_csv(output or sys.stdout, index=False)
@@ -56,7 +56,7 @@ def export_rows(results: Results, form: str, output: Path | None, *, long: bool)
         ) from error
 
 
-def _long(results: Results) -> DataFrame:
+def _to_long(results: Results) -> DataFrame:
     """One row a value; what is not there takes no room."""
     import pandas as pd
 
@@ -85,7 +85,7 @@ def _escape_texts(frame: DataFrame) -> DataFrame:
     return printable.rename(columns=spell)
 
 
-def _parquet(frame: DataFrame, output: Path | None) -> None:
+def _write_parquet(frame: DataFrame, output: Path | None) -> None:
     if output is None:
         raise InputError("Parquet is binary: name a file with --output")
     # A long export holds numbers and words in one column, which Parquet has no type for.

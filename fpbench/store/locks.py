@@ -44,7 +44,7 @@ class Lock:
         try:
             _take(self._descriptor)
         except BlockingIOError as error:
-            holder = self._holder()
+            holder = self._read_holder()
             os.close(self._descriptor)
             raise StoreError(
                 f"{directory}: is in use by another run{holder}; wait until it ends, or choose "
@@ -54,9 +54,9 @@ class Lock:
             os.close(self._descriptor)
             raise StoreError(f"{file}: cannot be locked: {error.strerror}") from error
         _held.add(self._descriptor)
-        self._say_who()
+        self._write_holder()
 
-    def _say_who(self) -> None:
+    def _write_holder(self) -> None:
         """Write the holder into the file, for people; only the lock itself decides."""
         since = time.strftime("%Y-%m-%d %H:%M:%S")
         text = f"process {os.getpid()} on {socket.gethostname()}, since {since}"
@@ -66,7 +66,7 @@ class Lock:
         except (OSError, AttributeError):  # a full disk is reported where it matters
             pass
 
-    def _holder(self) -> str:
+    def _read_holder(self) -> str:
         try:
             text = os.read(self._descriptor, 200).decode(errors="replace")
         except OSError:
@@ -130,7 +130,7 @@ def move_aside(directory: Path) -> Path | None:
         return None
     if not (directory / STORE).exists():
         raise StoreError(
-            f"{directory}: holds files, but no run ({STORE} is not there): nothing is moved aside; "
+            f"{directory}: has files, but no run ({STORE} is not there): nothing was renamed; "
             "choose another directory with --out"
         )
     lock = Lock(directory)
@@ -143,7 +143,7 @@ def move_aside(directory: Path) -> Path | None:
         directory.rename(aside)  # and never copied and deleted, as a move may
     except OSError as error:
         raise StoreError(
-            f"{directory}: cannot be moved aside: {error.strerror or error}; choose another "
+            f"{directory}: cannot be renamed: {error.strerror or error}; choose another "
             "directory with --out"
         ) from error
     finally:

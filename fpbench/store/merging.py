@@ -7,12 +7,13 @@ import json
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fpbench.base.arguments import show_value, to_path
 from fpbench.base.errors import StoreError
 from fpbench.base.files import read_matrix
 from fpbench.components.names import Status
@@ -59,19 +60,21 @@ def merge(runs: Sequence[str | Path], out: str | Path) -> Merged:
         data, or measured otherwise. Every conflict is counted, the first ten are named, and nothing
         is written.
     """
-    paths, target = [Path(run) for run in runs], Path(out)
+    if isinstance(runs, str | bytes) or not isinstance(runs, Iterable):
+        raise StoreError(f"runs must be a list of run directories, not {show_value(runs)}")
+    paths, target = [to_path("each of runs", run) for run in runs], to_path("out", out)
     if len(paths) < 2:
         raise StoreError("merge needs two runs or more")
     twice = [path for path, n in Counter(p.resolve() for p in paths).items() if n > 1]
     if twice:
         raise StoreError(f"{twice[0]}: is named twice")
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise StoreError(f"{target}: is there already; name a new directory with --out")
+        raise StoreError(f"{target}: already exists; name a new directory with --out")
     with ExitStack() as stack:
         stores = [stack.enter_context(Store(path)) for path in paths]
         _check_same(stores)
         merger = _Merger(stores)
-        part = _new_directory(target)
+        part = _make_directory(target)
         try:
             merged = merger.write(part, target)
             if target.exists():
@@ -83,7 +86,7 @@ def merge(runs: Sequence[str | Path], out: str | Path) -> Merged:
     return merged
 
 
-def _new_directory(target: Path) -> Path:
+def _make_directory(target: Path) -> Path:
     """A directory beside the target, so that a failed merge leaves no half a run there."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -119,12 +122,12 @@ class _Merger:
         matrix = read_matrix(first.directory)
         for number, store in enumerate(self._stores):
             for cell in store.cells():
-                self._plan(cell, number)
+                self._add_planned(cell, number)
         with Store(directory, create=True) as store:
             with store.writing():
                 store.plan(first.about(), self._iterate_in_order())
-                sessions = self._sessions(store)
-                self._results(store, sessions)
+                sessions = self._add_sessions(store)
+                self._add_results(store, sessions)
                 self._check()
             for source in self._stores:
                 store.add_timings(source.spent())
@@ -135,13 +138,13 @@ class _Merger:
                 store.write(matrix[0].name, matrix[1])
         return Merged(target, dict(counts), len(sessions))
 
-    def _plan(self, cell: Cell, number: int) -> None:
+    def _add_planned(self, cell: Cell, number: int) -> None:
         place = tuple(sorted(cell.labels.items())), cell.seed
         known, other = self._cells.setdefault(place, (cell, number))
         if cell.reason is None and known.reason is not None:
             self._cells[place] = cell, number  # what can be run here is not skipped
         elif cell.reason is None and known.key != cell.key:
-            self._conflict(cell, "made by other code, data or versions", other, number)
+            self._note_conflict(cell, "made by other code, data or versions", other, number)
 
     def _iterate_in_order(self) -> Iterator[Cell]:
         """The cells in the order of a plan: combinations as in the first run, seeds ascending."""
@@ -151,7 +154,7 @@ class _Merger:
         for cells in order.values():
             yield from sorted(cells, key=lambda cell: cell.seed)
 
-    def _sessions(self, store: Store) -> dict[tuple[int, int], int]:
+    def _add_sessions(self, store: Store) -> dict[tuple[int, int], int]:
         """The sessions of all runs, the latest last: their new numbers."""
         sessions: list[tuple[float, int, SessionRecord]] = [
             (session.started, number, session)
@@ -163,7 +166,7 @@ class _Merger:
             for _, number, session in sorted(sessions, key=lambda each: each[:2])
         }
 
-    def _results(self, store: Store, sessions: dict[tuple[int, int], int]) -> None:
+    def _add_results(self, store: Store, sessions: dict[tuple[int, int], int]) -> None:
         """The results of all runs: of each cell what was done, or else how it failed first."""
         often = Counter(key for source in self._stores for key in source.done())
         failed: dict[str, CellRecord] = {}
@@ -186,13 +189,13 @@ class _Merger:
 
     def _is_first(self, record: CellRecord, number: int) -> bool:
         """Whether no earlier run did a cell that several have done."""
-        digest = _digest(record)
+        digest = _compute_digest(record)
         other, known = self._done.setdefault(record.key, (number, digest))
         if digest != known:
-            self._differ(record, other, number)
+            self._note_difference(record, other, number)
         return other == number
 
-    def _differ(self, record: CellRecord, other: int, number: int) -> None:
+    def _note_difference(self, record: CellRecord, other: int, number: int) -> None:
         """Two runs measured the same cell, and not the same."""
         self._count += 1
         if len(self._conflicts) >= _MOST_NAMED:
@@ -209,7 +212,7 @@ class _Merger:
                 return
         self._conflicts.append(f"{named}: other names of measures")
 
-    def _conflict(self, cell: Cell, why: str, other: int, number: int) -> None:
+    def _note_conflict(self, cell: Cell, why: str, other: int, number: int) -> None:
         self._count += 1
         if len(self._conflicts) < _MOST_NAMED:
             where = f"{self._stores[other].directory} and {self._stores[number].directory}"
@@ -226,7 +229,7 @@ class _Merger:
             )
 
 
-def _digest(record: CellRecord) -> bytes:
+def _compute_digest(record: CellRecord) -> bytes:
     """A digest of the measures, equal only for measures equal to the last bit."""
     plain = sorted(
         (name, type(value).__name__, repr(value))

@@ -67,10 +67,10 @@ def pack(measures: Mapping[str, Any], number: Callable[[str], int]) -> bytes:
     for name, value in measures.items():
         if not isinstance(name, str):
             raise PluginError(f"the name of a measure must be a text, not {name!r}")
-        kind, plain = _plain(name, value)
+        kind, plain = _to_plain(name, value)
         kinds.append(kind)
         values.append(number(plain) if kind in (Kind.WORD, Kind.BIG) else plain)
-    return bytes(kinds) + _format(bytes(kinds)).pack(*values)
+    return bytes(kinds) + _make_format(bytes(kinds)).pack(*values)
 
 
 def why_not_storable(measures: Mapping[str, Any]) -> str | None:
@@ -100,7 +100,7 @@ def _check_size(measures: Mapping[str, Any]) -> None:
         )
 
 
-def _plain(name: str, value: Any) -> tuple[Kind, Any]:
+def _to_plain(name: str, value: Any) -> tuple[Kind, Any]:
     match value:
         case None:
             return Kind.NONE, 0
@@ -123,7 +123,7 @@ def _plain(name: str, value: Any) -> tuple[Kind, Any]:
 
 
 @lru_cache(maxsize=1024)
-def _format(kinds: bytes) -> struct.Struct:
+def _make_format(kinds: bytes) -> struct.Struct:
     return struct.Struct("<" + "".join("d" if kind == Kind.FLOAT else "q" for kind in kinds))
 
 
@@ -140,7 +140,7 @@ def split(blobs: Sequence[bytes], width: int) -> tuple[Kinds, Bits]:
     raw = np.frombuffer(b"".join(blobs), np.uint8).reshape(len(blobs), 9 * width)
     kinds = np.ascontiguousarray(raw[:, :width].T)
     wide = np.ascontiguousarray(raw[:, width:]).view("<i8")
-    return _checked(kinds), np.ascontiguousarray(wide.T).astype(np.int64, copy=False)
+    return _check_kinds(kinds), np.ascontiguousarray(wide.T).astype(np.int64, copy=False)
 
 
 class Page(NamedTuple):
@@ -173,11 +173,15 @@ def read_page(blob: bytes, count: int, width: int) -> Page:
     wide = wide.reshape(3 + width, count)
     kinds = np.frombuffer(blob, np.uint8, count * width, 8 * count * (3 + width))
     return Page(
-        wide[0], wide[1], wide[2].view(np.float64), _checked(kinds.reshape(width, count)), wide[3:]
+        wide[0],
+        wide[1],
+        wide[2].view(np.float64),
+        _check_kinds(kinds.reshape(width, count)),
+        wide[3:],
     )
 
 
-def _checked(kinds: Kinds) -> Kinds:
+def _check_kinds(kinds: Kinds) -> Kinds:
     if kinds.size and kinds.max() > max(Kind):
         raise ValueError(f"a measure of the unknown kind {kinds.max()}")
     return kinds
@@ -191,12 +195,12 @@ def values(kinds: Kinds, bits: Bits, word: Callable[[int], str]) -> list[Any]:
         return plain
     floats = bits.view(np.float64).tolist()
     return [
-        _value(kind, whole, real, word)
+        _unpack_value(kind, whole, real, word)
         for kind, whole, real in zip(kinds.tolist(), bits.tolist(), floats, strict=True)
     ]
 
 
-def _value(kind: int, whole: int, real: float, word: Callable[[int], str]) -> Any:
+def _unpack_value(kind: int, whole: int, real: float, word: Callable[[int], str]) -> Any:
     match kind:
         case Kind.FLOAT:
             return real
@@ -219,11 +223,11 @@ def numbers(kinds: Kinds, bits: Bits, word: Callable[[int], str]) -> NDArray[np.
     whole = (kinds == Kind.INT) | (kinds == Kind.BOOL)
     floats[whole] = bits[whole]
     for i in np.flatnonzero(kinds == Kind.BIG):
-        floats[i] = _rounded(word(int(bits[i])))
+        floats[i] = _round_number(word(int(bits[i])))
     return floats
 
 
-def _rounded(digits: str) -> float:
+def _round_number(digits: str) -> float:
     try:
         return float(int(digits))
     except OverflowError:  # no float is so great

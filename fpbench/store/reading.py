@@ -61,12 +61,12 @@ def read_results(db: sqlite3.Connection, *, keys: bool = True) -> Results:
     sqlite3.Error, ValueError, TypeError, LookupError
         If the store is damaged.
     """
-    with _one_view(db):
+    with _hold_one_view(db):
         return _Reader(db).results(keys)
 
 
 @contextmanager
-def _one_view(db: sqlite3.Connection) -> Iterator[None]:
+def _hold_one_view(db: sqlite3.Connection) -> Iterator[None]:
     """The same file from the first query to the last, while another process may write."""
     if db.in_transaction:
         yield
@@ -175,7 +175,7 @@ class _Reader:
     ) -> None:
         chosen = bits[kinds >= Kind.WORD]
         if len(chosen) and not (chosen.min() >= 0 and chosen.max() < len(self._words)):
-            raise ValueError("a measure that is a word which is not there")
+            raise ValueError("a measure refers to a missing text")
         for number in set(bits[kinds == Kind.BIG].tolist()):
             int(self._words[number])
         if names and len(rows):
@@ -212,18 +212,18 @@ def _parse_labels(text: str) -> dict[str, str]:
     if not isinstance(labels, dict) or not all(
         kind in KINDS and isinstance(label, str) for kind, label in labels.items()
     ):
-        raise ValueError(f"labels that are none: {text[:80]!r}")
+        raise ValueError(f"not labels: {text[:80]!r}")
     return {kind: make_storable(label) for kind, label in labels.items()}
 
 
 def _parse_names(text: str) -> tuple[str, ...]:
     names = json.loads(text)
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise ValueError(f"names of measures that are none: {text[:80]!r}")
+        raise ValueError(f"names of not a table of measures: {text[:80]!r}")
     if len(set(names)) < len(names):
-        raise ValueError(f"names of measures of which some are the same: {text[:80]!r}")
+        raise ValueError(f"repeated names of measures: {text[:80]!r}")
     if not FIXED.isdisjoint(names):
-        raise ValueError(f"names of measures that every row has as such: {text[:80]!r}")
+        raise ValueError(f"reserved names of measures: {text[:80]!r}")
     return tuple(map(make_storable, names))
 
 
@@ -238,7 +238,7 @@ def _read_words(db: sqlite3.Connection) -> list[str]:
 
 def read_cells(db: sqlite3.Connection) -> Iterator[Cell]:
     """The cells that are planned, in the order of the plan."""
-    with _one_view(db):
+    with _hold_one_view(db):
         words, known = _read_words(db), dict(db.execute("SELECT id, key FROM known"))
         rows = db.execute("SELECT id, labels FROM combination")
         labels = {number: _parse_labels(text) for number, text in rows}
@@ -249,7 +249,7 @@ def read_cells(db: sqlite3.Connection) -> Iterator[Cell]:
 
 def read_done(db: sqlite3.Connection) -> set[str]:
     """Keys of the cells that are done."""
-    with _one_view(db):
+    with _hold_one_view(db):
         loose = dict(db.execute("SELECT number, status FROM result"))
         done = set(read_page_numbers(db).tolist()) - loose.keys()
         done |= {number for number, status in loose.items() if status == Status.DONE}
@@ -259,7 +259,7 @@ def read_done(db: sqlite3.Connection) -> set[str]:
 
 def read_records(db: sqlite3.Connection) -> Iterator[CellRecord]:
     """All results, those of cells that are not planned any more included."""
-    with _one_view(db):
+    with _hold_one_view(db):
         words, layouts = _read_words(db), _read_layouts(db)
         known = dict(db.execute("SELECT id, key FROM known"))
         later = set()
@@ -303,6 +303,6 @@ def read_sessions(db: sqlite3.Connection) -> list[SessionRecord]:
 def _parse_environment(text: str) -> dict[str, Any]:
     environment = json.loads(text)
     if not isinstance(environment, dict):
-        raise ValueError(f"an environment that is none: {text[:80]!r}")
+        raise ValueError(f"not an environment: {text[:80]!r}")
     check_depth(environment, "environment")
     return environment

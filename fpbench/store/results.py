@@ -115,10 +115,10 @@ class Results:
     @cached_property
     def names(self) -> list[str]:
         """Names of the measures, in the order in which rows first have them."""
-        order = sorted(range(len(self.blocks)), key=lambda i: (self._first(i), i))
+        order = sorted(range(len(self.blocks)), key=lambda i: (self._find_first(i), i))
         return list(dict.fromkeys(name for i in order for name in self.blocks[i].names))
 
-    def _first(self, block: int) -> int:
+    def _find_first(self, block: int) -> int:
         rows = self.blocks[block].rows
         return int(rows.min()) if len(rows) else len(self)
 

@@ -83,22 +83,22 @@ def read_version(db: sqlite3.Connection, name: str) -> int:
     if version not in _OWN:
         newer = ": a newer one made it" if version > VERSION else ""
         raise StoreError(f"{name}: has format {version}; this fpbench reads 1 to {VERSION}{newer}")
-    if (tables := _tables(db)) != _expected(version):
-        odd = sorted({row[1] for row in tables ^ _expected(version)})
-        raise StoreError(f"{name}: is not a store as fpbench makes it: see {', '.join(odd)}")
+    if (tables := _read_tables(db)) != _make_expected(version):
+        odd = sorted({row[1] for row in tables ^ _make_expected(version)})
+        raise StoreError(f"{name}: is not a store of fpbench: see {', '.join(odd)}")
     return int(version)
 
 
 @cache
-def _expected(version: int) -> frozenset[tuple[str, str, str]]:
+def _make_expected(version: int) -> frozenset[tuple[str, str, str]]:
     db = sqlite3.connect(":memory:", isolation_level=None)
     create(db, version)
-    tables = _tables(db)
+    tables = _read_tables(db)
     db.close()
     return tables
 
 
-def _tables(db: sqlite3.Connection) -> frozenset[tuple[str, str, str]]:
+def _read_tables(db: sqlite3.Connection) -> frozenset[tuple[str, str, str]]:
     """Type, name and text of everything that is defined, but for what SQLite adds by itself."""
     rows = db.execute("SELECT type, name, sql FROM sqlite_master")
     return frozenset(
@@ -128,7 +128,7 @@ def migrate(db: sqlite3.Connection, version: int) -> None:
     db.execute("COMMIT")
 
 
-def _to_2(db: sqlite3.Connection) -> None:
+def _migrate_to_2(db: sqlite3.Connection) -> None:
     for table in ("cell", "result"):
         db.execute(f"ALTER TABLE {table} RENAME TO old_{table}")
     _execute(db, _OWN[2])
@@ -139,14 +139,14 @@ def _to_2(db: sqlite3.Connection) -> None:
     )
     for key, session, status, seconds, text, *texts in rows:
         number = number_text(db, "known", "key", key)
-        row = (number, session, status, seconds, *_from_json(db, text))
+        row = (number, session, status, seconds, *_pack_json(db, text))
         db.execute("INSERT INTO result VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (*row, *texts))
     write_pages(db)
     for table in ("cell", "result"):
         db.execute(f"DROP TABLE old_{table}")
 
 
-def _from_json(db: sqlite3.Connection, text: str) -> tuple[int, bytes]:
+def _pack_json(db: sqlite3.Connection, text: str) -> tuple[int, bytes]:
     measures = json.loads(text)
     if not isinstance(measures, dict):
         raise ValueError("measures must be a JSON object")
@@ -157,4 +157,4 @@ def _from_json(db: sqlite3.Connection, text: str) -> tuple[int, bytes]:
     })  # fmt: skip
 
 
-_MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {1: _to_2}
+_MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {1: _migrate_to_2}

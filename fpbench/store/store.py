@@ -94,7 +94,7 @@ class Store:
                 self._prepare(file)
             else:
                 self._db = connect_reader(file, own=is_locked_here(directory))
-                self._look(file)
+                self._prepare_reading(file)
         except (OSError, *_DAMAGE) as error:
             self.close()
             if isinstance(error, StoreError):
@@ -140,7 +140,7 @@ class Store:
                     "results are not there; run again"
                 )
 
-    def _look(self, file: Path) -> None:
+    def _prepare_reading(self, file: Path) -> None:
         """Prepare to read; a store of an earlier version is migrated in a private copy."""
         if (version := read_version(self._open, str(file))) < VERSION:
             copy = copy_privately(self._open)
@@ -163,11 +163,11 @@ class Store:
         self.close()
 
     def _read(self, query: str, values: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-        with self._reading():
+        with self._guard_reading():
             yield from self._open.execute(query, values)
 
     @contextmanager
-    def _reading(self) -> Iterator[None]:
+    def _guard_reading(self) -> Iterator[None]:
         """Raise one clear error if the file is damaged, or changed meanwhile."""
         try:
             yield
@@ -280,7 +280,7 @@ class Store:
 
     def done(self) -> set[str]:
         """Keys of the cells that are done; failed ones are tried again."""
-        with self._reading():
+        with self._guard_reading():
             return read_done(self._open)
 
     def add(
@@ -355,7 +355,7 @@ class Store:
         A cell that is neither done, failed nor skipped yet has an empty status. Who needs no keys
         is served sooner.
         """
-        with self._reading():
+        with self._guard_reading():
             results = read_results(self._open, keys=keys)
         return replace(results, glossary=self.glossary or GLOSSARY)
 
@@ -365,17 +365,17 @@ class Store:
 
     def cells(self) -> Iterator[Cell]:
         """The cells that are planned, in the order of the plan."""
-        with self._reading():
+        with self._guard_reading():
             yield from read_cells(self._open)
 
     def records(self) -> Iterator[CellRecord]:
         """All results, those of cells that are not planned any more included."""
-        with self._reading():
+        with self._guard_reading():
             yield from read_records(self._open)
 
     def sessions(self) -> list[SessionRecord]:
         """Its sessions, the latest last."""
-        with self._reading():
+        with self._guard_reading():
             return read_sessions(self._open)
 
     def environment(self) -> dict[str, Any]:

@@ -93,7 +93,7 @@ def write_pages(db: sqlite3.Connection) -> None:
     ).fetchall()
     for layout, names in layouts:
         width, last = len(json.loads(names)), -(2**63)
-        while rows := db.execute(_FINAL, (layout, last, _page_size(width))).fetchall():
+        while rows := db.execute(_FINAL, (layout, last, _compute_page_size(width))).fetchall():
             last = rows[-1][0]
             fresh = ~np.isin([row[0] for row in rows], paged)
             rows = [row for row, new in zip(rows, fresh.tolist(), strict=True) if new]
@@ -102,7 +102,7 @@ def write_pages(db: sqlite3.Connection) -> None:
                 db.executemany("DELETE FROM result WHERE number = ?", ((row[0],) for row in rows))
 
 
-def _page_size(width: int) -> int:
+def _compute_page_size(width: int) -> int:
     """Cells of a page, of so many measures each."""
     return max(min(PAGE, _MOST // (24 + 9 * width)), 1)
 
@@ -136,7 +136,7 @@ class Pages:
         rows = self._waiting.setdefault(layout, [])
         rows.append((number_text(self._db, "known", "key", key), session, seconds, blob))
         self._widths[layout] = len(measures)
-        if len(rows) >= _page_size(len(measures)):
+        if len(rows) >= _compute_page_size(len(measures)):
             self._write(layout)
 
     def __enter__(self) -> Pages:

@@ -1,7 +1,7 @@
-"""Data sets that are one table: a frame of the user, CSV, Parquet.
+"""Data sets that are one table: a frame of the user, CSV, Parquet; files of tables.
 
 Plugins may import what `__init__.pyi` lists: the base class of data sets with a choice of sensitive
-columns, and its fields. `fpbench.table` makes a table of a frame.
+columns, its fields, and readers of files. `fpbench.table` makes a table of a frame.
 
 Imports `base`, `data`, `components`.
 """

@@ -126,7 +126,7 @@ def _check_frame(frame: Any) -> None:
     import pandas as pd
 
     if not isinstance(frame, pd.DataFrame):
-        raise InputError(f"must be made of a pandas DataFrame, not of a {type(frame).__name__}")
+        raise InputError(f"must come from a pandas DataFrame, not of a {type(frame).__name__}")
 
 
 def _check_columns(
@@ -172,7 +172,7 @@ def _drop_incomplete(frame: DataFrame, missing: str) -> DataFrame:
         listing = ", ".join(f"{name!r} ({count:,})" for name, count in missing_counts.items())
         raise DataError(
             f"values are missing in {len(missing_counts)} of its columns: {listing}; "
-            'missing = "drop" drops these rows, and drop = [...] drops columns'
+            'missing = "drop" drops these rows, drop = [...] drops columns'
         )
     complete = frame[~holes.any(axis=1)]
     if not len(complete):

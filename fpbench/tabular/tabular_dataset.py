@@ -195,7 +195,7 @@ def tabulate(
         raise InputError(f"{where}: {error}") from None
     features = people.columns.drop(columns=[*sensitive_columns, *drop])
     if not features.shape[1]:
-        raise DataError(f"{where}: nothing is left to be a feature")
+        raise DataError(f"{where}: no column is left as a feature")
     groups = pd.DataFrame(make_groups(sensitive, people.columns, where))
     declared = (domain or Domain()).only(map(str, features.columns))
     return Table(

@@ -6,15 +6,14 @@ times, an event that tells them apart is chosen, and its two frequencies bound e
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fpbench.auditing.epsilon_bounds.many_draws import bound_epsilon
 from fpbench.base.errors import InputError
 from fpbench.components.guarantee import COUNT_SENSITIVITY, NEIGHBOURS, Guarantee, Neighbours
 from fpbench.components.mechanism import Mechanism, Policy
@@ -23,12 +22,6 @@ ReleaseFunction: TypeAlias = Callable[[NDArray[np.int64], np.random.Generator], 
 """Releases every row of an array (draws, ...) of inputs on its own: (draws, ...) outputs."""
 
 Counts: TypeAlias = tuple[int, ...]
-Floats: TypeAlias = NDArray[np.float64]
-Score: TypeAlias = Callable[[Floats], Floats]
-"""How much likelier outputs (draws, m) are from the first input than from the second: (draws,)."""
-
-MARGINAL_BINS, JOINT_BINS, THRESHOLDS = 64, 1500, 64
-
 PAIRS: dict[Neighbours, tuple[tuple[Counts, Counts], ...]] = {
     "attribute": (((6, 4), (5, 5)), ((60, 0), (59, 1)), ((1, 0, 3), (0, 1, 3))),
     "add-remove": (((6, 4), (5, 4)), ((60, 0), (59, 0)), ((1, 0, 3), (0, 0, 3))),
@@ -101,20 +94,9 @@ def epsilon_lower_bound(
         If the inputs differ in shape, there are fewer than 1,000 draws, a parameter is out of
         range, or the release does not give a finite output for every draw.
 
-    Notes
-    -----
-    A quarter of the draws estimates how much likelier outputs are under one input than under the
-    other, from binned outputs, all cells jointly, cell by cell, and in sums over cells; a quarter
-    chooses the set of outputs above a threshold of that, and which of the inputs it favours, by
-    what it promises; the other half counts how often both releases fall into that one set. The
-    bound is ln((p - delta) / q), with p and q at the far ends of Clopper-Pearson intervals which
-    are both true with the requested confidence. Chosen on other draws, a single event needs no
-    correction for having been chosen.
-
-    References
-    ----------
-    Clopper, Pearson: The Use of Confidence or Fiducial Limits. Biometrika 1934.
-    Jagielski, Ullman, Oprea: Auditing Differentially Private Machine Learning. NeurIPS 2020.
+    See Also
+    --------
+    fpbench.auditing.bound_epsilon : how, and why it is true.
     """
     inputs = [np.asarray(one_input) for one_input in (one, other)]
     if inputs[0].shape != inputs[1].shape:
@@ -124,21 +106,8 @@ def epsilon_lower_bound(
     if not (0 <= delta < 1 and 0 < confidence < 1):
         raise InputError(f"delta {delta!r} or confidence {confidence!r} is out of range")
     outputs = [_draw_outputs(release, one_input, draws, rng) for one_input in inputs]
-    cuts = [draws // 4, draws // 2]
-    (fit, choose, test), others = (np.split(drawn, cuts) for drawn in outputs)
-    n, alpha = len(test), 1 - confidence
-    best, hits = -math.inf, [np.array(0), np.array(0)]
-    for score in candidate_scores(fit, others[0], (inputs[0] - inputs[1]).ravel()):
-        chosen_scores = [np.sort(score(part)) for part in (choose, others[1])]
-        for sign in (1, -1):  # which of the two inputs the event favours
-            p, q = ((sign * part)[::sign] for part in chosen_scores[::sign])
-            # More doubt than in the test: the greatest of many promises is often mere luck.
-            promised, threshold = best_threshold(p, q, n, delta, alpha / 100)
-            if promised > best:
-                best = promised
-                test_scores = [sign * score(part) for part in (test, others[2])][::sign]
-                hits = [np.array(np.count_nonzero(part >= threshold)) for part in test_scores]
-    return max(float(epsilon_bounds(hits[0], hits[1], n, delta, alpha)), 0.0)
+    direction = (inputs[0] - inputs[1]).ravel()
+    return bound_epsilon(*outputs, delta=delta, confidence=confidence, direction=direction)
 
 
 def attack_mechanism(
@@ -259,89 +228,3 @@ def _draw_outputs(
     if not np.isfinite(drawn).all():
         raise InputError("the release gave numbers that are not finite")
     return drawn.reshape(draws, -1)
-
-
-def candidate_scores(one: Floats, other: Floats, direction: NDArray[np.int64]) -> Iterator[Score]:
-    """Estimates of the log-likelihood ratio of outputs (draws, m), in several ways."""
-    m = one.shape[1]
-    cells = [_log_ratio_by_bins(one[:, [j]], other[:, [j]], MARGINAL_BINS) for j in range(m)]
-
-    def cell_by_cell(outputs: Floats) -> Floats:
-        return sum((cells[j](outputs[:, [j]]) for j in range(m)), np.zeros(len(outputs)))
-
-    yield cell_by_cell
-    if m == 1:
-        return
-    telling = [np.abs(cells[j](one[:, [j]])).mean() for j in range(m)]
-    most = np.argsort(telling)[::-1][:3]
-    joint = _log_ratio_by_bins(one[:, most], other[:, most], round(JOINT_BINS ** (1 / len(most))))
-    yield lambda outputs: joint(outputs[:, most])
-    sums = [np.ones(m)]
-    if direction.size == m:
-        sums.append(direction.astype(np.float64))
-    for weights in sums:
-        column = weights[:, None]
-        total = _log_ratio_by_bins(one @ column, other @ column, MARGINAL_BINS)
-        yield partial(_score_sums, total, column)
-
-
-def _score_sums(score: Score, weights: Floats, outputs: Floats) -> Floats:
-    return score(outputs @ weights)
-
-
-def _log_ratio_by_bins(one: Floats, other: Floats, bins: int) -> Score:
-    """Logarithm of the ratio of frequencies in a grid of bins that are about equally full."""
-    edges = [_bin_edges(np.concatenate([a, b]), bins) for a, b in zip(one.T, other.T, strict=True)]
-    sizes = [len(of_one) + 1 for of_one in edges]
-
-    def places(outputs: Floats) -> NDArray[np.intp]:
-        cells = np.zeros(len(outputs), dtype=np.intp)
-        for starts, values, size in zip(edges, outputs.T, sizes, strict=True):
-            cells = cells * size + np.searchsorted(starts, values, side="right")
-        return cells
-
-    counts = [np.bincount(places(part), minlength=math.prod(sizes)) for part in (one, other)]
-    ratio = np.log(counts[0] + 0.5) - np.log(counts[1] + 0.5)
-
-    def score(outputs: Floats) -> Floats:
-        cells: Floats = ratio[places(outputs)]
-        return cells
-
-    return score
-
-
-def _bin_edges(values: Floats, bins: int) -> Floats:
-    """Starts of bins: quantiles; values that many draws share get bins of their own."""
-    distinct, times = np.unique(values, return_counts=True)
-    steps = np.arange(1, bins) * (len(values) / bins)
-    quantiles = distinct[np.searchsorted(np.cumsum(times), steps)]
-    common = np.argsort(times)[::-1][: bins // 4]
-    shared = distinct[common[times[common] >= 8]]
-    edges: Floats = np.unique(np.concatenate([quantiles, shared, np.nextafter(shared, np.inf)]))
-    return edges
-
-
-def best_threshold(p: Floats, q: Floats, n: int, delta: float, alpha: float) -> tuple[float, float]:
-    """The bound that the best threshold would give for n draws, and the threshold.
-
-    `p` and `q` are sorted scores; the event is a score of at least the threshold, likelier in `p`.
-    """
-    # From all draws down to a handful: rare events may distinguish best.
-    sizes = np.geomspace(4, len(p), THRESHOLDS).astype(int)
-    thresholds = np.unique(np.concatenate([p[len(p) - sizes], q[len(q) - sizes]]))
-    above = [len(part) - np.searchsorted(part, thresholds) for part in (p, q)]
-    promised = epsilon_bounds(above[0] * (n / len(p)), above[1] * (n / len(q)), n, delta, alpha)
-    top = int(promised.argmax())
-    return float(promised[top]), float(thresholds[top])
-
-
-def epsilon_bounds(p: NDArray[Any], q: NDArray[Any], n: int, delta: float, alpha: float) -> Floats:
-    """Lower bounds on epsilon from numbers of hits among n draws each, at error alpha in all."""
-    from scipy.special import betaincinv
-
-    # Clopper-Pearson, one-sided, half of the error each; the ends need no inversion.
-    low = np.where(p > 0, betaincinv(np.maximum(p, 0.5), n - p + 1, alpha / 2), 0.0)
-    high = np.where(q < n, betaincinv(q + 1, np.maximum(n - q, 0.5), 1 - alpha / 2), 1.0)
-    with np.errstate(divide="ignore"):
-        epsilons: Floats = np.log(np.maximum(low - delta, 0.0)) - np.log(high)
-    return epsilons

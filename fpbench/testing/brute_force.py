@@ -20,6 +20,7 @@ from fpbench.claims.constraints import (
     ShareBounds,
 )
 from fpbench.claims.rates import FORMS, METRICS, RateConstraint
+from fpbench.claims.set_counts import Facts
 from fpbench.components.records import Correction, Problem, SolverStatus
 from fpbench.testing.fixtures import generator
 
@@ -66,6 +67,11 @@ def _holds(problem: Problem, constraint: Constraint, values: NDArray[Any]) -> bo
     if isinstance(constraint, KnownPeople):
         rows = np.asarray(constraint.rows, dtype=np.intp)
         return bool((values[rows] == np.asarray(constraint.groups)).all())
+    if isinstance(constraint, Facts):
+        counts = constraint.count(np.eye(problem.groups)[values])[~constraint.noisy]
+        ends = (end[~constraint.noisy] for end in (constraint.low, constraint.high))
+        low, high = ends
+        return bool(((low <= counts) & (counts <= high)).all())
     if isinstance(constraint, RateBounds):
         own = (rates[constraint.group] for rates, _ in _slices(problem, constraint, values))
         return all(_within(rate, constraint) for rate in own if rate is not None)
@@ -176,8 +182,17 @@ def _constraints(expresses: frozenset[str], n: int, k: int) -> Iterator[Constrai
         *(KnownUnfairness("statistical-parity", 0.2, 1.0, form) for form in FORMS),
         KnownPeople([0, n - 1], [k - 1, 0]),
         LinearConstraint(0, np.arange(n) % 3, 1, 4),
+        _state_facts(n, k),
     )
     yield from (constraint for constraint in others if constraint.word in expresses)
+
+
+def _state_facts(n: int, k: int) -> Facts:
+    """Counts in two sets that overlap: of one a range, of the other exact."""
+    members = np.column_stack([np.arange(n) % 2 == 0, np.arange(n) < n - 1])
+    low, high = np.zeros((2, k)), np.full((2, k), n)
+    low[0, 0], high[0, 0], low[1, 1], high[1, 1] = 1, 2, 2, 2
+    return Facts.from_counts(members, low, high)
 
 
 def judge(problem: Problem, answer: Any) -> str:

@@ -138,6 +138,10 @@ class KitLearner(Learner):
         """Train."""
         return KitModel(sample, 2)
 
+    def twin(self) -> KitLearner:
+        """Itself."""
+        return self
+
 
 class KitDisclosure(Disclosure):
     """Claims statistical parity, in a form that can be set."""

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
+from fpbench.auditing.membership.halves import draw_halves
 from fpbench.base.errors import FpbenchError, HiddenError, InputError, PluginError
 from fpbench.components.attack_kinds import Adversary, Component, Corrector, Learner
 from fpbench.components.auditor import Auditor
@@ -28,6 +29,7 @@ from fpbench.execution.work.rows import Words, make_row
 from fpbench.testing.attacks import PAIRS, check_mechanism, epsilon_lower_bound
 from fpbench.testing.brute_force import judge, problems
 from fpbench.testing.cases import Case, Inapplicable
+from fpbench.testing.fixtures import cell_inputs
 from fpbench.testing.other_process import NotTransferable
 from fpbench.testing.round_trips import pickle_and_back, transfer
 from fpbench.testing.watching import (
@@ -40,7 +42,7 @@ from fpbench.testing.watching import (
 
 _NAME = re.compile(r"[a-z0-9]+([-/][a-z0-9]+)*")
 _SEEN = frozenset({"features", "labels", "predictions", "scores"})
-_AUDITED = frozenset({"features", "labels", "sensitive", "predictions", "model", "curator"})
+_AUDITED = frozenset({"features", "labels", "sensitive", "predictions", "model", "curator", "fit"})
 _SPEAKERS = frozenset({"learner", "disclosure", "adversary", "corrector", "auditor"})
 """Kinds that add measures of their own to rows."""
 _LONGEST = 400
@@ -204,7 +206,7 @@ def _validates(case: Case) -> None:
             setattr(component, name, getattr(component, name))
         except ValidationError:
             continue
-        raise AssertionError(f"parameter {name!r} can be changed after it was made")
+        raise AssertionError(f"parameter {name!r} can be changed after creation")
 
 
 def _survives_round_trip(case: Case) -> None:
@@ -224,7 +226,7 @@ def _survives_round_trip(case: Case) -> None:
 def _sees_only(case: Case) -> None:
     error = case.watched().error
     if isinstance(error, HiddenError):
-        raise AssertionError(f"it asks for more than it declares: {error}")
+        raise AssertionError(f"it reads columns that it does not declare: {error}")
     if error is not None:
         raise error
 
@@ -301,6 +303,37 @@ def _handles_several_groups(case: Case) -> None:
     case.stage.check(case.component, watched.inputs, watched.result)
 
 
+def _fits_many(case: Case) -> None:
+    """Models of `fit_many` against those of `fit`, on halves of the people that share nobody."""
+    learner = case.component
+    assert isinstance(learner, Learner)
+    if type(learner).fit_many is Learner.fit_many:
+        return  # its models are those of `fit`
+    case.check_runnable(2)
+    people = cell_inputs(2).split.train
+    cells = people.labels.astype(np.int64) * len(people.groups) + people.sensitive
+    members = draw_halves(cells, 4, np.random.default_rng(0))
+    rngs = np.random.default_rng(1).spawn(len(members))
+    seen = people.only(learner.needs)
+    models = learner.fit_many(seen, members, rngs)
+    assert len(models) == len(members), f"of {len(members)} models it gives {len(models)}"
+    for number, (model, chosen) in enumerate(zip(models, members, strict=True)):
+        rng = np.random.default_rng(1).spawn(len(members))[number]
+        alone = learner.fit(seen.take(np.flatnonzero(chosen)), rng)
+        one, other = (
+            Learner.score_many(learner, [each], people, np.random.default_rng(2))[0]
+            for each in (model, alone)
+        )
+        off = float(np.abs(one - other).max())
+        assert off <= 1e-6, f"model {number} of fit_many is off that of fit by {off:.2g}"
+    asked = (
+        ask(learner, models, people, np.random.default_rng(2))
+        for ask in (type(learner).score_many, Learner.score_many)
+    )
+    off = float(np.abs(np.subtract(*asked)).max())
+    assert off <= 1e-6, f"score_many is off what the models say by {off:.2g}"
+
+
 def _refuses(case: Case) -> None:
     component = case.component
     if component.unavailable():
@@ -313,12 +346,12 @@ def _refuses(case: Case) -> None:
             call()
         except FpbenchError as error:
             if not str(error).strip():
-                raise AssertionError(f"{what}: its error says nothing") from None
+                raise AssertionError(f"{what}: its error has no message") from None
         except AssertionError as failure:
             raise AssertionError(f"{what}: {failure}") from None
         except (Exception, SystemExit) as error:  # any other error is what this law forbids
             raise AssertionError(
-                f"{what}: raises {type(error).__name__}, no error of fpbench: {error}"
+                f"{what}: raises {type(error).__name__} instead of FpbenchError: {error}"
             ) from None
 
 
@@ -468,7 +501,8 @@ LAWS: tuple[Law, ...] = (
     Law("leaves global random state alone", _leaves_generators_alone),
     Law("does not modify what it is given", _leaves_input_alone),
     Law("handles more than two groups, or refuses with a reason", _handles_several_groups),
-    Law("meets bad input with an error of fpbench", _refuses),
+    Law("trains many models as one by one", _fits_many, frozenset({"learner"})),
+    Law("raises fpbench.FpbenchError on bad input", _refuses),
     Law("keeps its promise of privacy under attack", _withstands_attacks, frozenset({"mechanism"})),
     Law("draws secure noise apart, or refuses it", _draws_secure_noise, frozenset({"mechanism"})),
     Law("agrees with brute force", _agrees_with_brute_force, frozenset({"corrector"})),

@@ -142,7 +142,7 @@ def write_package(kind: str, name: str, directory: Path) -> Path:
     _check(kind, name)
     folder = directory / f"fpbench-{name}"
     if folder.exists():
-        raise InputError(f"{folder}: is there already; choose another name or --directory")
+        raise InputError(f"{folder}: already exists; choose another name or --directory")
     for path, text in files(kind, name).items():
         file = folder / path
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -160,7 +160,7 @@ def _check(kind: str, name: str) -> None:
     entry = discover().entries.get((kind, name))
     if entry is not None:
         raise InputError(
-            f"{kind} {name!r} is already in {entry.source}, and no two plugins may claim a name"
+            f"{kind} {name!r} is already in {entry.source}, and two plugins cannot share a name"
         )
     package = f"fpbench-{name}"
     try:
@@ -168,7 +168,8 @@ def _check(kind: str, name: str) -> None:
     except metadata.PackageNotFoundError:
         return
     raise InputError(
-        f"name {name!r}: {package} {installed} is installed already, and this would replace it"
+        f"name {name!r}: {package} {installed} is installed already, and the new package "
+        "would replace it"
     )
 
 

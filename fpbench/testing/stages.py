@@ -25,6 +25,7 @@ from fpbench.components.auditor import Auditor, Release, Subject
 from fpbench.components.guarantee import COUNT_SENSITIVITY, LEAST_EPSILON, NEIGHBOURS, Guarantee
 from fpbench.components.mechanism import Mechanism, Policy
 from fpbench.components.records import Claim, Guess, Predictions, Problem, SolverStatus
+from fpbench.components.spec import describe_component
 from fpbench.data.data_files import DataHome
 from fpbench.data.sample import Codes, Sample, Split
 from fpbench.data.table import Table
@@ -465,11 +466,19 @@ class _AuditorStage(Stage):
 
     def prepare(self, component: Auditor, k: int, home: DataHome) -> Any:
         world = cell_inputs(k)
-        model = (world.model,) if "model" in component.sees else ()
-        return world.split, world.predictions, *model
+        inputs = [world.split, world.predictions]
+        if "model" in component.sees:
+            inputs.append(world.model)
+        if number := component.shadow_models:
+            shadows = ACTIONS["shadow"](
+                KitLearner(), (world.model, world.split), step(0, number, "0")
+            )
+            inputs += [shadows] * (1 + component.needs_twin)
+        return (*inputs, *([KitLearner()] if "fit" in component.sees else []))
 
     def run(self, component: Auditor, inputs: Any, seed: int) -> Any:
-        stage_step = replace(step(seed), uses=(("auditor", component.name),))
+        lent = describe_component(KitLearner()) if "fit" in component.sees else None
+        stage_step = replace(step(seed), uses=(("auditor", component.name),), learner=lent)
         answer = ACTIONS["audit"](component, inputs, stage_step)
         kind = type(answer).__name__
         assert isinstance(answer, dict | Release), f"audit gave a {kind}, not a dict or a Release"
@@ -499,10 +508,10 @@ class _AuditorStage(Stage):
         sees = component.sees
         train = split.train.having(predictions=predictions.train).only(sees)
         test = split.test.having(predictions=predictions.test).only(sees)
-        if sees & {"model", "curator"}:
+        if sees & {"model", "curator", "fit"}:
             bare = Subject(train, test)
             yield (
-                "no model and no curator",
+                "no model, no curator and no other models",
                 lambda: component.audit(bare, step(0).rng()),
             )
 

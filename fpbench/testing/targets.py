@@ -45,10 +45,12 @@ def checks(target: str | Path | type[Component]) -> list[Check]:
             raise PluginError(f"plugin {broken.plugin!r} of {broken.source}: {broken.reason}")
     for source in catalog.left_out:
         if normalize_name(source.distribution) in names:
-            raise InputError(f"{target}: third parties are forbidden here (--no-third-party)")
+            raise InputError(
+                f"{target}: plugins of third parties are not loaded (--no-third-party)"
+            )
     entries = [entry for entry in catalog if _owners(entry) & names]
     if not entries:
-        raise InputError(f"{target}: registers no component, so there is nothing to test")
+        raise InputError(f"{target}: registers no component: nothing to test")
     return [check for entry in entries for check in checks_of_entry(catalog, entry)]
 
 
@@ -106,7 +108,7 @@ def checks_of_entry(catalog: Catalog, entry: Entry) -> Iterator[Check]:
     try:
         examples = catalog.component(entry.kind, entry.name).examples(directory)
         if not examples:
-            raise PluginError("its examples are none, so there is nothing to test")
+            raise PluginError("its examples are empty: nothing to test")
     except (Exception, SystemExit) as error:  # a plugin's code may raise anything
         yield _broken(catalog, entry, directory, error)
         return

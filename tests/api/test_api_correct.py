@@ -261,7 +261,7 @@ def test_parameters_of_a_table_reach_the_corrector():
         (type(fpbench.component("corrector", "exact")), {}, "must be a name or a corrector, not"),
         ({"time_limit": 1}, {}, 'corrector: a table needs use = "NAME"'),
         (fpbench.component("corrector", "exact"), {"time_limit": 1.0},
-         "corrector: time_limit only goes with a name"),
+         "corrector: time_limit can be given only with a name"),
         ("exakt", {}, "did you mean 'exact'"),
     ],
 )  # fmt: skip

@@ -73,7 +73,7 @@ def test_what_is_called_rules_and_is_none():
     tree = Own(max_depth=3, random_state=0).fit(X, Y)
     tree.__class__ = type("Words", (Own,), {"rules": ["be good"]})
     near(fpbench.audit(tree, X, SEX, epsilon=1e5, rng=0), ratio(tree.predict(X)))
-    with pytest.raises(InputError, match="reads rules, and the model has none"):
+    with pytest.raises(InputError, match="needs rules, but the model has none"):
         fpbench.audit(tree, X, SEX, epsilon=1.0, mode="reference")
 
 
@@ -87,7 +87,7 @@ def test_what_is_called_rules_and_is_none():
 )
 def test_any_classifier(model):
     near(fpbench.audit(model, X, SEX, epsilon=1e5, rng=0), ratio(model.predict(X)))
-    with pytest.raises(InputError, match="reads rules, and the model has none"):
+    with pytest.raises(InputError, match="needs rules, but the model has none"):
         fpbench.audit(model, X, SEX, epsilon=1.0, mode="reference")
 
 
@@ -138,7 +138,9 @@ def test_labels():
         predicted = TREE.predict(X)
         found = fpbench.audit(TREE, X, SEX, labels=Y, metric=metric, epsilon=1e5, rng=0)
         near(found, ratio(predicted[label == Y], SEX[label == Y]))
-        with pytest.raises(InputError, match=f"labels: metric '{metric}' needs them"):
+        with pytest.raises(
+            InputError, match=f"labels: are missing, and metric '{metric}' needs labels"
+        ):
             fpbench.audit(TREE, X, SEX, metric=metric, epsilon=1.0)
 
 
@@ -219,7 +221,7 @@ def test_a_curator_on_another_machine(tmp_path):
         ({"mechanism": component("policy", "clip")}, "mechanism: must be a name or a mechanism"),
         ({"policy": "uniform"}, "unknown policy 'uniform'; did you mean '1/uniform'"),
         ({"policy": 3}, "policy: must be a name or a policy, not 3"),
-        ({"sensitive": SEX[:-1]}, "sensitive: has 1199 people, and the model predicts for 1200"),
+        ({"sensitive": SEX[:-1]}, "sensitive: has 1199 people, but the model predicts for 1200"),
         ({"sensitive": ["man"] * N}, "one group"),
         ({"neighbours": "friends"}, "neighbours"),
         ({"X": None}, "X: is missing"),

@@ -147,6 +147,6 @@ def test_a_record_of_measures_that_is_none_is_an_error_with_the_file(leaks):
         db.execute("UPDATE about SET value = '[3]' WHERE name = 'measures'")
     db.close()
     with pytest.raises(
-        fpbench.StoreError, match=r"store.sqlite: cannot be read: measures that are none"
+        fpbench.StoreError, match=r"store.sqlite: cannot be read: not a table of measures"
     ):
         fpbench.load(leaks.path).leaderboard()

@@ -111,7 +111,7 @@ def test_a_matrix_without_a_quick_profile_is_run_as_it_stands(tmp_path, toys):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("ferry-fig22", "nothing to reproduce named 'ferry-fig22'; did you mean 'ferry-fig2'?"),
+        ("ferry-fig22", "no study 'ferry-fig22'; did you mean 'ferry-fig2'?"),
         (str(ROOT / "benchmarks" / "quickstart.toml"), "states nothing to compare with"),
         ("no/such.toml", "cannot be read"),
     ],
@@ -352,7 +352,7 @@ def test_the_command(file, tmp_path, monkeypatch):
     assert f"run directory: {tmp_path / 'run'}" in out.stdout
     out = fpbench("reproduce", "ferry-fig22", toys_path=paths)
     assert out.returncode == 2
-    assert out.stderr.startswith("error: nothing to reproduce named 'ferry-fig22'")
+    assert out.stderr.startswith("error: no study 'ferry-fig22'")
 
 
 def test_excessive_risks_have_their_columns_where_they_fit(capsys, monkeypatch):

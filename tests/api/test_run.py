@@ -45,7 +45,7 @@ def test_data_in_memory_warns_of_nothing(toys):
 
 @pytest.mark.parametrize("tables", [[1], "people"])
 def test_tables_have_names(tables, toys, tmp_path):
-    with pytest.raises(fpbench.InputError, match="tables must be a dictionary"):
+    with pytest.raises(fpbench.InputError, match="tables must be a mapping"):
         fpbench.run({**AUDIT, "dataset": [{"use": "flock"}]}, tables=tables, out=tmp_path)
 
 

@@ -13,6 +13,8 @@ from fpbench.base.errors import suggest_name
         ("EXACT", ["exact", "ip"], "did you mean 'exact'?"),
         ("Age", ["AGE", "age"], "did you mean 'age'?"),
         ("zzz", ["b", "a"], "valid: a, b"),
+        (b"exact", ["ip", "exact"], "valid: exact, ip"),
+        (None, ["ip"], "valid: ip"),
         ("x", [], "there is nothing to choose from"),
     ],
 )

@@ -120,7 +120,9 @@ def test_parameters_are_set_for_what_is_fetched(command, places, tmp_path):
     bad(command("data", "fetch", "acs-income", "--set", "state=ZZ", **places), "state: ", "'ZZ'")
     bad(command("data", "fetch", "acs-income", "--set", "stat=CA", **places), "mean 'state'?")
     bad(command("data", "fetch", "acs-income", "--set", "CA", **places), "must be KEY=VALUE")
-    bad(command("data", "fetch", "adult", "--set", "use=bank", **places), "'use' is no parameter")
+    bad(
+        command("data", "fetch", "adult", "--set", "use=bank", **places), "'use' is not a parameter"
+    )
     bad(command("data", "fetch", "csv", **places), "dataset 'csv': needs a value for 'path'")
 
 

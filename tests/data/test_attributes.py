@@ -131,8 +131,8 @@ def test_numbers_are_named_one_by_one() -> None:
 @pytest.mark.parametrize(
     ("rule", "values", "says"),
     [
-        ({"cuts": [1]}, ["a", "b"], "holds no numbers, so cuts cannot make groups of it"),
-        ({"quantile": 0.5}, ["a", "b"], "holds no numbers, so quantile cannot"),
+        ({"cuts": [1]}, ["a", "b"], "has no numbers, so cuts cannot make groups of it"),
+        ({"quantile": 0.5}, ["a", "b"], "has no numbers, so quantile cannot"),
         ({"one_of": ["bb"]}, ["ab", "bc"], "holds no 'bb'; did you mean"),
         ({"one_of": [5]}, list(range(60, 99)), "holds no '5'$"),
     ],
@@ -177,7 +177,7 @@ def test_every_spelling_is_the_same_parameter(given: Any) -> None:
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ([], "names no sensitive attribute"),
+        ([], "is empty: name a sensitive attribute"),
         (["sex", "sex"], "names column 'sex' twice"),
         (["age", OLD], "names column 'age' twice"),
         (3, "must be a column, a table with a rule, or a list of these"),
@@ -188,8 +188,8 @@ def test_every_spelling_is_the_same_parameter(given: Any) -> None:
         ({"cuts": [3]}, "column: Field required"),
         ({"colum": "age", "cuts": [3]}, "unknown key 'colum'; did you mean 'column'?"),
         ({"column": "age", "cut": [3]}, "unknown key 'cut'; did you mean 'cuts'?"),
-        ({"column": "age", "cuts": [3, 3]}, "cuts must be numbers that increase"),
-        ({"column": "age", "cuts": [float("nan")]}, "cuts must be numbers that increase"),
+        ({"column": "age", "cuts": [3, 3]}, "cuts must be increasing numbers"),
+        ({"column": "age", "cuts": [float("nan")]}, "cuts must be increasing numbers"),
         ({"column": "age", "cuts": "sixty"}, "cuts: Input should be a valid number"),
         ({"column": "age", "quantile": 1.0}, "quantile: Input should be less than 1"),
         ({"column": "age", "one_of": ["a", "a"]}, "names a value twice"),

@@ -174,7 +174,7 @@ def test_fetch_leaves_a_file_that_the_user_gave(tmp_path: Path, server: str) -> 
 @pytest.mark.parametrize(
     ("path", "content", "reason"),
     [
-        ("/good", b"another", "what came is not the known original: its sha256 is"),
+        ("/good", b"another", "the downloaded file is not the known original: its sha256 is"),
         ("/truncated", GOOD, "IncompleteRead|100 bytes read"),
         ("/gone", GOOD, "404"),
         ("/dropped", GOOD, "without response"),
@@ -208,7 +208,10 @@ def test_a_directory_that_cannot_be_made_is_one_error(tmp_path: Path, server: st
 
 
 def test_a_file_that_nobody_offers_is_one_error(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="no address is known.*put it by hand where FPBENCH_DATA"):
+    with pytest.raises(
+        DataError,
+        match="no download address is known.*download it by hand into a folder of FPBENCH_DATA",
+    ):
         _home(tmp_path).fetch(DataFile("some.data"))
 
 
@@ -253,7 +256,7 @@ def test_a_file_is_taken_out_of_an_archive(tmp_path: Path, server: str) -> None:
 def test_an_archive_that_is_none_or_lacks_the_file_is_one_error(
     tmp_path: Path, server: str, path: str, member: str
 ) -> None:
-    with pytest.raises(DataError, match=f"no zip archive with '{member}'"):
+    with pytest.raises(DataError, match=f"not a zip archive with '{member}'"):
         _home(tmp_path).fetch(replace(_file(server + path), member=member))
 
 

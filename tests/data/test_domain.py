@@ -69,7 +69,7 @@ def test_names_that_are_no_texts_are_known_by_their_text():
     ("frame", "says"),
     [
         (FRAME[["age", "age"]], "x: two features are called 'age'"),
-        (FRAME.assign(job=[1, 2, 3]), "'job' is int64, and what is declared are categories"),
+        (FRAME.assign(job=[1, 2, 3]), "'job' is int64, but categories are declared"),
         (
             FRAME.assign(job=pd.Categorical([1, 2, 3])),
             "'job' are int64, and declared ones are texts",
@@ -78,8 +78,8 @@ def test_names_that_are_no_texts_are_known_by_their_text():
             FRAME.assign(job=pd.cut([1, 2, 3], 2)),
             "'job' are interval.*, and declared ones are text",
         ),
-        (FRAME.assign(age=["1", "2", "3"]), "'age' is .*, and what is declared are bounds"),
-        (FRAME.assign(age=[1j, 2, 3]), "'age' is complex128, and what is declared are bounds"),
+        (FRAME.assign(age=["1", "2", "3"]), "'age' is .*, but bounds are declared"),
+        (FRAME.assign(age=[1j, 2, 3]), "'age' is complex128, but bounds are declared"),
     ],
 )
 def test_types_that_what_is_declared_does_not_fit(frame, says):
@@ -94,7 +94,9 @@ def test_features_are_made_to_fit():
     assert list(made["job"].cat.categories) == ["b", "c", "a"]
     assert made["job"].cat.codes.tolist() == [0, 2, -1]
     assert FRAME["age"].tolist() == [3, 40, 200]  # not touched
-    with pytest.raises(InputError, match="nothing is declared of the feature 'pay'"):
+    with pytest.raises(
+        InputError, match="no bounds or categories are declared for the feature 'pay'"
+    ):
         Domain.of({"age": [17, 90], "job": ["a"]}).fit(FRAME.assign(pay=1))
 
 

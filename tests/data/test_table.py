@@ -66,7 +66,7 @@ def test_the_digest_tells_every_change(part: str) -> None:
 
 def test_two_groups_of_one_name_are_one_error() -> None:
     said = {"a": pd.Categorical(["x", "x x y"]), "b": pd.Categorical(["y x z", "z"])}
-    with pytest.raises(DataError, match="'odd': 2 groups would be called 'x x y x z'; rename"):
+    with pytest.raises(DataError, match="'odd': 2 groups would have the name 'x x y x z'; rename"):
         Table("odd", pd.DataFrame({"age": [1, 2]}), np.array([0, 1]), pd.DataFrame(said))
 
 

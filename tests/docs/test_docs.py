@@ -346,6 +346,14 @@ def test_links_lead_somewhere(page):
             assert anchor in anchors(target), f"{page}: {link}"
 
 
+@pytest.mark.parametrize("page", sorted({*PAGES, "CONTRIBUTING.md"}))
+def test_the_files_that_a_page_names_exist(page):
+    """Those of the checkout, named from its top; changes of the past may name files of the past."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    named = re.findall(r"`((?:tests|benchmarks|fpbench|plugins|\.ci)/[\w./-]+)`", text)
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
 def test_every_page_can_be_found():
     """From the site's navigation; the build, which is strict, says so too."""
     named = re.findall(r": ([\w-]+\.md)$", (ROOT / ".ci" / "mkdocs.yml").read_text(), re.M)
@@ -375,9 +383,18 @@ def test_there_is_a_how_to_for_every_kind():
 
 @pytest.mark.parametrize("kind", sorted(set(KINDS) - {"dataset", "policy"}))
 def test_the_study_of_everything_leaves_nothing_out(kind):
-    """Its page says that it takes two data sets, and three policies."""
-    study = tomllib.loads((ROOT / "benchmarks" / "everything.toml").read_text())
-    assert set(ours(kind)) == {component["use"] for component in study[kind]}
+    """Its page says that it takes two data sets, and three policies; its head names what has a study
+    of its own."""
+    text = (ROOT / "benchmarks" / "everything.toml").read_text()
+    head, _, names = text.partition("have studies of their own: ")
+    elsewhere = set(re.findall(r"`([^`]+)`", head.splitlines()[-1]))
+    assert all(
+        (ROOT / "benchmarks" / name).exists()
+        for name in re.findall(r"\w+\.toml", names.splitlines()[0])
+    )
+    study = {component["use"] for component in tomllib.loads(text)[kind]}
+    assert not elsewhere & study
+    assert set(ours(kind)) - elsewhere == study
 
 
 def test_the_picture_is_of_the_quickstart():

@@ -135,7 +135,7 @@ def test_measures_beside_others_are_computed_and_never_read(tmp_path):
 def test_a_store_that_names_what_every_row_has_is_refused(tmp_path):
     run = fpbench.run(MATRIX, out=tmp_path / "run")
     forge(run.path, run.rows()[0], learner="another")
-    with pytest.raises(StoreError, match="names of measures that every row has as such"):
+    with pytest.raises(StoreError, match="reserved names of measures"):
         verify(run.path)
 
 
@@ -266,9 +266,9 @@ def test_the_command(command, tmp_path):
     assert done.returncode == 0, done.stderr
     assert done.stdout == (
         "compared: 31 measures that fpbench computed again from guesses, corrections, predictions "
-        "and releases, and 14 that components say of themselves (toy_note, tuned_on, members, "
+        "and releases, and 15 that components say of themselves (toy_note, tuned_on, members, "
         "asked_metric, asked_tolerance, objective, solver_status, solver_gap, proven, "
-        "people_proven, and 4 more); of times only that they are there\n"
+        "people_proven, and 5 more); of times only that they are there\n"
         "3 of 3 cells run again are the same to the last bit "
         "(18 are done; --seed 5 draws the same sample)\n"
     )

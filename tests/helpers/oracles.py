@@ -11,6 +11,7 @@ import numpy as np
 
 from fpbench import Problem
 from fpbench.claims import (
+    Facts,
     KnownPeople,
     KnownUnfairness,
     LinearConstraint,
@@ -102,6 +103,13 @@ def satisfied(problem: Problem, vectors: np.ndarray) -> np.ndarray:
         elif isinstance(constraint, LinearConstraint):
             sums = (vectors == constraint.group) @ np.asarray(constraint.coefficients, dtype=float)
             allowed &= (constraint.low - 1e-7 <= sums) & (sums <= constraint.high + 1e-7)
+        elif isinstance(constraint, Facts):
+            members = constraint.membership.toarray()
+            for group in range(problem.groups):
+                counts = (vectors == group).astype(int) @ members
+                low, high = constraint.low[:, group], constraint.high[:, group]
+                exact = ~constraint.noisy
+                allowed &= ((low <= counts) & (counts <= high))[:, exact].all(axis=1)
         elif isinstance(constraint, ShareBounds | RateBounds | RateConstraint | KnownUnfairness):
             allowed &= _satisfied_by_counts(problem, constraint, vectors)
         else:

@@ -173,7 +173,7 @@ BAD = {
     "misspelt test": (GOOD + "[split]\ntest = 'orginal'\n", "split.test"),
     "no attack set": (
         GOOD + "[split]\nattack = 0.0\n",
-        "[split]: attack: is 0, and leaves the adversaries nothing to learn from",
+        "[split]: attack: is 0, so the adversaries have no data to learn from",
     ),
     "share out of range": (GOOD + "[split]\ntrain = 1.5\n", "split.train"),
     "unknown share": (

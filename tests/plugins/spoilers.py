@@ -31,7 +31,16 @@ class Spoiler(Learner):
     summary = "spoils its process"
     needs = frozenset({"features", "labels"})
     what: Literal[
-        "nothing", "numpy", "limits", "returns-twice", "detaches", "shared", "file", "many"
+        "nothing",
+        "numpy",
+        "limits",
+        "environment",
+        "clock",
+        "returns-twice",
+        "detaches",
+        "shared",
+        "file",
+        "many",
     ] = Field("nothing", description="how")
     mark: str = Field("", description="a file for numbers of processes")
 
@@ -49,6 +58,12 @@ class Spoiler(Learner):
         import resource
 
         resource.setrlimit(resource.RLIMIT_NOFILE, (8, 8))
+
+    def _environment(self):
+        os.environ = dict(os.environ)  # noqa: B003  (of another type than Python's)
+
+    def _clock(self):
+        time.perf_counter = lambda: 1 / 0  # which fpbench calls when the step is done
 
     def _returns_twice(self):
         os.fork()

@@ -178,8 +178,8 @@ def test_a_file_without_a_limit_still_adds_up(tmp_path):
         ({"epsilon": 1.0, "delta": 1.0}, "delta must be"),
         ({"epsilon": 1.0, "neighbours": "attributes"}, "did you mean 'attribute'"),
         ({"epsilon": 1.0, "accounting": "zcpd"}, "did you mean 'zcdp'"),
-        ({"epsilon": 1.0, "accounting": "zcdp"}, "needs a budget with a delta"),
-        ({"epsilon": math.inf, "delta": 0.1, "accounting": "zcdp"}, "and an end"),
+        ({"epsilon": 1.0, "accounting": "zcdp"}, "needs a finite budget with a delta"),
+        ({"epsilon": math.inf, "delta": 0.1, "accounting": "zcdp"}, "needs a finite budget"),
     ],
 )
 def test_budgets_that_are_none_are_refused(budget, message, tmp_path):
@@ -428,7 +428,7 @@ def test_a_file_that_is_there_and_empty_is_no_fresh_budget(tmp_path, content):
         with closing(sqlite3.connect(path)) as db:
             db.execute("PRAGMA journal_mode = WAL")
     before = path.read_bytes()
-    with pytest.raises(InputError, match="is empty: a ledger that was copied without"):
+    with pytest.raises(InputError, match="is empty: it was copied without"):
         Ledger(1.0, path=path)
     assert path.read_bytes() == before
 
@@ -536,7 +536,7 @@ def test_a_ledger_can_be_sent_to_another_process(tmp_path):
 
 def test_writes_are_on_disk_when_they_return(tmp_path):
     ledger = Ledger(1.0, path=tmp_path / "ledger.db")
-    with ledger._book._turn() as db:
+    with ledger._book._take_turn() as db:
         assert db.execute("PRAGMA synchronous").fetchone() == (3,)  # EXTRA
         assert db.execute("PRAGMA journal_mode").fetchone() == ("delete",)
 
@@ -687,3 +687,38 @@ def test_a_simulation_pays_next_to_nothing():
 
     cost(1)
     assert cost(2000) < 50 * cost(1)
+
+
+def test_a_log_that_another_program_switched_on_holds_nothing_of_a_ledger(tmp_path):
+    """A tool for SQLite files does so to make them faster; a copy of the one file would lack it."""
+    path, copy = tmp_path / "ledger.db", tmp_path / "copy.db"
+    ledger = Ledger(1.0, path=path)
+    ledger.spend(TENTH)
+    with closing(sqlite3.connect(path)) as db:
+        assert db.execute("PRAGMA journal_mode = WAL").fetchone() == ("wal",)
+    ledger.spend(TENTH)
+    assert not path.with_name("ledger.db-wal").exists()
+    shutil.copy(path, copy)
+    assert Ledger(1.0, path=copy).spent == ledger.spent == (0.2, 0.0, None)
+    # While the other program has it open, and reads, nobody can switch the log off.
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        assert db.execute("PRAGMA journal_mode = WAL").fetchone() == ("wal",)
+        db.execute("BEGIN")
+        db.execute("SELECT * FROM total").fetchall()
+        ledger._book._db.execute("PRAGMA busy_timeout = 10")
+        with pytest.raises(InputError, match="cannot be used"):
+            ledger.spend(TENTH)
+        db.execute("COMMIT")
+    ledger.spend(TENTH)
+    assert Ledger(1.0, path=path).spent == (0.3, 0.0, None)
+
+
+def test_a_damaged_schema_is_one_error(tmp_path):
+    """SQLite repeats the damaged text in its message, which may be no UTF-8."""
+    path = tmp_path / "ledger.db"
+    Ledger(1.0, path=path).spend(TENTH)
+    content = path.read_bytes()
+    place = content.index(b"CREATE TABLE terms") + len("CREATE ")
+    path.write_bytes(content[:place] + b"\xee" + content[place + 1 :])
+    with pytest.raises(InputError, match="cannot be used"):
+        Ledger(1.0, path=path)

@@ -128,7 +128,7 @@ def test_unknown_figures_are_named_with_the_nearest(real, toy_run):
         figure(gather(real), "acuracy")
     one = {kind: [{"use": name}] for kind, name in (("adversary", "coin"), ("corrector", "none"))}
     alone = toy_run(learner=[{"use": "parrot"}], **one)
-    with pytest.raises(InputError, match="too little for a figure"):
+    with pytest.raises(InputError, match="no figure is possible"):
         figure(gather(alone), "accuracy")
 
 

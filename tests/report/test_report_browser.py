@@ -458,7 +458,7 @@ def test_what_is_skipped_or_missing_is_said(chromium, toy_run, tmp_path):
 ], ids=["all failed", "one cell"])  # fmt: skip
 def test_poor_runs_are_shown(chromium, toy_run, tmp_path, keys):
     page = Page(chromium, write_report(toy_run(**keys), tmp_path / "r.html"))
-    assert "nothing to draw" in page.one("#figures").text
-    assert "nothing to trade off" in page.one("#frontier").text
+    assert "No figure is possible" in page.one("#figures").text
+    assert "No trade-off to show" in page.one("#frontier").text
     assert page.complaints() == []
     assert os.fspath(tmp_path) not in page.js("return document.body.textContent")

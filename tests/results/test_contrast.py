@@ -39,7 +39,7 @@ def test_pairs_of_seeds_tell_what_means_do_not():
     new = rows("a", 0.11) + rows("b", 0.19, seeds=range(7, 30))
     (found,) = contrast(old, new)
     words = {move.labels["adversary"]: move.word for move in found.moves}
-    assert words == {"a": "more", "b": "not told apart"}  # 5 shared seeds
+    assert words == {"a": "more", "b": "not significant"}  # 5 shared seeds
     a = next(move for move in found.moves if move.labels["adversary"] == "a")
     assert a.difference.mean == pytest.approx(0.01)
     assert a.p == pytest.approx(2 / 2**12)  # five differences cannot be significant
@@ -58,10 +58,10 @@ def test_nothing_is_said_where_ranks_and_means_contradict_each_other():
     (found,) = contrast(*outvoted())
     for move in found.moves:
         assert move.difference.mean > 0
-        assert (move.word, move.p) == ("not told apart", 1)
+        assert (move.word, move.p) == ("not significant", 1)
     assert found.notes == (
-        "2 pairs of lines differ in the mean one way and in signed ranks the other, so they are "
-        "not told apart",
+        "2 pairs of lines: means and signed ranks point in opposite directions, so they count as "
+        "not significant",
     )
     (found,) = contrast(*outvoted(lower_at=12))
     assert [move.word for move in found.moves] == ["less", "less"]
@@ -101,8 +101,11 @@ def test_what_became_incomparable_is_not_compared():
 
 def test_few_or_no_shared_seeds_are_said():
     (found,) = contrast(rows("a", 0.1, seeds=range(3)), rows("a", 0.2, seeds=range(3)))
-    assert found.moves[0].word == "not told apart"
-    assert found.notes == ("3 seeds cannot tell lines apart, 6 could (signed ranks, Holm, 5 %)",)
+    assert found.moves[0].word == "not significant"
+    assert found.notes == (
+        "3 seeds are too few for any significant difference, use at least 6 "
+        "(signed ranks, Holm, 5 %)",
+    )
     (found,) = contrast(rows("a", 0.1, seeds=[0, 1]), rows("a", 0.2, seeds=[2, 3]))
     assert found.moves[0].word == "no shared seed"
 
@@ -134,5 +137,5 @@ def test_bad_comparisons(old, new, options, words):
     with pytest.raises(InputError) as told:
         contrast(old, new, **options)
     assert words in str(told.value)
-    with pytest.raises(InputError, match="'old' is no pair of labels"):
+    with pytest.raises(InputError, match="'old' is not a pair of labels"):
         read_pairs(["old"])

@@ -61,7 +61,8 @@ def test_too_few_seeds_share_ranks_and_say_so():
     (board,) = rank(apart({"low": 0.1, "high": 0.5}, seeds=5), "gain")
     assert places(board) == [(1, "high"), (1, "low")]
     assert board.notes == (
-        "ranks are shared: 5 seeds cannot tell lines apart, 6 could (signed ranks, Holm, 5 %)",
+        "ranks are shared: 5 seeds are too few for any significant difference, use at least 6 "
+        "(signed ranks, Holm, 5 %)",
     )
 
 
@@ -72,7 +73,9 @@ def test_a_chain_of_neighbours_shares_a_rank_and_a_note_says_so():
             for i in range(4) for seed in range(12)]  # fmt: skip
     (board,) = rank(rows, "gain")
     assert [line.rank for line in board.lines] == [1, 1, 1, 1]
-    assert board.notes == ("neighbours of one rank are not told apart; its first and last may be",)
+    assert board.notes == (
+        "lines with the same rank: neighbours are tied, but first and last may differ",
+    )
     (pair,) = rank([r for r in rows if r["learner"] in ("l0", "l1")], "gain")
     assert pair.notes == ()
 
@@ -82,7 +85,9 @@ def test_a_winner_needs_the_same_seeds():
     rows += [row("b", seed, gain=0.1) for seed in range(8, 16)]
     (board,) = rank(rows, "gain")
     assert places(board) == [(1, "a"), (1, "b")]
-    assert board.notes == ("1 pair of neighbours shares no seed, and so a rank",)
+    assert board.notes == (
+        "1 pair of neighbouring lines has no seed in common, so it shares a rank",
+    )
 
 
 def test_noise_makes_no_winner():
@@ -140,7 +145,7 @@ def test_what_is_not_comparable_is_ranked_apart(measures, described):
     (mixed,) = rank(rows, "gain", together=True)
     assert len(mixed.lines) == 4
     assert mixed.notes[0] == (
-        f"ranked together though they are not comparable: {described[0]}; {described[1]}"
+        f"warning: ranked together, but not comparable: {described[0]}; {described[1]}"
     )
 
 

@@ -25,7 +25,10 @@ from fpbench.store import connections
 from fpbench.store.store import Store
 
 FORMS = ("table", "markdown", "latex", "html", "json")
-NO_RUNS = {"output", "matrix", "directory", "file", "ledger", "token_file", "certfile", "keyfile"}
+NO_RUNS = {
+    "output", "matrix", "directory", "file", "ledger", "token_file", "certfile", "keyfile",
+    "report", "people", "known", "json", "protected",
+}  # fmt: skip
 """Options and arguments that name a path, but no run directory."""
 
 READING = {
@@ -123,7 +126,11 @@ def words(name, arguments, run, honest, out):
 
 def fine(said):
     """Whether a command has read the run, and shown what there is to be shown."""
-    nothing = "has nothing that the view 'mechanisms' ranks", "has too little for a figure"
+    nothing = (
+        "has no results for the view 'mechanisms'",
+        "has no results for the view 'reports'",
+        "no figure is possible",
+    )
     return said.code == 0 or any(why in said.error for why in nothing)
 
 

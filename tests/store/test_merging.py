@@ -145,7 +145,7 @@ def test_what_cannot_be_merged(tmp_path, toys):
     with pytest.raises(StoreError, match=r"one: is of another matrix \('toy'\) than .*bare$"):
         merge([bare, one], tmp_path / "merged")
     two = made(tmp_path / "two", ["done"])
-    with pytest.raises(StoreError, match="other: is there already"):
+    with pytest.raises(StoreError, match="other: already exists"):
         merge([one, two], other)
     (tmp_path / "file").touch()
     with pytest.raises(StoreError, match="cannot be written"):
@@ -162,4 +162,4 @@ def test_the_command(command, toys, tmp_path):
     assert done.stdout == "merged 2 runs of 2 sessions: 16 done\nrun directory: all\n"
     again = command("merge", "run0", "run1", "-o", "all")
     assert again.returncode == 2
-    assert "all: is there already" in again.stderr
+    assert "all: already exists" in again.stderr

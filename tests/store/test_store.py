@@ -605,7 +605,7 @@ def damaged(store, statement):
 def test_tables_that_are_not_ours_are_refused(store, statement):
     directory = damaged(store, statement)
     for create in (False, True):
-        with pytest.raises(StoreError, match="is not a store as fpbench makes it: see"):
+        with pytest.raises(StoreError, match="is not a store of fpbench: see"):
             Store(directory, create=create)
 
 
@@ -698,7 +698,7 @@ def test_nothing_is_written_through_links(tmp_path, toys):
 def test_fresh_moves_runs_only(tmp_path, toys, monkeypatch):
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "thesis.txt").write_text("years of work")
-    with pytest.raises(StoreError, match="holds files, but no run .*nothing is moved aside"):
+    with pytest.raises(StoreError, match="has files, but no run .*nothing was renamed"):
         fpbench.run(MATRIX, out=tmp_path / "notes", fresh=True)
     assert (tmp_path / "notes" / "thesis.txt").read_text() == "years of work"
     (tmp_path / "here").mkdir()
@@ -722,7 +722,7 @@ def test_what_cannot_be_moved_aside_stays(tmp_path, toys, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(Path, "rename", refused)
-        with pytest.raises(StoreError, match=r"run: cannot be moved aside: .*busy; choose"):
+        with pytest.raises(StoreError, match=r"run: cannot be renamed: .*busy; choose"):
             fpbench.run(MATRIX, out=run, fresh=True)
     assert {path.name: path.read_bytes() for path in run.iterdir()} == before | {
         "store.lock": (run / "store.lock").read_bytes()

@@ -41,7 +41,7 @@ def test_every_data_set_is_attacked(name, tmp_path):
     mine = tuple(choice for choice in matrix.axes["dataset"] if choice.use == name)
     one = replace(matrix, axes={**matrix.axes, "dataset": mine})
     rows = fpbench.run(one, out=tmp_path / "run").rows()
-    assert len(rows) == 4 * 2
+    assert len(rows) == 4 * 3
     assert {row["status"] for row in rows} == {"done"}
     assert {row["people"] for row in rows} == {round(ROWS[name] / 3)}
     guesses = {row["adversary"]: row["initial_accuracy"] for row in rows}

@@ -48,7 +48,7 @@ def test_a_distribution_or_a_path_without_plugins_is_refused(tmp_path):
 
 def test_a_plugin_that_registers_nothing_is_nothing_to_test(tmp_path):
     (tmp_path / "idle_plugin.py").write_text("from fpbench import hookimpl\n")
-    with pytest.raises(InputError, match="registers no component, so there is nothing to test"):
+    with pytest.raises(InputError, match="registers no component: nothing to test"):
         checks(tmp_path / "idle_plugin.py")
 
 
@@ -72,7 +72,7 @@ def test_a_name_that_two_claim_is_a_broken_law(install):
     install("second-flip", "second", FLIP.format(owner="second"))
     for name in ("first-flip", "second_flip"):
         (check,) = checks(name)
-        assert "claimed by first-flip 1.0 and second-flip 1.0" in check().reason
+        assert "provided by first-flip 1.0 and second-flip 1.0" in check().reason
 
 
 # The command

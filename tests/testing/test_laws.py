@@ -195,7 +195,8 @@ class Underpriced(PrivateTree):
 
     def fit(self, sample, rng):
         model = super().fit(sample, rng)
-        return replace(model, notes={**model.notes, "tree_epsilon": 0.001})
+        vars(model)["notes"] = {**model.notes, "tree_epsilon": 0.001}
+        return model
 
 
 class Truthful(Published):
@@ -217,6 +218,13 @@ class Weighty(NoCorrection):
 class Exacting(GroupFairness):
     def audit(self, subject, rng):
         return {"true_ratio": 1.0}
+
+
+class Hurried(Plain):
+    """Trains many models on everybody."""
+
+    def fit_many(self, people, members, rngs):
+        return [self.fit(people, rng) for rng in rngs]
 
 
 class Unsummed(Plain):
@@ -520,11 +528,11 @@ CASES = [
     (Untyped, "validates its parameters", "it accepts size = {"),
     (Lax, "validates its parameters", "it accepts size = '1'"),
     (TakesNaN, "validates its parameters", "it accepts share = nan"),
-    (Mutable, "validates its parameters", "'size' can be changed after it was made"),
+    (Mutable, "validates its parameters", "'size' can be changed after creation"),
     (Forgetful, "survives a round trip of its parameters", "builds another component"),
-    (Curious, SEES, "asks for more than it declares: 'features' is not to be seen here"),
-    (Greedy, SEES, "asks for more than it declares: 'sensitive' is not to be seen here"),
-    (Peeping, SEES, "asks for more than it declares: 'sensitive' is not to be seen here"),
+    (Curious, SEES, "reads columns that it does not declare: 'features' is not visible here"),
+    (Greedy, SEES, "reads columns that it does not declare: 'sensitive' is not visible here"),
+    (Peeping, SEES, "reads columns that it does not declare: 'sensitive' is not visible here"),
     (OutOfRange, GIVES, "must be group codes in 0..1"),
     (Halves, GIVES, "values must be an array of whole numbers"),
     (TooSure, GIVES, "a confidence is above 1"),
@@ -534,9 +542,10 @@ CASES = [
     (CamelCase, GIVES, "'CamelCase' is not snake_case"),
     (Undefined, GIVES, "'gap' is NaN; what is undefined is None"),
     (Listing, GIVES, "audit gave a list, not a dict or a Release"),
+    (Hurried, "trains many models as one by one", "of fit_many is off that of fit by"),
     (Unsummed, GIVES, "the model's scores of a person do not sum to 1"),
     (Overclaiming, GIVES, "it says feasible, and the claim does not hold"),
-    (Worded, GIVES, "'optimal' is not a SolverStatus"),
+    (Worded, GIVES, "the status of a correction must be one of optimal, feasible"),
     (Quitting, GIVES, "SystemExit: 0"),
     (Locked, GIVES, "the model cannot travel to another worker: TypeError: cannot pickle"),
     (Unclaimed, GIVES, "its result cannot travel to another worker: TypeError: I stay"),
@@ -564,9 +573,9 @@ CASES = [
     (Refitting, "does not modify what it is given", "'2.tree.max_depth'"),
     (Sorting, "does not modify what it is given", "tables.people.features"),
     (TwoOnly, "handles more than two groups, or refuses with a reason", "assert"),
-    (Rude, "meets bad input with an error of fpbench", "a count that is NaN: raises RuntimeError"),
-    (Careless, "meets bad input with an error of fpbench", "a count that is NaN: it is repaired"),
-    (Reader, "meets bad input with an error of fpbench", "its files are empty: they are loaded"),
+    (Rude, "raises fpbench.FpbenchError on bad input", "a count that is NaN: raises RuntimeError"),
+    (Careless, "raises fpbench.FpbenchError on bad input", "a count that is NaN: it is repaired"),
+    (Reader, "raises fpbench.FpbenchError on bad input", "its files are empty: they are loaded"),
     (Quiet, "keeps its promise of privacy under attack", "claims epsilon 1 at delta 0"),
     (Repeating, "keeps its promise of privacy under attack", "the same for every seed"),
     (Deaf, "keeps its promise of privacy under attack", "claims epsilon 0.2 at delta 0"),
@@ -584,7 +593,7 @@ CASES = [
 
 @pytest.mark.parametrize(("cls", "law", "reason"), CASES, ids=lambda x: getattr(x, "__name__", ""))
 def test_a_broken_law_is_found(cls, law, reason):
-    (check,) = [check for check in checks(cls) if check.law.words == law]
+    check = next(check for check in checks(cls) if check.law.words == law)
     verdict = check()
     assert verdict.outcome is Outcome.BROKEN
     assert reason in verdict.reason
@@ -644,8 +653,8 @@ def test_a_file_that_is_no_text_is_met_with_an_error_too():
                 raise DataError("it is empty")
             return super().load(home)
 
-    reason = verdict_of(Picky, "meets bad input with an error of fpbench").reason
-    assert reason == "its files are no text: raises KeyError, no error of fpbench: 'people'"
+    reason = verdict_of(Picky, "raises fpbench.FpbenchError on bad input").reason
+    assert reason == "its files are no text: raises KeyError instead of FpbenchError: 'people'"
 
 
 @pytest.mark.parametrize("absolute", [True, False])
@@ -664,7 +673,7 @@ def test_files_elsewhere_are_left_alone(tmp_path, absolute):
             kept[0].write_text("mine")
             return [{"rows": 300}]
 
-    verdict = verdict_of(Owner, "meets bad input with an error of fpbench")
+    verdict = verdict_of(Owner, "raises fpbench.FpbenchError on bad input")
     assert verdict.outcome is not Outcome.BROKEN
     assert kept[0].read_text() == "mine"
 
@@ -734,7 +743,7 @@ def test_examples_are_tested_each():
 @pytest.mark.parametrize(
     ("examples", "reason"),
     [
-        (lambda directory: [], "PluginError: its examples are none, so there is nothing to test"),
+        (lambda directory: [], "PluginError: its examples are empty: nothing to test"),
         (lambda directory: 1 / 0, "ZeroDivisionError: division by zero"),
     ],
 )

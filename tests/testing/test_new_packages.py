@@ -138,8 +138,8 @@ def test_the_template_is_plain(kind):
         ("learner", "My Learner", "name 'My Learner': must be lower case"),
         ("learner", "../up", "must be lower case"),
         ("learner", "plain", "learner 'plain' is already in fpbench"),
-        ("policy", "there", "fpbench-there: is there already"),
-        ("policy", "gone", "name 'gone': fpbench-gone 1.0 is installed already, and this would"),
+        ("policy", "there", "fpbench-there: already exists"),
+        ("policy", "gone", "name 'gone': fpbench-gone 1.0 is installed already, and the new"),
     ],
 )
 def test_what_cannot_be_written_is_refused(tmp_path, install, kind, name, message):
@@ -159,4 +159,4 @@ def test_the_command_says_what_comes_next(command, tmp_path):
     assert fpbench.testing.checks(made)
     again = command("new", "adversary", "keen", "--directory", tmp_path)
     assert again.returncode == 2
-    assert "is there already" in again.stderr
+    assert "already exists" in again.stderr

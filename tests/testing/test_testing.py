@@ -9,6 +9,7 @@ from scipy import stats
 
 import fpbench
 from fpbench import COUNT_SENSITIVITY, Guarantee, InputError, Mechanism, Sensitivity, discover
+from fpbench.auditing.epsilon_bounds.many_draws import epsilon_bounds
 from fpbench.builtin.mechanisms.discrete_gaussian import DiscreteGaussian
 from fpbench.builtin.mechanisms.discrete_laplace import DiscreteLaplace
 from fpbench.builtin.mechanisms.exponential import Exponential
@@ -16,7 +17,6 @@ from fpbench.builtin.mechanisms.gaussian import Gaussian
 from fpbench.builtin.mechanisms.laplace import Laplace
 from fpbench.components.guarantee import NEIGHBOURS
 from fpbench.testing import PAIRS, attack_mechanism, check_mechanism, epsilon_lower_bound
-from fpbench.testing.attacks import epsilon_bounds
 
 
 def ours(kind):

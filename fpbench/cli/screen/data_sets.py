@@ -70,7 +70,7 @@ def parsed(settings: Iterable[str]) -> dict[str, Any]:
         if not (key.strip() and equals):
             raise InputError(f"--set {setting!r}: must be KEY=VALUE")
         if key.strip() in _OF_MATRICES:
-            raise InputError(f"--set {setting!r}: {key.strip()!r} is no parameter of a dataset")
+            raise InputError(f"--set {setting!r}: {key.strip()!r} is not a parameter of a data set")
         try:
             value = tomllib.loads(f"value = {text}")["value"]
         except tomllib.TOMLDecodeError:
@@ -80,7 +80,7 @@ def parsed(settings: Iterable[str]) -> dict[str, Any]:
 
 
 def fetch(catalog: Catalog, names: list[str], parameters: dict[str, Any]) -> None:
-    """Download what is missing of datasets, or is not the known original."""
+    """Download files of data sets that are missing or differ from the original."""
     home = DataHome.default()
     for dataset in [_dataset(catalog, name, parameters) for name in names]:
         places = dataset.fetch(home)

@@ -43,7 +43,7 @@ def show_plan(plan: RunPlan) -> None:
     if plan.seconds is not None:
         show_line(f"about {duration(plan.seconds)} of work left, from the times of earlier steps")
     elif plan.runnable > done:
-        show_line("rough time: not known before some of it has run")
+        show_line("time: unknown on a first run")
 
 
 def show_skipped(skipped: Mapping[str, int]) -> None:

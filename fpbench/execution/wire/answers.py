@@ -14,7 +14,8 @@ import numpy as np
 
 from fpbench.base.errors import PluginError
 from fpbench.claims.rates import METRICS
-from fpbench.components.auditor import NOISES, Release
+from fpbench.claims.set_counts import Facts
+from fpbench.components.auditor import NOISES, Release, Shadows
 from fpbench.components.records import (
     Claim,
     Correction,
@@ -24,6 +25,7 @@ from fpbench.components.records import (
     Scores,
     SolverStatus,
 )
+from fpbench.execution.wire.counts import read_facts, write_facts
 from fpbench.execution.wire.frames import Arrays, read_split, read_table, write_split, write_table
 from fpbench.execution.wire.message import Message, Unreadable, compute_byte_limit, pack, unpack
 from fpbench.execution.wire.values import (
@@ -155,10 +157,17 @@ def _write_claim(claim: Claim | None) -> Written:
         "nats": write_scalar(claim.nats),
         "fact_nats": write_scalar(claim.fact_nats),
         "counted_labels": None if claim.counted_labels is None else list(claim.counted_labels),
-        "proven": write_scalar(claim.proven),
+        "possible": claim.possible is not None,
+        "facts": len(claim.also),
     }
     sealed = claim.content if isinstance(claim, SealedClaim) else b""
-    return header, [np.frombuffer(sealed, np.uint8)]
+    arrays: Arrays = [np.frombuffer(sealed, np.uint8)]
+    arrays += [claim.possible] if claim.possible is not None else []
+    for facts in claim.also:
+        if not isinstance(facts, Facts):
+            raise PluginError(f"a claim besides rates must be Facts, not {type(facts).__name__}")
+        arrays += write_facts(facts)
+    return header, arrays
 
 
 def _read_claim(message: Message, inputs: tuple[Any, ...]) -> Claim | None:
@@ -172,9 +181,15 @@ def _read_claim(message: Message, inputs: tuple[Any, ...]) -> Claim | None:
     labels = message.field("counted_labels", list, type(None))
     if labels is not None and not set(labels) <= {None, 0, 1}:
         raise Unreadable("the labels of a claim must be 0, 1 or nothing")
+    target = inputs[0].target
+    shape = len(target), len(target.groups)
+    possible = None
+    if message.field("possible", bool):
+        possible = message.array("the possible groups", "b", *shape)
+    facts = tuple(read_facts(message, *shape) for _ in range(message.field("facts", int)))
     claim = Claim(
-        rates, source, (), notes, guarantee, noise, nats, fact_nats or 0.0,
-        None if labels is None else tuple(labels), message.number("proven", least=0.0),
+        rates, source, facts, notes, guarantee, noise, nats, fact_nats or 0.0,
+        None if labels is None else tuple(labels), possible,
     )  # fmt: skip
     return SealedClaim(**vars(claim), content=sealed) if sealed else claim
 
@@ -220,6 +235,22 @@ def _read_scores(message: Message, inputs: tuple[Any, ...]) -> Scores:
     return Scores(*parts)
 
 
+def _write_shadows(shadows: Shadows) -> Written:
+    arrays = [shadows.members, shadows.scores, shadows.target]
+    return {"soft": shadows.soft, "number": len(shadows.scores)}, arrays
+
+
+def _read_shadows(message: Message, inputs: tuple[Any, ...]) -> Shadows:
+    n = len(inputs[1].train) + len(inputs[1].test)
+    number = int(message.number("number", least=0.0))
+    members = message.array("who trained the shadow models", "b", number, n)
+    scores = message.array("scores of the shadow models", "f", number, n)
+    target = message.array("scores of the model", "f", n)
+    if not all(((part >= 0) & (part <= 1)).all() for part in (scores, target)):
+        raise Unreadable("scores must be values in [0, 1]")
+    return Shadows(members, scores, target, message.field("soft", bool))
+
+
 def _write_guess(guess: Guess) -> Written:
     if not isinstance(guess, Guess):
         raise PluginError(f"what it gives must be a Guess, not a {type(guess).__name__}")
@@ -238,12 +269,12 @@ def _read_guess(message: Message, inputs: tuple[Any, ...]) -> Guess:
     """A guess of the right length; its numbers are checked elsewhere, as those of any guess."""
     n = len(inputs[0].target)
     values, confidence = (
-        message.array("the guess", "biu", n), message.array("the confidence", "biuf", n),
+        message.array("the guess", "iu", n), message.array("the confidence", "biuf", n),
     )  # fmt: skip
     rows = message.array("held_out", "iu", None)
     m = len(rows)
     held_out = (
-        message.array("the held-out guess", "biu", m),
+        message.array("the held-out guess", "iu", m),
         message.array("the confidence of the held-out guess", "biuf", m),
     )
     k = len(inputs[0].target.groups)
@@ -291,10 +322,10 @@ def _read_correction(message: Message, inputs: tuple[Any, ...]) -> Corrected:
     target = inputs[0].target
     n, k = len(target), len(target.groups)
     shapes: dict[str, tuple[str, tuple[int, ...]]] = {
-        "values": ("biu", (n,)),
+        "values": ("iu", (n,)),
         "moves": ("iu", (2, k, k)),
         "posterior": ("f", (n, k)),
-        "reconsidered": ("biu", (n,)),
+        "reconsidered": ("iu", (n,)),
     }
     arrays = {
         name: message.array(f"the corrected {name}", kinds, *shape)
@@ -367,6 +398,7 @@ CODECS: dict[str, _Codec] = {
         _read_predictions,
         lambda inputs: [len(p) for p in (inputs[1].train, inputs[1].test, inputs[1].attack)],
     ),
+    "shadow": _Codec(_write_shadows, _read_shadows, None),
     "disclose": _Codec(_write_claim, _read_claim, None),
     "reveal": _Codec(
         lambda scores: ({}, [scores.target, scores.attack]),

@@ -1,8 +1,8 @@
 """Pickled objects of components, which are unpickled only in processes where components run.
 
 With limits, results of steps are read in the process that holds the truth. Models, tuned
-adversaries, and a disclosure's facts besides rates may be objects of any class, which need pickle.
-They travel as bytes that are not unpickled on the way.
+adversaries, and what a disclosure says besides rates and `Facts` may be objects of any class, which
+need pickle. They travel as bytes that are not unpickled on the way.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import pickle
 from typing import Any
 
+from fpbench.claims.set_counts import Facts
 from fpbench.components.records import Claim
 from fpbench.matrix.step import Sealed, SealedClaim
 
@@ -21,8 +22,11 @@ def seal(action: str, value: Any) -> Any:
     """A step's result with its objects pickled; called in the process that made it."""
     if action in SEALED:
         return Sealed(_pickled(value))
-    if isinstance(value, Claim) and value.also:
-        return SealedClaim(**{**vars(value), "also": ()}, content=_pickled(value.also))
+    if isinstance(value, Claim):
+        facts = tuple(one for one in value.also if type(one) is Facts)
+        others = tuple(one for one in value.also if type(one) is not Facts)
+        if others:
+            return SealedClaim(**{**vars(value), "also": facts}, content=_pickled(others))
     return value
 
 
@@ -32,7 +36,7 @@ def unseal(value: Any) -> Any:
         return pickle.loads(value.content)
     if isinstance(value, SealedClaim):
         fields = {name: part for name, part in vars(value).items() if name != "content"}
-        return Claim(**{**fields, "also": tuple(pickle.loads(value.content))})
+        return Claim(**{**fields, "also": (*value.also, *pickle.loads(value.content))})
     return value
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fpbench.auditing.membership.halves import draw_halves
 from fpbench.base.errors import InputError, PluginError
 from fpbench.claims.constraints import COUNT_CONSTRAINTS
 from fpbench.claims.rates import RateConstraint
@@ -23,9 +24,9 @@ from fpbench.components.attack_kinds import (
     Disclosure,
     Learner,
 )
-from fpbench.components.auditor import NOISES, Auditor, Release, Subject
+from fpbench.components.auditor import NOISES, Auditor, Release, Shadows, Subject
 from fpbench.components.beliefs import check_beliefs, spread_confidence
-from fpbench.components.guarantee import Guarantee
+from fpbench.components.guarantee import Guarantee, to_python_number
 from fpbench.components.own_measures import CorrectionMeasures
 from fpbench.components.protocols import Classifier
 from fpbench.components.records import (
@@ -37,10 +38,11 @@ from fpbench.components.records import (
     Predictions,
     Problem,
     Scores,
+    SolverStatus,
     View,
 )
 from fpbench.correction.calibration import calibrate_beliefs
-from fpbench.correction.proven import find_proven
+from fpbench.correction.proven import find_possible
 from fpbench.data.data_files import DataHome
 from fpbench.data.sample import Codes, Sample, Split
 from fpbench.data.table import Table
@@ -67,6 +69,8 @@ class _Context:
     asked: RateConstraint | None
     target: Sample
     attack: Sample
+    model: Classifier | None
+    trained_on_target: bool
 
 
 def _load(dataset: Dataset, parents: tuple[DataHome], step: Step) -> Table:
@@ -125,22 +129,39 @@ def _train(learner: Learner, parents: tuple[Split], step: Step) -> Classifier:
 def _predict(learner: Learner, parents: tuple[Classifier, Split], step: Step) -> Predictions:
     model, split = parents
     rng = step.rng()
-
-    def predict(part: Sample) -> Codes:
-        if not len(part):
-            return np.zeros(0, np.int8)
-        sensitive = part.sensitive if learner.predicts_with_sensitive else None
-        answer = np.asarray(model.predict(part.features, rng, sensitive))
-        if answer.shape != (len(part),) or not ((answer == 0) | (answer == 1)).all():
-            raise PluginError(f"predictions must be {len(part)} values 0 or 1")
-        return answer.astype(np.int8)
-
-    train, test, attack = predict(split.train), predict(split.test), predict(split.attack)
+    train, test, attack = (
+        _predict_labels(learner, model, part, rng)
+        for part in (split.train, split.test, split.attack)
+    )
     notes = dict(getattr(model, "notes", {}))
     return Predictions(
         train, test, attack, learner.asked(), notes, _read_guarantee(model),
         "sensitive" in learner.needs, learner.predicts_with_sensitive,
     )  # fmt: skip
+
+
+def _predict_labels(
+    learner: Learner, model: Any, people: Sample, rng: np.random.Generator
+) -> Codes:
+    """(n,) labels that a model predicts."""
+    if not len(people):
+        return np.zeros(0, np.int8)
+    sensitive = people.sensitive if learner.predicts_with_sensitive else None
+    answer = np.asarray(model.predict(people.features, rng, sensitive))
+    if answer.shape != (len(people),) or not ((answer == 0) | (answer == 1)).all():
+        raise PluginError(f"predictions must be {len(people)} values 0 or 1")
+    return answer.astype(np.int8)
+
+
+def _predict_positive(
+    learner: Learner, model: Any, people: Sample, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """(n,) probabilities of label 1 that a model predicts."""
+    sensitive = people.sensitive if learner.predicts_with_sensitive else None
+    answer = np.asarray(model.predict_proba(people.features, rng, sensitive))
+    if answer.shape != (len(people), 2) or not ((answer >= 0) & (answer <= 1)).all():
+        raise PluginError(f"predicted probabilities must be ({len(people)}, 2) values in [0, 1]")
+    return np.asarray(answer[:, 1], np.float64)
 
 
 def _of_target(split: Split, predictions: Predictions) -> Codes:
@@ -164,28 +185,60 @@ def _check_guarantee(guarantee: Any, whose: str, expected: str) -> Guarantee:
     return Guarantee(guarantee.epsilon, guarantee.delta, guarantee.neighbours, guarantee.rho)
 
 
+def _shadow(learner: Learner, parents: tuple[Any, Split], step: Step) -> Shadows:
+    """Scores of shadow models: each half of the people trains one, and the other half another."""
+    trained, split = parents
+    number, halves = int(step.options[0]), str(step.options[1])
+    everyone = _join(*(part.only(_POOLED) for part in (split.train, split.test)))
+    cells = everyone.labels.astype(np.int64) * len(everyone.groups) + everyone.sensitive
+    members = draw_halves(cells, number, np.random.default_rng(int(halves, 16)))
+    rng = step.rng()
+    models = learner.fit_many(everyone.only(learner.needs), members, rng.spawn(number))
+    if len(models) != number:
+        raise PluginError(f"fit_many must give {number} models, not {len(models)}")
+    columns = {"features", "sensitive"} if learner.predicts_with_sensitive else {"features"}
+    seen = everyone.only(frozenset(columns))
+    scores = np.asarray(learner.score_many([*models, trained], seen, rng))
+    if scores.shape != (number + 1, len(everyone)) or not ((scores >= 0) & (scores <= 1)).all():
+        raise PluginError(
+            f"score_many must give {(number + 1, len(everyone))} values in [0, 1], not "
+            f"{scores.shape}"
+        )
+    return Shadows(members, scores[:-1], scores[-1], learner.has_scores())
+
+
+_POOLED = frozenset({"features", "labels", "sensitive"})
+
+
+def _join(one: Sample, other: Sample) -> Sample:
+    """The people of two parts of a table, one after the other."""
+    import pandas as pd
+
+    columns: dict[str, Any] = {
+        name: np.concatenate([getattr(one, name), getattr(other, name)])
+        for name in one.seen - {"features"}
+    }
+    features = pd.concat([one.features, other.features], ignore_index=True)
+    return one.having(features=features, **columns)
+
+
 def _reveal(learner: Learner, parents: tuple[Any, Split], step: Step) -> Scores:
     model, split = parents
     rng = step.rng()
-
-    def reveal(part: Sample) -> NDArray[np.float64]:
-        sensitive = part.sensitive if learner.predicts_with_sensitive else None
-        answer = np.asarray(model.predict_proba(part.features, rng, sensitive))
-        if answer.shape != (len(part), 2) or not ((answer >= 0) & (answer <= 1)).all():
-            raise PluginError(f"predicted probabilities must be ({len(part)}, 2) values in [0, 1]")
-        return answer[:, 1]
-
-    return Scores(reveal(split.target), reveal(split.attack))
+    return Scores(
+        _predict_positive(learner, model, split.target, rng),
+        _predict_positive(learner, model, split.attack, rng),
+    )
 
 
-def _disclose(
-    disclosure: Disclosure, parents: tuple[Split, Predictions], step: Step
-) -> Claim | None:
-    split, predictions = parents
+def _disclose(disclosure: Disclosure, parents: tuple[Any, ...], step: Step) -> Claim | None:
+    split, predictions, *models = parents
     context = _Context(
         predictions.asked,
         split.target.having(predictions=_of_target(split, predictions)),
         split.attack.having(predictions=predictions.attack),
+        models[0] if models else None,
+        not split.held_out_target,
     )
     rng = step.rng()
     context.target.check_cuts(disclosure.protects, f"disclosure {disclosure.name!r}")
@@ -209,7 +262,7 @@ def _read_claim(claim: Claim, target: Sample) -> Claim:
     )
     return replace(
         claim, counted_labels=tuple(sorted(labels, key=str)) if of_counts else None,
-        proven=float(find_proven(problem).mean()),
+        possible=find_possible(problem),
     )  # fmt: skip
 
 
@@ -258,6 +311,7 @@ def _guess(adversary: Adversary, handed: tuple[View, Adversary], step: Step) -> 
 
 def _calibrate_guess(guess: Guess, handed: tuple[View, Any], step: Step) -> CalibratedGuess:
     """The guess, checked, with beliefs that are calibrated on the held-out people."""
+    guess = _as_plain(guess)
     _check_guess(guess, handed[0])
     known, k = handed[0].attack.sensitive[guess.held_out], len(handed[0].target.groups)
     beliefs, held_out = guess.beliefs, guess.held_out_beliefs
@@ -272,6 +326,16 @@ def _calibrate_guess(guess: Guess, handed: tuple[View, Any], step: Step) -> Cali
         **{**vars(guess), "beliefs": calibrated, "held_out_beliefs": None},
         calibration=method, sees=sees,
     )  # fmt: skip
+
+
+def _as_plain(answer: Any) -> Any:
+    """An answer whose arrays are NumPy's own: other classes may compare as they like."""
+    arrays = {
+        name: np.asarray(value)
+        for name, value in vars(answer).items()
+        if isinstance(value, np.ndarray) and type(value) is not np.ndarray
+    }
+    return replace(answer, **arrays) if arrays else answer
 
 
 def _check_guess(guess: Guess, view: View) -> None:
@@ -290,7 +354,8 @@ def _check_guess(guess: Guess, view: View) -> None:
     ):
         if values.shape != (size,) or confidence.shape != (size,):
             raise PluginError(f"{what} must have {size} values and confidences")
-        if values.dtype.kind not in "biu" or confidence.dtype.kind not in "biuf":
+        # Truth values would choose rows, not groups.
+        if values.dtype.kind not in "iu" or confidence.dtype.kind not in "biuf":
             raise PluginError(f"{what} must be whole numbers, and its confidence numbers")
         if size and not (values.min() >= 0 and values.max() < k):
             raise PluginError(f"{what} must be group codes in 0..{k - 1}")
@@ -334,6 +399,7 @@ def _correct(corrector: Corrector, parents: tuple[Any, ...], step: Step) -> Corr
     problem = Problem(
         guess.values if values is None else values, k, _of_target(split, predictions),
         split.target.labels, claim.constraints if claim is not None else (), weights, guess.beliefs,
+        None if claim is None else claim.possible,
     )  # fmt: skip
     started = time.perf_counter()
     correction = corrector.correct(problem)
@@ -348,11 +414,39 @@ def _measure_correction(
 ) -> tuple[Correction, CorrectionMeasures, MeasureValues]:
     """The correction, what is measured of it, and what the corrector says of its weights."""
     truth: Codes = parents[0].target.sensitive
+    correction, groups = _as_plain(corrected.correction), len(parents[0].target.groups)
+    _check_codes("the corrected groups", correction.values, len(truth), groups)
+    _check_codes("the groups corrected instead", corrected.reconsidered, len(truth), groups)
+    _check_shape("the posterior", correction.posterior, (len(truth), groups), "f")
+    _check_costs(correction)
     measured: CorrectionMeasures = {"correct_seconds": corrected.seconds}
     if corrected.reconsidered is not None:
         # How much of a gain is the change of mind alone, without the claim.
         measured["reconsidered_accuracy"] = float(np.mean(corrected.reconsidered == truth))
-    return corrected.correction, measured, corrected.weighed
+    return correction, measured, corrected.weighed
+
+
+def _check_codes(what: str, codes: Any, people: int, groups: int) -> None:
+    """Refuse codes that are not one group of each person; None is none."""
+    if codes is None:
+        return
+    if not isinstance(codes, np.ndarray) or codes.dtype.kind not in "iu":
+        raise PluginError(f"{what} must be an array of whole numbers")
+    if codes.shape != (people,) or (people and not (codes.min() >= 0 and codes.max() < groups)):
+        raise PluginError(f"{what} must be {people} group codes in 0..{groups - 1}")
+
+
+def _check_costs(correction: Correction) -> None:
+    """Refuse a status that is none, and costs that are no numbers."""
+    if not isinstance(correction.status, SolverStatus | None):
+        raise PluginError(f"the status of a correction must be one of {', '.join(SolverStatus)}")
+    for name in ("objective", "bound"):
+        value = getattr(correction, name)
+        if value is not None:
+            try:
+                to_python_number(value, f"the {name} of a correction")
+            except InputError as error:
+                raise PluginError(str(error)) from None
 
 
 def _score(_: None, parents: tuple[Any, ...], step: Step) -> MeasureValues:
@@ -381,7 +475,8 @@ def _audit(auditor: Auditor, parents: tuple[Any, ...], step: Step) -> MeasureVal
     split, predictions = parents[:2]
     train = split.train.having(predictions=predictions.train).only(auditor.sees)
     test = split.test.having(predictions=predictions.test).only(auditor.sees)
-    model = parents[2] if len(parents) > 2 else None
+    others = list(parents[2:])
+    learner = others.pop() if step.learner is not None else None
     rng = step.rng()
     curator = None
     if "curator" in auditor.sees:
@@ -390,7 +485,8 @@ def _audit(auditor: Auditor, parents: tuple[Any, ...], step: Step) -> MeasureVal
             split.test.sensitive, split.test.groups, neighbours=auditor.relation,
             rng=rng.spawn(1)[0],
         )  # fmt: skip
-    return auditor.audit(Subject(train, test, model, curator), rng)
+    model = others.pop(0) if others and "model" in auditor.sees else None
+    return auditor.audit(Subject(train, test, model, curator, learner, *others), rng)
 
 
 def _check_release(release: Release) -> Release:
@@ -436,6 +532,7 @@ ACTIONS: dict[str, Callable[[Any, Any, Step], Any]] = {
     "split": _split,
     "train": _train,
     "predict": _predict,
+    "shadow": _shadow,
     "disclose": _disclose,
     "reveal": _reveal,
     "tune": _tune,

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fpbench.claims.set_counts import Facts
 from fpbench.components.own_measures import BeliefMeasures, LeakMeasures
 from fpbench.components.records import CalibratedGuess, Claim, Correction, Predictions
 from fpbench.correction.count_leak import compute_count_leak
@@ -20,6 +21,8 @@ from fpbench.privacy.private_leak import limit_private_leak
 
 _Floats = NDArray[np.float64]
 
+_UNSURE = 0.05, 0.95
+"""An adversary that believes in a group between these is unsure of it."""
 _EVEN = 1e-9
 """Beliefs that differ by less are even."""
 _RANKED_DIGITS = 9
@@ -30,6 +33,8 @@ _LEAST_SLICE = 50
 """People that a slice has at least."""
 _CLASSES = 5
 """Classes of about as many people that the slices of a numeric column are."""
+_FEW = 500
+"""People who mostly show that a column has more values than that."""
 
 
 def measure_leak(
@@ -67,8 +72,19 @@ def measure_leak(
     if (given := correction.posterior) is not None:
         measures["leak_expected"] = float(np.mean(given.max(axis=1) - _pick(given, named)))
     if claim is None:
-        return measures | {"disclosure_bits": 0.0, "limit_beliefs": 0.0, "people_proven": 0.0}
-    measures["people_proven"] = claim.proven
+        return measures | {
+            "disclosure_bits": 0.0, "limit_beliefs": 0.0, "people_proven": 0.0,
+            "proven_unsure": 0.0,
+        }  # fmt: skip
+    if claim.possible is not None:
+        proven = claim.possible.sum(axis=1) == 1
+        believed = _pick(beliefs, claim.possible.argmax(axis=1))
+        unsure = proven & (believed > _UNSURE[0]) & (believed < _UNSURE[1])
+        measures["people_proven"] = float(proven.mean())
+        measures["proven_unsure"] = float(unsure.mean())
+    facts = [one for one in claim.also if isinstance(one, Facts)]
+    if facts:
+        measures["facts"] = sum(int((~one.derived).sum()) for one in facts)
     if claim.nats is not None:
         nats = claim.nats + claim.fact_nats
         measures["disclosure_bits"] = nats / math.log(2)
@@ -96,9 +112,8 @@ def measure_beliefs(split: Split, guess: CalibratedGuess, correction: Correction
     given = calibrated if correction.posterior is None else correction.posterior
     # Last digits depend on the processor, and must not rank people of whom equally much is known.
     given = np.round(given, _RANKED_DIGITS)
-    named = given.argmax(axis=1)
-    right = named == truth
-    sure = np.argsort(-given.max(axis=1), kind="stable")
+    right = given.argmax(axis=1) == truth
+    sure = given.max(axis=1)
     by_group = [float(right[truth == k].mean()) for k in range(len(target.groups))]
     worst = int(np.argmax(by_group))
     auc, tenth, one = _measure_ranking(given, truth)
@@ -109,8 +124,10 @@ def measure_beliefs(split: Split, guess: CalibratedGuess, correction: Correction
         "auc": auc,
         "tpr_at_tenth_percent": tenth,
         "tpr_at_one_percent": one,
-        "surest_one_percent": float(right[sure[: math.ceil(len(truth) / 100)]].mean()),
-        "surest_ten_percent": float(right[sure[: math.ceil(len(truth) / 10)]].mean()),
+        "surest_one_percent": float(
+            right[_find_greatest(sure, math.ceil(len(truth) / 100))].mean()
+        ),
+        "surest_ten_percent": float(right[_find_greatest(sure, math.ceil(len(truth) / 10))].mean()),
         "worst_group": target.groups[worst],
         "worst_group_accuracy": by_group[worst],
     }
@@ -195,6 +212,13 @@ def _name_groups(guess: CalibratedGuess, named: Codes, correction: Correction) -
     return None if unsolved else correction.values
 
 
+def _find_greatest(values: _Floats, count: int) -> Codes:
+    """Rows of so many of the greatest values; of equal ones the first."""
+    least = np.partition(values, len(values) - count)[len(values) - count]
+    above, equal = np.flatnonzero(values > least), np.flatnonzero(values == least)
+    return np.concatenate([above, equal[: count - len(above)]])
+
+
 def _measure_calibration(beliefs: _Floats, truth: Codes) -> float:
     """The expected calibration error of the likeliest group, over bins of equal width.
 
@@ -226,7 +250,7 @@ def _measure_curve(scores: _Floats, members: NDArray[np.bool_]) -> tuple[float, 
 
     Between two points of the curve the adversary tosses a coin.
     """
-    order = np.argsort(-scores, kind="stable")
+    order = np.argsort(-scores)
     last = np.append(np.flatnonzero(np.diff(scores[order])), len(order) - 1)
     true = np.append(0, np.cumsum(members[order])[last])
     false = np.append(0, last + 1 - true[1:])
@@ -240,30 +264,33 @@ def _find_worst_slice(target: Sample, right: NDArray[np.bool_]) -> tuple[str, fl
     """The slice of every second person that is named right most often, and the others' share."""
     if len(target) < 2 * _LEAST_SLICE:
         return None
-    chosen = np.arange(len(right)) % 2 == 0
+    chosen, others = slice(None, None, 2), slice(1, None, 2)
+    named = right[chosen].astype(np.float64)
     best: tuple[float, Any, NDArray[np.bool_], Any] | None = None
     for name, column in target.features.items():
         codes, words = _cut_column(column)
-        sizes = np.bincount(codes, minlength=len(words))
         half = np.bincount(codes[chosen], minlength=len(words))
-        enough = (sizes >= _LEAST_SLICE) & (half > 0) & (half < sizes)
-        shares = np.bincount(codes[chosen], weights=right[chosen], minlength=len(words))
+        rest = np.bincount(codes[others], minlength=len(words))
+        enough = (half + rest >= _LEAST_SLICE) & (half > 0) & (rest > 0)
+        shares = np.bincount(codes[chosen], weights=named, minlength=len(words))
         shares = np.where(enough, shares / np.maximum(half, 1), -1.0)
         code = int(shares.argmax())
         if enough.any() and (best is None or shares[code] > best[0]):
-            best = float(shares[code]), name, codes == code, words[code]
+            best = float(shares[code]), name, codes[others] == code, words[code]
     if best is None:
         return None
     _, name, inside, word = best
-    return f"{name} = {word}", float(right[inside & ~chosen].mean())
+    return f"{name} = {word}", float(right[others][inside].mean())
 
 
 def _cut_column(column: Any) -> tuple[NDArray[np.intp], list[str]]:
     """(n,) classes of a column of features, and their names."""
     if hasattr(column, "cat"):
-        return column.cat.codes.to_numpy().astype(np.intp), list(map(str, column.cat.categories))
+        return column.array.codes.astype(np.intp), list(map(str, column.cat.categories))
     values = column.to_numpy()
-    distinct = np.unique(values)
+    distinct = np.unique(values[:_FEW])
+    if len(distinct) <= 2 * _CLASSES:
+        distinct = np.unique(values)
     if len(distinct) > 2 * _CLASSES:
         ends = np.unique(np.quantile(values, np.linspace(0, 1, _CLASSES + 1)[1:-1]))
         names = [f"up to {ends[0]:g}"]

@@ -56,7 +56,7 @@ def execute(step: Step, parents: tuple[Any, ...], catalog: Catalog | None = None
         component = build_for(step, catalog)
         # Sealed results are opened where their component runs; an adversary runs elsewhere.
         opened = parents if step.action in HANDED else tuple(map(unseal, parents))
-        inputs = make_inputs(step, component, opened)
+        inputs = make_inputs(step, component, opened, catalog)
         return measure(step, ACTIONS[step.action](component, inputs, step), inputs)
 
     return attempt(step, work)
@@ -79,9 +79,10 @@ def execute_in_worker(step: Step, parents: tuple[Any, ...]) -> Result:
         result = execute(step, parents)
     except KeyboardInterrupt as error:
         result = Result(make_failure(step, error), 0.0)
-    if step.spec is not None and (changes := _WATCHES[0].look().words):
-        _SPOILED.append(changes)
-        raise SpoiledError(step.spec.use, changes)
+    finally:  # what the step has replaced may make `execute` itself raise
+        if step.spec is not None and (changes := _WATCHES[0].look().words):
+            _SPOILED.append(changes)
+            raise SpoiledError(step.spec.use, changes)
     return result
 
 
@@ -106,19 +107,27 @@ def make_watch() -> Watch:
 
 def build_for(step: Step, catalog: Catalog | None = None) -> Component | None:
     """The component that a step uses."""
-    if step.spec is None:
-        return None
-    if catalog is None:
-        from fpbench.components.catalog import discover
+    return None if step.spec is None else build_component(step.spec, _discover(catalog))
 
-        catalog = discover()
-    return build_component(step.spec, catalog)
+
+def _discover(catalog: Catalog | None) -> Catalog:
+    from fpbench.components.catalog import discover
+
+    return discover() if catalog is None else catalog
 
 
 def make_inputs(
-    step: Step, component: Component | None, parents: tuple[Any, ...]
+    step: Step,
+    component: Component | None,
+    parents: tuple[Any, ...],
+    catalog: Catalog | None = None,
 ) -> tuple[Any, ...]:
-    """The inputs of a step's component: an adversary's view, or the parents' results."""
+    """The inputs of a step's component: an adversary's view, or the parents' results.
+
+    An auditor that may train the learner gets it last.
+    """
+    if step.learner is not None:
+        return (*parents, build_component(step.learner, _discover(catalog)))
     make = HANDED.get(step.action)
     return make(component, parents, step) if make else parents
 

@@ -6,6 +6,7 @@ It does not find a component that hides its changes.
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]
 import builtins
 import contextlib
 import ctypes
@@ -14,10 +15,11 @@ import gc
 import locale
 import os
 import signal
+import socket
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache
 from types import FunctionType, MappingProxyType, ModuleType
 from typing import Any, NamedTuple
@@ -103,14 +105,16 @@ def names_of(owner: Any) -> dict[str, Any]:
 _LIBRARIES = ("fpbench", "joblib", "numpy", "pandas", "scipy", "sklearn")
 _WHOLE = ("fpbench", "sklearn")
 """Libraries whose private modules are watched, too."""
-_WITH_CLASSES = ("fpbench", "pandas", "sklearn")
+_WITH_CLASSES = ("fpbench", "fractions", "json", "pandas", "pathlib", "scipy", "sklearn")
 """Libraries whose classes are watched, too; of pandas, those of its top module."""
 _DEEPEST = {"numpy": 1, "pandas": 1, "scipy": 1}
 """Most dots in the name of a watched module: deeper public modules are inner parts."""
 _STANDARD = (
-    "bisect", "builtins", "cloudpickle", "collections", "copy", "dataclasses", "decimal",
-    "fractions", "functools", "hashlib", "heapq", "itertools", "json", "math", "operator", "os",
-    "pickle", "random", "re", "statistics", "time", "warnings",
+    "bisect", "builtins", "cloudpickle", "collections", "contextlib", "copy", "ctypes",
+    "dataclasses", "decimal", "fractions", "functools", "gc", "hashlib", "heapq", "importlib",
+    "inspect", "itertools", "json", "locale", "math", "operator", "os", "pathlib", "pickle",
+    "random", "re", "secrets", "signal", "socket", "statistics", "struct", "subprocess", "tempfile",
+    "threading", "time", "warnings",
 )  # fmt: skip
 _NOT_SHADOWS = frozenset({
     "__annotations__", "__abstractmethods__", "__doc__", "__module__", "__slotnames__", "_abc_impl",
@@ -131,6 +135,12 @@ _DOING = (
 _IMPORTERS = ("pyomo",)
 """Libraries that put an importer before all others when they are imported."""
 _MOST_NAMED = 5
+_SPARE_FILES = 32
+"""Files that a step must be able to open: connections, and what it reads."""
+_EPS = 2.0**-52
+_SMALLEST = 2.0**-1022
+"""The smallest float that is not subnormal."""
+_SUBNORMAL = 2.0**-1074
 _GONE = object()
 
 
@@ -175,16 +185,16 @@ class Watch:
         self._known: set[int] = set()
         self._versions = Versions()
         self._modules = 0
+        self._take([_Names("sys.modules", sys.modules, dict(sys.modules), ())])
         list(self._take_new())
         self._settings = _settings()
 
     def look(self) -> Changes:
         """What has changed since the last look."""
+        # First, because the settings are read by functions that may have been replaced.
+        replaced = self.replaced()
         before, self._settings = self._settings, _settings()
-        changed = tuple(
-            name for name, now in self._settings.items() if not _is_alike(name, before[name], now)
-        )
-        return Changes(self.replaced(), changed)
+        return Changes(replaced, _list_changed(before, self._settings))
 
     def replaced(self) -> tuple[str, ...]:
         """Names with another value than at the last look."""
@@ -215,12 +225,15 @@ class Watch:
             if id(live) not in self._known and id(live) not in new:
                 new[id(live)] = _Names(label, live, dict(live), bases)
         self._known |= new.keys()
-        self._names += new.values()
-        self._versions.add(*(names.live for names in new.values()))
+        self._take(new.values())
         for names in new.values():
             for name, value in names.before.items():
                 if _root(value) in self._strangers and isinstance(value, FunctionType | type):
                     yield f"{names.label}.{name}"
+
+    def _take(self, new: Collection[_Names]) -> None:
+        self._names += new
+        self._versions.add(*(names.live for names in new))
 
 
 def _root(value: Any) -> str:
@@ -231,6 +244,8 @@ def _root(value: Any) -> str:
 
 def _is_harmless(name: str, old: Any, new: Any, label: str) -> bool:
     """Whether a library itself may change a name so, as a cache or a note."""
+    if label == "sys.modules":
+        return not _is_watched(name, name.partition(".")[0])
     if callable(old) or isinstance(old, ModuleType):
         return False
     noted = label in _STANDARD or not isinstance(old, bool | int | float | str | tuple)
@@ -281,9 +296,44 @@ def _directory() -> str | None:
     return None
 
 
-def _timer() -> bool:
-    """Whether a timer is set."""
-    return sys.platform != "win32" and signal.getitimer(signal.ITIMER_REAL)[0] > 0
+def _timers() -> list[bool]:
+    """Which timers are set."""
+    if sys.platform == "win32":
+        return []
+    kinds = signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF
+    return [signal.getitimer(kind)[0] > 0 for kind in kinds]
+
+
+def _signals() -> list[Any]:
+    """How signals are handled, and which are blocked; as numbers, for enums take longer."""
+    handlers: list[Any] = list(map(_signal.getsignal, _SIGNALS))
+    if sys.platform != "win32":
+        handlers.append(_signal.pthread_sigmask(signal.SIG_BLOCK, ()))
+    return handlers
+
+
+def _floats() -> tuple[bool, ...]:
+    """Whether floats are rounded to the nearest, and subnormal ones are not taken for 0."""
+    return 1 + 0.25 * _EPS == 1, 1 + 0.75 * _EPS > 1, _SMALLEST * 0.5 > 0, _SUBNORMAL * 2 > 0
+
+
+def _ufuncs() -> tuple[Any, ...]:
+    """How numpy treats errors, and how many numbers it converts at once, by which it sums."""
+    return np.geterr(), np.geterrcall(), np.getbufsize()
+
+
+def _lacks_files() -> bool:
+    """Whether hardly any more file can be opened."""
+    if sys.platform == "win32":
+        return False
+    import resource
+
+    try:
+        os.close(least := os.open(os.devnull, os.O_RDONLY))
+    except OSError:
+        return True
+    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return most != resource.RLIM_INFINITY and least + _SPARE_FILES > most
 
 
 def _umask() -> int:
@@ -350,25 +400,35 @@ _SETTINGS: dict[str, Callable[[], Any]] = {
     "the working directory": _directory,
     "resource limits": _resource_limits,
     "warnings that are errors": lambda: [f for f in warnings.filters if f[0] == "error"],
-    "numpy.seterr": np.geterr,
-    "signal handlers": lambda: [signal.getsignal(number) for number in _SIGNALS],
-    "timers": _timer,
+    "numpy.seterr": _ufuncs,
+    "the rounding of floats": _floats,
+    "signal handlers": _signals,
+    "timers": _timers,
     "the umask": _umask,
     "the locale": lambda: locale.setlocale(locale.LC_ALL),
     "the decimal context": _context,
     "sys.path": lambda: list(sys.path),
     "sys.meta_path": lambda: list(sys.meta_path),
+    "sys.path_hooks": lambda: list(sys.path_hooks),
     "the recursion limit": sys.getrecursionlimit,
     "the garbage collector": lambda: (gc.isenabled(), gc.get_threshold()),
     "sys.settrace": lambda: (sys.gettrace(), sys.getprofile()),
     "standard input and output": _streams,
+    "open files": _lacks_files,
+    "the timeout of sockets": socket.getdefaulttimeout,
     "threads": _threads,
     "options of libraries": _options,
 }
 
 
 def _settings() -> dict[str, Any]:
-    return {name: read() for name, read in _SETTINGS.items()}
+    settings: dict[str, Any] = {}
+    for name, read in _SETTINGS.items():
+        try:
+            settings[name] = read()
+        except Exception:  # somebody has put another object in its place
+            settings[name] = _GONE
+    return settings
 
 
 def _is_like_environment(before: Mapping[Any, Any], now: Mapping[Any, Any]) -> bool:
@@ -389,8 +449,21 @@ def _is_like_importers(before: list[Any], now: list[Any]) -> bool:
     return others[: len(before)] == before
 
 
+def _list_changed(before: dict[str, Any], now: dict[str, Any]) -> tuple[str, ...]:
+    """Names of settings that differ."""
+    with contextlib.suppress(Exception):  # objects that cannot be compared
+        if before == now:
+            return ()
+    return tuple(name for name in now if not _is_alike(name, before[name], now[name]))
+
+
 def _is_alike(name: str, before: Any, now: Any) -> bool:
-    return bool(before == now) or (name in _ALIKE and _ALIKE[name](before, now))
+    if now is _GONE:
+        return before is _GONE
+    try:
+        return bool(before == now) or (name in _ALIKE and _ALIKE[name](before, now))
+    except Exception:  # of another type, or an object that cannot be compared
+        return False
 
 
 _ALIKE: dict[str, Callable[[Any, Any], bool]] = {

@@ -166,7 +166,7 @@ def create_limited_server(config: Config) -> Server:
 
 async def _accept(server: Server, door: socket.socket, peers: Peers) -> None:
     """Accept sockets forever, and serve or close each."""
-    loop, protocol = asyncio.get_running_loop(), _protocol()
+    loop, protocol = asyncio.get_running_loop(), _make_protocol()
     door.setblocking(False)
     complained = False
     while True:
@@ -212,7 +212,7 @@ def _close_failed(peer: Peer, task: asyncio.Task[Any]) -> None:
         peer.sock.close()
 
 
-def _protocol() -> type[H11Protocol]:
+def _make_protocol() -> type[H11Protocol]:
     """The protocol class of connections, with limits of time for requests and answers.
 
     Always h11: httptools reads heads of any length.

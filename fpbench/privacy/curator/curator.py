@@ -83,7 +83,7 @@ class Curator:
             )
         codes, self._groups = group_codes(sensitive, groups)
         if not len(codes):
-            raise InputError("a curator of nobody has nothing to answer")
+            raise InputError("a curator needs at least one person")
         # With K added once for all, the people without a cell (-1) come first.
         self._codes = codes.astype(np.uint8)
         self._codes += np.uint8(len(self._groups))
@@ -133,7 +133,7 @@ class Curator:
         check_epsilon(epsilon)  # before it is converted: a text would become a number
         parameters = np.asarray(epsilon, dtype=np.float64)
         if not parameters.size:
-            raise InputError("epsilon: there is none")
+            raise InputError("epsilon: is empty; give at least one")
         repetitions = _check_whole("repetitions", repetitions)
         counts = self._count(check_cells(cells, n_cells, self.people), n_cells)
         guarantees = [mechanism.guarantee(e, self.neighbours) for e in parameters.ravel().tolist()]
@@ -190,7 +190,9 @@ class Curator:
         return f"Curator({self.people:,} people, groups {', '.join(self._groups)})"
 
     def __reduce__(self) -> NoReturn:
-        raise InputError("a curator cannot be copied or sent elsewhere: people's groups stay there")
+        raise InputError(
+            "a curator cannot be copied or pickled, to keep people's groups in this process"
+        )
 
 
 def check_range(cells: NDArray[Any], n_cells: int) -> None:

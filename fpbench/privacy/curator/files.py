@@ -50,14 +50,14 @@ def read_sensitive(path: Path, columns: Sequence[str]) -> DataFrame:
             raise InputError(f"sensitive: column {name!r} is named twice")
     if not path.is_file():
         raise DataError(f"{path}: no such file")
-    read = _parquet if path.suffix.lower() in (".parquet", ".pq") else _text
+    read = _read_parquet if path.suffix.lower() in (".parquet", ".pq") else _read_text
     try:
         return read(path, list(columns))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise DataError(f"{path}: cannot be read: {' '.join(str(error).split())}") from error
 
 
-def _text(path: Path, columns: list[str]) -> DataFrame:
+def _read_text(path: Path, columns: list[str]) -> DataFrame:
     import pandas as pd
 
     with path.open(encoding="utf-8-sig", newline="") as file:
@@ -74,13 +74,13 @@ def _text(path: Path, columns: list[str]) -> DataFrame:
             for values, name, place in zip(texts, columns, places, strict=True):
                 value = fields[place].strip()
                 if value in _MISSING:
-                    raise DataError(_hole(where, name))
+                    raise DataError(_describe_hole(where, name))
                 # One string for all equal words.
                 values.append(known.setdefault(value, value))
-    return pd.DataFrame({n: _numbers(values) for n, values in zip(columns, texts, strict=True)})
+    return pd.DataFrame({n: _to_numbers(values) for n, values in zip(columns, texts, strict=True)})
 
 
-def _numbers(values: list[str]) -> Any:
+def _to_numbers(values: list[str]) -> Any:
     """Numbers if all values are, so that a check of distinct numbers works; else the texts."""
     try:
         numbers = {value: float(value) for value in dict.fromkeys(values)}
@@ -91,7 +91,7 @@ def _numbers(values: list[str]) -> Any:
     return values if codes or odd else [numbers[value] for value in values]
 
 
-def _parquet(path: Path, columns: list[str]) -> DataFrame:
+def _read_parquet(path: Path, columns: list[str]) -> DataFrame:
     import pandas as pd
 
     if find_spec("pyarrow") is None:
@@ -105,7 +105,7 @@ def _parquet(path: Path, columns: list[str]) -> DataFrame:
         raise DataError(f"{path}: cannot be read as parquet: {error}") from error
     for name in columns:
         if frame[name].isna().any():
-            raise DataError(_hole(str(path), name))
+            raise DataError(_describe_hole(str(path), name))
     return frame
 
 
@@ -119,7 +119,7 @@ def _check(path: Path, columns: list[str], header: list[str]) -> None:
             raise DataError(f"{path}: there are {header.count(name)} columns {name!r}")
 
 
-def _hole(where: str, name: str) -> str:
+def _describe_hole(where: str, name: str) -> str:
     return (
         f"{where}: no value in sensitive column {name!r}; rows cannot be left out, as the auditor "
         "counts them too: give these people a group of their own, `unknown` for instance"

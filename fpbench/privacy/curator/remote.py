@@ -153,13 +153,17 @@ class RemoteCurator:
         try:
             return np.array(answer["counts"], dtype=np.float64).reshape(shape)
         except (KeyError, TypeError, ValueError):
-            raise FpbenchError(f"{self._url} gave an answer that is none of a curator") from None
+            raise FpbenchError(
+                f"{self._url} returned an answer that is not from a curator"
+            ) from None
 
     @cached_property
     def _about(self) -> dict[str, Any]:
         about = self._ask(ABOUT)
         if not {"groups", "people", "neighbours", "remaining"} <= about.keys():
-            raise FpbenchError(f"{self._url} is no curator of this version of fpbench")
+            raise FpbenchError(
+                f"{self._url} does not answer like a curator of this version of fpbench"
+            )
         return about
 
     def _ask(self, path: str, body: bytes | None = None) -> dict[str, Any]:
@@ -220,7 +224,7 @@ def _parse_address(url: str) -> tuple[str, bool, bool]:
     except ValueError:  # an invalid port or address
         parts, good = urlsplit(""), False
     if not good or parts.query or parts.fragment or parts.username:
-        raise InputError(f"{url!r} is no address of a curator: https://host:port")
+        raise InputError(f"{url!r} is not the address of a curator: write https://host:port")
     return url.rstrip("/"), parts.hostname in _NEAR, parts.scheme == "https"
 
 
@@ -233,7 +237,7 @@ def _read_own_token(token: str | None, token_file: str | os.PathLike[str] | None
     if not token:
         raise InputError(f"no token: give token or token_file, or set {TOKEN}")
     if not (token.isascii() and token.isprintable()):
-        raise InputError("the token must be of plain characters")
+        raise InputError("the token must consist of ASCII characters")
     return token
 
 

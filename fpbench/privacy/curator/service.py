@@ -74,11 +74,13 @@ class Service:
                 f"the token has {len(token)} characters, and needs at least {SHORTEST_TOKEN}"
             )
         if not (token.isascii() and token.isprintable() and " " not in token):
-            raise InputError("the token must be of plain letters, digits and signs, without blanks")
+            raise InputError(
+                "the token must consist of ASCII letters, digits and signs, without spaces"
+            )
         if not 0 < rate < math.inf:
             raise InputError(f"rate must be above 0 and finite, not {rate!r}")
         if ledger.epsilon == math.inf:
-            raise InputError("a curator that others may ask needs a budget: epsilon must be finite")
+            raise InputError("a curator on the network needs a budget: epsilon must be finite")
         self._curator, self._ledger = curator, ledger
         self._expected = f"Bearer {token}".encode()
         self._limit = RateLimit(rate)

@@ -64,7 +64,7 @@ class Uploads:
                     parts.append(part)
         except TimeoutError:
             if upload.dismissed:
-                raise _busy() from None
+                raise _make_refusal() from None
             why = f"the query did not arrive within {SECONDS_TO_SEND:.0f} seconds"
             raise RefusedError(408, "too slow", why) from None
         except ClientDisconnect:
@@ -80,12 +80,12 @@ class Uploads:
                 sizes[upload.place] += upload.size
             loser = max(arriving, key=lambda upload: (sizes[upload.place], upload.size))
             if loser is newest:
-                raise _busy()
+                raise _make_refusal()
             loser.dismissed, loser.size = True, 0
             assert loser.deadline is not None
             loser.deadline.reschedule(asyncio.get_running_loop().time())
 
 
-def _busy() -> RefusedError:
+def _make_refusal() -> RefusedError:
     why = "too many queries are being sent at once; wait"
     return RefusedError(429, "busy", why, retry_after=_SECONDS_TO_RETRY)

@@ -171,7 +171,7 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family, backlog=_WAITING)
     except OSError as error:
-        raise InputError(f"cannot listen at {host}, port {port}: {error.strerror}") from error
+        raise InputError(f"cannot listen on {host}, port {port}: {error.strerror}") from error
 
 
 def make_server(

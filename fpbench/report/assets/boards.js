@@ -2,11 +2,12 @@
 
 const VIEWS = {
   combinations: ['Every combination', 'Every combination of components.'],
-  attacks: ['Attacks', 'Disclosures, adversaries and correctors, by their means over what they attack.'],
-  correctors: ['Correctors', 'By their means over what they correct.'],
-  defences: ['Defences', 'Learners, by what the strongest attack gets out of them: its accuracy less that of calling everyone a member of the largest group.'],
+  attacks: ['Attacks', 'Disclosures, adversaries and correctors, averaged over the models that they attack.'],
+  correctors: ['Correctors', 'Correctors, averaged over the guesses that they correct.'],
+  defences: ['Defences', 'Learners by advantage: accuracy of the best attack minus that of always guessing the largest group.'],
   paper: ['As the paper ranks', 'Every combination, by what the correction adds to the guess.'],
-  mechanisms: ['Mechanisms', 'Mechanisms and policies, by the error of audits with them.'],
+  reports: ['Reports', 'Fairness reports by the error of their rates, beside what they give away to the best attack; front: no other leaks less at as small an error.'],
+  mechanisms: ['Mechanisms', 'Mechanisms and policies, by the error of audits that use them.'],
 };
 const OPEN = ['combinations', 'defences'];
 
@@ -25,7 +26,8 @@ const signedPoints = (share) => {
 };
 const pointsAbove = (share) => (Math.ceil(1e4 * share - 1e-6) / 100).toFixed(2);
 const POINTS = { majority_accuracy: percent, without_accuracy: percent, with_accuracy: percent, claim_holds: percent, proven: percent,
-  leak: signedPoints, limit: pointsAbove };
+  leak: signedPoints, limit: pointsAbove, people_proven: percent, proven_unsure: percent, rate_error: percent,
+  cells_published: percent, disparities_visible: percent };
 
 class Board {
   constructor(run, said, number) {
@@ -67,7 +69,7 @@ class Board {
     if (said.done.some((done) => done === 1)) notice('One seed gives no interval: run more seeds.');
     this.table = new Table({
       caption: `${what}: means over seeds${ranked ? `, ranked by ${titled(said.rank_by)} (${direction(glossary[said.rank_by]?.better)}), lines that no test tells apart share a rank` : ''}`
-        + (said.within.length ? `; ranked for each ${said.within.join(' and ')}` : '') + (said.in_points ? '; % of people' : ''),
+        + (said.within.length ? `; ranked for each ${said.within.join(' and ')}` : '') + (said.in_points ? (said.view === 'reports' ? '; in %' : '; % of people') : ''),
       columns: this.columns(), rows: this.rows, key: `board-${this.number}`,
       open: (row, measure) => showLine(this.run, said.of[row], measure ?? said.rank_by, said.labels[row].filter(Boolean).join(' · ')),
     });
@@ -100,7 +102,7 @@ class Board {
       if (name === said.rank_by && !said.in_points) found.push(this.interval(name));
     }
     if (said.in_points) {
-      for (const name of ['leak', said.rank_by]) if (names.includes(name)) found.push(this.interval(name, POINTS[name]));
+      for (const name of new Set(['leak', said.rank_by])) if (names.includes(name)) found.push(this.interval(name, POINTS[name] ?? short));
     }
     found.push({
       title: 'seeds', number: true, hint: 'seeds that are done, of those that were to be run', value: (i) => said.done[i],

@@ -44,7 +44,7 @@ const explorer = (run) => {
   const aims = [...new Set(run.fronts.flatMap((one) => one.objectives))].filter((aim) => points.some((point) => known(point, aim) !== null));
   const box = el('div');
   if (aims.length < 2 || points.length < 2) {
-    box.append(el('p', { class: 'hint' }, 'There is nothing to trade off: it takes two attacked models, and two of accuracy, unfairness, advantage and epsilon.'));
+    box.append(el('p', { class: 'hint' }, 'No trade-off to show: that needs two attacked models and two of accuracy, unfairness, advantage and epsilon.'));
     return box;
   }
   const chosen = { x: aims.includes('advantage') ? 'advantage' : aims[1], y: aims[0], counted: new Set(aims) };
@@ -97,7 +97,7 @@ const explorer = (run) => {
       ...aims.map((aim) => ({ title: titled(aim), measure: aim, number: true, value: (i) => known(points[i], aim),
         tip: (i) => { const [, low, high] = points[i].values[aim] ?? []; return low === undefined || low === null ? null : `95 %: ${short(low)} to ${short(high)}`; } })),
       ...(points.some((point) => point.guarantee && point.guarantee !== 'none') ? [{ title: 'guarantee', value: (i) => points[i].guarantee, text: (i) => points[i].guarantee || 'none' }] : []),
-      ...(several ? [{ title: 'how sure', number: true, hint: 'share of resamples of the seeds in which nothing beats it, of all that counts together', value: (i) => points[i].share,
+      ...(several ? [{ title: 'how sure', number: true, hint: 'share of bootstrap samples of the seeds in which no model beats it, in all measures together', value: (i) => points[i].share,
         text: (i) => (points[i].share === null ? '–' : `${Math.round(points[i].share * 100)} %`) }] : []),
     ],
     rows: points.map((_, i) => i), open: (i, measure) => open(points[i], measure),
@@ -106,12 +106,12 @@ const explorer = (run) => {
   const update = () => {
     const counted = [...chosen.counted];
     best = new Set(front(points, counted));
-    said.textContent = `${best.size} of ${many(points.length, 'model')} are beaten by no other of the same data in ${counted.map((aim) => titled(aim)).join(', ')}.`;
+    said.textContent = `${best.size} of ${many(points.length, 'model')} are Pareto-optimal in ${counted.map((aim) => titled(aim)).join(', ')}.`;
     table.arrange();
     table.refresh();
     if (plots.get(node).drawn) draw(node);
   };
-  box.append(el('p', { class: 'hint' }, 'A model is beaten if another is at least as good in all that counts, and better in one of them. A model without a guarantee has an infinite epsilon; epsilons of different guarantees are not compared.'),
+  box.append(el('p', { class: 'hint' }, 'A model is beaten if another model of the same data is at least as good in every chosen measure, and better in one. A model that is not beaten is Pareto-optimal. A model without a guarantee has an infinite epsilon; epsilons of different guarantees are not compared.'),
     ...run.fronts.flatMap((one) => one.notes.map((text) => el('p', { class: 'notice' }, `${one.dataset}: ${text}`))),
     el('div', { class: 'filters' }, pick('x', 'across'), pick('y', 'up'), counts), said,
     el('div', { class: 'panels one' }, el('div', { class: 'panel' }, node)), table.node);

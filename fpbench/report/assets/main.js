@@ -65,7 +65,7 @@ const start = async () => {
   run.views = run.boards.map((said, i) => new Board(run, said, i));
   const boards = one('#boards');
   for (const said of run.boards) {
-    if (said.sentences.length && said.view === 'combinations') {
+    if (said.sentences.length && ['combinations', 'reports'].includes(said.view)) {
       boards.append(el('p', { class: 'says' }, said.scope ? el('strong', {}, `${said.scope}: `) : null, said.sentences.join(' ')));
     }
   }
@@ -75,7 +75,7 @@ const start = async () => {
   await 0; // the leaderboards are seen before the rest is made
   const figures = one('#figures');
   if (run.figures.length) figures.append(...run.figures.map((figure) => figureOf(run, figure)));
-  else figures.append(el('p', { class: 'hint' }, 'None of the results stand at two places of an axis: there is nothing to draw.'));
+  else figures.append(el('p', { class: 'hint' }, 'No figure is possible: the results have no two points on any x axis.'));
   one('#frontier').append(explorer(run));
   one('#cells').append(...losses(run), cellTable(run).node);
   one('#about').append(...about(run));

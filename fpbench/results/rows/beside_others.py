@@ -41,8 +41,8 @@ def add_comparisons(results: Results) -> Results:
     if np.isnan(guess).all():
         attacks, beside_attacks = np.zeros(0, np.intp), BesideAttacks()
     else:
-        target = _targets(results)
-        best = _best(target, guess)
+        target = _number_targets(results)
+        best = _find_best(target, guess)
         attacks = np.flatnonzero(
             results.has("initial_accuracy") & ~np.isnan(best) & np.isnan(recall)
         )
@@ -52,21 +52,21 @@ def add_comparisons(results: Results) -> Results:
         }
         without = results.numbers("without_accuracy")
         if not np.isnan(without).all():
-            best = _best_adversary(results, target, without)
-            beside_attacks |= _limits(results, attacks, best[attacks])
+            best = _find_best_adversary(results, target, without)
+            beside_attacks |= _compare_limits(results, attacks, best[attacks])
     # Whoever wrote such names into a store: they are computed, and never read.
     beside = results.without(DERIVED).beside(attacks, beside_attacks)
-    return beside.beside(audits, _recalls(results, audits, recall[audits]))
+    return beside.beside(audits, _compare_recalls(results, audits, recall[audits]))
 
 
-def _targets(results: Results) -> NDArray[np.intp]:
+def _number_targets(results: Results) -> NDArray[np.intp]:
     """(n,) the number of what each row is an attack on: a model, made at a seed."""
     models = results.merge_combinations(("dataset", "learner"))[1][results.combination]
     _, seeds = unique_inverse(results.seeds)
     return unique_inverse(models * (seeds.max() + 1) + seeds)[1]
 
 
-def _best(target: NDArray[np.intp], accuracy: NDArray[np.float64]) -> NDArray[np.float64]:
+def _find_best(target: NDArray[np.intp], accuracy: NDArray[np.float64]) -> NDArray[np.float64]:
     """(n,) the greatest accuracy at the target of each row; NaN if nobody guessed."""
     best = np.full(target.max() + 1, np.nan)
     np.fmax.at(best, target, accuracy)
@@ -74,7 +74,7 @@ def _best(target: NDArray[np.intp], accuracy: NDArray[np.float64]) -> NDArray[np
     return greatest
 
 
-def _best_adversary(
+def _find_best_adversary(
     results: Results, target: NDArray[np.intp], accuracy: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """(n,) the accuracy, at the target of each row, of the adversary that is best over all seeds.
@@ -90,12 +90,12 @@ def _best_adversary(
     sums = np.bincount(guesses[known], weights=accuracy[known], minlength=guesses.max() + 1)
     counts = np.bincount(guesses[known], minlength=len(sums))
     means = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)[guesses]
-    strongest = means == _best(models, means)
-    chosen = _best(target, np.where(strongest, accuracy, np.nan))
-    return np.where(np.isnan(chosen), _best(target, accuracy), chosen)
+    strongest = means == _find_best(models, means)
+    chosen = _find_best(target, np.where(strongest, accuracy, np.nan))
+    return np.where(np.isnan(chosen), _find_best(target, accuracy), chosen)
 
 
-def _limits(
+def _compare_limits(
     results: Results, attacks: NDArray[np.intp], best: NDArray[np.float64]
 ) -> BesideAttacks:
     """What the disclosure can add to the best beliefs of the run, and what of a gain is above it.
@@ -125,7 +125,7 @@ def _limits(
     }
 
 
-def _recalls(
+def _compare_recalls(
     results: Results, audits: NDArray[np.intp], recall: NDArray[np.float64]
 ) -> BesideAudits:
     """Of audits alike but for their seeds."""
@@ -133,14 +133,14 @@ def _recalls(
     tenth, error = results.numbers("true_tenth")[audits], results.numbers("error")[audits]
     order = np.lexsort((tenth, alike))
     uar, less = np.zeros(len(audits)), np.zeros(len(audits))
-    for group in _runs(order, alike[order]):
-        classes = _runs(group, tenth[group])
+    for group in _find_runs(order, alike[order]):
+        classes = _find_runs(group, tenth[group])
         uar[group] = fmean(fmean(recall[rows].tolist()) for rows in classes)
         less[group] = uar[group] - fmean(error[group].tolist())
     return {"uar": uar, "uar_minus_error": less}
 
 
-def _runs(rows: NDArray[np.intp], values: NDArray[np.generic]) -> list[NDArray[np.intp]]:
+def _find_runs(rows: NDArray[np.intp], values: NDArray[np.generic]) -> list[NDArray[np.intp]]:
     """Rows whose values are the same, beside each other as they are."""
     if not len(rows):
         return []

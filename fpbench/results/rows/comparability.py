@@ -25,6 +25,8 @@ _ASPECTS = {
     "model_delta": "learner: delta",
 }  # fmt: skip
 """Measures that say what a guarantee is of, and the aspects that they are."""
+OF_CLAIMS = "claim: "
+"""How the aspects of private claims begin."""
 _SEVERAL = "several"
 
 
@@ -63,19 +65,19 @@ def _collect_texts(results: Results, tally: Tallies, name: str) -> list[str]:
     """For each line what its rows say under a name, in words."""
     texts_of: list[set[str]] = [set() for _ in range(len(tally))]
     rows, words = results.texts(name)
-    for line, word in _distinct(tally.line[rows], words):
+    for line, word in _list_distinct(tally.line[rows], words):
         if line >= 0:
             texts_of[line].add(results.word(word))
     numbers = results.numbers(name)
     rows = np.flatnonzero(~np.isnan(numbers))
     values, which = np.unique(numbers[rows], return_inverse=True)
-    for line, value in _distinct(tally.line[rows], which):
+    for line, value in _list_distinct(tally.line[rows], which):
         if line >= 0:
             texts_of[line].add(f"{values[value]:g}")
     return [next(iter(texts)) if len(texts) == 1 else _SEVERAL * bool(texts) for texts in texts_of]
 
 
-def _distinct(lines: NDArray[np.int64], values: NDArray[np.int64]) -> list[tuple[int, int]]:
+def _list_distinct(lines: NDArray[np.int64], values: NDArray[np.int64]) -> list[tuple[int, int]]:
     if not len(lines):
         return []
     width = int(values.max()) + 1
@@ -103,21 +105,21 @@ def classes(
     dict
         Lines by what they say: empty if nothing sets them apart.
     """
-    parting = [aspect for aspect, texts in said.items() if _parts(aspect, texts, lines)]
+    parting = [aspect for aspect, texts in said.items() if _splits_lines(aspect, texts, lines)]
     by_texts: dict[tuple[str, ...], list[int]] = {}
     for line in lines:
         by_texts.setdefault(tuple(said[aspect][line] for aspect in parting), []).append(line)
-    named = {tuple(map(_phrase, parting, texts)): mine for texts, mine in by_texts.items()}
+    named = {tuple(map(_describe_aspect, parting, texts)): mine for texts, mine in by_texts.items()}
     # What is proven comes first; the rest stays in the order of the plan.
     return dict(sorted(named.items(), key=lambda item: UNPROVEN in item[0]))
 
 
-def _parts(aspect: str, texts: Sequence[str], lines: Sequence[int]) -> bool:
+def _splits_lines(aspect: str, texts: Sequence[str], lines: Sequence[int]) -> bool:
     stated = {texts[line] for line in lines}
     return len(stated) > 1 if aspect == "proof" else len(stated - {""}) > 1
 
 
-def _phrase(aspect: str, text: str) -> str:
+def _describe_aspect(aspect: str, text: str) -> str:
     if aspect == "proof":
         return text or "optimum proven"
     owner, _, word = aspect.rpartition(": ")

@@ -59,7 +59,7 @@ class LabelParts:
 
     def without(self, name: str) -> str:
         """The label without one of its parameters."""
-        others = (_token(other, value) for other, value in self.swept.items() if other != name)
+        others = (_make_token(other, value) for other, value in self.swept.items() if other != name)
         return "".join((self.base, *others))
 
 
@@ -67,7 +67,7 @@ LabelsByKind: TypeAlias = Mapping[str, Mapping[str, LabelParts]]
 """What labels name, by kind and label."""
 
 
-def _token(name: str, value: Any) -> str:
+def _make_token(name: str, value: Any) -> str:
     """What a swept value adds to a label, see `fpbench.matrix.axes`."""
     return f" {value}" if isinstance(value, str) else f" {name}={value}"
 
@@ -111,7 +111,7 @@ def _split_label(label: str, component: ConfiguredComponent, varying: Iterable[s
     base, swept = label, {}
     for name in reversed([name for name in varying if name in component.parameters]):
         value = component.parameters[name]
-        if base.endswith(token := _token(name, value)):
+        if base.endswith(token := _make_token(name, value)):
             base = base.removesuffix(token)
             swept[name] = value
     return LabelParts(base, dict(reversed(swept.items())))

@@ -186,13 +186,13 @@ class _Column:
     def __init__(self, name: str, values: _Floats, counts: NDArray[np.intp]) -> None:
         self.name, self.values, self.counts = name, values, counts
         self.means, self.deviations = np.full((2, len(counts)), np.nan)
-        for lines, block in self._blocks():
+        for lines, block in self._iterate_blocks():
             with np.errstate(over="ignore", invalid="ignore"):  # a stranger's numbers may be huge
                 self.means[lines] = block.mean(axis=1)
                 if block.shape[1] > 1:
                     self.deviations[lines] = block.std(axis=1, ddof=1)
 
-    def _blocks(self) -> Iterator[tuple[NDArray[np.intp], _Floats]]:
+    def _iterate_blocks(self) -> Iterator[tuple[NDArray[np.intp], _Floats]]:
         """Lines that have as many values as each other, and (lines, count) their values."""
         starts = np.cumsum(self.counts) - self.counts
         for count in np.unique(self.counts[self.counts > 0]):
@@ -206,7 +206,7 @@ class _Column:
     def bounds(self) -> _Floats:
         """(2, lines) ends of the intervals: computed for all lines, once somebody asks."""
         ends = np.full((2, len(self.counts)), np.nan)
-        for lines, block in self._blocks():
+        for lines, block in self._iterate_blocks():
             if block.shape[1] > 1:
                 with np.errstate(over="ignore", invalid="ignore"):
                     ends[:, lines] = bounds(block, self.name)
@@ -229,13 +229,13 @@ class _Lazy(Interval):
 
     @property
     def low(self) -> float | None:
-        return self._end(0)
+        return self._find_end(0)
 
     @property
     def high(self) -> float | None:
-        return self._end(1)
+        return self._find_end(1)
 
-    def _end(self, which: int) -> float | None:
+    def _find_end(self, which: int) -> float | None:
         column: _Column = self.__dict__["_column"]
         end = float(column.bounds[which, self.__dict__["_place"]])
         return None if np.isnan(end) else end

@@ -106,7 +106,11 @@ def pooled(results: Results, keep: Sequence[str]) -> Pooled:
     lines, line_of = results.merge_combinations(keep)
     groups = _Groups(line_of[results.combination[rows]], results.seeds[rows])
     counted = (done & inside)[rows] if count else done[rows]
-    needed = np.full(len(groups), count) if count else _own(results, rows[counted], line_of, groups)
+    needed = (
+        np.full(len(groups), count)
+        if count
+        else _count_settings(results, rows[counted], line_of, groups)
+    )
     whole = np.bincount(groups.of[counted], minlength=len(groups)) == needed
     whole &= needed > 0
 
@@ -121,7 +125,7 @@ def pooled(results: Results, keep: Sequence[str]) -> Pooled:
         statuses=np.where(whole, Status.DONE.value, Status.FAILED.value).tolist(),
         seconds=groups.sums(results.seconds[rows]),
         cells=[""] * len(groups),
-        reasons=_reasons(results, rows, groups, whole),
+        reasons=_find_reasons(results, rows, groups, whole),
         mean=mean,
         known=tuple(results.names),
         glossary=results.glossary,
@@ -135,7 +139,7 @@ def pooled(results: Results, keep: Sequence[str]) -> Pooled:
     return Pooled(pooled_rows, over, count, left_out)
 
 
-def _own(
+def _count_settings(
     results: Results, done: NDArray[np.intp], line_of: _Whole, groups: _Groups
 ) -> NDArray[np.int64]:
     """(groups,) how many settings the line of each group has."""
@@ -179,7 +183,7 @@ class _Groups:
         return means
 
 
-def _reasons(
+def _find_reasons(
     results: Results, rows: NDArray[np.intp], groups: _Groups, whole: NDArray[np.bool_]
 ) -> dict[int, str]:
     """Why a line lacks a seed: why the first of its cells failed that did."""

@@ -58,7 +58,7 @@ def read_filter(text: str) -> Filter:
     match = _FILTER.fullmatch(text)
     if match is None:
         raise InputError(
-            f"{text!r} is no filter: write COLUMN=VALUE, with *, ? in values of labels, or "
+            f"{text!r} is not a filter: write COLUMN=VALUE, with *, ? in values of labels, or "
             "COLUMN<NUMBER (also <=, >, >=, !=)"
         )
     column, comparison, value = match.groups()
@@ -101,13 +101,13 @@ def _check_filter(results: Results, each: Filter) -> Filter:
     each = replace(each, column=column)
     if column in _WORDS:
         if each.comparison not in ("=", "!="):
-            raise InputError(f"{each}: {column} is a word, compare it with = or !=")
+            raise InputError(f"{each}: {column} is text, compare it with = or !=")
         return each
     try:
         return replace(each, values=(float(value),))
     except ValueError:
         if each.comparison not in ("=", "!=") or not len(results.texts(column)[0]):
-            raise InputError(f"{each}: {value!r} is no number") from None
+            raise InputError(f"{each}: {value!r} is not a number") from None
     return each
 
 
@@ -172,21 +172,23 @@ def take_rows(results: Results, kept: Mask) -> Results:
         results,
         combination=results.combination[rows],
         seeds=results.seeds[rows],
-        statuses=_at(results.statuses, rows),
+        statuses=_take_labels(results.statuses, rows),
         seconds=results.seconds[rows],
-        cells=_at(results.cells, rows),
+        cells=_take_labels(results.cells, rows),
         reasons={int(place[i]): why for i, why in results.reasons.items() if kept[i]},
-        blocks=[block for each in results.blocks if len((block := _part(each, kept, place)).rows)],
+        blocks=[
+            block for each in results.blocks if len((block := _take_part(each, kept, place)).rows)
+        ],
     )
     part.__dict__["_finished"] = (done[rows], failed[rows])  # so that nobody counts again
     return part
 
 
-def _at(values: Sequence[str], rows: NDArray[np.intp]) -> list[str]:
+def _take_labels(values: Sequence[str], rows: NDArray[np.intp]) -> list[str]:
     return [values[i] for i in rows.tolist()]
 
 
-def _part(block: Block, kept: Mask, place: NDArray[np.intp]) -> Block:
+def _take_part(block: Block, kept: Mask, place: NDArray[np.intp]) -> Block:
     here = kept[block.rows]
     return Block(block.names, place[block.rows[here]], block.kinds[:, here], block.bits[:, here])
 

@@ -94,11 +94,11 @@ def bounds(
         (lines,) the lower ends, and the upper ones; NaN of lines whose values are all the same.
     """
     lines = len(values)
-    step, tail = max(_AT_ONCE // RESAMPLES, 1), _tail(values.shape[1], share)
+    step, tail = max(_AT_ONCE // RESAMPLES, 1), _compute_tail(values.shape[1], share)
     low, high = np.empty(lines), np.empty(lines)
     for start in range(0, lines, step):
         part = slice(start, start + step)
-        means = _means(values[part], zlib.crc32(name.encode()))
+        means = _resample_means(values[part], zlib.crc32(name.encode()))
         low[part], high[part] = np.quantile(means, (tail, 1 - tail), axis=1)
     alike = all_alike(values)
     low[alike] = high[alike] = np.nan
@@ -175,7 +175,7 @@ def wilson(share: float, trials: int) -> tuple[float, float]:
 
 
 @cache
-def _tail(count: int, share: float = _EACH_SIDE) -> float:
+def _compute_tail(count: int, share: float = _EACH_SIDE) -> float:
     """The share of resamples to leave out on each side.
 
     Less than what may lie beyond, so that the interval is as wide as Student's t makes it
@@ -186,23 +186,23 @@ def _tail(count: int, share: float = _EACH_SIDE) -> float:
     return float(ndtr(-math.sqrt(count / (count - 1)) * stdtrit(count - 1, 1 - share)))
 
 
-def _means(values: NDArray[np.float64], seed: int) -> NDArray[np.float64]:
+def _resample_means(values: NDArray[np.float64], seed: int) -> NDArray[np.float64]:
     """(lines, resamples)."""
     lines, count = values.shape
     if _MANY < count <= _AT_ONCE // RESAMPLES - _MANY:
-        return _thinned(values, seed)
+        return _resample_thinned(values, seed)
     if count * RESAMPLES <= _AT_ONCE:
         means: NDArray[np.float64] = values @ _times(count, seed).T / count
         return means
     rng, found = np.random.default_rng(seed), np.empty((lines, RESAMPLES))
     step = max(_AT_ONCE // count, 1)
     for start in range(0, RESAMPLES, step):
-        part = _drawn(rng, count, min(step, RESAMPLES - start))
+        part = _draw_counts(rng, count, min(step, RESAMPLES - start))
         found[:, start : start + step] = values @ part.T / count
     return found
 
 
-def _thinned(values: NDArray[np.float64], seed: int) -> NDArray[np.float64]:
+def _resample_thinned(values: NDArray[np.float64], seed: int) -> NDArray[np.float64]:
     """(lines, resamples) of many values: those of the same resamples that a line has.
 
     Of a run with failures most lines have another count, and drawing is what takes long. A resample
@@ -217,10 +217,10 @@ def _thinned(values: NDArray[np.float64], seed: int) -> NDArray[np.float64]:
 
 @lru_cache(maxsize=2)
 def _times(count: int, seed: int) -> NDArray[np.float64]:
-    return _drawn(np.random.default_rng(seed), count, RESAMPLES)
+    return _draw_counts(np.random.default_rng(seed), count, RESAMPLES)
 
 
-def _drawn(rng: np.random.Generator, count: int, resamples: int) -> NDArray[np.float64]:
+def _draw_counts(rng: np.random.Generator, count: int, resamples: int) -> NDArray[np.float64]:
     """(resamples, count) how often each of so many values is drawn."""
     draws = rng.integers(count, size=(resamples, count))
     draws += count * np.arange(resamples)[:, None]

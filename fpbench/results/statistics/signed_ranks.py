@@ -1,4 +1,4 @@
-"""Which neighbours in a ranking can be told apart: signed ranks over shared seeds, and Holm."""
+"""Which neighbours in a ranking differ significantly: signed ranks over shared seeds, and Holm."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 ALPHA = 0.05
-"""How often neighbours without a difference may be told apart, in all comparisons of a board."""
+"""Significance level of all comparisons of a board together."""
 
 _EXACT = 60
 """Differences up to which p-values are exact; above, ranks are normal to four digits."""
@@ -44,48 +44,48 @@ def signed_rank(first: ArrayLike, second: ArrayLike) -> _Floats:
     share their mean rank. Up to 60 differences the p-value is that of all assignments of signs to
     these very ranks, so it is exact with ties, too; above, it is the normal approximation.
     """
-    return _signed_ranks(first, second)[0]
+    return _test_pairs(first, second)[0]
 
 
-def _signed_ranks(first: ArrayLike, second: ArrayLike) -> tuple[_Floats, _Floats]:
+def _test_pairs(first: ArrayLike, second: ArrayLike) -> tuple[_Floats, _Floats]:
     """(pairs,) p-values; and which side the ranks favour: above 0 the first, below 0 the second."""
     one, other = np.atleast_2d(np.asarray(first, float)), np.atleast_2d(np.asarray(second, float))
     p_values, favour = np.empty((2, len(one)))
     step = max(_AT_ONCE // max(one.shape[1], 1), 1)
     for start in range(0, len(one), step):
         part = slice(start, start + step)
-        p_values[part], favour[part] = _p_values(one[part], other[part])
+        p_values[part], favour[part] = _compute_p_values(one[part], other[part])
     return p_values, favour
 
 
-def _p_values(one: _Floats, other: _Floats) -> tuple[_Floats, NDArray[np.int64]]:
-    gap, counted = one - other, _differing(one, other)
+def _compute_p_values(one: _Floats, other: _Floats) -> tuple[_Floats, NDArray[np.int64]]:
+    gap, counted = one - other, _find_differing(one, other)
     magnitude = np.where(counted, np.abs(gap), 0.0)
     greatest = magnitude.max(axis=1, initial=0, keepdims=True)
     magnitude = np.round(magnitude / np.where(greatest > 0, greatest, 1), _DIGITS)
-    ranks = _doubled_ranks(magnitude, counted)
+    ranks = _rank_doubled(magnitude, counted)
     above = (ranks * (gap > 0)).sum(axis=1)
     below = ranks.sum(axis=1) - above
     rarer = np.minimum(above, below)
     p_values = np.ones(len(one))
-    for pattern, pairs in _alike(np.sort(ranks, axis=1)):
-        p_values[pairs] = _two_sided(pattern, rarer[pairs])
+    for pattern, pairs in _group_alike(np.sort(ranks, axis=1)):
+        p_values[pairs] = _compute_two_sided(pattern, rarer[pairs])
     p_values[np.isnan(gap).all(axis=1)] = np.nan
     return p_values, above - below
 
 
 def differing(one: _Floats, other: _Floats) -> NDArray[np.int64]:
     """(pairs,) at how many seeds both sides differ."""
-    return np.asarray(_differing(one, other).sum(axis=1))
+    return np.asarray(_find_differing(one, other).sum(axis=1))
 
 
-def _differing(one: _Floats, other: _Floats) -> NDArray[np.bool_]:
+def _find_differing(one: _Floats, other: _Floats) -> NDArray[np.bool_]:
     """(pairs, n) where both are there and differ by more than a rounding error."""
     size = np.maximum(np.abs(one), np.abs(other))
     return np.asarray(np.abs(one - other) > _NOISE * size)  # false of NaN
 
 
-def _doubled_ranks(magnitude: _Floats, counted: NDArray[np.bool_]) -> NDArray[np.int64]:
+def _rank_doubled(magnitude: _Floats, counted: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Twice the mean ranks of those that count, which are whole; 0 for the others."""
     order = np.argsort(np.where(counted, magnitude, np.inf), axis=1)  # ties share a rank anyway
     ascending = np.take_along_axis(magnitude, order, axis=1)
@@ -101,7 +101,7 @@ def _doubled_ranks(magnitude: _Floats, counted: NDArray[np.bool_]) -> NDArray[np
     return np.where(counted, ranks, 0)
 
 
-def _alike(ranks: NDArray[np.int64]) -> Iterator[tuple[tuple[int, ...], NDArray[np.intp]]]:
+def _group_alike(ranks: NDArray[np.int64]) -> Iterator[tuple[tuple[int, ...], NDArray[np.intp]]]:
     """Pairs with the same ranks: mostly 1 to n, whose distribution is needed once."""
     usual = 2 * np.arange(1, ranks.shape[1] + 1)
     is_usual = (ranks == usual).all(axis=1)
@@ -117,11 +117,11 @@ def _alike(ranks: NDArray[np.int64]) -> Iterator[tuple[tuple[int, ...], NDArray[
         yield tuple(rank for rank in pattern if rank), pairs
 
 
-def _two_sided(ranks: tuple[int, ...], rarer: NDArray[np.int64]) -> _Floats:
+def _compute_two_sided(ranks: tuple[int, ...], rarer: NDArray[np.int64]) -> _Floats:
     if not ranks:
         return np.ones(len(rarer))
     if len(ranks) <= _EXACT:
-        return np.minimum(2 * _below(ranks)[rarer], 1.0)
+        return np.minimum(2 * _compute_distribution(ranks)[rarer], 1.0)
     counted = np.array(ranks, np.float64)
     mean, deviation = counted.sum() / 2, math.sqrt((counted**2).sum()) / 2
     far = (mean - rarer) / deviation
@@ -129,7 +129,7 @@ def _two_sided(ranks: tuple[int, ...], rarer: NDArray[np.int64]) -> _Floats:
 
 
 @lru_cache(maxsize=256)
-def _below(ranks: tuple[int, ...]) -> _Floats:
+def _compute_distribution(ranks: tuple[int, ...]) -> _Floats:
     """P(sum of the ranks with a plus <= s) for each s, all signs being as likely."""
     chances = np.ones(1)
     for rank in ranks:
@@ -188,7 +188,7 @@ def adjusted(one: _Floats, other: _Floats, shown: _Floats | None = None) -> _Flo
     counted (Tarone, A modified Bonferroni method for discrete data, Biometrics 46, 1990): neither
     are sides that are the same at every seed, as those of a corrector that never changes anything.
     """
-    p_values, contrary = _directed(one, other, shown)
+    p_values, contrary = _test_directions(one, other, shown)
     p_values[contrary] = 1.0
     able = 2.0 ** (1 - differing(one, other)) <= ALPHA
     p_values[able] = holm(p_values[able])
@@ -197,15 +197,15 @@ def adjusted(one: _Floats, other: _Floats, shown: _Floats | None = None) -> _Flo
 
 def opposed(one: _Floats, other: _Floats, shown: _Floats | None = None) -> NDArray[np.bool_]:
     """(pairs,) where ranks alone would tell sides apart, but not in the direction of the means."""
-    p_values, contrary = _directed(one, other, shown)
+    p_values, contrary = _test_directions(one, other, shown)
     return contrary & (p_values < ALPHA)
 
 
-def _directed(
+def _test_directions(
     one: _Floats, other: _Floats, shown: _Floats | None
 ) -> tuple[_Floats, NDArray[np.bool_]]:
     """(pairs,) p-values of the ranks; and where the means do not point where the ranks do."""
-    p_values, favour = _signed_ranks(one, other)
+    p_values, favour = _test_pairs(one, other)
     there = ~(np.isnan(one) | np.isnan(other))
     seeds = np.maximum(there.sum(axis=1), 1)
     with np.errstate(over="ignore", invalid="ignore"):  # a stranger's numbers may be huge
@@ -234,7 +234,7 @@ def neighbours(
     -------
     tuple
         (lines - 1,) p-values for all comparisons together; NaN where no seed is shared, or none is
-        made. And why neighbours could not be told apart, if they could not at all.
+        made. And notes: why lines share ranks if no comparison could be significant.
     """
     pairs = slice(None) if starts is None else np.flatnonzero(~starts[1:])
     one, other = values[:-1][pairs], values[1:][pairs]
@@ -247,21 +247,24 @@ def neighbours(
     p_values[pairs] = compared
     alone = int(np.isnan(compared).sum())
     if alone:
-        lines = "pair of neighbours shares" if alone == 1 else "pairs of neighbours share"
-        notes.append(f"{alone} {lines} no seed, and so a rank")
+        sharing = (
+            "pair of neighbouring lines has" if alone == 1 else "pairs of neighbouring lines have"
+        )
+        it = "it shares" if alone == 1 else "they share"
+        notes.append(f"{alone} {sharing} no seed in common, so {it} a rank")
     notes += contrary_notes(opposed(one, other, shown), "so they share a rank")
     return p_values, [*notes, *too_few(differing(one, other), "ranks are shared: ")]
 
 
 def contrary_notes(contrary: NDArray[np.bool_], so: str) -> list[str]:
-    """What to say of pairs whose means and ranks contradict each other, and what follows."""
+    """A note about pairs whose means and ranks contradict each other, and the consequence `so`."""
     count = int(contrary.sum())
     pairs = "1 pair of lines" if count == 1 else f"{count} pairs of lines"
-    return [f"{pairs} differ in the mean one way and in signed ranks the other, {so}"] * bool(count)
+    return [f"{pairs}: means and signed ranks point in opposite directions, {so}"] * bool(count)
 
 
 def too_few(differences: NDArray[np.int64], so: str = "") -> list[str]:
-    """Why nothing could be told apart, if there are too few seeds for that.
+    """A note if there are too few seeds for any significant difference; else an empty list.
 
     Parameters
     ----------
@@ -274,12 +277,15 @@ def too_few(differences: NDArray[np.int64], so: str = "") -> list[str]:
     enough = enough_seeds(compared)
     if not compared or seeds >= enough:
         return []
-    few = "one seed tells nothing" if seeds == 1 else f"{seeds} seeds cannot tell lines"
-    return [f"{so}{few} apart, {enough} could (signed ranks, Holm, 5 %)"]
+    few = "one seed is" if seeds == 1 else f"{seeds} seeds are"
+    return [
+        f"{so}{few} too few for any significant difference, use at least {enough} "
+        "(signed ranks, Holm, 5 %)"
+    ]
 
 
 def shared_ranks(p_values: _Floats, starts: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
-    """Ranks of lines that are in order, best first: neighbours that are not told apart share one.
+    """Ranks of lines in order, best first; neighbours share one unless they differ significantly.
 
     Parameters
     ----------

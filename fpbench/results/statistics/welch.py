@@ -48,12 +48,12 @@ def difference(ours: Sequence[Moments], others: Sequence[Moments] | float) -> Di
     """
     from scipy.stats import t
 
-    mean, parts = _mean(ours), _variances(ours)
+    mean, parts = _average(ours), _compute_variances(ours)
     if isinstance(others, int | float):
         mean -= others
     else:
-        mean -= _mean(others)
-        parts += _variances(others)
+        mean -= _average(others)
+        parts += _compute_variances(others)
     variance = math.fsum(v for v, _ in parts)
     if variance == 0:
         return Difference(mean, mean, mean, float(mean >= 0))
@@ -64,11 +64,11 @@ def difference(ours: Sequence[Moments], others: Sequence[Moments] | float) -> Di
     return Difference(mean, mean - half, mean + half, float(t.cdf(mean / error, freedom)))
 
 
-def _mean(samples: Sequence[Moments]) -> float:
+def _average(samples: Sequence[Moments]) -> float:
     return math.fsum(sample.mean for sample in samples) / len(samples)
 
 
-def _variances(samples: Sequence[Moments]) -> list[tuple[float, int]]:
+def _compute_variances(samples: Sequence[Moments]) -> list[tuple[float, int]]:
     """What each sample adds to the variance of the mean of means, and its degrees of freedom."""
     n = len(samples)
     return [(s.deviation**2 / s.count / n**2, s.count - 1) for s in samples]

@@ -57,25 +57,25 @@ def gather_evidence(expectation: Expectation, rows: RowGroup) -> Evidence:
     """
     match expectation:
         case Share():
-            evidence = _share(expectation, rows)
+            evidence = _measure_share(expectation, rows)
         case Trend():
-            evidence = _along(expectation, rows, _rank_correlation)
+            evidence = _measure_along(expectation, rows, _correlate_ranks)
         case Steady():
-            evidence = _along(expectation, rows, _deviation)
+            evidence = _measure_along(expectation, rows, _measure_deviation)
         case Extreme():
-            evidence = _extreme(expectation, rows)
+            evidence = _measure_extreme(expectation, rows)
         case VariesMore():
-            evidence = _varies_more(expectation, rows)
+            evidence = _compare_spreads(expectation, rows)
         case Lower():
-            evidence = _lower(expectation, rows)
+            evidence = _compare_audits(expectation, rows)
         case Bound():
             values = rows.numbers(expectation.measure)
             if isinstance(expectation.than, str):
                 values = values - rows.numbers(expectation.than)
-            evidence = _of_seeds(expectation, _by_seed(rows, values))
+            evidence = _weigh_seeds(expectation, _average_by_seed(rows, values))
         case Value():
             values = rows.numbers(expectation.measure)
-            evidence = _of_seeds(expectation, _by_seed(rows, values))
+            evidence = _weigh_seeds(expectation, _average_by_seed(rows, values))
         case _:
             raise TypeError(f"no statistic for the check {expectation.check!r}")
     return evidence
@@ -97,19 +97,19 @@ def take_complete(expectation: Expectation, rows: RowGroup) -> RowGroup:
     return rows.take(complete)
 
 
-def _by_seed(rows: RowGroup, values: _Floats) -> dict[Any, float]:
+def _average_by_seed(rows: RowGroup, values: _Floats) -> dict[Any, float]:
     """The mean over the rows of each seed, in the order of the seeds."""
     return means_by(rows.values("seed"), values)
 
 
-def _of_seeds(expectation: Expectation, values: Mapping[Any, float], lack: str = "") -> Evidence:
+def _weigh_seeds(expectation: Expectation, values: Mapping[Any, float], lack: str = "") -> Evidence:
     if not values:
         return Evidence(None, lack)
     ours = interval(np.array(list(values.values()), np.float64), expectation.quantity)
-    return Evidence(ours, _reservation(ours))
+    return Evidence(ours, _describe_doubt(ours))
 
 
-def _reservation(ours: Interval) -> str:
+def _describe_doubt(ours: Interval) -> str:
     """What to know of a number that rests on few seeds, or on seeds that all say the same."""
     if ours.count == 1:
         return "one seed: its value decides"
@@ -118,11 +118,11 @@ def _reservation(ours: Interval) -> str:
     return f"only {ours.count} seeds" if ours.count < LEAST_SEEDS else ""
 
 
-def _share(expectation: Share, rows: RowGroup) -> Evidence:
+def _measure_share(expectation: Share, rows: RowGroup) -> Evidence:
     equal = np.array(
         [v == expectation.equals for v in rows.values(expectation.measure)], np.float64
     )
-    values = np.array(list(_by_seed(rows, equal).values()), np.float64)
+    values = np.array(list(_average_by_seed(rows, equal).values()), np.float64)
     count, mean = len(values), float(values.mean())
     deviation = float(values.std(ddof=1)) if count > 1 else None
     if expectation.every:
@@ -133,7 +133,7 @@ def _share(expectation: Share, rows: RowGroup) -> Evidence:
     return Evidence(Interval(mean, deviation, low, high, count))
 
 
-def _along(
+def _measure_along(
     expectation: Trend | Steady, rows: RowGroup, statistic: Callable[[_Floats, _Floats], float]
 ) -> Evidence:
     """A statistic of the curve of each seed: the mean measure at each value of a parameter."""
@@ -147,10 +147,10 @@ def _along(
     values = {
         seed: statistic(*np.array(curve).T) for seed, curve in curves.items() if len(curve) > 1
     }
-    return _of_seeds(expectation, values, f"no seed has two values of {expectation.parameter}")
+    return _weigh_seeds(expectation, values, f"no seed has two values of {expectation.parameter}")
 
 
-def _rank_correlation(parameter: _Floats, measure: _Floats) -> float:
+def _correlate_ranks(parameter: _Floats, measure: _Floats) -> float:
     """Spearman's; 0 if the measure does not change."""
     from scipy.stats import spearmanr
 
@@ -159,13 +159,13 @@ def _rank_correlation(parameter: _Floats, measure: _Floats) -> float:
     return float(spearmanr(parameter, measure).statistic)
 
 
-def _deviation(parameter: _Floats, measure: _Floats) -> float:
+def _measure_deviation(parameter: _Floats, measure: _Floats) -> float:
     return float(measure.std(ddof=1))
 
 
-def _extreme(expectation: Extreme, rows: RowGroup) -> Evidence:
+def _measure_extreme(expectation: Extreme, rows: RowGroup) -> Evidence:
     means = {
-        value: _by_seed(mine, mine.numbers(expectation.measure))
+        value: _average_by_seed(mine, mine.numbers(expectation.measure))
         for (value,), mine in rows.split([expectation.of]).items()
     }
     named = means.pop(expectation.value, None)
@@ -191,13 +191,13 @@ def _extreme(expectation: Extreme, rows: RowGroup) -> Evidence:
         ours = replace(ours, low=spread[0], high=spread[1])
         # One that shares one seed may be better by any amount; not so if another surely is.
         decisive = not alone or expectation.region.misses(low, high)
-    notes = [f"next best: {rival}", _reservation(ours)]
+    notes = [f"next best: {rival}", _describe_doubt(ours)]
     notes += [] if decisive else [f"{alone[0]} shares one seed only"]
     return Evidence(ours, "; ".join(filter(None, notes)), decisive)
 
 
-def _varies_more(expectation: VariesMore, rows: RowGroup) -> Evidence:
-    one, other, lack = _both(rows, expectation.of, expectation.value, expectation.than)
+def _compare_spreads(expectation: VariesMore, rows: RowGroup) -> Evidence:
+    one, other, lack = _take_both(rows, expectation.of, expectation.value, expectation.than)
     if lack:
         return Evidence(None, lack)
     # A seed that only one of them has says nothing of their difference.
@@ -208,7 +208,7 @@ def _varies_more(expectation: VariesMore, rows: RowGroup) -> Evidence:
     # How often each seed was drawn; the first line is the seeds as they are.
     times = np.vstack([np.ones(len(seeds)), [np.bincount(d, minlength=len(seeds)) for d in drawn]])
     more, less = (
-        _mean_spread(_take_seeds(mine, seeds), expectation.measure, seeds, times)
+        _average_spread(_take_seeds(mine, seeds), expectation.measure, seeds, times)
         for mine in (one, other)
     )
     if np.isnan(more[0]) or np.isnan(less[0]):
@@ -223,7 +223,7 @@ def _varies_more(expectation: VariesMore, rows: RowGroup) -> Evidence:
     return Evidence(ours, "; ".join(notes), decisive=not few)
 
 
-def _both(rows: RowGroup, of: str, value: Any, than: Any) -> tuple[RowGroup, RowGroup, str]:
+def _take_both(rows: RowGroup, of: str, value: Any, than: Any) -> tuple[RowGroup, RowGroup, str]:
     """The rows with each of two values of a column, and why they cannot be compared."""
     one, other = rows.where({of: value}), rows.where({of: than})
     for value_needed, mine in ((value, one), (than, other)):
@@ -237,28 +237,29 @@ def _take_seeds(rows: RowGroup, seeds: Collection[int]) -> RowGroup:
     return rows.take(np.isin(rows.numbers("seed"), list(seeds)))
 
 
-def _lower(expectation: Lower, rows: RowGroup) -> Evidence:
+def _compare_audits(expectation: Lower, rows: RowGroup) -> Evidence:
     """The difference of two means of repeated audits, and Welch's interval of it."""
     measure, of = expectation.measure, expectation.of
     if of is None:
         seeds, alone = set(rows.values("seed")), set()
         than = fmean(rows.numbers(str(expectation.than)).tolist())
-        gap = difference(_moments(rows, measure), than)
+        gap = difference(_read_moments(rows, measure), than)
     else:
-        one, other, lack = _both(rows, of, expectation.value, expectation.than)
+        one, other, lack = _take_both(rows, of, expectation.value, expectation.than)
         if lack:
             return Evidence(None, lack)
         here, there = set(one.values("seed")), set(other.values("seed"))
         seeds, alone = here & there, here ^ there
         gap = difference(
-            _moments(_take_seeds(one, seeds), measure), _moments(_take_seeds(other, seeds), measure)
+            _read_moments(_take_seeds(one, seeds), measure),
+            _read_moments(_take_seeds(other, seeds), measure),
         )
     p = "p < .0001" if gap.p_lower < 1e-4 else f"p = {gap.p_lower:.4f}".replace("0.", ".", 1)
     note = f"{p}; {len(alone)} seeds have only one of both" if alone else p
     return Evidence(Interval(gap.mean, None, gap.low, gap.high, len(seeds)), note)
 
 
-def _moments(rows: RowGroup, measure: str) -> list[Moments]:
+def _read_moments(rows: RowGroup, measure: str) -> list[Moments]:
     """What each row says of repeated audits."""
     columns = (rows.numbers(name) for name in (measure, f"{measure}_deviation", "repetitions"))
     return [
@@ -266,7 +267,7 @@ def _moments(rows: RowGroup, measure: str) -> list[Moments]:
     ]
 
 
-def _mean_spread(rows: RowGroup, measure: str, seeds: Sequence[Any], times: _Floats) -> _Floats:
+def _average_spread(rows: RowGroup, measure: str, seeds: Sequence[Any], times: _Floats) -> _Floats:
     """Standard deviations over seeds, averaged over combinations of components.
 
     Parameters
@@ -286,7 +287,7 @@ def _mean_spread(rows: RowGroup, measure: str, seeds: Sequence[Any], times: _Flo
     settings = rows.split(KINDS)
     for key in sorted(settings):
         values, here = np.zeros(len(seeds)), np.zeros(len(seeds))
-        for seed, mean in _by_seed(settings[key], settings[key].numbers(measure)).items():
+        for seed, mean in _average_by_seed(settings[key], settings[key].numbers(measure)).items():
             values[at[seed]], here[at[seed]] = mean, 1
         values -= here * (values.sum() / here.sum())  # against cancellation
         n, sums, squares = times @ here, times @ values, times @ values**2

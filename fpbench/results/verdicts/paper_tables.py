@@ -46,20 +46,22 @@ def summarise(summary: SummaryTable, rows: RowGroup) -> list[SummaryRow]:
     chosen = (take_strongest(rows) if summary.strongest else rows).done().where(summary.where)
     lines = []
     for key, group in chosen.split(summary.rows).items():
-        labels = {name: _label(value) for name, value in zip(summary.rows, key, strict=True)}
+        labels = {name: _format_label(value) for name, value in zip(summary.rows, key, strict=True)}
         if not all(labels[k] for k in labels if k in KINDS and k not in _OPTIONAL):
             continue
-        values, several = zip(*(_value(column, group) for column in summary.columns), strict=True)
+        values, several = zip(
+            *(_compute_value(column, group) for column in summary.columns), strict=True
+        )
         if any(values) or any(several):
             lines.append(SummaryRow(labels, values, several))
     return lines
 
 
-def _label(value: Any) -> str:
+def _format_label(value: Any) -> str:
     return "" if value is None else value if isinstance(value, str) else f"{value:g}"
 
 
-def _value(column: SummaryColumn, group: RowGroup) -> tuple[Interval | None, bool]:
+def _compute_value(column: SummaryColumn, group: RowGroup) -> tuple[Interval | None, bool]:
     """The mean over seeds of a column; a seed whose rows differ has no one value."""
     mine = group.where(column.where)
     by_seed: dict[int, set[float]] = {}
@@ -96,7 +98,10 @@ def make_sheet(summary: SummaryTable, lines: Sequence[SummaryRow]) -> Sheet:
         rows=tuple(
             (
                 *(line.labels[name] or _ABSENT.get(name, "") for name in varying),
-                *(_text(summary.columns[i], line.values[i], line.several[i]) for i in places),
+                *(
+                    _format_value(summary.columns[i], line.values[i], line.several[i])
+                    for i in places
+                ),
             )
             for line in lines
         ),
@@ -117,7 +122,7 @@ _ABSENT = {"asked_metric": "none"}
 """What stands for a learner that was trained for no metric."""
 
 
-def _text(column: SummaryColumn, value: Interval | None, several: bool) -> str:
+def _format_value(column: SummaryColumn, value: Interval | None, several: bool) -> str:
     if several:
         return "several"
     if value is None:

@@ -58,7 +58,7 @@ def _judge(expectation: Expectation, verdicts: list[Verdict]) -> JudgedStatement
     run = [verdict for verdict in verdicts if verdict.outcome is not Outcome.NOT_RUN]
     counted = Counter(verdict.outcome for verdict in run)
     counts = {outcome: counted[outcome] for outcome in Outcome if counted[outcome]}
-    standing = _standing(counts)
+    standing = _decide_standing(counts)
     places: dict[Outcome, list[str]] = {}
     for verdict in run if standing is Standing.CONDITIONS else ():
         place = ", ".join(str(value) for value in verdict.per.values())
@@ -69,7 +69,7 @@ def _judge(expectation: Expectation, verdicts: list[Verdict]) -> JudgedStatement
     return JudgedStatement(expectation, standing, counts, least, greatest, where)
 
 
-def _standing(counts: dict[Outcome, int]) -> Standing:
+def _decide_standing(counts: dict[Outcome, int]) -> Standing:
     if not counts:
         return Standing.NOT_RUN
     if set(counts) == {Outcome.MATCHED}:

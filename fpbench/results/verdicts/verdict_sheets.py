@@ -38,7 +38,7 @@ def _lay_out_verdicts(expectation: Expectation, verdicts: Sequence[Verdict]) -> 
         Column("note", number=False),
     ]
     rows = [
-        (verdict.outcome.value, *(places[name][i] for name in varying), *_ours(verdict),
+        (verdict.outcome.value, *(places[name][i] for name in varying), *_format_ours(verdict),
          verdict.note)
         for i, verdict in enumerate(verdicts)
     ]  # fmt: skip
@@ -51,7 +51,7 @@ def _lay_out_verdicts(expectation: Expectation, verdicts: Sequence[Verdict]) -> 
     )
 
 
-def _ours(verdict: Verdict) -> tuple[str, str, str]:
+def _format_ours(verdict: Verdict) -> tuple[str, str, str]:
     """Our number, its interval and its number of seeds."""
     ours = verdict.ours
     if ours is None:
@@ -67,7 +67,7 @@ def standings_sheet(verdicts: Sequence[Verdict]) -> Sheet:
         run = sum(judged.counts.values())
         matched = f"{judged.counts.get(Outcome.MATCHED, 0)} of {run}" if run else "-"
         statement = judged.expectation.says + _name_exceptions(judged)
-        rows.append((statement, judged.standing.value, matched, _range(judged)))
+        rows.append((statement, judged.standing.value, matched, _format_range(judged)))
     words, numbers = ("statement", ""), ("matched", "ours")
     columns = (*(Column(name, number=False) for name in words), *map(Column, numbers))
     return Sheet("Statement by statement", "", columns, tuple(rows))
@@ -80,6 +80,6 @@ def _name_exceptions(judged: JudgedStatement) -> str:
     return f" (not {'; '.join(places)})" if 0 < len(places) <= _MOST_EXCEPTIONS else ""
 
 
-def _range(judged: JudgedStatement) -> str:
+def _format_range(judged: JudgedStatement) -> str:
     least, greatest = format_number(judged.least), format_number(judged.greatest)
     return least if judged.least == judged.greatest else f"{least} to {greatest}"

@@ -128,18 +128,18 @@ def _evaluate(
     before = {c: v for c, v in where.items() if c in _PLANNED}
     planned = rows.where(before)
     if not len(planned):
-        yield _not_run(expectation, {}, _unmatched(rows, before))
+        yield _make_not_run(expectation, {}, _explain_unmatched(rows, before))
     for (dataset,), mine in planned.split(["dataset"]).items():
         done = mine.done()
         matching = done.where(where)
         if not len(matching):
-            reason = _unmatched(done, where) if len(done) else _undone(mine)
-            yield _not_run(expectation, {"dataset": dataset}, reason)
+            reason = _explain_unmatched(done, where) if len(done) else _explain_undone(mine)
+            yield _make_not_run(expectation, {"dataset": dataset}, reason)
         else:
-            yield from _of_dataset(expectation, matching, mine.undone(), per)
+            yield from _judge_dataset(expectation, matching, mine.undone(), per)
 
 
-def _of_dataset(
+def _judge_dataset(
     expectation: Expectation, matching: RowGroup, undone: RowGroup, per: tuple[str, ...]
 ) -> Iterator[Verdict]:
     """A verdict for each combination; one too for those of which no row is done."""
@@ -152,7 +152,9 @@ def _of_dataset(
         yield _judge(expectation, combination, group, lost.get(key))
     for key, rows in lost.items():
         if key not in seen:
-            yield _not_run(expectation, dict(zip(early, key, strict=True)), _undone(rows))
+            yield _make_not_run(
+                expectation, dict(zip(early, key, strict=True)), _explain_undone(rows)
+            )
 
 
 def _judge(
@@ -163,13 +165,13 @@ def _judge(
 ) -> Verdict:
     used = take_complete(expectation, group)
     if not len(used):
-        return _not_run(expectation, combination, _incomplete(expectation, group))
+        return _make_not_run(expectation, combination, _explain_incomplete(expectation, group))
     evidence = gather_evidence(expectation, used)
     notes = [evidence.note]
     if len(used) < len(group):
         notes.append(f"{len(group) - len(used)} of {len(group)} rows lack a value")
     if lost is not None:
-        notes.append(_undone(lost))
+        notes.append(_explain_undone(lost))
     note = "; ".join(filter(None, notes))
     outcome = _decide(evidence, expectation.region)
     return Verdict(expectation, combination, outcome, evidence.ours, len(used), note)
@@ -189,14 +191,14 @@ def _decide(evidence: Evidence, region: Region) -> Outcome:
     return Outcome.DEVIATES if region.misses(low, high) else Outcome.UNDECIDED
 
 
-def _not_run(expectation: Expectation, combination: Mapping[str, Any], reason: str) -> Verdict:
+def _make_not_run(expectation: Expectation, combination: Mapping[str, Any], reason: str) -> Verdict:
     return Verdict(expectation, combination, Outcome.NOT_RUN, None, 0, reason)
 
 
 # Why there is no number
 
 
-def _unmatched(rows: RowGroup, where: Mapping[str, Any]) -> str:
+def _explain_unmatched(rows: RowGroup, where: Mapping[str, Any]) -> str:
     """Which condition no row meets."""
     if not len(rows):
         return "there are no rows"
@@ -204,37 +206,37 @@ def _unmatched(rows: RowGroup, where: Mapping[str, Any]) -> str:
         if not len(rows.where({column: wanted})):
             there = {*rows.values(column)} - {None}
             if not there:
-                return _no_column(column, rows)
+                return _explain_no_column(column, rows)
             values = wanted if isinstance(wanted, list) else [wanted]
-            return f"no row with {column} = {' or '.join(map(repr, values))}; " + _here(
+            return f"no row with {column} = {' or '.join(map(repr, values))}; " + _suggest_present(
                 values[0], there
             )
     return f"no row with all of {', '.join(where)} as stated"
 
 
-def _here(wanted: Any, values: Collection[Any]) -> str:
+def _suggest_present(wanted: Any, values: Collection[Any]) -> str:
     """What there is instead: words may be misspelt, numbers may only differ."""
     if isinstance(wanted, str):
         return suggest_name(wanted, map(str, values))
     return f"there is {', '.join(map(str, sorted(values, key=str)[:9]))}"
 
 
-def _incomplete(expectation: Expectation, rows: RowGroup) -> str:
+def _explain_incomplete(expectation: Expectation, rows: RowGroup) -> str:
     """Which column no row has a value in."""
     for column in expectation.columns:
         if all(value is None for value in rows.values(column)):
-            return _no_column(column, rows)
+            return _explain_no_column(column, rows)
     return f"no row has a number in {' and '.join(expectation.columns)}"
 
 
-def _no_column(column: str, rows: RowGroup) -> str:
+def _explain_no_column(column: str, rows: RowGroup) -> str:
     columns = rows.columns()
     if column in columns:
         return f"no row has a value in {column!r}"
     return f"no row has a column {column!r}; {suggest_name(column, columns)}"
 
 
-def _undone(rows: RowGroup) -> str:
+def _explain_undone(rows: RowGroup) -> str:
     """What became of rows that are not done."""
     fates = zip(rows.values("status"), rows.values("reason"), strict=True)
     counts = Counter((status or "not yet run", reason) for status, reason in fates)

@@ -16,7 +16,8 @@ from fpbench.base.errors import PluginError
 from fpbench.claims.conditions import Constraint
 from fpbench.claims.constraints import ShareBounds
 from fpbench.claims.rates import RateConstraint
-from fpbench.components.auditor import Release
+from fpbench.claims.set_counts import Facts
+from fpbench.components.auditor import Release, Shadows
 from fpbench.components.guarantee import Guarantee
 from fpbench.components.records import (
     Claim,
@@ -82,12 +83,30 @@ def table():
 
 
 ASKED = RateConstraint("equalized-odds", 0.1, "ratio")
+FACTS = Facts.from_counts(
+    np.arange(N)[:, None] % np.array([2, 3, N]) == 0,
+    np.where(np.arange(K) == 0, [[1.0], [0.5], [-np.inf]], [[0.0], [-1.0], [-np.inf]]),
+    np.where(np.arange(K) == 0, [[2.0], [0.5], [np.inf]], [[N], [-1.0], [np.inf]]),
+    sigma=[0, 2.0, 0], scale=[0, 0, 1.5], derived=[True, False, False],
+    names=["one\nset", "ürban", ""],
+)  # fmt: skip
+"""Of a range, of noise, and of nothing."""
 ANSWERS = {
     "load": (table(), ()),
     "split": (SPLIT, ()),
     "train": (Sealed(b"a model"), ()),
     "predict": (Predictions(bits(N), bits(M), bits(M), ASKED, NOTES, Guarantee(1.0, 1e-5, "add-remove")), (None, SPLIT)),
-    "disclose": (SealedClaim(ASKED, "me", (), NOTES, None, "secure", 2.5, 0.5, (None, 0), 0.25, b"facts"), ()),
+    "shadow": (
+        Shadows(np.ones((4, N + M), bool), np.full((4, N + M), 0.5), np.linspace(0, 1, N + M), True),
+        (None, SPLIT),
+    ),
+    "disclose": (
+        SealedClaim(
+            ASKED, "me", (FACTS,), NOTES, None, "secure", 2.5, 0.5, (None, 0),
+            np.eye(K, dtype=bool)[np.arange(N) % K], b"facts",
+        ),
+        (SPLIT,),
+    ),
     "reveal": (Scores(np.linspace(0, 1, N), np.linspace(0, 1, M)), (None, SPLIT)),
     "tune": (Sealed(b"an adversary"), ()),
     "guess": (guess(), (VIEW, None)),
@@ -122,6 +141,14 @@ def same(one, other):
     if isinstance(one, pd.DataFrame):
         pd.testing.assert_frame_equal(one, other)
         return True
+    if isinstance(one, Facts):
+
+        def plain(facts):
+            names = tuple(" ".join(facts.name(i).split()) for i in range(len(facts)))
+            arrays = facts.low, facts.high, facts.sigma, facts.scale, facts.derived
+            return facts.membership.toarray(), *arrays, names
+
+        return isinstance(other, Facts) and same(plain(one), plain(other))
     if isinstance(one, Sample):
         return one.seen == other.seen and all(
             same(getattr(one, name), getattr(other, name))
@@ -487,7 +514,7 @@ class _Own(Constraint):
 def test_what_a_disclosure_knows_besides_rates_stays_sealed():
     claim = Claim(ASKED, "me", (ShareBounds(0, 0.1, 0.9), _Own()), {"a": 1})
     content = write_result("disclose", Result(seal("disclose", claim), 0.0))
-    there = read_result("disclose", content).value
+    there = read_result("disclose", content, (SPLIT,)).value
     assert isinstance(there, SealedClaim)
     assert (there.constraint, there.source, there.also, there.notes) == (ASKED, "me", (), {"a": 1})
     open_claim = unseal(there)

@@ -86,7 +86,7 @@ def test_adversaries_cannot_reach_the_groups_of_the_training_part(split, name):
     view = view_for(adversary, split, predictions_of(split))
     truth = split.train.sensitive.astype(int)
     assert not secrets_in(view, truth)
-    with pytest.raises(HiddenError, match="'sensitive' is not to be seen here"):
+    with pytest.raises(HiddenError, match="'sensitive' is not visible here"):
         _ = view.target.sensitive
     assert len(view.attack.sensitive) == len(split.attack)
 
@@ -243,7 +243,7 @@ def test_a_sample_is_only_what_it_was_given():
     assert sample.having(sensitive=np.array([1, 0])).only(frozenset({"labels"})).seen == {"labels"}
     assert len(Sample(("a",))) == 0
     assert repr(sample) == "Sample(2 people; labels)"
-    with pytest.raises(HiddenError, match="'features' is not to be seen here; seen: labels"):
+    with pytest.raises(HiddenError, match="'features' is not visible here; visible: labels"):
         _ = sample.features
 
 
@@ -333,6 +333,85 @@ def test_a_corrector_that_weighs_nothing_changes_the_guess_itself(split):
 def test_weights_that_a_plugin_gets_wrong_are_its_error(split, wrong):
     with pytest.raises(fpbench.PluginError, match="weights must be finite and positive"):
         corrected(split, CLAIM, Spy(weights=wrong))
+
+
+class Flatterer(np.ndarray):
+    """Numbers that say of themselves that they equal whatever they are compared with."""
+
+    def __eq__(self, _):
+        return np.ones(len(self), bool)
+
+    def __ne__(self, _):
+        return np.zeros(len(self), bool)
+
+    __hash__ = None
+
+
+def test_an_array_does_not_decide_whether_it_is_right(split):
+    """It runs where it is measured, on engines without processes of their own; what it says, not."""
+    n = len(split.train)
+
+    class Flattering(Spy):
+        name = "flattering"
+
+        def correct(self, problem):
+            return fpbench.Correction(np.zeros(n, int).view(Flatterer), None)
+
+    parents, measured = corrected(split, CLAIM, Flattering())
+    assert type(measured[0].values) is np.ndarray
+    m = len(split.attack)
+    guess = fpbench.Guess(
+        np.zeros(n, int).view(Flatterer), np.ones(n), np.arange(m), np.zeros(m, int), np.ones(m)
+    )
+    step, view = Step("key", "stream", "guess", None, ()), view_for(Believer(), split)
+    guess = MEASURING["guess"](guess, (view, Believer()), step)
+    assert type(guess.values) is np.ndarray
+    row = ACTIONS["score"](None, (*parents[:2], guess, parents[3], measured), step)
+    right = (split.train.sensitive == 0).mean()
+    assert (row["initial_accuracy"], row["corrected_accuracy"]) == (right, right)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"values": [0]}, "the corrected groups must be an array of whole numbers"),
+        ({"values": (None, bool)}, "the corrected groups must be an array of whole numbers"),
+        ({"values": (None, float)}, "the corrected groups must be an array of whole numbers"),
+        ({"values": (1, int)}, r"the corrected groups must be \d+ group codes in 0..1"),
+        ({"values": (None, int), "shift": 2}, r"the corrected groups must be \d+ group codes"),
+        ({"values": (None, int), "shift": -1}, r"the corrected groups must be \d+ group codes"),
+        ({"posterior": np.ones((1, 2))}, "the posterior must be .* probabilities"),
+        ({"posterior": np.ones(3)}, "the posterior must be .* probabilities"),
+        ({"status": "optimal"}, "the status of a correction must be one of optimal, feasible"),
+        ({"objective": "little"}, "the objective of a correction must be a number, not 'little'"),
+        ({"bound": [1.0]}, "the bound of a correction must be a number"),
+    ],
+)
+def test_a_correction_is_one_before_it_is_measured(split, wrong, says):
+    """Without limits as with them; a column of codes would be compared with everybody's truth."""
+    n = len(split.train)
+    values, shift = wrong.pop("values", (None, int)), wrong.pop("shift", 0)
+    if isinstance(values, tuple):
+        more, kind = values
+        values = np.full((n, 1) if more else n, shift, kind)
+
+    class Wrong(Spy):
+        name = "wrong"
+
+        def correct(self, problem):
+            return fpbench.Correction(**{"values": values, "status": None, **wrong})
+
+    with pytest.raises(fpbench.PluginError, match=says):
+        corrected(split, CLAIM, Wrong())
+
+
+def test_truth_values_are_no_groups(split):
+    """They would choose rows of a table of groups instead of columns."""
+    step, view = Step("key", "stream", "guess", None, ()), view_for(Believer(), split)
+    for name in ("values", "held_out_values"):
+        guess = replace(guessed(split), **{name: getattr(guessed(split), name).astype(bool)})
+        with pytest.raises(fpbench.PluginError, match="guess must be whole numbers"):
+            MEASURING["guess"](guess, (view, Believer()), step)
 
 
 def test_facts_add_to_what_a_disclosure_says_itself(split):
@@ -496,7 +575,8 @@ def test_facts_tell_what_they_tell_and_prove_who_is_known(split):
     people, groups = len(split.train), len(split.train.groups)
     assert claim.nats == 0
     assert claim.fact_nats == round(people / 2) * np.log(groups)
-    assert claim.proven == round(people / 2) / people
+    assert (claim.possible.sum(axis=1) == 1).sum() == round(people / 2)
+    assert claim.possible[np.arange(people), split.train.sensitive].all()
     assert claim.counted_labels is None  # people are no counts
     claim = ACTIONS["disclose"](
         fpbench.component("disclosure", "published", metric="equal-opportunity"),

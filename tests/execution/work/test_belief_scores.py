@@ -96,8 +96,10 @@ def test_limits_are_those_of_the_formulas():
     truth, said = (rng.random(n) < p).astype(int), rng.integers(0, 2, n)
     split, predictions = make_split(truth, predictions=said)
     guarantee = Guarantee(0.3, neighbours="attribute")
+    possible = np.ones((n, 2), bool)
+    possible[: n // 4, 0] = False
     claim = Claim(
-        RateConstraint(), "x", nats=5.0, fact_nats=1.0, counted_labels=(None,), proven=0.25,
+        RateConstraint(), "x", nats=5.0, fact_nats=1.0, counted_labels=(None,), possible=possible,
         guarantee=guarantee,
     )  # fmt: skip
     row = measure_leak(split, predictions, make_guess(stack(p)), claim, UNSOLVED)
@@ -105,6 +107,9 @@ def test_limits_are_those_of_the_formulas():
     assert row["limit_beliefs"] == limit_leak(stack(p), 6.0)
     assert row["limit_exact"] == compute_count_leak(p, said) < row["limit_beliefs"]
     assert row["people_proven"] == 0.25
+    unsure = (p[: n // 4] > 0.05) & (p[: n // 4] < 0.95)
+    assert row["proven_unsure"] == unsure.sum() / n
+    assert 0 < row["proven_unsure"] < 0.25
     by_label = replace(claim, counted_labels=(0, 1))
     labels = rng.integers(0, 2, n)
     people = split.train.having(labels=labels)

@@ -68,7 +68,14 @@ def test_what_every_cell_has_is_there():
         # Times and second thoughts are measured by the step that corrects; the plan knows the rest.
         elsewhere = {"correct_seconds", "reconsidered_accuracy", "portable"}
         private = {*OF_CLAIM, *OF_MODEL, "dp_limit"} - {"model_epsilon"}
-        known = {"disclosure_bits", "limit_beliefs", "limit_exact", "people_proven"}
+        known = {
+            "disclosure_bits",
+            "limit_beliefs",
+            "limit_exact",
+            "facts",
+            "people_proven",
+            "proven_unsure",
+        }
         sometimes = {
             "bayes_accuracy", "worst_slice", "worst_slice_accuracy", "answered",
             "answered_accuracy",

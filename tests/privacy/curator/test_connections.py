@@ -252,7 +252,9 @@ def test_an_answer_that_is_not_read_is_not_kept_for_ever(complete, unread, ends_
     from uvicorn.server import ServerState
 
     async def scenario():
-        line = curator_connections._protocol()(Config(None, log_config=None), ServerState(), {})
+        line = curator_connections._make_protocol()(
+            Config(None, log_config=None), ServerState(), {}
+        )
         line.cycle = None if complete is None else SimpleNamespace(response_complete=complete)
         line.transport = Transport(unread)
         looks = 0

@@ -156,7 +156,7 @@ def test_what_fails_after_payment_stays_paid():
         ([0, 1], 2, {"epsilon": [1, -1]}, "epsilon must be above 0"),
         ([0, 1], 2, {"epsilon": np.nan}, "epsilon must be above 0"),
         ([0, 1], 2, {"epsilon": np.inf}, "above 0 and finite"),
-        ([0, 1], 2, {"epsilon": []}, "there is none"),
+        ([0, 1], 2, {"epsilon": []}, "epsilon: is empty"),
     ],
 )
 def test_bad_questions_cost_nothing(cells, n_cells, more, said):
@@ -232,7 +232,7 @@ def test_groups_without_members_may_be_named():
         ([0, 1], "ab", "list of names"),
         ([0, 1], [1, 2], "list of names"),
         ([], ["a", "b"], "nobody|whole number"),
-        (np.zeros(0, int), ["a", "b"], "a curator of nobody"),
+        (np.zeros(0, int), ["a", "b"], "at least one person"),
         (["a", "a"], None, "one group"),
         ([], None, "one group, of nobody"),
         (np.zeros(5, int), None, "one group"),

@@ -128,10 +128,10 @@ def test_it_waits_for_its_turn_as_long_as_it_may():
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        (b"<html>hello</html>", "no curator of this version"),
-        (b"", "no curator of this version"),
-        (b"[1]", "no curator of this version"),
-        ({"people": 3}, "no curator of this version"),
+        (b"<html>hello</html>", "not answer like a curator of this version"),
+        (b"", "not answer like a curator of this version"),
+        (b"[1]", "not answer like a curator of this version"),
+        ({"people": 3}, "not answer like a curator of this version"),
     ],
 )
 def test_a_server_that_is_no_curator(answer, said):
@@ -141,7 +141,7 @@ def test_a_server_that_is_no_curator(answer, said):
 
 @pytest.mark.parametrize("counts", [None, [], [[1, 2]], "x", [[[["a", "b"], ["c", "d"]]]]])
 def test_an_answer_that_is_none(counts):
-    said = "an answer that is none of a curator"
+    said = "an answer that is not from a curator"
     answers = server((200, ABOUT), (200, {"counts": counts}))
     with answers as (url, _), pytest.raises(FpbenchError, match=said):
         ask(RemoteCurator(url, TOKEN))
@@ -171,7 +171,7 @@ def test_a_question_that_got_no_answer_may_have_been_paid_for():
      "http://x:99999", "https://me:secret@x", "https://x/?a=b", "https://x/#a", "http://[::1"],
 )  # fmt: skip
 def test_addresses_that_are_none(url):
-    with pytest.raises(InputError, match="is no address of a curator"):
+    with pytest.raises(InputError, match="is not the address of a curator"):
         RemoteCurator(url, TOKEN)
 
 
@@ -192,7 +192,7 @@ def test_the_token_comes_from_the_environment_or_a_file(tmp_path, monkeypatch):
         assert seen[0][2]["Authorization"] == f"Bearer {sent}"
     for given, said in (
         ({"token": TOKEN, "token_file": file}, "not both"),
-        ({"token": "line\r\nbreak"}, "plain characters"),
+        ({"token": "line\r\nbreak"}, "ASCII characters"),
         ({"token_file": tmp_path / "none"}, "cannot be read"),
     ):
         with pytest.raises(InputError, match=said):

@@ -61,14 +61,14 @@ def test_filters_are_joined():
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("learner", "'learner' is no filter: write COLUMN=VALUE"),
+        ("learner", "'learner' is not a filter: write COLUMN=VALUE"),
         ("leaner=plain", "unknown column 'leaner' to filter by; did you mean 'learner'?"),
         ("learner=plane", "no row has learner=plane; did you mean 'plain'?"),
         ("mechanism=laplace", "no row has mechanism=laplace: the run uses none"),
-        ("learner<3", "learner is a word"),
-        ("epsilon=many", "'many' is no number"),
+        ("learner<3", "learner is text"),
+        ("epsilon=many", "'many' is not a number"),
         ("epsilon>99", "no row has epsilon>99"),
-        ("=3", "is no filter"),
+        ("=3", "is not a filter"),
     ],
 )
 def test_bad_filters_are_one_clear_error(text, words):

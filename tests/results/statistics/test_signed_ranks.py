@@ -178,7 +178,7 @@ def test_the_means_that_are_shown_must_point_there_too():
     assert adjusted(above[None], below[None])[0] == pytest.approx(2 / 2**8)
     p_values, notes = neighbours(np.vstack([below, above]))
     assert p_values.tolist() == [1]
-    assert "differ in the mean one way and in signed ranks the other" in notes[0]
+    assert "means and signed ranks point in opposite directions" in notes[0]
 
 
 def test_means_that_differ_by_a_rounding_error_point_nowhere():
@@ -192,10 +192,13 @@ def test_means_that_differ_by_a_rounding_error_point_nowhere():
 def test_notes_say_why_nothing_is_told_apart():
     one = np.arange(3.0)[::-1, None]
     assert neighbours(one)[1] == [
-        "ranks are shared: one seed tells nothing apart, 7 could (signed ranks, Holm, 5 %)"
+        "ranks are shared: one seed is too few for any significant difference, use at least 7 "
+        "(signed ranks, Holm, 5 %)"
     ]
     lonely = np.array([[1.0, np.nan], [np.nan, 0.5]])
-    assert neighbours(lonely)[1] == ["1 pair of neighbours shares no seed, and so a rank"]
+    assert neighbours(lonely)[1] == [
+        "1 pair of neighbouring lines has no seed in common, so it shares a rank"
+    ]
 
 
 @pytest.mark.parametrize(("lines", "seeds"), [(2, 10), (5, 12), (20, 15)])

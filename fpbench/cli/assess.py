@@ -1,0 +1,149 @@
+"""The `assess` command."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from fpbench.base.errors import InputError
+from fpbench.cli.completion import complete_column
+from fpbench.cli.groups import STANDARD, NoThirdParty
+from fpbench.cli.screen import console
+
+_EXCEEDS = 3
+"""Exit code of a report that gives away more than it may."""
+
+
+def assess(
+    report: Annotated[
+        Path,
+        typer.Argument(help="The report in long form: CSV, JSON or parquet.", metavar="REPORT"),
+    ],
+    people: Annotated[
+        Path, typer.Option(help="The people it is about: CSV or parquet, one row a person.")
+    ],
+    known: Annotated[
+        Path | None,
+        typer.Option(help="Other people whose group is known, to learn beliefs from."),
+    ] = None,
+    group: Annotated[
+        str | None,
+        typer.Option(
+            help="Column of the group; `group` if there is one.",
+            autocompletion=complete_column,
+            metavar="COLUMN",
+        ),
+    ] = None,
+    prediction: Annotated[
+        str | None,
+        typer.Option(
+            help="Column of the model's prediction; `prediction` if not given.",
+            autocompletion=complete_column,
+            metavar="COLUMN",
+        ),
+    ] = None,
+    label: Annotated[
+        str | None,
+        typer.Option(
+            help="Column of the label; `label` if there is one.",
+            autocompletion=complete_column,
+            metavar="COLUMN",
+        ),
+    ] = None,
+    max_leak: Annotated[
+        str, typer.Option(help="Rise of the share guessed right that is allowed: 1% or 0.01.")
+    ] = "1%",
+    max_proven: Annotated[
+        int, typer.Option(min=0, help="People who may be proven to be of a group.")
+    ] = 0,
+    decimals: Annotated[
+        int | None, typer.Option(min=0, help="Rates of the report were rounded to so many.")
+    ] = None,
+    json: Annotated[
+        Path | None, typer.Option(help="Record the assessment there; - for standard output.")
+    ] = None,
+    protected: Annotated[
+        Path | None, typer.Option(help="Write the changed report there, if one passes (CSV).")
+    ] = None,
+    no_search: Annotated[
+        bool, typer.Option("--no-search", help="Search no change that would pass.")
+    ] = False,
+    seconds: Annotated[
+        float, typer.Option(min=1, help="Time limit of attack and search together.")
+    ] = 120.0,
+    no_third_party: NoThirdParty = False,
+) -> None:
+    """Say whether a table of rates by group may be published: whom it proves, and what it tells.
+
+    Exit code 0: it gives away no more than it may; 3: it does; 2: bad input.
+    """
+    import time
+
+    started = time.perf_counter()
+    from fpbench.auditing.assessments.assessing import assess_facts
+    from fpbench.auditing.assessments.input_files import ColumnNames, read_files
+    from fpbench.cli.screen.assessments import AttackProgress, show_assessment
+
+    allowed = _read_share(max_leak)
+    for output in (json, protected):
+        if output is not None and output != STANDARD and not output.absolute().parent.is_dir():
+            raise InputError(f"{output}: there is no directory {output.parent}")
+    if protected is not None and no_search:
+        raise InputError("--protected writes what the search finds: leave out --no-search")
+    names = ColumnNames(group, prediction, label)
+    with AttackProgress() as progress:
+        files = read_files(report, people, known, names, decimals)
+        facts, rows = files.find_facts()
+        left = max(seconds - (time.perf_counter() - started), 1.0)
+        result = assess_facts(
+            files.report, facts, rows, files.X, files.predictions, files.labels, files.groups,
+            known=files.known, max_leak=allowed, max_proven=max_proven, search=not no_search,
+            seconds=left, tell=progress.tell,
+        )  # fmt: skip
+    change = result.change.cheapest if result.change else None
+    if protected is not None and change is not None:
+        change.report.to_csv(protected)
+    if json is not None:
+        options = {"seconds": seconds, "search": not no_search, "decimals": decimals}
+        inputs = {
+            name: {"file": str(path), "sha256": files.checksums[name]}
+            for name, path in files.paths.items()
+        }
+        _record(json, {"inputs": inputs, "options": options, **result.to_json()})
+    if json != STANDARD:
+        show_assessment(result)
+        if protected is not None and change is not None:
+            console.show_text(f"the changed report: {protected}")
+    if not result.passes:
+        raise typer.Exit(_EXCEEDS)
+
+
+def _read_share(text: str) -> float:
+    """A share: 1%, 1 % or 0.01."""
+    number, mark, rest = text.partition("%")
+    try:
+        share = float(number) / (100 if mark else 1)
+    except ValueError:
+        share = -1.0
+    if rest.strip() or not 0 <= share <= 1:
+        raise InputError(f"--max-leak: {text!r} is no share from 0 to 1, as 1% or 0.01")
+    return share
+
+
+def _record(file: Path, content: dict[str, Any]) -> None:
+    from importlib.metadata import version
+    from json import dumps
+    from platform import python_version
+
+    from fpbench import __version__
+    from fpbench.base.files import write_file
+
+    packages = ("numpy", "pandas", "scipy", "scikit-learn", "highspy")
+    versions = {"fpbench": __version__, "python": python_version()}
+    versions |= {name: version(name) for name in packages}
+    text = dumps({"versions": versions, **content}, indent=2, allow_nan=False) + "\n"
+    if file == STANDARD:
+        sys.stdout.write(text)
+    else:
+        write_file(file, text)

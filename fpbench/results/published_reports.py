@@ -1,0 +1,169 @@
+"""Fairness reports: what each gives away to the strongest attack, against what it is good for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fpbench.base.text import percent, signed_points
+from fpbench.components.names import ATTACK
+from fpbench.results.leaderboard import Leaderboard, Line
+from fpbench.results.ranking import board, check_measured, name_measure
+from fpbench.results.rows.lines import Tallies
+from fpbench.results.rows.selection import split_by_dataset
+from fpbench.store.results import Results
+
+PARETO = "pareto"
+"""The column that says which reports are on the front."""
+ON_FRONT = "front"
+REPORT_RANKING = "rate_error"
+"""What reports are ranked by where nothing else is asked for."""
+_FACTS = "facts"
+"""The measure that rows of reports have, and those of claims have not."""
+_NEAR = 0.05
+"""Mean error of rates with which a report is still good for something."""
+
+
+def rank_reports(results: Results, rank_by: str, title: str = "") -> list[Leaderboard]:
+    """Reports of each data set and model, the truest first; none if the run has no report.
+
+    Parameters
+    ----------
+    results
+        Rows of a run.
+    rank_by
+        `rate_error` or another measure.
+    title
+        Title of the matrix.
+
+    Notes
+    -----
+    Of several attacks given a report, that with the greatest mean accuracy stands for all. A report
+    is on the Pareto front if no other of the same data set and model has a lower leak and error of
+    its rates, on average over seeds; a leak below 0 counts as 0.
+    """
+    boards = []
+    parts = list(split_by_dataset(results))
+    rank_by = name_measure(results.glossary, rank_by, results.names)
+    measured: set[str] = set()
+    for scope, part in parts if len(parts) == 1 else parts[1:]:
+        tally = Tallies(part)
+        lines = _choose_strongest(tally)
+        if not lines:
+            continue
+        names = tally.names(lines)
+        measured |= names
+        # Another's reports may say nothing of what they are good for.
+        by = "leak" if rank_by == REPORT_RANKING and rank_by not in names else rank_by
+        kinds = tuple(kind for kind in ATTACK if any(tally.labels(i)[kind] for i in lines))
+        ranked = board(tally, lines, kinds, by, title, scope=scope, view="reports")
+        boards.append(_mark_front(ranked))
+    check_measured(results.glossary, rank_by, measured, boards)
+    return boards
+
+
+def _choose_strongest(tally: Tallies) -> list[int]:
+    """The line of the strongest attack given each report, in the order of the plan."""
+    facts, reached = tally.means(_FACTS), tally.means("with_accuracy")
+    if facts is None or reached is None:
+        return []
+    best: dict[tuple[str, ...], int] = {}
+    for i in np.flatnonzero(np.isfinite(facts) & np.isfinite(reached)).tolist():
+        labels = tally.labels(i)
+        group = tuple(labels[kind] for kind in ("dataset", "learner", "disclosure"))
+        if group not in best or reached[i] > reached[best[group]]:
+            best[group] = i
+    return list(best.values())
+
+
+def _mark_front(ranked: Leaderboard) -> Leaderboard:
+    """The board, with a column that says which reports are on the front, and sentences."""
+    on_front: set[int] = set()
+    models = [tuple(line.labels.get(kind) for kind in ("dataset", "learner"))
+              for line in ranked.lines]  # fmt: skip
+    for model in dict.fromkeys(models):
+        mine = [i for i, own in enumerate(models) if own == model]
+        front = _find_front(np.array([_costs(ranked.lines[i]) for i in mine]))
+        on_front |= {mine[i] for i in np.flatnonzero(front).tolist()}
+    lines = tuple(
+        replace(line, labels={**line.labels, PARETO: ON_FRONT if i in on_front else ""})
+        for i, line in enumerate(ranked.lines)
+    )
+    sentences = _summarise(lines) if len(set(models)) == 1 else ()
+    return replace(ranked, kinds=(*ranked.kinds, PARETO), lines=lines, sentences=sentences)
+
+
+def _costs(line: Line) -> tuple[float, float]:
+    """Leak and error of the rates; NaN where one is not known."""
+    leak, error = (line.measures.get(name) for name in ("leak", "rate_error"))
+    if leak is None or error is None:
+        return np.nan, np.nan
+    return max(leak.mean, 0.0), error.mean
+
+
+def _find_front(costs: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """(lines,) whether no other line has a lower leak and error at once."""
+    one, other = costs[:, None], costs[None]
+    beats = (one <= other).all(axis=-1) & (one < other).any(axis=-1)
+    return np.asarray(~beats.any(axis=0) & ~np.isnan(costs).any(axis=1))
+
+
+def _summarise(lines: Sequence[Line]) -> tuple[str, ...]:
+    """What the board of a data set and model says: what is published most freely, and what may be.
+
+    The two reports are chosen among all, so that their leaks are told without a test; the board
+    has their intervals.
+    """
+    known = [line for line in lines if not np.isnan(_costs(line)).any()]
+    if not known:
+        return ()
+    worst = max(known, key=lambda line: line.measures["leak"].mean)
+    sentences = [
+        f"The report {_name(worst)} gives away most: it adds "
+        f"{_describe_leak(worst)}, and {_describe_proven(worst)}."
+    ]
+    near = [line for line in known if line.measures["rate_error"].mean <= _NEAR]
+    if not near:
+        return (*sentences, f"No report shows rates that are off by at most {percent(_NEAR)} "
+                            "points on average.")  # fmt: skip
+    least = min(near, key=lambda line: line.measures["leak"].mean)
+    if least is not worst:
+        sentences.append(
+            f"Of the {len(near)} whose rates are off by at most {percent(_NEAR)} points on "
+            f"average, {_name(least)} gives away least: {_describe_leak(least)}, and "
+            f"{_describe_proven(least)}."
+        )
+    nobody = [line for line in known if _proven(line) == 0]
+    sentences.append(f"{len(nobody)} of {len(known)} reports prove nobody's group.")
+    return tuple(sentences)
+
+
+def _name(line: Line) -> str:
+    return f'"{line.labels.get("disclosure", "")}"'
+
+
+def _describe_leak(line: Line) -> str:
+    leak = line.measures["leak"]
+    text = f"{signed_points(leak.mean).lstrip('+')} points"
+    if leak.low is None or leak.high is None:
+        return f"{text} at one seed" if leak.count == 1 else text
+    return f"{text} (95 %: {signed_points(leak.low)} to {signed_points(leak.high)})"
+
+
+def _proven(line: Line) -> float:
+    share = line.measures.get("people_proven")
+    return np.nan if share is None else share.mean
+
+
+def _describe_proven(line: Line) -> str:
+    share = _proven(line)
+    if not share > 0:
+        return "proves nobody's group"
+    unsure = line.measures.get("proven_unsure")
+    text = f"proves the group of {percent(share)} % of people"
+    if unsure is None:
+        return text
+    return f"{text}; of {percent(unsure.mean)} % the adversary was unsure before"

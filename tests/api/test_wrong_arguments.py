@@ -1,0 +1,114 @@
+"""Each argument of each function of the first tier, given something else: one error that says so."""
+
+import inspect
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import fpbench
+from fpbench import FpbenchError
+
+FUNCTIONS = {n: f for n in fpbench.__all__ if inspect.isfunction(f := getattr(fpbench, n))}
+HUGE = 10**400
+COUNTS = {"jobs", "repetitions", "resamples", "retries", "seeds", "sample", "rng"}
+"""Numbers of what is run, of which a larger one is right, only slow."""
+WRONG = (
+    None, 5, -1, HUGE, 1.5, math.nan, True, "nobody", "", "\0", b"x", [], [None], [HUGE], {},
+    {"a": 1}, {1: "a"}, (1, 2), object(), type, print,
+)  # fmt: skip
+"""Of every sort; some are right for some arguments."""
+X = pd.DataFrame({"age": [20, 30, 40, 50] * 3, "job": pd.Categorical(list("abcd") * 3)})
+GROUPS, PREDICTIONS = [0, 1] * 6, [1, 0, 0] * 4
+TABLE = fpbench.table(X.assign(sex=GROUPS, y=PREDICTIONS), label="y", sensitive="sex", positive=1)
+MATRIX = {
+    "seeds": 1,
+    "dataset": [{"use": "table", "table": "mine"}],
+    "learner": [{"use": "plain"}],
+    "auditor": [{"use": "group-fairness"}],
+}
+
+
+class Model:
+    """Predicts 0 and 1 in turn."""
+
+    def predict(self, people):
+        return np.arange(len(people)) % 2
+
+
+@pytest.fixture(scope="module")
+def arguments(tmp_path_factory):
+    """Right arguments for every function."""
+    place = tmp_path_factory.mktemp("runs")
+    runs = []
+    for number in range(2):
+        matrix = {**MATRIX, "dataset": [{"use": "census-synthetic", "rows": 300}]}
+        runs.append(fpbench.run(matrix, out=place / str(number), seeds=1 + number).path)
+    sample = fpbench.dataset("census-synthetic", rows=100).sample()
+    private = fpbench.component("learner", "pflr").fit(sample, np.random.default_rng(0))
+    report = fpbench.FairnessReport.from_predictions(X, PREDICTIONS, GROUPS, by=["job"])
+    return {
+        "assess": {"report": report, "X": X, "predictions": PREDICTIONS, "seconds": 1.0},
+        "audit": {"model": Model(), "X": X, "sensitive": GROUPS, "epsilon": 1.0, "resamples": 20},
+        "check_epsilon": {"epsilon": 1.0},
+        "component": {"kind": "learner", "name": "plain"},
+        "compose": {"guarantees": [fpbench.Guarantee(1.0)]},
+        "compose_disjoint": {"guarantees": [fpbench.Guarantee(1.0)]},
+        "correct": {"guess": GROUPS, "predictions": PREDICTIONS},
+        "correctors_for": {"constraint": fpbench.claims.RateConstraint(form="ratio")},
+        "dataset": {"name": "census-synthetic", "rows": 100},
+        "diff": {"one": runs[0], "other": runs[1]},
+        "discover": {},
+        "excessive_risk": {"model": private, "train": sample, "test": sample, "repetitions": 2},
+        "individual_fairness": {"model": Model(), "X": X, "tau": 0.1},
+        "load": {"run_dir": runs[0]},
+        "merge": {"runs": runs, "out": place / "merged"},
+        "plan": {"matrix": MATRIX, "tables": {"mine": TABLE}, "out": place / "planned"},
+        "run": {"matrix": MATRIX, "tables": {"mine": TABLE}, "out": place / "run", "fresh": True},
+        "table": {"frame": X.assign(sex=GROUPS, y=PREDICTIONS), "label": "y", "sensitive": "sex"},
+        "verify": {"run": runs[0], "sample": 1},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.filterwarnings("ignore")
+def test_a_wrong_argument_is_named(arguments, name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    function, right = FUNCTIONS[name], arguments[name]
+    function(**right)
+    raw = []
+    for argument, parameter in inspect.signature(function).parameters.items():
+        if parameter.kind is not parameter.VAR_KEYWORD:
+            for wrong in WRONG:
+                if type(wrong) is int and argument in COUNTS:
+                    continue
+                try:
+                    function(**{**right, argument: wrong})
+                except FpbenchError:
+                    pass
+                except Exception as error:
+                    if not (isinstance(error, TypeError) and argument in str(error)):
+                        raw.append(f"{argument}={show(wrong)}: {error!r:.130}")
+    assert not raw, "\n".join(raw)
+
+
+def show(value):
+    return f"{value!r:.30}".replace("\n", " ")
+
+
+NUMBERS = {
+    "gaussian_delta": (1.0, 2.0, 1.0), "gaussian_epsilon": (2.0, 1e-6, 1.0),
+    "gaussian_rho": (2.0, 1.0), "rho_to_delta": (0.5, 1.0), "rho_to_epsilon": (0.5, 1e-6),
+}  # fmt: skip
+"""Conversions, and right arguments."""
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_a_conversion_takes_numbers_only(name):
+    function, right = getattr(fpbench.privacy, name), NUMBERS[name]
+    function(*right)
+    for place, argument in enumerate(list(inspect.signature(function).parameters)[: len(right)]):
+        for wrong in (None, "1", b"1", True, -1, math.nan, 10**400, 10**5000, [1.0], object()):
+            with pytest.raises(fpbench.InputError, match=f"^{argument} must be "):
+                function(*right[:place], wrong, *right[place + 1 :])

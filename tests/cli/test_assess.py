@@ -1,0 +1,264 @@
+"""The command `assess`, as a user meets it."""
+
+import hashlib
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from commands import bad, fine
+from pages import PAGES, blocks, joined
+from reports import make_people, make_report
+
+from fpbench import FairnessReport
+
+
+@pytest.fixture
+def work(tmp_path, command):
+    """A folder with people, others who are known, a report that tells much, and one that does not."""
+    folder = tmp_path / "work"
+    for name, seed in (("people", 0), ("known", 1)):
+        X, predictions, groups = make_people(240, seed=seed)
+        frame = X.assign(sex=groups, hired=predictions)
+        frame.to_csv(folder / f"{name}.csv", index=False)
+        if name == "people":
+            make_report(X, predictions, groups, order=2).to_csv(folder / "much.csv")
+            make_report(X, predictions, groups, order=0).to_csv(folder / "little.csv")
+    return folder
+
+
+COLUMNS = ("--group", "sex", "--prediction", "hired")
+FAST = (*COLUMNS, "--people", "people.csv", "--no-search")
+
+
+def change(file, row=None, **values):
+    """A file of the folder with other values."""
+    frame = pd.read_csv(file, dtype=str, keep_default_na=False)
+    for name, value in values.items():
+        frame.loc[slice(None) if row is None else row, name] = value
+    frame.to_csv(file, index=False)
+
+
+def test_exit_codes_are_those_of_the_verdict(work, command):
+    much = fine(command("assess", "much.csv", *FAST), 3)
+    assert much.stdout.startswith("Do not publish: the group of ")
+    assert much.stderr == ""
+    little = fine(command("assess", "little.csv", *FAST))
+    assert little.stdout.startswith("May be published within these limits: nobody's group")
+    loose = ("--max-leak", "100%", "--max-proven", 240)
+    fine(command("assess", "much.csv", *FAST, *loose))
+
+
+def test_the_record_says_all_that_matters(work, command):
+    done = fine(
+        command("assess", "much.csv", *FAST, "--known", "known.csv", "--json", "out.json"), 3
+    )
+    record = json.loads((work / "out.json").read_text())
+    assert record["verdict"] in " ".join(done.stdout.split())
+    assert record["passes"] is False
+    assert record["criteria"] == {"max_leak": 0.01, "max_proven": 0}
+    assert set(record["versions"]) >= {"fpbench", "python", "numpy", "scipy", "highspy"}
+    assert set(record["inputs"]) == {"report", "people", "known"}
+    for name in ("much", "people", "known"):
+        entry = record["inputs"]["report" if name == "much" else name]
+        content = (work / f"{name}.csv").read_bytes()
+        assert entry == {"file": f"{name}.csv", "sha256": hashlib.sha256(content).hexdigest()}
+    assert record["options"] == {"seconds": 120.0, "search": False, "decimals": None}
+    numbers = {"without", "with", "leak", "leak_expected", "limit", "bits", "error_bound"}
+    assert all(isinstance(record["measures"][name], float) for name in numbers)
+    assert record["measures"]["leak_is"] == "measured"
+    assert "learnt from 5 columns of 240 people" in record["beliefs_before"]
+    assert 0 < len(record["riskiest"]) <= 10
+    assert record["change"] is None
+    piped = fine(command("assess", "little.csv", *FAST, "--json", "-"))
+    assert json.loads(piped.stdout)["passes"] is True
+
+
+def test_a_change_that_passes_is_written_and_passes(work, command):
+    people = (*COLUMNS, "--people", "people.csv")
+    options = ("--protected", "mild.csv", "--json", "out.json", "--seconds", 600)
+    done = fine(command("assess", "much.csv", *people, *options), 3)
+    assert "The least change that passes: " in done.stdout
+    assert "the changed report: mild.csv" in done.stdout
+    record = json.loads((work / "out.json").read_text())["change"]
+    assert record["cheapest"] == record["passing"][0]
+    assert record["cheapest"]["proven"] == 0
+    assert record["attacks"] > 5
+    again = json.loads(
+        fine(command("assess", "mild.csv", *FAST, "--max-leak", ".03", "--json", "-")).stdout
+    )
+    assert again["measures"]["proven"] == 0
+
+
+def test_reports_and_people_may_be_in_other_formats(work, command):
+    pytest.importorskip("pyarrow")
+    frame = pd.read_csv(work / "much.csv", dtype=str, keep_default_na=False)
+    frame.to_json(work / "much.json", orient="records")
+    frame.astype({"value": float, "n": int}).to_parquet(work / "much.parquet")
+    pd.read_csv(work / "people.csv").to_parquet(work / "people.parquet")
+    told = [
+        json.loads(fine(command(
+            "assess", report, *COLUMNS, "--no-search", "--json", "-", "--people", people
+        ), 3).stdout)["measures"]["proven"]
+        for report, people in (
+            ("much.csv", "people.csv"), ("much.json", "people.csv"), ("much.parquet", "people.parquet")
+        )
+    ]  # fmt: skip
+    assert len(set(told)) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "share"), [("2%", 0.02), ("0.5 %", 0.005), ("0.02", 0.02), (".5", 0.5), ("1", 1.0)]
+)
+def test_a_share_is_written_in_either_way(work, command, text, share):
+    done = command("assess", "little.csv", *FAST, "--max-leak", text, "--json", "-")
+    assert json.loads(fine(done).stdout)["criteria"]["max_leak"] == share
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--max-leak", "5"), ["--max-leak: '5' is no share from 0 to 1, as 1% or 0.01"]),
+        (("--max-leak", "much"), ["--max-leak: 'much' is no share"]),
+        (("--max-leak", "1%x"), ["--max-leak: '1%x' is no share"]),
+        (("--json", "no/out.json"), ["no/out.json: there is no directory no"]),
+        (("--protected", "mild.csv"), ["leave out --no-search"]),
+        (("--group", "sxe"), ["people.csv: no column 'sxe'; did you mean 'sex'?"]),
+        (("--prediction", "hierd"), ["people.csv: no column 'hierd'; did you mean 'hired'?"]),
+        (("--label", "b0"), ["people.csv: no column 'b0'"]),
+        (("--known", "gone.csv"), ["gone.csv: cannot be read: No such file"]),
+        (("--people", "gone.csv"), ["gone.csv: cannot be read: No such file"]),
+        (("--people", "."), [".: cannot be read: it is a directory"]),
+    ],
+)
+def test_what_is_typed_wrong_is_one_clear_error(work, command, arguments, words):
+    bad(command("assess", "much.csv", *FAST, *arguments), *words)
+
+
+def test_what_is_wrong_in_the_report_is_named_with_file_row_and_column(work, command):
+    def refuse(*words, name="much.csv"):
+        bad(command("assess", name, *FAST), *words)
+
+    original = (work / "much.csv").read_text()
+
+    def broken(row, **values):
+        (work / "much.csv").write_text(original)
+        change(work / "much.csv", row, **values)
+
+    broken(4, n="500")
+    refuse("much.csv: row 4, column 'n'", "the report is about other people")
+    broken(3, value="x")
+    refuse("much.csv: row 3, column 'value': 'x' is no number")
+    broken(3, metric="selection-rat")
+    refuse("much.csv: row 3, column 'metric'", "did you mean 'selection-rate'?")
+    broken(6, a="9")
+    refuse("much.csv: row 6, column", "other people, predictions, columns or bins")
+    broken(0, value="0.123456789")
+    refuse("much.csv: row 0, column 'value'", "is no whole number of people", "--decimals")
+    broken(slice(None, None, 2), group="x")
+    refuse("people.csv, column 'sex', row ", "is no group of the report")
+    (work / "much.csv").write_text(original.replace("likely", "unlikely", 1))
+    refuse("much.csv: the people have no column 'unlikely'", "did you mean 'likely'?")
+    (work / "much.csv").write_text(original.replace("metric", "metrics", 1))
+    refuse("much.csv: the report has no column 'metric'")
+    (work / "odd.json").write_text('{"a": 1}')
+    refuse("odd.json: a report in JSON is a list of rows", name="odd.json")
+    (work / "odd.json").write_text("[")
+    refuse("odd.json cannot be read as a JSON file", name="odd.json")
+    refuse("gone.csv: cannot be read: No such file", name="gone.csv")
+
+
+def test_what_is_wrong_in_the_people_is_named_with_file_row_and_column(work, command):
+    def refuse(*words, options=FAST):
+        bad(command("assess", "much.csv", *options), *words)
+
+    original = (work / "people.csv").read_text()
+    for values, words in (
+        ({"sex": "other"}, ["people.csv, column 'sex', row 7: 'other' is no group of the report"]),
+        ({"sex": ""}, ["people.csv, row 7, column 'sex': no group"]),
+        ({"hired": "maybe"}, ["people.csv, row 7, column 'hired': 'maybe' is neither 0 nor 1"]),
+        ({"hired": ""}, ["people.csv, row 7, column 'hired'", "neither 0 nor 1"]),
+    ):
+        (work / "people.csv").write_text(original)
+        change(work / "people.csv", 7, **values)
+        refuse(*words)
+    (work / "people.csv").write_text(original + "1,2\n")
+    refuse("people.csv, line 242: 2 columns where the first line has 7")
+    (work / "people.csv").write_text(original)
+    refuse("people.csv: no column 'prediction'", "(--prediction names the column)",
+           options=("--people", "people.csv", "--no-search"))  # fmt: skip
+    swapped = pd.read_csv(work / "people.csv")
+    swapped["sex"] = np.where(swapped["sex"] == "f", "m", "f")
+    swapped.to_csv(work / "people.csv", index=False)
+    refuse("the report is not of these groups")
+
+
+def test_what_is_wrong_in_the_known_people_is_named(work, command):
+    def refuse(*words, **values):
+        (work / "known.csv").write_text(original)
+        if values:
+            change(work / "known.csv", 7, **values)
+        bad(command("assess", "much.csv", *FAST, "--known", "known.csv"), *words)
+
+    original = (work / "known.csv").read_text()
+    refuse("known.csv, column 'sex', row 7: 'other' is no group of the report", sex="other")
+    refuse("known.csv, row 7, column 'hired': '2' is neither 0 nor 1", hired="2")
+    original = original.replace("hired", "fired", 1)
+    refuse("known.csv: no column 'hired'; did you mean 'fired'?")
+
+
+def test_labels_are_found_by_their_name(work, command):
+    X, predictions, groups = make_people(240)
+    labels = np.arange(240) % 2
+    report = FairnessReport.from_predictions(
+        X, predictions, groups, by=["a"], labels=labels, metrics=("true-positive-rate",)
+    )
+    report.to_csv(work / "tpr.csv")
+    bad(command("assess", "tpr.csv", *FAST), "tpr.csv: row 0, column 'metric'", "--label")
+    frame = X.assign(sex=groups, hired=predictions, label=labels)
+    frame.to_csv(work / "people.csv", index=False)
+    assert command("assess", "tpr.csv", *FAST).returncode in {0, 3}
+    frame.rename(columns={"label": "y"}).to_csv(work / "people.csv", index=False)
+    assert command("assess", "tpr.csv", *FAST, "--label", "y").returncode in {0, 3}
+
+
+@pytest.mark.parametrize("width", ["80", "140"])
+def test_it_is_readable_on_a_terminal_of_any_width(work, command, width):
+    done = fine(command("--plain", "assess", "much.csv", *FAST, COLUMNS=width), 3)
+    assert max(map(len, done.stdout.splitlines())) <= int(width)
+
+
+def test_a_tab_completes_columns_of_the_people(work, command):
+    line = "fpbench assess much.csv --people people.csv --group s"
+    asked = {"COMP_WORDS": line, "COMP_CWORD": str(len(line.split()) - 1)}
+    done = command(**asked, _FPBENCH_COMPLETE="complete_bash")
+    assert done.stdout.split() == ["sex"]
+    line = line.replace("people.csv", "gone.csv")
+    asked["COMP_WORDS"] = line
+    assert command(**asked, _FPBENCH_COMPLETE="complete_bash").stdout.split() == []
+
+
+def test_what_the_page_tells_to_type_does_what_it_says(tmp_path, command, monkeypatch):
+    """Its Python runs in `test_docs.py`."""
+    monkeypatch.chdir(tmp_path / "work")
+    page = PAGES["docs/assess.md"]
+    first = blocks(page, "python")[0].text
+    exec(compile(first, str(page), "exec"), {})
+    (search, record) = [words for block in blocks(page, "sh") for words in joined(block.text)]
+    done = fine(command(*search[1:], "--no-search"), 3)
+    (shown,) = blocks(page, "text")
+    start, shown_start = (text.partition(" of ")[0] for text in (done.stdout, shown.text))
+    assert start == shown_start == "Do not publish: the group"
+    for row in (
+        "job smith and age [27, 37), predicted 1",
+        "job nurse and age [37, 46), predicted 1",
+    ):
+        assert row in shown.text
+        assert row in done.stdout
+    fine(command(*record[1:]), 3)
+    told = json.loads((tmp_path / "work" / "assessment.json").read_text())
+    text = page.read_text(encoding="utf-8")
+    named = {"criteria", "versions", "inputs", "options", "verdict", "passes", "measures",
+             "riskiest", "riskiest_alone", "change"}  # fmt: skip
+    assert named <= set(told)
+    assert all(f"`{name}`" in text for name in named)
