@@ -34,7 +34,7 @@ def main(run: str) -> None:
     console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True)
     console.print(Text(f"$ fpbench leaderboard runs/quickstart {' '.join(WHERE)}", style="dim"))
     for line in map(Text.from_ansi, shown.splitlines()):
-        if line.plain.startswith(("neighbours of one rank", "ranks are shared", "known ")):
+        if line.plain.startswith(("lines with the same rank", "ranks are shared", "known ")):
             break
         line.rstrip()
         console.print(line, no_wrap=True, crop=False)

@@ -2,7 +2,7 @@
 
 `docs/commands.md` is made from the command line, `docs/components.md` from the models of the
 built-in components, `docs/matrix-reference.md` from those of the matrix, `docs/measures.md` from
-what measures say of themselves. `tests/test_docs.py` fails
+what measures say of themselves. `tests/docs/test_docs.py` fails
 when a page is not what this script makes.
 """
 
