@@ -8,6 +8,7 @@ solution of each program.
 from __future__ import annotations
 
 import io
+import os
 import struct
 import subprocess
 import sys
@@ -163,10 +164,13 @@ def _solve(arrays: dict[str, NDArray[Any]]) -> Solution | None:
 
 
 if __name__ == "__main__":
+    # Answers have a pipe of their own: what a solver prints, against its options, is none.
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     while (asked := _receive(sys.stdin.buffer)) is not None:
         with np.load(io.BytesIO(asked)) as program_:
             solved = _solve(dict(program_))
         answer_ = io.BytesIO()
         if solved is not None:
             np.savez(answer_, x=solved.x, duals=solved.duals)
-        _send(sys.stdout.buffer, answer_.getvalue())
+        _send(answers, answer_.getvalue())

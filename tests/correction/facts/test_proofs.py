@@ -208,6 +208,22 @@ def test_a_process_that_cannot_work_is_told(tmp_path, monkeypatch):
         prove(make_ring())
 
 
+TALKATIVE = """
+import os, sys
+os.write(1, b"Running HiGHS\\n" * 10_000)
+sys.path.remove(os.path.dirname(__file__))
+del sys.modules["highspy"]
+import highspy
+"""
+
+
+def test_what_a_solver_prints_is_no_answer(tmp_path, monkeypatch):
+    # HiGHS 1.16 prints a banner that no option turns off: more of it than a pipe holds.
+    (tmp_path / "highspy.py").write_text(TALKATIVE)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    assert (prove(make_ring()).sum(axis=1) == 1).any()
+
+
 @given(data=st.data())
 def test_a_solver_that_lies_proves_nothing_wrong(data):
     members, low, high, k = data.draw(problems())
