@@ -36,6 +36,7 @@ def fpbench_learners() -> list[Lazy]:
         "learners",
         decision_tree="DecisionTree",
         distilled="Distilled",
+        fare="Fare",
         pate="Pate",
         pflr="Pflr",
         group_aware="GroupAware",

@@ -14,6 +14,7 @@ NEEDED = {
     "counter": {"mechanism": {"use": "hiss"}},
     "noisy": {"mechanism": {"use": "laplace"}, "epsilon": 1.0},
     "dp-release": {"auditor": {"use": "pafer", "epsilon": 0.1, "mechanism": {"use": "laplace"}}},
+    "fare": {"base": {"use": "plain"}},
     "group-aware": {"base": {"use": "plain"}},
     "distilled": {"teacher": {"use": "pate"}},
     "pafer": {"mechanism": {"use": "laplace"}, "epsilon": 1.0},

@@ -111,6 +111,19 @@ def require_groups(sensitive: Codes | None, learner: str) -> Codes:
     return sensitive
 
 
+_PRIVACY_WORDS = {"epsilon", "delta", "rho", "neighbours"}
+"""Words in the names of notes that are about a guarantee."""
+
+
+def take_notes(model: Any, *, keep_privacy: bool) -> MeasureValues:
+    """The notes of a model that another one holds; without those about privacy unless asked."""
+    return {
+        name: value
+        for name, value in getattr(model, "notes", {}).items()
+        if keep_privacy or not _PRIVACY_WORDS & set(name.split("_"))
+    }
+
+
 def split_pipeline(estimator: Any) -> tuple[Any | None, Any]:
     """The steps before the classifier, or None, and the classifier.
 

@@ -21,16 +21,12 @@ from fpbench import (
     MeasureValues,
     Sample,
 )
-from fpbench.builtin.learners._fitted import Fitted
+from fpbench.builtin.learners._fitted import Fitted, take_notes
 from fpbench.claims import RateConstraint
 from fpbench.models import Encoding, encode, encoded_names, random_state, tree_rules
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-
-_PRIVACY_WORDS = {"epsilon", "delta", "rho", "neighbours"}
-"""Words in the names of notes that are about a guarantee."""
 
 
 @dataclass(frozen=True)
@@ -161,7 +157,7 @@ class Distilled(Learner):
         rules = tree_rules(tree, columns, self.encoding)
         guarantee = getattr(model, "guarantee", None) if public else None
         notes: MeasureValues = {
-            **_take_notes(model, keep_privacy=guarantee is not None),
+            **take_notes(model, keep_privacy=guarantee is not None),
             "distilled_on": "public" if public else "training",
             "distilled_people": len(features),
             "distilled_depth": int(tree.get_depth()),
@@ -203,15 +199,6 @@ class Distilled(Learner):
         theirs = model.predict(sample.features, rng, groups)
         mine = tree.predict(encode(sample.features, self.encoding))
         return float(np.mean(mine == np.asarray(theirs)))
-
-
-def _take_notes(model: Any, *, keep_privacy: bool) -> MeasureValues:
-    """The notes of the teacher's model; without those about privacy unless `keep_privacy`."""
-    return {
-        name: value
-        for name, value in getattr(model, "notes", {}).items()
-        if keep_privacy or not _PRIVACY_WORDS & set(name.split("_"))
-    }
 
 
 def _add_mixed_people(

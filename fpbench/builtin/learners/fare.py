@@ -1,0 +1,215 @@
+"""Any learner behind a tree that bounds what can be told of people's groups (FARE)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, field_validator
+
+from fpbench import (
+    Classifier,
+    Codes,
+    Component,
+    DataError,
+    Learner,
+    Measure,
+    MeasureValues,
+    Sample,
+)
+from fpbench.builtin.learners._fair_tree import FairTree, grow_fair_tree
+from fpbench.builtin.learners._fitted import take_notes
+from fpbench.builtin.learners._leaf_certificate import Bound, LeafPeople, certify_leaves
+from fpbench.claims import RateConstraint
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+_FEWEST = 10
+"""Least people to grow the tree on, and least held-out people."""
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """A tree, and a made-up person in each leaf, who stands for everybody there."""
+
+    tree: FairTree
+    typical: DataFrame
+    """(k) rows: the median of each number, the commonest of each category."""
+
+    def encode(self, features: DataFrame) -> DataFrame:
+        """The person (n rows) of everybody's leaf: no more is known of anybody than the leaf."""
+        encoded: DataFrame = self.typical.take(list(self.tree.find_leaves(features)))
+        return encoded.set_axis(range(len(encoded)), axis=0)
+
+
+@dataclass(frozen=True)
+class FareModel:
+    """A model that is asked about encoded people."""
+
+    encoder: Encoder
+    model: Any
+    """What the base learner trained."""
+    notes: MeasureValues
+
+    def predict(
+        self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
+    ) -> Codes:
+        """Predict labels (n,) in {0, 1}."""
+        answer: Codes = self.model.predict(self.encoder.encode(features), rng)
+        return answer
+
+    def predict_proba(
+        self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
+    ) -> NDArray[np.float64]:
+        """Probabilities (n, 2) of label 0 and label 1."""
+        return np.asarray(self.model.predict_proba(self.encoder.encode(features), rng))
+
+
+class Fare(Learner):
+    """A fair tree encodes people as its leaves, and any learner is trained on encoded people.
+
+    The tree is grown on some of the training people, for labels and against groups. From the
+    leaves of the others, whom it has not seen, follows the certificate: with the given confidence,
+    no model of leaves has a greater difference of selection rates between two groups than
+    `fare_parity_bound`, and nobody who sees leaves, or what any model says of them, guesses groups
+    with a greater balanced accuracy than `fare_accuracy_bound`. Both are about people drawn as the
+    training people were; who also sees features may know more.
+
+    A leaf is shown to the base as the median of each number and the commonest category of each
+    categorical of its people. A private base loses its guarantee, because the tree is not private.
+
+    Notes
+    -----
+    `bound = "leaves"` is the paper's bound, which holds for two groups; each pair of more groups
+    has its share of the error here. `bound = "sets"` is ours, and lower: see
+    `docs/certified-encoder.md`. The paper grows the tree in scikit-learn's code, with other sets of
+    categories, and counts leaves among its test people; a learner has training people only.
+    """
+
+    name = "fare"
+    summary = "any learner on the leaves of a fair tree, with a bound on what they tell of groups"
+    reference = (
+        "Jovanović, Balunović, Dimitrov, Vechev. FARE: Provably Fair Representation Learning with "
+        "Practical Certificates. ICML 2023"
+    )
+    needs = frozenset({"features", "labels", "sensitive"})
+    measures = (
+        Measure("fare_parity_bound", "certified parity", "less", "share",
+                "certified: no model of the leaves has a greater difference of selection rates"),
+        Measure("fare_accuracy_bound", "certified guess", "less", "share",
+                "certified: nobody guesses groups from leaves with a greater balanced accuracy"),
+        Measure("fare_confidence", "", "greater", "share",
+                "probability with which both bounds hold", "asked"),
+        Measure("fare_leaves", "", "neither", "", "leaves of the tree", "asked"),
+        Measure("fare_held_out", "", "neither", "people", "whom the certificate counts", "asked"),
+    )  # fmt: skip
+
+    base: Learner = Field(description="learner that is trained on encoded people")
+    fairness: float = Field(
+        0.5, ge=0, le=1, description="weight of groups in the impurity that splits lower"
+    )
+    leaves: int = Field(8, ge=2, le=512, description="most leaves")
+    minleaf: int = Field(20, ge=1, description="least people in a leaf when it is grown")
+    held_out: float = Field(
+        0.5, gt=0, lt=1, description="share of the training people that certify the tree"
+    )
+    confidence: float = Field(
+        0.95, ge=0.5, lt=1, description="probability with which the certificate holds"
+    )
+    bound: Bound = Field(
+        "sets",
+        description="Clopper-Pearson bounds of all `sets` of leaves, or the paper's `leaves`",
+    )
+
+    @field_validator("base")
+    @classmethod
+    def _check_base(cls, base: Learner) -> Learner:
+        if base.predicts_with_sensitive:
+            raise ValueError(
+                f"learner {base.name!r} needs people's groups to predict, and a certificate is "
+                "about models that see leaves only; take another base"
+            )
+        return base
+
+    @property
+    def gives_scores(self) -> bool:  # type: ignore[override]
+        """Whether the base gives scores."""
+        return self.base.gives_scores
+
+    def has_scores(self) -> bool:
+        """Whether the base has scores."""
+        return self.base.has_scores()
+
+    def asked(self) -> RateConstraint | None:
+        """The metric and tolerance that the base is trained for."""
+        return self.base.asked()
+
+    def twin(self) -> Learner:
+        """The base on the features themselves."""
+        return self.base
+
+    def incompatible(self, other: Component) -> str | None:
+        """Why the base cannot be combined with it."""
+        return super().incompatible(other) or self.base.incompatible(other)
+
+    def fit(self, sample: Sample, rng: np.random.Generator) -> Classifier:
+        """Grow the tree, certify it, and train the base on all people as the tree encodes them.
+
+        Raises
+        ------
+        DataError
+            If there are too few people to grow a tree and to certify it.
+        """
+        rows = rng.permutation(len(sample))
+        cut = round(self.held_out * len(rows))
+        if min(cut, len(rows) - cut) < _FEWEST:
+            raise DataError(
+                f"learner {self.name!r}: of {len(rows)} training people {len(rows) - cut} grow the "
+                f"tree and {cut} certify it, and each takes at least {_FEWEST}; take more people"
+            )
+        grown = sample.take(np.sort(rows[cut:]))
+        tree = grow_fair_tree(
+            grown, fairness=self.fairness, leaves=self.leaves, minleaf=self.minleaf
+        )
+        leaves = tree.find_leaves(sample.features)
+        people = LeafPeople(leaves, sample.sensitive)
+        certificate = certify_leaves(
+            self.bound, people.take(rows[cut:]), people.take(rows[:cut]), tree.k,
+            len(sample.groups), 1 - self.confidence, rng,
+        )  # fmt: skip
+        encoder = Encoder(tree, _find_typical(grown.features, leaves[np.sort(rows[cut:])], tree.k))
+        encoded = sample.having(features=encoder.encode(sample.features))
+        model = self.base.fit(encoded.only(self.base.needs), rng)
+        notes: MeasureValues = {
+            **take_notes(model, keep_privacy=False),
+            "fare_parity_bound": certificate.parity,
+            "fare_accuracy_bound": certificate.accuracy,
+            "fare_confidence": self.confidence,
+            "fare_leaves": tree.k,
+            "fare_held_out": cut,
+        }
+        return FareModel(encoder, model, notes)
+
+
+def _find_typical(features: DataFrame, leaves: NDArray[np.intp], k: int) -> DataFrame:
+    """The lower median of each number and the commonest category, (k) rows by leaf."""
+    import pandas as pd
+
+    members = [np.flatnonzero(leaves == leaf) for leaf in range(k)]
+    columns: dict[str, Any] = {}
+    for name, values in features.items():
+        if isinstance(values.dtype, pd.CategoricalDtype):
+            codes = values.cat.codes.to_numpy()
+            n = len(values.cat.categories)
+            common = [
+                int(np.bincount(codes[rows] + 1, minlength=n + 1).argmax()) for rows in members
+            ]
+            columns[str(name)] = pd.Categorical.from_codes(np.array(common) - 1, dtype=values.dtype)
+        else:
+            numbers = values.to_numpy()
+            middle = [np.sort(numbers[rows])[(len(rows) - 1) // 2] for rows in members]
+            columns[str(name)] = np.asarray(middle, numbers.dtype)
+    return pd.DataFrame(columns)
