@@ -310,13 +310,16 @@ class Disclosure(Component):
     """Publishes a claim about the target's fairness."""
 
     kind = "disclosure"
-    needs_model: ClassVar[bool] = False
-    """Whether it reads the model itself: `Context.model`."""
 
     also: list[Fact] = Field(
         [], description="what else is known: tables with use = share, positive-rate, unfairness, "
         "known or linear"
     )  # fmt: skip
+
+    @property
+    def needs_model(self) -> bool:
+        """Whether it reads the model itself: `Context.model`."""
+        return False
 
     def forms(self) -> tuple[str, ...]:
         """Forms that its claims about rates may have; empty if it makes no such claim."""

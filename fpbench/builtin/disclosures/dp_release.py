@@ -1,4 +1,4 @@
-"""The disclosure of a differentially private audit's release."""
+"""The disclosure of a differentially private audit: its release, or what its auditor was told."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from fpbench import (
     Auditor,
@@ -23,12 +23,18 @@ from fpbench import (
     Subject,
 )
 from fpbench.builtin.disclosures._rounding import limit_step_nats, round_down, round_up
-from fpbench.claims import KnownUnfairness, RateConstraint, limit_claim_nats
-from fpbench.privacy import Curator, limit_private_nats
+from fpbench.claims import (
+    Facts,
+    KnownUnfairness,
+    RateConstraint,
+    limit_claim_nats,
+    limit_fact_nats,
+)
+from fpbench.privacy import Curator, RecordingCurator, limit_private_nats
 
 
 class DPRelease(Disclosure):
-    """The fairness ratio that a differentially private audit releases of the training people.
+    """What a differentially private audit of the training people releases, or tells its auditor.
 
     A curator who holds the groups of the training people answers the auditor, who never sees them.
     The auditor releases an estimate of the ratio of the least to the greatest group rate, with an
@@ -42,6 +48,11 @@ class DPRelease(Disclosure):
     whether its lower end is true (`claim_holds`), whether the whole interval is
     (`claim_interval_holds`), and which epsilon it cost (`claim_epsilon`). If an auditor repeats its
     audit, the first release counts.
+
+    With `says = "counts"` the auditor is the adversary: it has the curator's answers, noisy counts
+    of the groups in cells of people whom it chose, and knows the law of their noise. They are facts
+    (`fpbench.claims.Facts`), as those of `report` are, and the corrector `posterior` reads them. An
+    auditor that asks about the model's rules (`pafer` with `per_rule`) makes them the cells.
 
     An upper end makes the corrector's problem harder: `exact` took one second for 10,000 people of
     two groups and five seconds for 5,000 people of four; for 10,000 people of five groups a minute
@@ -57,7 +68,7 @@ class DPRelease(Disclosure):
     """
 
     name = "dp-release"
-    summary = "the fairness ratio that a differentially private audit released"
+    summary = "what a differentially private audit released, or the noisy counts behind it"
     reference = (
         "van der Steen, Vink, Kaya. Privacy Constrained Fairness Estimation for Decision Trees. "
         "arXiv:2312.08413, 2023"
@@ -72,17 +83,18 @@ class DPRelease(Disclosure):
     auditor: Auditor = Field(
         description='who audits: { use = "pafer", epsilon = 0.1, mechanism = { use = "laplace" } }'
     )
-    says: Literal["interval", "lower", "estimate"] = Field(
+    says: Literal["interval", "lower", "estimate", "counts"] = Field(
         "interval",
         description="claim that the ratio of the groups' rates lies in the interval, is at least "
-        "its lower end, or is at least the estimate",
+        "its lower end, or is at least the estimate; or no ratio, but all counts that the auditor "
+        "was told",
     )
 
     @classmethod
     def examples(cls, directory: Path) -> list[dict[str, Any]]:
-        """An interval and an estimate of `pafer`."""
+        """An interval, an estimate and the counts of `pafer`."""
         auditor = {"use": "pafer", "epsilon": 1.0, "resamples": 40, "mechanism": {"use": "laplace"}}
-        return [{"auditor": auditor, "says": says} for says in ("interval", "estimate")]
+        return [{"auditor": auditor, "says": says} for says in ("interval", "estimate", "counts")]
 
     @field_validator("auditor")
     @classmethod
@@ -92,12 +104,27 @@ class DPRelease(Disclosure):
                 f"auditor {auditor.name!r} asks no curator, so its result is not private; "
                 'choose one that does, such as { use = "pafer", ... }'
             )
-        if auditor.needs_rules:
-            raise ValueError(
-                f"auditor {auditor.name!r} reads the rules of the model, and a disclosure knows "
-                "only its predictions; choose a mode that needs no rules"
-            )
         return auditor
+
+    @model_validator(mode="after")
+    def _check_rules(self) -> DPRelease:
+        if self.auditor.needs_rules and self.says != "counts":
+            raise ValueError(
+                f"auditor {self.auditor.name!r} reads the rules of the model, and whoever hears a "
+                "ratio knows only its predictions; choose a mode that needs no rules, or says = "
+                '"counts"'
+            )
+        return self
+
+    @property
+    def needs_model(self) -> bool:
+        """For an auditor that asks about its rules."""
+        return self.auditor.needs_rules
+
+    @property
+    def portable(self) -> bool:
+        """Whether beliefs are the same everywhere: those of counts end at limits of time."""
+        return self.says != "counts"
 
     @property
     def protects(self) -> frozenset[str]:
@@ -109,16 +136,16 @@ class DPRelease(Disclosure):
         return super().incompatible(other) or self.auditor.incompatible(other)
 
     def forms(self) -> tuple[str, ...]:
-        """Ratios only."""
-        return ("ratio",)
+        """Ratios, if it claims one."""
+        return () if self.says == "counts" else ("ratio",)
 
     def words(self) -> list[str]:
-        """Words for a ratio, and for its upper end if there is one."""
-        both = ["unfairness ratio"] if self.says == "interval" else []
-        return [*super().words(), *both]
+        """Words for a ratio and its upper end, or for counts."""
+        more = {"interval": ["unfairness ratio"], "counts": [Facts.word]}
+        return [*super().words(), *more.get(self.says, [])]
 
     def claim(self, context: Context, rng: np.random.Generator) -> Claim:
-        """Audit the training people, and claim what the audit released.
+        """Audit the training people, and claim what the audit released or was told.
 
         Raises
         ------
@@ -128,14 +155,24 @@ class DPRelease(Disclosure):
             If its numbers are not ratios.
         """
         people = context.target
-        curator = Curator(
-            people.sensitive, people.groups, neighbours=self.auditor.relation, rng=rng.spawn(1)[0]
-        )
+        curator = RecordingCurator(
+            Curator(
+                people.sensitive, people.groups, neighbours=self.auditor.relation,
+                rng=rng.spawn(1)[0],
+            )
+        )  # fmt: skip
         seen = people.only(self.auditor.sees - {"sensitive"})
-        release = self.auditor.audit(Subject(seen, seen, None, curator), rng)
+        model = context.model if self.needs_model else None
+        release = self.auditor.audit(Subject(seen, seen, model, curator), rng)
         if not isinstance(release, Release):
             raise InputError(
                 f"disclosure {self.name!r}: auditor {self.auditor.name!r} gives no release"
+            )
+        if self.says == "counts":
+            facts = curator.facts(repetition=0)
+            limits = limit_fact_nats(facts), limit_private_nats(release.guarantee, len(people))
+            return Claim(
+                None, self.name, (facts,), {}, release.guarantee, release.noise, min(limits)
             )
         estimate, low, high = (float(e[0]) for e in (release.values, release.low, release.high))
         least, most = self._read_interval(estimate, low, high)

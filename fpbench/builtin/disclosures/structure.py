@@ -32,7 +32,11 @@ class Structure(Disclosure):
         "Ferry, Fukasawa, Pascal, Vidal. Trained Random Forests Completely Reveal your Dataset. "
         "ICML 2024"
     )
-    needs_model = True
+
+    @property
+    def needs_model(self) -> bool:
+        """Its trees."""
+        return True
 
     @property
     def portable(self) -> bool:

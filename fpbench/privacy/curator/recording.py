@@ -1,0 +1,137 @@
+"""What a curator has answered, as facts about people's groups: what its auditor learns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fpbench.claims.set_counts import Facts
+from fpbench.components.auditor import HistogramSource
+from fpbench.components.guarantee import COUNT_SENSITIVITY, Neighbours
+from fpbench.components.mechanism import Mechanism
+from fpbench.data.sample import Codes
+
+
+@dataclass(frozen=True, eq=False)
+class _Answer:
+    """One histogram of C cells that share nobody."""
+
+    cells: NDArray[np.signedinteger[Any]]
+    """(n,) -1 for none."""
+    counts: NDArray[np.float64]
+    """(C, K)."""
+    sigma: NDArray[np.float64]
+    scale: NDArray[np.float64]
+    """(C,) law of the noise."""
+    repetition: int
+
+
+class RecordingCurator:
+    """Passes questions on to a curator, and keeps its answers as facts about its people.
+
+    The cells of a question and the law of the noise are public, so that whoever hears the answers
+    reads them as noisy counts of the groups in sets of people. A mechanism whose law has no noise
+    (`Mechanism.find_noise_law`) makes exact counts.
+
+    Parameters
+    ----------
+    curator
+        Answers the questions, and pays for them.
+
+    Examples
+    --------
+    >>> import fpbench
+    >>> from fpbench.privacy import Curator, RecordingCurator
+    >>> curator = RecordingCurator(Curator(["f", "m", "m", "f"], rng=0))
+    >>> laplace = fpbench.component("mechanism", "discrete-laplace")
+    >>> answer = curator.histogram([0, 0, 1, 1], 2, epsilon=0.5, mechanism=laplace)
+    >>> len(curator.facts())
+    2
+    """
+
+    def __init__(self, curator: HistogramSource) -> None:
+        self._curator = curator
+        self._answers: list[_Answer] = []
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """Names of the K groups."""
+        return self._curator.groups
+
+    @property
+    def people(self) -> int:
+        """Number of people n."""
+        return self._curator.people
+
+    @property
+    def neighbours(self) -> Neighbours:
+        """The relation that epsilon is measured by."""
+        return self._curator.neighbours
+
+    @property
+    def remaining(self) -> Any:
+        """The rest of the budget; None of a curator that does not tell."""
+        return getattr(self._curator, "remaining", None)
+
+    def histogram(
+        self,
+        cells: Codes | ArrayLike,
+        n_cells: int,
+        *,
+        epsilon: ArrayLike,
+        mechanism: Mechanism,
+        repetitions: int = 1,
+    ) -> NDArray[np.float64]:
+        """Noisy numbers (..., R, C, K) of people of every group in every cell.
+
+        Parameters and errors are those of `fpbench.HistogramSource.histogram`.
+        """
+        codes = np.array(cells)
+        answers = self._curator.histogram(
+            codes, n_cells, epsilon=epsilon, mechanism=mechanism, repetitions=repetitions
+        )
+        if codes.dtype.kind != "i":
+            codes = codes.astype(np.int64)
+        sizes = np.bincount(codes[codes >= 0], minlength=n_cells)
+        sensitivity = COUNT_SENSITIVITY[self.neighbours]
+        parameters = np.asarray(epsilon, dtype=np.float64).ravel().tolist()
+        for own, counts in zip(
+            parameters, answers.reshape(len(parameters), *answers.shape[-3:]), strict=True
+        ):
+            sigma, scale = mechanism.find_noise_law(sensitivity, own, sizes)
+            self._answers += [
+                _Answer(codes, one, sigma, scale, number) for number, one in enumerate(counts)
+            ]
+        return answers
+
+    def facts(self, repetition: int | None = None) -> Facts:
+        """What the answers tell so far.
+
+        Parameters
+        ----------
+        repetition
+            Of questions that were repeated, the answer that counts, from 0; all by default.
+
+        Raises
+        ------
+        ContradictionError
+            If answers without noise contradict each other.
+        """
+        answers = [a for a in self._answers if repetition in (None, a.repetition)]
+        if not answers:
+            nothing = np.zeros((self.people, 0), np.bool_), np.zeros((0, len(self.groups)))
+            return Facts.from_counts(*nothing)
+        return Facts.from_tables(
+            [(answer.cells, len(answer.counts)) for answer in answers],
+            np.concatenate([answer.counts for answer in answers]),
+            sigma=np.concatenate([answer.sigma for answer in answers]),
+            scale=np.concatenate([answer.scale for answer in answers]),
+            names=[
+                f"answer {number}, cell {cell}"
+                for number, answer in enumerate(answers)
+                for cell in range(len(answer.counts))
+            ],
+        )
