@@ -61,10 +61,10 @@ def on_page_content(html: str, page: Any, **_: Any) -> str:
 
     def drawn(formula: re.Match[str]) -> str:
         display = "block" if formula[2] == "[" else "inline"
-        made = convert(unescape(formula[3].strip()), display=display)
-        if unknown := re.search(r"\\\w+", made):
+        mathml = convert(unescape(formula[3].strip()), display=display)
+        if unknown := re.search(r"\\\w+", mathml):
             raise PluginError(f"{page.file.src_path}: {unknown[0]} in {formula[3]!r}")
-        return BARS.sub(r'<mo stretchy="false" lspace="0" rspace="0">\1</mo>', made)
+        return BARS.sub(r'<mo stretchy="false" lspace="0" rspace="0">\1</mo>', mathml)
 
     return FORMULA.sub(drawn, html)
 
@@ -72,11 +72,11 @@ def on_page_content(html: str, page: Any, **_: Any) -> str:
 def on_post_build(config: Any) -> None:
     """Fail if a page or a style sheet would have something loaded from the network."""
     site = Path(config.site_dir)
-    found = [
+    remote = [
         f"{path.relative_to(site)}: {match[0][:120]}"
         for path in sorted(site.rglob("*"))
         if path.suffix in {".html", ".css"}
         for match in LOADS.finditer(path.read_text(encoding="utf-8"))
     ]
-    if found:
-        raise PluginError("loaded from the network:\n" + "\n".join(found))
+    if remote:
+        raise PluginError("loaded from the network:\n" + "\n".join(remote))

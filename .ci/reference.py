@@ -53,10 +53,10 @@ def keys(model: type[BaseModel], leave: Collection[str] = ()) -> Iterator[str]:
     schema = model.model_json_schema()
     required = schema.get("required", ())
     rows = []
-    for name, said in schema.get("properties", {}).items():
+    for name, details in schema.get("properties", {}).items():
         if name in leave:
             continue
-        key, default, text = _parameter(name, said, name in required)
+        key, default, text = _parameter(name, details, name in required)
         kind, _, words = text.partition(". ")
         kind = kind.removesuffix(" or null").removesuffix(".")
         if kind.count("|") > 12:
@@ -252,25 +252,25 @@ class Parameter(NamedTuple):
     def flags(self) -> list[str]:
         """How it is written."""
         first = self.info.default  # where a declaration of Annotated[...] begins with a flag
-        said = [first] if isinstance(first, str) else []
-        said += self.info.param_decls or ()
-        return said or [f"--{self.name.replace('_', '-')}"]
+        names = [first] if isinstance(first, str) else []
+        names += self.info.param_decls or ()
+        return names or [f"--{self.name.replace('_', '-')}"]
 
 
 def _parameters(callback: Any) -> list[Parameter]:
     """The parameters of a command; typer makes the same of them, in each version its own way."""
-    hints, found = get_type_hints(callback, include_extras=True), []
+    hints, parameters = get_type_hints(callback, include_extras=True), []
     for name, parameter in inspect.signature(callback).parameters.items():
         kind, *extra = get_args(hints[name]) or (hints[name],)
-        given = parameter.default
+        default = parameter.default
         if extra:
             info = extra[0]
-        elif isinstance(given, OptionInfo | ArgumentInfo):  # the older way
-            info, given = given, given.default
+        elif isinstance(default, OptionInfo | ArgumentInfo):  # the older way
+            info, default = default, default.default
         else:
             continue
-        found.append(Parameter(name, info, kind, given))
-    return found
+        parameters.append(Parameter(name, info, kind, default))
+    return parameters
 
 
 def _commands(group: Any, words: str) -> Iterator[tuple[str, Any]]:

@@ -90,7 +90,7 @@ def parts_alone(seed: int) -> float:
         n_estimators=100, max_depth=6, min_samples_split=10, class_weight="balanced",
         random_state=0, n_jobs=1,
     )  # fmt: skip
-    seen, asked = (
+    seen, targets = (
         np.hstack([m, s.labels[:, None], s.labels[:, None]]).astype(np.float32)
         for m, s in ((known, attack), (target, train))
     )
@@ -99,7 +99,7 @@ def parts_alone(seed: int) -> float:
         reduction.fit(target, train.labels, sensitive_features=train.sensitive)
         forest.fit(seen[kept:], attack.sensitive[kept:])
         forest.predict_proba(seen[:kept])
-        forest.predict_proba(asked)
+        forest.predict_proba(targets)
 
     return timed(work)
 

@@ -96,7 +96,7 @@ def masks(rules: Rules, frame: pd.DataFrame) -> list[Callable[[], pd.Series]]:
 
 def condition(text: str, frame: pd.DataFrame) -> pd.Series:
     """Whom the text of a rule is true of: clauses x <= v, x > v and v < x <= w."""
-    found = None
+    holds = None
     for clause in text.split(" and "):
         words = clause.split()
         low = words[0] if len(words) == 5 else words[2] if words[1] == ">" else None
@@ -105,16 +105,16 @@ def condition(text: str, frame: pd.DataFrame) -> pd.Series:
         for one in (None if low is None else column > float(low),
                     None if high is None else column <= float(high)):  # fmt: skip
             if one is not None:
-                found = one if found is None else found & one
-    return found
+                holds = one if holds is None else holds & one
+    return holds
 
 
-def naive(given: People, mode: str, epsilon: float, repetitions: int) -> NDArray[np.float64]:
+def naive(crowd: People, mode: str, epsilon: float, repetitions: int) -> NDArray[np.float64]:
     """The audit as one would write it down: masks for every rule and group, one after another."""
-    frame = pd.DataFrame(given.features, columns=[f"x{i}" for i in range(6)])
-    frame["group"] = given.groups
-    rng, n, k = np.random.default_rng(1), len(frame), given.k
-    conditions, labels = masks(given.rules, frame), given.rules.labels
+    frame = pd.DataFrame(crowd.features, columns=[f"x{i}" for i in range(6)])
+    frame["group"] = crowd.groups
+    rng, n, k = np.random.default_rng(1), len(frame), crowd.k
+    conditions, labels = masks(crowd.rules, frame), crowd.rules.labels
     values = []
     for _ in range(repetitions):
         counts = np.zeros((len(labels), k))
@@ -159,19 +159,19 @@ def projected(noisy: NDArray[np.float64], total: int) -> NDArray[np.float64]:
     return np.maximum(noisy - high, 0)
 
 
-def many(given: People, curator: Curator, mode: str) -> list[tuple[float, float]]:
+def many(crowd: People, curator: Curator, mode: str) -> list[tuple[float, float]]:
     """Mean absolute error and its standard error for every epsilon, of 2,000 audits each."""
-    predictions, found = given.predictions, []
-    model: Any = predictions if mode == "partition" else given.tree
-    rates = [predictions[given.groups == group].mean() for group in range(given.k)]
+    predictions, estimates = crowd.predictions, []
+    model: Any = predictions if mode == "partition" else crowd.tree
+    rates = [predictions[crowd.groups == group].mean() for group in range(crowd.k)]
     for epsilon in EPSILONS:
         values = fpbench.audit(
-            model, given.features, curator, epsilon=epsilon, mode=mode,  # type: ignore[arg-type]
+            model, crowd.features, curator, epsilon=epsilon, mode=mode,  # type: ignore[arg-type]
             repetitions=REPETITIONS, resamples=0,
         ).values  # fmt: skip
         errors = np.abs(values - min(rates) / max(rates))
-        found.append((float(errors.mean()), float(errors.std() / len(errors) ** 0.5)))
-    return found
+        estimates.append((float(errors.mean()), float(errors.std() / len(errors) ** 0.5)))
+    return estimates
 
 
 def in_turns(repeats: int, *alternatives: Callable[[], object]) -> list[float]:
@@ -189,24 +189,24 @@ def compared(loops: int, repeats: int) -> Iterator[tuple[list[str], bool]]:
     """Rows of the first table, and whether each keeps its limits."""
     for mode in ("partition", "reference"):
         for k in (2, 4):
-            given = people(15_060, k)
-            curator = given.curator()
+            crowd = people(15_060, k)
+            curator = crowd.curator()
             fast, slow = in_turns(
                 repeats,
-                lambda given=given, curator=curator, mode=mode: many(given, curator, mode),
-                lambda given=given, mode=mode: naive(given, mode, 0.2, loops),
+                lambda crowd=crowd, curator=curator, mode=mode: many(crowd, curator, mode),
+                lambda crowd=crowd, mode=mode: naive(crowd, mode, 0.2, loops),
             )
             each, by_masks = fast / (REPETITIONS * len(EPSILONS)), slow / loops
             values = fpbench.audit(
-                given.tree, given.features, curator, epsilon=0.2,
+                crowd.tree, crowd.features, curator, epsilon=0.2,
                 mode=mode, repetitions=REPETITIONS, resamples=0,  # type: ignore[arg-type]
             ).values  # fmt: skip
-            p = ks_2samp(naive(given, mode, 0.2, 300), values).pvalue
+            p = ks_2samp(naive(crowd, mode, 0.2, 300), values).pvalue
             fine = by_masks / each >= OFTEN and p >= ALIKE
             if mode == "partition":
                 fine &= 1 / each >= A_SECOND
             yield [
-                mode, str(k), str(given.rules.n_favourable), f"{1 / by_masks:,.0f}",
+                mode, str(k), str(crowd.rules.n_favourable), f"{1 / by_masks:,.0f}",
                 f"{1 / each:,.0f}", f"{by_masks / each:,.0f}", f"{p:.3f}",
             ], fine  # fmt: skip
 
@@ -227,12 +227,12 @@ class Timed(DecisionTreeClassifier):
 def of_many_people(n: int, repeats: int) -> Iterator[tuple[list[str], bool]]:
     """Rows of the second table."""
     for k in (2, 4):
-        given = people(n, k)
-        predictions, curator, tree = given.predictions, given.curator(), Timed()
-        tree.__dict__.update(given.tree.__dict__)
-        joint = predictions.astype(np.intp) * k + given.groups
+        crowd = people(n, k)
+        predictions, curator, tree = crowd.predictions, crowd.curator(), Timed()
+        tree.__dict__.update(crowd.tree.__dict__)
+        joint = predictions.astype(np.intp) * k + crowd.groups
         models: list[tuple[str, Any, Any]] = [
-            ("predictions", predictions, None), ("tree", tree, given.features),
+            ("predictions", predictions, None), ("tree", tree, crowd.features),
         ]  # fmt: skip
         for what, model, X in models:
             rest, applied, passes = [], [], []
@@ -256,12 +256,12 @@ def main() -> int:
     parser.add_argument("--people", type=int, default=10_000_000)
     parser.add_argument("--repeats", type=int, default=5, help="turns")
     parser.add_argument("--loops", type=int, default=30, help="audits by masks a turn")
-    given = parser.parse_args()
+    options = parser.parse_args()
 
     console = Console(width=None if sys.stdout.isatty() else 120)
     console.print(
         f"Python {platform.python_version()}, numpy {np.__version__}, pandas {pd.__version__}, "
-        f"{platform.machine()}, one thread; medians of {given.repeats}",
+        f"{platform.machine()}, one thread; medians of {options.repeats}",
         highlight=False,
     )
     failed = 0
@@ -269,13 +269,13 @@ def main() -> int:
         (
             f"Audits a second: 15,060 people, {REPETITIONS:,} of each of {len(EPSILONS)} epsilons",
             ["mode", "groups", "rules", "masks", "fpbench", f"ratio\n(least {OFTEN:,})", "p alike"],
-            compared(given.loops, given.repeats),
+            compared(options.loops, options.repeats),
         ),
         (
-            f"One audit of {given.people:,} people, with its interval; times in ms",
+            f"One audit of {options.people:,} people, with its interval; times in ms",
             ["model", "groups", "bincount", "tree.apply", "audit\nbesides",
              f"audit / bincount\n(limit {PASSES})"],
-            of_many_people(given.people, given.repeats),
+            of_many_people(options.people, options.repeats),
         ),
     ]  # fmt: skip
     for title, columns, rows in tables:

@@ -82,13 +82,13 @@ def by_neighbours(
 ) -> NDArray[np.bool_]:
     """Which of the first people (m,) are consistent, by scikit-learn's radius neighbours."""
     search = NearestNeighbors(radius=tau, metric="chebyshev", algorithm=algorithm).fit(matrix)
-    found = np.ones(people, dtype=np.bool_)
+    consistent = np.ones(people, dtype=np.bool_)
     for start in range(0, people, AT_ONCE):
         some = slice(start, min(start + AT_ONCE, people))
         near = search.radius_neighbors(matrix[some], return_distance=False)
-        who = np.repeat(np.arange(some.start, some.stop), [len(found) for found in near])
-        found[who[labels[np.concatenate(near)] != labels[who]]] = False
-    return found
+        who = np.repeat(np.arange(some.start, some.stop), [len(own) for own in near])
+        consistent[who[labels[np.concatenate(near)] != labels[who]]] = False
+    return consistent
 
 
 def pairs(
@@ -172,28 +172,28 @@ def main() -> int:
     parser.add_argument("--tau", type=float, default=0.05)
     parser.add_argument("--repeats", type=int, default=7, help="turns")
     parser.add_argument("--probe", type=int, default=2_000, help="people to choose an algorithm by")
-    given = parser.parse_args()
+    options = parser.parse_args()
 
     table = fpbench.dataset("adult")
     labels = grown(table, DEPTH)[1].predict(table.features)
     console = Console(width=None if sys.stdout.isatty() else 120)
     console.print(
         f"Python {platform.python_version()}, numpy {np.__version__}, scikit-learn "
-        f"{sklearn.__version__}, {platform.machine()}, one thread; medians of {given.repeats}; "
+        f"{sklearn.__version__}, {platform.machine()}, one thread; medians of {options.repeats}; "
         f"{len(labels):,} people",
         highlight=False,
     )
     failed = 0
     tables: list[tuple[str, list[str], Iterator[tuple[list[str], bool]]]] = [
         (
-            f"Pair consistency at tau {given.tau:g}",
+            f"Pair consistency at tau {options.tau:g}",
             ["by", "seconds", "ratio", "least", "same people"],
-            pairs(table, labels, given.tau, given.repeats, given.probe),
+            pairs(table, labels, options.tau, options.repeats, options.probe),
         ),
         (
             "Certified consistency; times in ms",
             ["depth", "tau", "certified", "tree.apply", "boxes", "ratio", "most"],
-            boxes(table, given.repeats),
+            boxes(table, options.repeats),
         ),
     ]
     for title, columns, rows in tables:

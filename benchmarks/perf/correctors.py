@@ -98,54 +98,54 @@ def instance(groups: int, people: int, tolerance: float) -> Problem:
 
 def correctors(limit: float, only: list[str]) -> dict[str, Solve]:
     """The correctors that are here, by name."""
-    found: dict[str, Solve] = {}
+    by_name: dict[str, Solve] = {}
     if find_spec("ortools"):
         # In a process of its own: ortools and highspy each carry a HiGHS, and do not load together.
         other = ProcessPoolExecutor(1, get_context("spawn"))
-        found["cp-sat"] = lambda problem: other.submit(solve_cp_sat, problem, limit).result()
-        found["cp-sat"](instance(2, 50, 0.1))  # starts it
+        by_name["cp-sat"] = lambda problem: other.submit(solve_cp_sat, problem, limit).result()
+        by_name["cp-sat"](instance(2, 50, 0.1))  # starts it
     else:
         print("cp-sat: pip install 'fpbench[bench]'")
     for name in ("exact", "cp", "ip"):
-        made = component("corrector", name, time_limit=limit)
-        if missing := type(made).unavailable():
+        corrector = component("corrector", name, time_limit=limit)
+        if missing := type(corrector).unavailable():
             print(f"{name}: {missing}")
         else:
-            found[name] = made.correct
+            by_name[name] = corrector.correct
     wanted = ["exact", *(name for name in ("cp", "ip", "cp-sat") if name in only)]
-    return {name: found[name] for name in wanted if name in found}
+    return {name: by_name[name] for name in wanted if name in by_name}
 
 
 def measure(problem: Problem, solvers: dict[str, Solve], repeats: int) -> dict[str, Measured]:
     """Everyone once; then those that are quick again, in turns."""
-    found = {name: Measured() for name in solvers}
+    results = {name: Measured() for name in solvers}
     for name, solve in solvers.items():
         if name == "exact":  # its first call imports what the others imported before
             solve(problem)
         if len(problem.guess) <= AT_MOST.get(name, len(problem.guess)):
-            found[name].run(solve, problem)
+            results[name].run(solve, problem)
         else:
-            found[name].refused = "not tried"
-    quick = [n for n, m in found.items() if not m.refused and m.seconds[0] < QUICK]
+            results[name].refused = "not tried"
+    quick = [n for n, m in results.items() if not m.refused and m.seconds[0] < QUICK]
     for _ in range(repeats - 1):
         for name in quick:
-            found[name].run(solvers[name], problem)
-    return found
+            results[name].run(solvers[name], problem)
+    return results
 
 
-def wrong(found: dict[str, Measured]) -> list[str]:
+def wrong(results: dict[str, Measured]) -> list[str]:
     """Correctors whose answer does not agree with that of `exact`."""
-    truth, names = found["exact"].answer, []
+    truth, names = results["exact"].answer, []
     assert truth is not None
-    for name, measured in found.items():
+    for name, measured in results.items():
         answer = measured.answer
         if answer is None:
             continue
-        if measured.proven and found["exact"].proven and answer.status != truth.status:
+        if measured.proven and results["exact"].proven and answer.status != truth.status:
             names.append(name)
         elif answer.objective is not None and truth.objective is not None:
             slack = 1e-6 * max(truth.objective, 1e-12)
-            better = answer.objective < truth.objective - slack and found["exact"].proven
+            better = answer.objective < truth.objective - slack and results["exact"].proven
             if better or (measured.proven and abs(answer.objective - truth.objective) > slack):
                 names.append(name)
     return names
@@ -189,35 +189,35 @@ def main() -> int:
     parser.add_argument("--only", nargs="*", default=["cp", "ip", "cp-sat"])
     parser.add_argument("--limit", type=float, default=60.0)
     parser.add_argument("--repeats", type=int, default=5)
-    given = parser.parse_args()
+    options = parser.parse_args()
 
     console = Console(width=None if sys.stdout.isatty() else 130)
     console.print(
         f"Python {platform.python_version()}, {platform.machine()}, one thread, limit "
-        f"{given.limit:g} s; median of {given.repeats} where quick; * not proven",
+        f"{options.limit:g} s; median of {options.repeats} where quick; * not proven",
         highlight=False,
     )
-    solvers = correctors(given.limit, given.only)
+    solvers = correctors(options.limit, options.only)
     table = Table("groups", "people", "tolerance", "changed", *solvers, "verdict")
     failures = unproven = 0
-    for k, n, tolerance in itertools.product(given.groups, given.people, given.tolerance):
+    for k, n, tolerance in itertools.product(options.groups, options.people, options.tolerance):
         problem = instance(k, n, tolerance)
-        found = measure(problem, solvers, given.repeats)
-        base, answer = found["exact"].median, found["exact"].answer
-        verdicts = [f"{name} differs" for name in wrong(found)]
-        for name, measured in found.items():
+        results = measure(problem, solvers, options.repeats)
+        base, answer = results["exact"].median, results["exact"].answer
+        verdicts = [f"{name} differs" for name in wrong(results)]
+        for name, measured in results.items():
             least = WANTED.get((name, k, n))
             if least and not measured.refused and measured.median / base < least:
                 verdicts.append(f"{name} below x{least:,.0f}")
-        seconds, times = UNFINISHED.get((k, n), (given.limit, 1.0))
-        if not found["exact"].proven or base > seconds / times:
+        seconds, times = UNFINISHED.get((k, n), (options.limit, 1.0))
+        if not results["exact"].proven or base > seconds / times:
             verdicts.append("exact too slow")
-        unproven += not found["exact"].proven
+        unproven += not results["exact"].proven
         failures += bool(verdicts)
         assert answer is not None
         none = answer.values is None
         changed = "infeasible" if none else f"{np.mean(answer.values != problem.guess):.1%}"
-        cells = [shown(found[name], base, name) for name in solvers]
+        cells = [shown(results[name], base, name) for name in solvers]
         row = [f"{k}", f"{n:,}", f"{tolerance:g}", changed, *cells, "; ".join(verdicts) or "ok"]
         table.add_row(*row)
         print(" | ".join(row), file=sys.stderr, flush=True)
@@ -225,7 +225,7 @@ def main() -> int:
     console.print(f"{failures} of {table.row_count} instances not as wanted; exact left {unproven} "
                   "unproven")  # fmt: skip
     if "ip" in solvers:
-        built, whole = time_building(given.repeats)
+        built, whole = time_building(options.repeats)
         groups, people, _, least = BUILDING
         failures += whole < least * built
         console.print(

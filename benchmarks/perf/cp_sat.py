@@ -54,8 +54,8 @@ def solve_cp_sat(problem: Problem, time_limit: float) -> Correction:
         return Correction(None, SolverStatus.INFEASIBLE)
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return Correction(None, SolverStatus.TIMEOUT)
-    found = np.zeros(shape, dtype=np.int64)
+    numbers = np.zeros(shape, dtype=np.int64)
     for cell, variable in counts.items():
-        found[cell] = solver.value(variable)
+        numbers[cell] = solver.value(variable)
     proven = SolverStatus.OPTIMAL if status == cp_model.OPTIMAL else SolverStatus.FEASIBLE
-    return counted.correction(found, proven, solver.best_objective_bound * unit)
+    return counted.correction(numbers, proven, solver.best_objective_bound * unit)

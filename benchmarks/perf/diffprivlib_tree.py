@@ -16,7 +16,7 @@ from diffprivlib.models import DecisionTreeClassifier
 
 def main() -> None:
     path, depth, seeds, *epsilons = sys.argv[1:]
-    data, found = np.load(path), {}
+    data, results = np.load(path), {}
     for encoding in ("one-hot", "ordinal"):
         train, test, low, high = (
             data[f"{encoding}_{name}"].astype(np.float64)
@@ -33,8 +33,8 @@ def main() -> None:
                 tree.fit(train, data["train_labels"])
                 seconds.append(time.process_time() - started)
                 right.append(float((tree.predict(test) == data["test_labels"]).mean()))
-            found[f"{encoding} {epsilon}"] = [right, statistics.median(seconds)]
-    print(json.dumps(found))
+            results[f"{encoding} {epsilon}"] = [right, statistics.median(seconds)]
+    print(json.dumps(results))
 
 
 if __name__ == "__main__":

@@ -82,29 +82,29 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=60)
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--without-dask", action="store_true")
-    given = parser.parse_args()
-    engines = {n: o for n, o in ENGINES.items() if not (given.without_dask and "dask" in n)}
+    arguments = parser.parse_args()
+    engines = {n: o for n, o in ENGINES.items() if not (arguments.without_dask and "dask" in n)}
     costs: dict[str, list[Cost]] = {name: [] for name in engines}
     start: dict[str, float] = {}
     same = True
     with tempfile.TemporaryDirectory() as place:
-        for turn in range(given.turns + 1):
-            found = []
+        for turn in range(arguments.turns + 1):
+            rows_of_each = []
             for name, options in engines.items():
                 out = Path(place) / f"{turn}-{name.split(',')[0].replace(' ', '-')}"
-                cost = run(options, 1 if turn == 0 else given.seeds, out)
-                found.append(results(out))
+                cost = run(options, 1 if turn == 0 else arguments.seeds, out)
+                rows_of_each.append(results(out))
                 if not turn:
                     start[name] = cost.seconds
                 else:
                     costs[name].append(cost)
                     print(f"{name:10} {cost.seconds:6.1f} s (CPU {cost.cpu:.1f} s) for "
-                          f"{len(found[-1])} cells, others had {cost.others:.2f} processors",
+                          f"{len(rows_of_each[-1])} cells, others had {cost.others:.2f} processors",
                           flush=True)  # fmt: skip
-            same &= all(rows == found[0] for rows in found)
+            same &= all(rows == rows_of_each[0] for rows in rows_of_each)
     middle = {n: statistics.median(cost.seconds for cost in spent) for n, spent in costs.items()}
     for name, seconds in middle.items():
-        each = (seconds - start[name]) / (given.seeds - 1)
+        each = (seconds - start[name]) / (arguments.seeds - 1)
         print(f"{name:10} {start[name]:6.1f} s with one seed, {each:.2f} s for each further one")
     gain = middle["one worker"] / middle["loky, two"]
     print(f"two workers do {gain:.2f} times the work of one, limit {LIMIT_WORKERS}")

@@ -88,11 +88,11 @@ def instances(n: int, metric: Metric, decimals: int) -> Iterator[Instance]:
         one_more = predictions.copy()
         one_more[np.argmin(one_more)] = 1
         labels = (rng.random(n) < 0.25).astype(kind)
-        for tolerance, said in (
+        for tolerance, claimed in (
             (0.0, predictions), (0.002, predictions), (0.03, predictions), (0.0, one_more),
         ):  # fmt: skip
             claim = RateConstraint(metric, tolerance)
-            yield Instance(guess, truth, said, confidence, gap, claim, labels)
+            yield Instance(guess, truth, claimed, confidence, gap, claim, labels)
 
 
 def in_turns(repeats: int, *alternatives: Callable[[], object]) -> list[float]:
@@ -134,8 +134,8 @@ def measure(instance: Instance, repeats: int) -> tuple[list[str], tuple[float, f
     again, search = in_turns(
         max(repeats // 4, 1), correct, lambda: best_exponent(problem, instance.truth)
     )
-    given = (instance.guess, instance.predictions, labels, weights)
-    inputs = sum(array.nbytes for array in given if array is not None)
+    arrays = (instance.guess, instance.predictions, labels, weights)
+    inputs = sum(array.nbytes for array in arrays if array is not None)
     ratios = (correction / sort, 1 + peak_memory(correct) / inputs, search / again)
     row = [
         f"{len(weights):,}", instance.guess.dtype.name, f"{instance.gap}",
@@ -151,7 +151,7 @@ def main() -> int:
     parser.add_argument("--repeats", type=int, help="turns; by default 60, and 8 from 1 million")
     parser.add_argument("--metric", choices=METRICS, default="statistical-parity")
     parser.add_argument("--decimals", type=int, default=16, help="round confidences: many equal")
-    given = parser.parse_args()
+    options = parser.parse_args()
 
     console = Console(width=None if sys.stdout.isatty() else 140)
     simd = np.show_config(mode="dicts")["SIMD Extensions"]
@@ -162,7 +162,7 @@ def main() -> int:
         "times faster than elsewhere, and the limit harder.",
         highlight=False,
     )  # fmt: skip
-    table = Table(title=f"fpbench.correct, {given.metric}; times in ms, medians")
+    table = Table(title=f"fpbench.correct, {options.metric}; times in ms, medians")
     for column in ("people", "codes", "gap", "tolerance", "changed"):
         table.add_column(column, justify="right")
     for column in ("numpy.sort", "correct", "search"):
@@ -173,9 +173,9 @@ def main() -> int:
     ):
         table.add_column(f"{name}\n(limit {limit})", justify="right")
     passed = 0
-    for n in given.people:
-        repeats = given.repeats or (60 if n < 1_000_000 else 8)
-        for instance in instances(n, given.metric, given.decimals):
+    for n in options.people:
+        repeats = options.repeats or (60 if n < 1_000_000 else 8)
+        for instance in instances(n, options.metric, options.decimals):
             row, ratios = measure(instance, repeats)
             over = [ratio > limit for ratio, limit in zip(ratios, limits, strict=True)]
             passed += sum(over)

@@ -66,13 +66,13 @@ def committed(run: Path) -> Rows:
         rows = fpbench.load(run).rows()
     except fpbench.InputError:
         return {}
-    found: Rows = {}
+    done: Rows = {}
     for row in rows:
         if row["status"] == "done":
-            if row["cell"] in found:
+            if row["cell"] in done:
                 raise AssertionError(f"{row['cell']} is there twice")
-            found[row["cell"]] = row
-    return found
+            done[row["cell"]] = row
+    return done
 
 
 def results(rows: Rows) -> Rows:
@@ -90,12 +90,12 @@ def under(root: int) -> list[int]:
             continue
         if words[0] != "Z":
             children.setdefault(int(words[1]), []).append(int(place.parent.name))
-    found, waiting = [], [root]
+    descendants, waiting = [], [root]
     while waiting:
         new = children.get(waiting.pop(), [])
-        found += new
+        descendants += new
         waiting += new
-    return found
+    return descendants
 
 
 def born(process: int) -> str | None:

@@ -174,11 +174,11 @@ def main() -> int:
     """Measure, print, and say by the exit code whether the limit holds."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--benchopt", type=Path, help="the command, if it is installed somewhere")
-    given = parser.parse_args().benchopt
+    executable = parser.parse_args().benchopt
     worst = float("inf")
     with tempfile.TemporaryDirectory() as temporary:
         place = Path(temporary)
-        command = given or install_benchopt(place / "environment")
+        command = executable or install_benchopt(place / "environment")
         environment = install_toys(place / "site")
         for what in ("repetitions", "values"):
             ratio = compare(what, command, environment, place)

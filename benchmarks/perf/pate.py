@@ -60,7 +60,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Given:
+class Task:
     """People, and who teaches whom."""
 
     design: Floats
@@ -77,7 +77,7 @@ class Given:
         return self.design[:PUBLIC]
 
 
-def credit_card(teachers: int) -> Given:
+def credit_card(teachers: int) -> Task:
     """22,500 private people, 200 public ones, and 7,300 to test."""
     everyone = fpbench.component("dataset", "credit-card").load(DataHome.default()).sample()
     rows = np.random.default_rng(0).permutation(len(everyone))
@@ -87,7 +87,7 @@ def credit_card(teachers: int) -> Given:
     design = scaled(matrix)
     private = np.arange(PUBLIC, len(train))
     dealt = deal_parts("hash", matrix, train.labels, private, teachers, np.random.default_rng(1))
-    return Given(
+    return Task(
         design, train.labels.astype(np.float64), dealt,
         [(design[:PUBLIC], train.sensitive[:PUBLIC].astype(np.intp)),
          (scaled(encode_finite(test.features, "pate")), test.sensitive.astype(np.intp))],
@@ -103,51 +103,49 @@ def regression(people: Floats, labels: Floats, penalty: float) -> LogisticRegres
     ).fit(people, labels)  # fmt: skip
 
 
-def teachers_in_a_loop(given: Given) -> tuple[Floats, NDArray[np.int64]]:
+def teachers_in_a_loop(task: Task) -> tuple[Floats, NDArray[np.int64]]:
     """Parameters and votes."""
-    theta, said = [], []
-    for rows in given.dealt:
-        one = regression(given.design[rows], given.labels[rows], TEACHER_PENALTY)
+    theta, answers = [], []
+    for rows in task.dealt:
+        one = regression(task.design[rows], task.labels[rows], TEACHER_PENALTY)
         theta.append(one.coef_[0])
-        said.append(one.predict(given.public) == 1)
-    return np.array(theta), fpbench.privacy.count_votes(np.array(said))
+        answers.append(one.predict(task.public) == 1)
+    return np.array(theta), fpbench.privacy.count_votes(np.array(answers))
 
 
-def teachers_at_once(given: Given) -> tuple[Floats, NDArray[np.int64]]:
+def teachers_at_once(task: Task) -> tuple[Floats, NDArray[np.int64]]:
     """Parameters and votes."""
-    theta = fpbench.models.fit_logistic_apart(
-        given.design, given.labels, given.dealt, TEACHER_PENALTY
-    )
+    theta = fpbench.models.fit_logistic_apart(task.design, task.labels, task.dealt, TEACHER_PENALTY)
     return theta, fpbench.privacy.count_votes(
-        fpbench.models.logistic_proba(theta, given.public) > 0.5
+        fpbench.models.logistic_proba(theta, task.public) > 0.5
     )
 
 
 def risks_in_a_loop(
-    given: Given, students: list[LogisticRegression], labels: list[Floats]
+    task: Task, students: list[LogisticRegression], labels: list[Floats]
 ) -> list[Floats]:
     """Mean loss of each group, student and evaluation: (R, K) each."""
-    found = []
-    for (design, groups), truth in zip(given.evaluations, labels, strict=True):
+    risks = []
+    for (design, groups), truth in zip(task.evaluations, labels, strict=True):
         losses = np.empty((len(students), 2))
         for i, student in enumerate(students):
             proba = student.predict_proba(design)
             for group in range(2):
                 members = groups == group
                 losses[i, group] = log_loss(truth[members], proba[members], labels=[0, 1])
-        found.append(losses)
-    return found
+        risks.append(losses)
+    return risks
 
 
-def risks_at_once(given: Given, theta: Floats, labels: list[Floats]) -> list[Floats]:
+def risks_at_once(task: Task, theta: Floats, labels: list[Floats]) -> list[Floats]:
     """The same, as the auditor excessive-risk has it: with the risk of every person."""
-    found = []
-    for (design, groups), truth in zip(given.evaluations, labels, strict=True):
+    risks = []
+    for (design, groups), truth in zip(task.evaluations, labels, strict=True):
         people = People("", None, truth, groups, np.arange(len(truth)))  # type: ignore[arg-type]
         tally = RiskSums.of(people, np.zeros(len(truth)))
         tally.add(theta @ design.T, logits=True, paired=False)
-        found.append(tally.group_risks)
-    return found
+        risks.append(tally.group_risks)
+    return risks
 
 
 class Begun(MLPClassifier):  # type: ignore[misc]
@@ -157,10 +155,10 @@ class Begun(MLPClassifier):  # type: ignore[misc]
         return next(self.begin)
 
 
-def networks_in_a_loop(given: Given, training: MLPTraining, begun: Networks) -> NDArray[np.int64]:
+def networks_in_a_loop(task: Task, training: MLPTraining, begun: Networks) -> NDArray[np.int64]:
     """Votes."""
-    said = []
-    for i, rows in enumerate(given.dealt):
+    answers = []
+    for i, rows in enumerate(task.dealt):
         network = Begun(
             training.hidden, alpha=0.0, batch_size=min(training.batch, len(rows)),
             learning_rate_init=training.rate, max_iter=training.epochs, shuffle=False, tol=0.0,
@@ -170,18 +168,18 @@ def networks_in_a_loop(given: Given, training: MLPTraining, begun: Networks) -> 
         network.begin = iter([(first[:-1], first[-1]), (second, bias), (third[:, None], last)])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            network.fit(given.design[rows, :-1], given.labels[rows])
-        said.append(network.predict(given.public[:, :-1]) == 1)
-    return fpbench.privacy.count_votes(np.array(said))
+            network.fit(task.design[rows, :-1], task.labels[rows])
+        answers.append(network.predict(task.public[:, :-1]) == 1)
+    return fpbench.privacy.count_votes(np.array(answers))
 
 
-def networks_at_once(given: Given, training: MLPTraining) -> NDArray[np.int64]:
+def networks_at_once(task: Task, training: MLPTraining) -> NDArray[np.int64]:
     """Votes."""
     rng = np.random.default_rng(2)
     networks = fpbench.models.fit_networks_apart(
-        given.design, given.labels, given.dealt, training, rng
+        task.design, task.labels, task.dealt, training, rng
     )
-    return fpbench.privacy.count_votes(networks.proba(given.public) > 0.5)
+    return fpbench.privacy.count_votes(networks.proba(task.public) > 0.5)
 
 
 def in_turns(repeats: int, *alternatives: Callable[[], object]) -> list[float]:
@@ -195,53 +193,53 @@ def in_turns(repeats: int, *alternatives: Callable[[], object]) -> list[float]:
     return [statistics.median(taken[1:]) for taken in seconds]
 
 
-def of_logistic(given: Given, students: int, repeats: int) -> list[tuple[str, float, float, str]]:
+def of_logistic(task: Task, students: int, repeats: int) -> list[tuple[str, float, float, str]]:
     """Parts with the seconds of both, and what differs in their answers, if anything does."""
-    theta, votes = teachers_at_once(given)
-    reference, their_votes = teachers_in_a_loop(given)
+    theta, votes = teachers_at_once(task)
+    reference, their_votes = teachers_in_a_loop(task)
     wrong = _apart(theta, reference, PARAMETERS, "parameters")
     wrong += "" if (votes == their_votes).all() else "votes"
     rows = [("teachers", *in_turns(
-        repeats, lambda: teachers_in_a_loop(given), lambda: teachers_at_once(given)), wrong)
+        repeats, lambda: teachers_in_a_loop(task), lambda: teachers_at_once(task)), wrong)
     ]  # fmt: skip
     noise = SIGMA * np.random.default_rng(3).standard_normal((students, PUBLIC, 2))
     labels: VoteLabels = LABELS  # type: ignore[assignment]
-    targets = fpbench.privacy.vote_labels(votes + noise, labels, len(given.dealt))
-    clean = fpbench.privacy.vote_labels(votes, labels, len(given.dealt))
+    targets = fpbench.privacy.vote_labels(votes + noise, labels, len(task.dealt))
+    clean = fpbench.privacy.vote_labels(votes, labels, len(task.dealt))
 
     def loop() -> list[LogisticRegression]:
-        return [regression(given.public, own, PENALTY) for own in targets]
+        return [regression(task.public, own, PENALTY) for own in targets]
 
     def batch() -> Floats:
-        star = fpbench.models.fit_logistic(given.public, clean[None], PENALTY)[0]
-        return fpbench.models.fit_logistic(given.public, targets, PENALTY, start=star)
+        star = fpbench.models.fit_logistic(task.public, clean[None], PENALTY)[0]
+        return fpbench.models.fit_logistic(task.public, targets, PENALTY, start=star)
 
     one_by_one, together = loop(), batch()
     reference = np.array([student.coef_[0] for student in one_by_one])
     wrong = _apart(together, reference, PARAMETERS, "parameters")
     rows.append(("students", *in_turns(repeats, loop, batch), wrong))
-    truths = [clean, given.truth]
+    truths = [clean, task.truth]
     wrong = "".join(
         _apart(a, b, RISKS, "risks")
-        for a, b in zip(risks_at_once(given, together, truths),
-                        risks_in_a_loop(given, one_by_one, truths), strict=True)
+        for a, b in zip(risks_at_once(task, together, truths),
+                        risks_in_a_loop(task, one_by_one, truths), strict=True)
     )  # fmt: skip
     rows.append(("risks", *in_turns(
-        repeats, lambda: risks_in_a_loop(given, one_by_one, truths),
-        lambda: risks_at_once(given, together, truths)), wrong))  # fmt: skip
+        repeats, lambda: risks_in_a_loop(task, one_by_one, truths),
+        lambda: risks_at_once(task, together, truths)), wrong))  # fmt: skip
     rows.append(("total", sum(row[1] for row in rows), sum(row[2] for row in rows), ""))
     return rows
 
 
-def of_networks(given: Given, epochs: int, repeats: int) -> tuple[str, float, float, str]:
+def of_networks(task: Task, epochs: int, repeats: int) -> tuple[str, float, float, str]:
     """The same of teachers that are networks."""
     training = MLPTraining(epochs=epochs, rate=2e-3, shuffle=False)
-    rngs = np.random.default_rng(2).spawn(len(given.dealt))
-    begun = Networks.random(given.design.shape[1], training.hidden, rngs)
-    same = networks_at_once(given, training) == networks_in_a_loop(given, training, begun)
+    rngs = np.random.default_rng(2).spawn(len(task.dealt))
+    begun = Networks.random(task.design.shape[1], training.hidden, rngs)
+    same = networks_at_once(task, training) == networks_in_a_loop(task, training, begun)
     loop, batch = in_turns(
-        repeats, lambda: networks_in_a_loop(given, training, begun),
-        lambda: networks_at_once(given, training),
+        repeats, lambda: networks_in_a_loop(task, training, begun),
+        lambda: networks_at_once(task, training),
     )  # fmt: skip
     return "MLP teachers", loop, batch, "" if same.all() else "votes"
 
@@ -267,11 +265,11 @@ def main() -> int:
         f"{sklearn.__version__}, {platform.machine()}, one thread; medians of {repeats}",
         highlight=False,
     )
-    given = credit_card(chosen.teachers)
-    rows = of_logistic(given, chosen.students, repeats)
-    rows.append(of_networks(given, epochs, 1 if chosen.quick else min(repeats, 3)))
+    task = credit_card(chosen.teachers)
+    rows = of_logistic(task, chosen.students, repeats)
+    rows.append(of_networks(task, epochs, 1 if chosen.quick else min(repeats, 3)))
     table = Table(
-        title=f"Credit card: {chosen.teachers} teachers of {len(given.labels) - PUBLIC:,} people, "
+        title=f"Credit card: {chosen.teachers} teachers of {len(task.labels) - PUBLIC:,} people, "
         f"{chosen.students} students of {PUBLIC}"
     )
     for column in ("part", "loop, ms", "fpbench, ms", "ratio", "least", "answers"):

@@ -97,7 +97,7 @@ def diffprivlib(
     train: Sample, test: Sample, depth: int, seeds: int, folder: Path
 ) -> dict[str, tuple[list[float], float]]:
     """Accuracies, and median seconds of training, by encoding and epsilon."""
-    given: dict[str, NDArray[Any]] = {"train_labels": train.labels, "test_labels": test.labels}
+    arrays: dict[str, NDArray[Any]] = {"train_labels": train.labels, "test_labels": test.labels}
     domain = train.domain
     bounds = [domain.bounds[name] for name in train.features if name in domain.bounds]
     sizes = [len(domain.categories[n]) for n in train.features if n in domain.categories]
@@ -105,17 +105,17 @@ def diffprivlib(
     for encoding in ("one-hot", "ordinal"):
         lows = {"one-hot": 0.0, "ordinal": -1.0}[encoding]
         for name, part in (("train", train), ("test", test)):
-            given[f"{encoding}_{name}"] = encode(domain.fit(part.features), encoding)
-        given[f"{encoding}_low"] = np.array([b[0] for b in bounds] + [lows] * len(tops[encoding]))
-        given[f"{encoding}_high"] = np.array([b[1] for b in bounds] + tops[encoding])
+            arrays[f"{encoding}_{name}"] = encode(domain.fit(part.features), encoding)
+        arrays[f"{encoding}_low"] = np.array([b[0] for b in bounds] + [lows] * len(tops[encoding]))
+        arrays[f"{encoding}_high"] = np.array([b[1] for b in bounds] + tops[encoding])
     worker = Path(__file__).with_name("diffprivlib_tree.py")
     with tempfile.TemporaryDirectory() as place:
         archive = Path(place) / "adult.npz"
-        np.savez(archive, **given)  # type: ignore[arg-type]
+        np.savez(archive, **arrays)  # type: ignore[arg-type]
         command = [python_of(folder), worker, archive, depth, seeds, *EPSILONS]
         done = subprocess.run(map(str, command), capture_output=True, text=True, check=True)
-    found: dict[str, tuple[list[float], float]] = json.loads(done.stdout)
-    return found
+    results: dict[str, tuple[list[float], float]] = json.loads(done.stdout)
+    return results
 
 
 def again(train: Sample, depth: int) -> str:
@@ -130,7 +130,7 @@ def again(train: Sample, depth: int) -> str:
     return f"100 trees again, of fresh noise: {', '.join(taken)}"
 
 
-def said(right: list[float]) -> str:
+def write_accuracy(right: list[float]) -> str:
     """Mean and standard error."""
     error = statistics.stdev(right) / len(right) ** 0.5 if len(right) > 1 else 0.0
     return f"{statistics.mean(right):.4f} ({error:.4f})"
@@ -143,28 +143,28 @@ def main() -> int:
     parser.add_argument("--repeats", type=int, default=5, help="turns")
     parser.add_argument("--depth", type=int, default=6)
     parser.add_argument("--venv", type=Path, default=cache, help="where diffprivlib lives")
-    given = parser.parse_args()
+    options = parser.parse_args()
 
     console = Console(width=None if sys.stdout.isatty() else 120)
     console.print(
         f"Python {platform.python_version()}, numpy {np.__version__}, scikit-learn "
-        f"{sklearn.__version__}, {platform.machine()}, one thread; depth {given.depth}",
+        f"{sklearn.__version__}, {platform.machine()}, one thread; depth {options.depth}",
         highlight=False,
     )
     train, test = adult()
     matrix, failed = encode(train.features), 0
-    common = {"domain": train.domain, "max_depth": given.depth}
+    common = {"domain": train.domain, "max_depth": options.depth}
 
     def ours(seed: int = 0, **parameters: Any) -> PrivateTreeClassifier:
         tree = PrivateTreeClassifier(**common, **parameters, random_state=seed)
         return tree.fit(train.features, train.labels)
 
-    plain = DecisionTreeClassifier(max_depth=given.depth, random_state=0)
+    plain = DecisionTreeClassifier(max_depth=options.depth, random_state=0)
     seconds = in_turns(
-        given.repeats, lambda: plain.fit(matrix, train.labels),
+        options.repeats, lambda: plain.fit(matrix, train.labels),
         *(lambda kind=kind: ours(**kind) for kind in KINDS.values()),
     )  # fmt: skip
-    table = Table(title=f"Training on {TRAIN:,} people, ms: medians of {given.repeats}")
+    table = Table(title=f"Training on {TRAIN:,} people, ms: medians of {options.repeats}")
     for column in ("tree", "ms", f"ratio (limit {SLOWER:g})"):
         table.add_column(column, justify="right")
     table.add_row("scikit-learn", f"{seconds[0] * 1e3:.0f}", "")
@@ -174,10 +174,10 @@ def main() -> int:
         ratio = f"{taken / seconds[0]:.2f}{'' if fine else ' !'}"
         table.add_row(kind, f"{taken * 1e3:.0f}", ratio)
     console.print(table)
-    console.print(again(train, given.depth), highlight=False)
+    console.print(again(train, options.depth), highlight=False)
 
-    theirs = diffprivlib(train, test, given.depth, given.seeds, given.venv)
-    table = Table(title=f"Test accuracy: means (standard errors) of {given.seeds} seeds")
+    theirs = diffprivlib(train, test, options.depth, options.seeds, options.venv)
+    table = Table(title=f"Test accuracy: means (standard errors) of {options.seeds} seeds")
     for column in ("tree", *(f"epsilon {epsilon:g}" for epsilon in EPSILONS), "without privacy"):
         table.add_column(column, justify="right")
     table.add_row("majority class", "", "", f"{max(np.bincount(test.labels)) / len(test):.4f}")
@@ -186,21 +186,21 @@ def main() -> int:
     for encoding in ("one-hot", "ordinal"):
         right = [theirs[f"{encoding} {epsilon}"][0] for epsilon in EPSILONS]
         best.append([statistics.mean(each) for each in right])
-        table.add_row(f"diffprivlib, {encoding}", *map(said, right), "")
+        table.add_row(f"diffprivlib, {encoding}", *map(write_accuracy, right), "")
     for kind, parameters in KINDS.items():
         cells = []
         for epsilon, limit in zip(EPSILONS, np.max(best, axis=0) + BETTER, strict=True):
             right = [
                 float(ours(seed, epsilon=epsilon, **parameters).score(test.features, test.labels))
-                for seed in range(given.seeds)
+                for seed in range(options.seeds)
             ]
             fine = kind != "none" or statistics.mean(right) >= limit
             failed += not fine
-            cells.append(said(right) + ("" if fine else " !"))
+            cells.append(write_accuracy(right) + ("" if fine else " !"))
         clean = ours(epsilon=float("inf"), **parameters).score(test.features, test.labels)
         table.add_row(kind, *cells, f"{clean:.4f}")
     console.print(table)
-    slow = [found[1] * 1e3 for found in theirs.values()]
+    slow = [result[1] * 1e3 for result in theirs.values()]
     console.print(f"diffprivlib trains in {min(slow):.0f} to {max(slow):.0f} ms")
     console.print(f"{failed} beyond their limits" if failed else "all within the limits")
     return 1 if failed else 0

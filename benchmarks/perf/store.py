@@ -85,8 +85,8 @@ def make(directory: Path, rows: int, seeds: int) -> None:
                 if i % 100 == 99:
                     store.put(CellRecord(cell.key, session, Status.FAILED, 1.0, {}, "it broke"))
                 else:
-                    found = measures(rng)
-                    store.put(CellRecord(cell.key, session, Status.DONE, 1.5, found))  # type: ignore[arg-type]
+                    numbers = measures(rng)
+                    store.put(CellRecord(cell.key, session, Status.DONE, 1.5, numbers))  # type: ignore[arg-type]
             store.tidy()  # as a run does every 4,096 cells
 
 
@@ -129,7 +129,7 @@ def measure(place: Path, rows: int, seeds: int) -> float:
     directory, file = place / "run", place / "rows.parquet"
     start = time.perf_counter()
     make(directory, rows, seeds)
-    made = time.perf_counter() - start
+    writing = time.perf_counter() - start
     frame = fpbench.load(directory).frame()
     names = [name for name in frame.columns[10:] if frame[name].dtype.kind in "fi"]
     frame.to_parquet(file, index=False)
@@ -140,7 +140,7 @@ def measure(place: Path, rows: int, seeds: int) -> float:
         pairs.append((theirs(file, names), ours(directory)))
     size = (directory / "store.sqlite").stat().st_size / 1e6
     print(f"{rows:,} rows, {rows // seeds:,} lines of {seeds:,} seeds, {len(names)} numbers a row")
-    print(f"  written          {made:6.1f} s, {made / rows * 1e6:.0f} us a row; "
+    print(f"  written          {writing:6.1f} s, {writing / rows * 1e6:.0f} us a row; "
           f"{size:,.0f} MB, Parquet {file.stat().st_size / 1e6:,.0f} MB")  # fmt: skip
     ratios = []
     for which, clock in enumerate(("on the wall", "of the processor")):

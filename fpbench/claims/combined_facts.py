@@ -115,7 +115,7 @@ def _subtract(one: Facts, other: Facts, both: NDArray[np.bool_]) -> Facts | None
     for which, facts in enumerate(reports):
         for number in np.flatnonzero(~facts.noisy & ~facts.derived & (extra[which] == 0)).tolist():
             bases[which][tuple(sums[which][number].tolist())] = facts, number
-    found = []
+    parts = []
     for which, facts in enumerate(reports):
         outer, inner = [], []
         for number in np.flatnonzero(~facts.noisy & ~facts.derived & (extra[which] > 0)).tolist():
@@ -125,8 +125,8 @@ def _subtract(one: Facts, other: Facts, both: NDArray[np.bool_]) -> Facts | None
                 outer.append(number)
                 inner.append(base)
         if outer:
-            found.append(_take_differences(facts, np.array(outer), inner, alone))
-    return Facts.join(found) if found else None
+            parts.append(_take_differences(facts, np.array(outer), inner, alone))
+    return Facts.join(parts) if parts else None
 
 
 def _take_differences(

@@ -85,10 +85,10 @@ def limit_fact_nats(facts: Facts, beliefs: ArrayLike | None = None) -> float:
     facts = facts if kept.all() else facts.take(kept)
     if not len(facts):
         return 0.0
-    told = np.diff(facts.membership.indptr) > 0
-    nats = told.sum() * math.log(k)
+    covered = np.diff(facts.membership.indptr) > 0
+    nats = covered.sum() * math.log(k)
     if chances is not None:
-        nats = float(-xlogy(chances[told], chances[told]).sum())
+        nats = float(-xlogy(chances[covered], chances[covered]).sum())
     parts = _split_groups(chances, people, k)
     wide = _width(facts) > _WIDE
     nats = _add_up(facts, parts, np.zeros_like(wide), nats)
@@ -175,9 +175,9 @@ def _add_up(facts: Facts, parts: list[_Part], loose: Mask, most: float) -> float
     parts = [part for part in parts if any(has[name] and getattr(part, name) for name in has)]
     error = _noise_variance(facts)
     nats = 0.0
-    for own, given in _make_blocks(facts):
+    for own, before in _make_blocks(facts):
         exact, wide, random = own[firm[own]], own[loose[own]], own[noisy[own]]
-        known, rest = given[firm[given]], given[noisy[given]]
+        known, rest = before[firm[before]], before[noisy[before]]
         counted = np.zeros(len(exact) + len(wide))
         deviation, measured = np.zeros(len(wide)), np.zeros(len(random))
         for part in parts:
@@ -249,16 +249,16 @@ def _predict(
 
     Of exact and of ranged counts; of noisy ones as a multiple of the noise.
     """
-    given, exact, wide, rest, random = blocks
+    before, exact, wide, rest, random = blocks
     sets = facts.sets[np.concatenate(blocks)]
     columns = sets.T.tocsr()
     columns.data = np.repeat(part.variances, np.diff(columns.indptr))
     moment = (sets @ columns).toarray()
-    firm = len(given) + len(exact)
+    firm = len(before) + len(exact)
     lower = cholesky(moment[:firm, :firm] + _RIDGE * np.eye(firm), lower=True)
     across = solve_triangular(lower, moment[:firm, firm:], lower=True)
     after = moment[firm:, firm:] - across.T @ across
-    left = np.concatenate([np.diag(lower)[len(given) :] ** 2, np.diag(after)[: len(wide)]]).clip(0)
+    left = np.concatenate([np.diag(lower)[len(before) :] ** 2, np.diag(after)[: len(wide)]]).clip(0)
     if not part.noise:
         return left, np.ones(len(random))
     after = after[len(wide) :, len(wide) :]

@@ -167,8 +167,8 @@ def _condition_on_facts(prior: _Floats, counted: CountedProblem) -> Posterior:
     if exact is not None:
         return _report(prior, exact, "exact")
     facts, others = collect_facts(counted)
-    given = condition_beliefs(facts, prior, possible, error=_NEAR, seconds=_ASCENT)
-    answer = Conditioned(math.nan, given.beliefs, given.error_bound)
+    ascent = condition_beliefs(facts, prior, possible, error=_NEAR, seconds=_ASCENT)
+    answer = Conditioned(math.nan, ascent.beliefs, ascent.error_bound)
     if others:
         # Sums over people settle nothing once they are counts; what else is counted still does.
         left = tuple(
@@ -176,7 +176,7 @@ def _condition_on_facts(prior: _Floats, counted: CountedProblem) -> Posterior:
             for one in problem.constraints
             if one in others or not isinstance(one, Facts | LinearConstraint)
         )
-        later = compute_posterior(given.beliefs, replace(problem, constraints=left))
+        later = compute_posterior(ascent.beliefs, replace(problem, constraints=left))
         answer = replace(answer, probabilities=later.probabilities)
         if math.isinf(later.claim_bits):
             answer = replace(answer, log_probability=-math.inf)

@@ -132,25 +132,25 @@ def find_tree_facts(
     Completely Reveal your Dataset, ICML 2024, reconstruct whole data sets from these counts; here
     all but the group is known.)
     """
-    found = [
+    parts = [
         part
         for number, tree in enumerate(trees)
         for part in _read_leaves(number, tree, features, groups, labels)
     ]
-    names = [name for part in found for name in part.names]
-    if not found:
+    names = [name for part in parts for name in part.names]
+    if not parts:
         none = np.zeros((0, groups))
         return Facts.from_counts(np.zeros((len(labels), 0), np.bool_), none)
     low, high, sigma, scale = (
-        np.concatenate([getattr(part, end) for part in found])
+        np.concatenate([getattr(part, end) for part in parts])
         for end in ("low", "high", "sigma", "scale")
     )
-    tables = [(part.member, len(part.names)) for part in found]
+    tables = [(part.member, len(part.names)) for part in parts]
     return Facts.from_tables(tables, low, high, sigma=sigma, scale=scale, names=names)
 
 
 @dataclass(frozen=True, eq=False)
-class _Told:
+class _LeafCounts:
     """What some leaves of a tree tell, whose sets of people share nobody."""
 
     member: NDArray[np.intp]
@@ -166,7 +166,7 @@ class _Told:
 
 def _read_leaves(
     number: int, tree: PublishedTree, features: Callable[[int], Any], groups: int, labels: Codes
-) -> Iterator[_Told]:
+) -> Iterator[_LeafCounts]:
     """What the leaves of one tree tell that not all groups reach."""
     nodes, width = tree.counts.shape
     leaves = [tree.find_leaves(features(k)) for k in range(groups)]
@@ -200,14 +200,14 @@ def _read_leaves(
             )
         if tree.bootstrap:
             # As many as are in the sample, or more; how many there are, measured.
-            yield _Told(member, *_bound(inner, count, size, size), 0 * size, 0 * size, names)
+            yield _LeafCounts(member, *_bound(inner, count, size, size), 0 * size, 0 * size, names)
             count = count / _IN_SAMPLE
             deviation = np.sqrt(np.maximum(count, 1) * (1 - _IN_SAMPLE) / _IN_SAMPLE)
             exact = np.zeros(sets, np.bool_)
         low, high = _bound(inner, count, count, size)
         blank = ~exact[:, None] & (low != high)
         low, high = np.where(blank, -np.inf, low), np.where(blank, np.inf, high)
-        yield _Told(member, low, high, deviation, spread, names)
+        yield _LeafCounts(member, low, high, deviation, spread, names)
 
 
 def _bound(

@@ -45,8 +45,8 @@ def make_waterfall(board: Leaderboard, text: Callable[[str, int], str]) -> Water
         else:
             right = best.measures["without_accuracy"]
             levels.append(Level(name, right, name_attack(board, best, adversary=True), best.labels))
-    given = _find_best(board, mine, "with_accuracy")
-    if given is None or len(levels) < 2:
+    with_claim = _find_best(board, mine, "with_accuracy")
+    if with_claim is None or len(levels) < 2:
         return None
     of_report = "facts" in line.measures
     claims = [
@@ -60,8 +60,8 @@ def make_waterfall(board: Leaderboard, text: Callable[[str, int], str]) -> Water
         levels.append(Level(_CLAIM, right, name_attack(board, claim), claim.labels))
     levels.append(
         Level(
-            _REPORTS if of_report else _CLAIM, given.measures["with_accuracy"],
-            name_attack(board, given), given.labels,
+            _REPORTS if of_report else _CLAIM, with_claim.measures["with_accuracy"],
+            name_attack(board, with_claim), with_claim.labels,
         )
     )  # fmt: skip
     shown = [f"{kind} {line.labels[kind]}" for kind in board.within if line.labels[kind]]

@@ -279,11 +279,11 @@ def board(
         _make_line(tally, place, kinds, ranks.get(i), p_values.get(i))
         for i, place in enumerate(places.tolist())
     ]
-    made = Leaderboard(title, rank_by, kinds, tuple(lines), scope, apart, notes, view,
+    leaderboard = Leaderboard(title, rank_by, kinds, tuple(lines), scope, apart, notes, view,
                        tally.glossary, within=within)  # fmt: skip
     if rank_by != LEAK_RANKING:
-        return made
-    made = replace(made, reference=_make_reference(tally, places, kinds))
+        return leaderboard
+    leaderboard = replace(leaderboard, reference=_make_reference(tally, places, kinds))
     datasets = {tally.labels(place)["dataset"] for place in places.tolist()}
     if ranks and len(datasets) == 1 and datasets != {""}:  # a mean over several has no label
 
@@ -291,9 +291,12 @@ def board(
             return tally.text(name, int(places[i]))
 
         leaks = tally.by_seed("leak")[places]
-        sentences, waterfall = summarise_leak(made, leaks, text), make_waterfall(made, text)
-        return replace(made, sentences=sentences, waterfall=waterfall)
-    return made
+        sentences, waterfall = (
+            summarise_leak(leaderboard, leaks, text),
+            make_waterfall(leaderboard, text),
+        )
+        return replace(leaderboard, sentences=sentences, waterfall=waterfall)
+    return leaderboard
 
 
 _WITHIN = ("learner", "disclosure")

@@ -93,10 +93,10 @@ def load_table(path: Path) -> LoadedTable:
     return LoadedTable(frame, sha256(content).hexdigest())
 
 
-def load_content(path: Path, most: int = _MOST_BYTES) -> bytes:
+def load_content(path: Path) -> bytes:
     """A regular file that the user named; DataError if it is none, or too large."""
     try:
-        return read_file(path, most=most, named=True)
+        return read_file(path, most=_MOST_BYTES, named=True)
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror or error}") from error
 

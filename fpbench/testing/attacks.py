@@ -103,8 +103,6 @@ def epsilon_lower_bound(
         raise InputError(f"inputs of shapes {inputs[0].shape} and {inputs[1].shape}")
     if draws < 1000:
         raise InputError(f"draws must be at least 1000, not {draws}")
-    if not (0 <= delta < 1 and 0 < confidence < 1):
-        raise InputError(f"delta {delta!r} or confidence {confidence!r} is out of range")
     outputs = [_draw_outputs(release, one_input, draws, rng) for one_input in inputs]
     direction = (inputs[0] - inputs[1]).ravel()
     return bound_epsilon(*outputs, delta=delta, confidence=confidence, direction=direction)

@@ -144,7 +144,7 @@ class Case:
             self._watched[k, seed] = self._watch(k, seed)
         return self._watched[k, seed]
 
-    def ran(self, k: int = 2, seed: int = 0) -> Watched:
+    def ran(self, seed: int = 0) -> Watched:
         """Its run; what the run raised is raised here.
 
         Raises
@@ -152,7 +152,7 @@ class Case:
         Inapplicable
             If it cannot be run here.
         """
-        watched = self.watched(k, seed)
+        watched = self.watched(seed=seed)
         if watched.error is not None:
             raise watched.error
         return watched

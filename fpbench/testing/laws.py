@@ -326,11 +326,11 @@ def _fits_many(case: Case) -> None:
         )
         off = float(np.abs(one - other).max())
         assert off <= 1e-6, f"model {number} of fit_many is off that of fit by {off:.2g}"
-    asked = (
+    scores = (
         ask(learner, models, people, np.random.default_rng(2))
         for ask in (type(learner).score_many, Learner.score_many)
     )
-    off = float(np.abs(np.subtract(*asked)).max())
+    off = float(np.abs(np.subtract(*scores)).max())
     assert off <= 1e-6, f"score_many is off what the models say by {off:.2g}"
 
 

@@ -147,6 +147,23 @@ def test_memory_is_proven_as_far_as_so_many_runs_can(options, people):
         assert measures["epsilon_bound"] == pytest.approx(measures["epsilon_most_provable"])
 
 
+@pytest.mark.parametrize("place", ["near", "far"])
+def test_the_canary_of_many_runs_lies_where_the_parameter_says(place, people):
+    trained = []
+
+    class Witness(Parrot):
+        def fit(self, sample, rng):
+            trained.append(sample)
+            return super().fit(sample, rng)
+
+    audit(Witness(), people, runs=40, people=10, place=place)
+    sample = trained[1]  # the first is that of the audited model
+    (canary,) = np.flatnonzero(sample.labels == 1)
+    (differs,) = (sample.features.iloc[[canary]].ne(sample.features.iloc[0])).to_numpy()
+    assert differs.sum() == (differs.size if place == "far" else 2)  # a number and a category
+    assert differs[-1]
+
+
 @dataclass
 class GroupRate:
     """Says a noisy number of people in group 1."""
@@ -195,7 +212,7 @@ def test_a_learner_without_a_guarantee_has_a_bound_and_no_claim(people):
 @pytest.mark.parametrize("relation", ["add-remove", "replace-one", "attribute"])
 @pytest.mark.parametrize("place", ["near", "far"])
 def test_data_sets_with_and_without_a_canary_are_neighbours(relation, place, people):
-    pool = make_canaries(people, 20, 3, relation, np.random.default_rng(0), place=place)
+    pool = make_canaries(people, 20, 3, relation, np.random.default_rng(0), place=place, worst=True)
     included = np.zeros((2, 3), bool)
     included[1, 1] = True
     without, within = pool.choose(included)

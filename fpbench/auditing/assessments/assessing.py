@@ -150,16 +150,16 @@ def assess_facts(
     prior, knowledge = _find_prior(report, X, predictions, labels, beliefs, known, facts, truth)
     reader = Reader(prior, truth, error)
     left = deadline - time.perf_counter()
-    found = attack(facts, reader, left / 2 if search else left)
-    proven = found.proven
-    before = prior[np.arange(len(prior)), found.possible.argmax(axis=1)]
+    findings = attack(facts, reader, left / 2 if search else left)
+    proven = findings.proven
+    before = prior[np.arange(len(prior)), findings.possible.argmax(axis=1)]
     unsure = proven & (before > _UNSURE[0]) & (before < _UNSURE[1])
     without = reader.accuracy(prior)
     riskiest, numbers = find_riskiest(facts, prior, rows)
     alone = attack(facts.take(numbers), reader, deadline - time.perf_counter())
     nats = limit_fact_nats(facts)
     change = None
-    if search and not found.within(allowed):
+    if search and not findings.within(allowed):
         change = find_least_change(
             report, lambda changed: changed.facts(X, predictions, labels), reader, allowed,
             seconds=deadline - time.perf_counter(), tell=tell, rng=rng,
@@ -167,19 +167,19 @@ def assess_facts(
     return Assessment(
         groups=report.groups,
         without=without,
-        with_=without + found.leak,
+        with_=without + findings.leak,
         measured=truth is not None,
-        leak_expected=float((found.beliefs.max(axis=1) - prior.max(axis=1)).mean()),
+        leak_expected=float((findings.beliefs.max(axis=1) - prior.max(axis=1)).mean()),
         limit=limit_leak_by_error(1 - without, nats, facts.people, facts.groups),
         private_limit=_limit_by_noise(report, prior),
         bits=nats / log(2),
         proven=proven,
         proven_unsure=unsure,
-        finished=found.finished,
+        finished=findings.finished,
         prior=prior,
-        posterior=found.beliefs,
+        posterior=findings.beliefs,
         knowledge=knowledge,
-        error_bound=found.error_bound,
+        error_bound=findings.error_bound,
         facts=facts,
         riskiest=riskiest,
         alone=(int(alone.proven.sum()), alone.leak),
@@ -219,9 +219,9 @@ def _find_prior(
             )
         return prior, "as given"
     if known is not None:
-        given = None if labels is None else check_bits(labels, n, "labels")
+        labelled = None if labels is None else check_bits(labels, n, "labels")
         predicted = check_bits(predictions, n, "predictions")
-        learnt = learn_beliefs(known, X, predicted, given, names)
+        learnt = learn_beliefs(known, X, predicted, labelled, names)
         shared = sum(name in known for name in X.columns)
         return learnt, (
             f"of boosted trees, learnt from {shared} columns of {len(known):,} people whose group "
@@ -233,20 +233,20 @@ def _find_prior(
 
 def _match_groups(groups: ArrayLike, names: tuple[str, ...], facts: Facts) -> NDArray[np.intp]:
     """Codes of the true groups, which must be those that the report is about."""
-    given = np.asarray(groups)
-    if given.shape != (facts.people,):
+    own_groups = np.asarray(groups)
+    if own_groups.shape != (facts.people,):
         raise InputError(f"groups must be {facts.people} names, one a person of X")
-    truth = code_groups(given, names, "groups")
+    truth = code_groups(own_groups, names, "groups")
     counts = facts.count(np.eye(facts.groups)[truth])
     wrong = ~facts.noisy & ((counts < facts.low) | (counts > facts.high)).any(axis=1)
     if wrong.any():
         first = int(np.flatnonzero(wrong)[0])
         k = int(np.flatnonzero((counts < facts.low)[first] | (counts > facts.high)[first])[0])
         low, high = facts.low[first, k], facts.high[first, k]
-        told = f"{low:g}" if low == high else f"{low:g} to {high:g}"
+        published = f"{low:g}" if low == high else f"{low:g} to {high:g}"
         raise InputError(
             f"the report is not of these groups: {counts[first, k]:g} people are {names[k]!r} in "
-            f"{facts.name(first)}, and it says {told}"
+            f"{facts.name(first)}, and it says {published}"
         )
     return truth
 
@@ -255,10 +255,10 @@ def _find_shares(facts: Facts, truth: NDArray[np.intp] | None) -> Floats:
     """(K,) shares of the groups: true, or among the largest published cells that share nobody."""
     if truth is not None:
         return np.bincount(truth, minlength=facts.groups) / len(truth)
-    told = np.flatnonzero((facts.low == facts.high).all(axis=1) & ~facts.derived)
+    exact = np.flatnonzero((facts.low == facts.high).all(axis=1) & ~facts.derived)
     counts = np.ones(facts.groups)  # one of each, for where nothing is told
     covered = np.zeros(facts.people, np.bool_)
-    for number in told[np.argsort(-facts.sizes[told], kind="stable")][:_TRIED]:
+    for number in exact[np.argsort(-facts.sizes[exact], kind="stable")][:_TRIED]:
         members = facts.sets[[number]].indices
         if not covered[members].any():
             covered[members] = True

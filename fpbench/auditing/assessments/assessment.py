@@ -101,12 +101,12 @@ class Assessment:
         """One sentence."""
         n, proven = len(self.proven), int(self.proven.sum())
         whose = f"the group of {proven:,} of {n:,} people" if proven else "nobody's group"
-        found = (
+        finding = (
             f"{whose} is proven by it, and guesses get {percent(self.with_)} % of all people right "
             f"instead of {percent(self.without)} %"
         )
         start = "May be published within these limits" if self.passes else "Do not publish"
-        return f"{start}: {found} (allowed: {self.allowed})."
+        return f"{start}: {finding} (allowed: {self.allowed})."
 
     def to_frame(self) -> DataFrame:
         """One row a person: `proven`, `unsure`, the likeliest group, and beliefs.

@@ -160,7 +160,7 @@ def _rename_known(
     other: DataFrame, known: Path, names: ColumnNames, labelled: bool, groups: tuple[str, ...]
 ) -> DataFrame:
     """Known people with the names that `fpbench.assess` knows, checked."""
-    found = {}
+    roles = {}
     for what in KNOWN_COLUMNS if labelled else KNOWN_COLUMNS[:2]:
         name = names.find(what, other)
         if name is None:
@@ -168,16 +168,16 @@ def _rename_known(
                 f"{known}: no column {what!r}; {suggest_name(what, other.columns)} (--{what} names "
                 "the column)"
             )
-        found[name] = what
+        roles[name] = what
     values: dict[str, Any] = {}
-    for name, what in found.items():
+    for name, what in roles.items():
         if what == "group":
             values[what] = other[name].astype(object)
             _check_groups(values[what], groups, known, name)
         else:
             values[what] = _read_bits(other, name, known)
     rest = other.drop(
-        columns=[*found, *(n for n in [names.find("label", other)] if n)], errors="ignore"
+        columns=[*roles, *(n for n in [names.find("label", other)] if n)], errors="ignore"
     )
     return _drop_clashes(rest, known).assign(**values)
 

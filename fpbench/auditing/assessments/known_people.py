@@ -78,7 +78,7 @@ def learn_beliefs(
     answers = _read_bits(known, "prediction")
     # The adversary asks for labels; of a constant column its trees make nothing.
     seen = np.zeros(len(X), np.int64) if labels is None else labels
-    told = np.zeros(len(known), np.int64) if labels is None else _read_bits(known, "label")
+    known_labels = np.zeros(len(known), np.int64) if labels is None else _read_bits(known, "label")
     pairs = {name: _match_columns(X[name], known[name]) for name in shared}
     # Trees stumble over a column without a value, and learn nothing from one of a single value.
     used = [name for name in shared if pairs[name][1].nunique(dropna=False) > 1] or shared
@@ -87,7 +87,7 @@ def learn_beliefs(
     view = View(
         target=Sample(names, features=ours, predictions=predictions, labels=seen),
         attack=Sample(
-            names, features=theirs, predictions=answers, labels=told, sensitive=sensitive
+            names, features=theirs, predictions=answers, labels=known_labels, sensitive=sensitive
         ),
     )
     adversary: Any = discover().component("adversary", _ADVERSARY)()

@@ -261,8 +261,8 @@ class _Search:
             if time.perf_counter() > self.deadline:
                 break  # the others come last, in the order of the report
             facts = self.read_facts(self.report.take(rows))
-            found = attack(facts, self.reader, self.deadline - time.perf_counter(), _ANYTHING)
-            harm.append((int(found.proven.sum()), found.leak, column.name))
+            findings = attack(facts, self.reader, self.deadline - time.perf_counter(), _ANYTHING)
+            harm.append((int(findings.proven.sum()), findings.leak, column.name))
         ranked = [name for *_, name in sorted(harm, reverse=True)]
         return ranked + [c.name for c in self.report.columns if c.name not in ranked]
 
@@ -286,21 +286,23 @@ class _Search:
         words = self._describe(arguments)
         self.tell(words, self.attacks)
         changed = self.report.protect(**arguments, rng=self.rng)
-        found = self._attack(changed)
-        if not found.within(self.allowed):
+        findings = self._attack(changed)
+        if not findings.within(self.allowed):
             return None
         utility = compare_rates(changed, self.report)
-        return Change(words, dict(arguments), found.leak, int(found.proven.sum()), utility, changed)
+        return Change(
+            words, dict(arguments), findings.leak, int(findings.proven.sum()), utility, changed
+        )
 
     def _attack(self, report: FairnessReport) -> Findings:
         left = self.deadline - time.perf_counter()
         if left <= 0:
             raise _OutOfTime
         self.attacks += 1
-        found = attack(self.read_facts(report), self.reader, left, self.allowed)
-        if not found.finished or time.perf_counter() > self.deadline:
+        findings = attack(self.read_facts(report), self.reader, left, self.allowed)
+        if not findings.finished or time.perf_counter() > self.deadline:
             raise _OutOfTime
-        return found
+        return findings
 
     def _describe(self, arguments: Mapping[str, Any]) -> str:
         """A change in words."""

@@ -114,7 +114,7 @@ def find_riskiest(
     beliefs /= beliefs.sum(axis=1, keepdims=True)
     possible = np.ones(beliefs.shape, np.bool_)
     left = np.flatnonzero(~facts.derived)
-    found: list[RiskyCell] = []
+    cells: list[RiskyCell] = []
     chosen: list[int] = []
     while len(chosen) < most and len(left):
         bound = _bound_gains(facts.take(left), beliefs, possible)
@@ -131,12 +131,12 @@ def find_riskiest(
         beliefs[members], possible[members] = best.beliefs, best.possible
         name = facts.name(number).removesuffix(f" (row {rows[number]})")
         ends = zip(facts.low[number].tolist(), facts.high[number].tolist(), strict=True)
-        found.append(
+        cells.append(
             RiskyCell(name, int(rows[number]), len(members), tuple(ends), best.settled, best.gain)
         )
         chosen.append(number)
         left = left[left != number]
-    return tuple(found), np.array(chosen, np.intp)
+    return tuple(cells), np.array(chosen, np.intp)
 
 
 def _bound_gains(facts: Facts, beliefs: Floats, possible: Mask) -> Floats:

@@ -73,8 +73,8 @@ def _project(sums: Sums, answers: Floats) -> Floats:
 
     start = np.zeros(m.shape[0] * k)
     options = {"maxiter": _ROUNDS, "maxfun": 2 * _ROUNDS, "maxcor": 20, "gtol": _NEAR, "ftol": 0.0}
-    found = minimize(descend, start, jac=True, method="L-BFGS-B", options=options)
-    return project_counts(x - back @ found.x.reshape(-1, k), sums.total)
+    optimum = minimize(descend, start, jac=True, method="L-BFGS-B", options=options)
+    return project_counts(x - back @ optimum.x.reshape(-1, k), sums.total)
 
 
 def _round(sums: Sums, near: Floats) -> Floats:
@@ -87,19 +87,19 @@ def _round(sums: Sums, near: Floats) -> Floats:
         below = np.floor(values + WHOLE)
         cost = 1 - 2 * (values - below)  # of the upper of two whole numbers, beside the lower
         for wider in _WIDER:
-            found = milp(
+            rounding = milp(
                 np.where(cost == 0, WHOLE, cost), integrality=np.ones(len(values)),
                 bounds=Bounds(np.maximum(below - wider, 0), np.minimum(below + 1 + wider, left)),
                 constraints=keep, options={"time_limit": _SECONDS, "mip_rel_gap": 1.0},
             )  # fmt: skip
-            if found.x is not None:
+            if rounding.x is not None:
                 break
         else:
             raise InputError(
                 "consistent: no whole numbers that keep all sums were found in time; publish fewer "
                 "tables"
             )
-        whole[:, group] = np.rint(found.x)
+        whole[:, group] = np.rint(rounding.x)
         left -= whole[:, group]
     whole[:, -1] = left
     return whole

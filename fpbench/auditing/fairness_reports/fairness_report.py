@@ -236,11 +236,11 @@ class FairnessReport(ReportRows):
             If a name is unknown, parameters exclude each other, or the report does not publish
             what a defence needs.
         """
-        asked = Defences(
+        defences = Defences(
             by, order, tables, metrics, bins, min_cell, min_group, complementary, sizes, decimals,
             round_to, noise, epsilon, delta, consistent, rng,
         )  # fmt: skip
-        return self._of(protect_rows(self, asked))
+        return self._of(protect_rows(self, defences))
 
     @classmethod
     def _of(cls, rows: ReportRows) -> FairnessReport:
@@ -359,16 +359,16 @@ class FairnessReport(ReportRows):
         InputError
             If the model has no rules, or as of `from_predictions`.
         """
-        found = _find_rules(rules)
+        own_rules = _find_rules(rules)
         if RULE in map(str, X.columns):
             raise InputError(f"the people have a column {RULE!r} of their own: rename it")
-        people = X.assign(**{RULE: np.array(name_rules(found), object)[found.apply(X)]})
+        people = X.assign(**{RULE: np.array(name_rules(own_rules), object)[own_rules.apply(X)]})
         names = [by] if isinstance(by, str) else list(by)
         report = cls.from_predictions(
             people, predictions, groups, by=[RULE, *names], order=order, **options
         )
         shown = any(column.name == RULE for column in report.columns)
-        return report.with_rules(found) if shown else report
+        return report.with_rules(own_rules) if shown else report
 
     def with_rules(self, rules: Rules | RuleBased) -> FairnessReport:
         """The same report, with the model whose rules its slices are, as after reading a file.
@@ -378,13 +378,13 @@ class FairnessReport(ReportRows):
         InputError
             If the report has no column `rule`, or one of its values is none of the rules.
         """
-        found = _find_rules(rules)
+        own_rules = _find_rules(rules)
         names = [column.name for column in self.columns]
         check_choice("column of the report", RULE, names)
         place = names.index(RULE)
-        column = replace(self.columns[place], rules=found)
+        column = replace(self.columns[place], rules=own_rules)
         for value in column.values:
-            check_choice("rule", value, name_rules(found))
+            check_choice("rule", value, name_rules(own_rules))
         columns = (*self.columns[:place], column, *self.columns[place + 1 :])
         return replace(self, columns=columns)
 
@@ -510,23 +510,23 @@ RULE = "rule"
 
 
 def _find_rules(rules: Rules | RuleBased) -> Rules:
-    found = rules if isinstance(rules, Rules) else getattr(rules, "rules", None)
-    if not isinstance(found, Rules):
+    own_rules = rules if isinstance(rules, Rules) else getattr(rules, "rules", None)
+    if not isinstance(own_rules, Rules):
         raise InputError(f"{type(rules).__name__} has no rules: give `Rules`, or a model with them")
-    return found
+    return own_rules
 
 
 def _find_tables(
     tables: Iterable[Iterable[str]], kept: Sequence[str], names: Sequence[str]
 ) -> list[tuple[int, ...]]:
     """Numbers of the columns of each table; columns of one value cut nothing."""
-    found: dict[tuple[int, ...], None] = {}
+    crossings: dict[tuple[int, ...], None] = {}
     for table in tables:
-        asked = [table] if isinstance(table, str) else list(map(str, table))
-        for name in asked:
+        columns = [table] if isinstance(table, str) else list(map(str, table))
+        for name in columns:
             check_choice("column of tables", name, names)
-        found[tuple(sorted(kept.index(name) for name in asked if name in kept))] = None
-    return list(found)
+        crossings[tuple(sorted(kept.index(name) for name in columns if name in kept))] = None
+    return list(crossings)
 
 
 def _write_noise(sigma: float, scale: float) -> str:

@@ -157,12 +157,12 @@ def _read_numbers(
 
 def _read_round_to(frame: DataFrame) -> int:
     bases = _read_numbers(frame, "round_to", least=2, whole=True)
-    if len(given := np.unique(bases[~np.isnan(bases)])) > 1 or (
-        len(given) and np.isnan(bases).any()
+    if len(distinct := np.unique(bases[~np.isnan(bases)])) > 1 or (
+        len(distinct) and np.isnan(bases).any()
     ):
         row = int(np.flatnonzero(~(bases == bases[0]))[0])
         raise InputError(f"row {row}, column 'round_to': must be the same in all rows")
-    return int(given[0]) if len(given) else 0
+    return int(distinct[0]) if len(distinct) else 0
 
 
 def _read_noise(frame: DataFrame) -> tuple[Floats, Floats]:

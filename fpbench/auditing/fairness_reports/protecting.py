@@ -41,31 +41,31 @@ class Defences(NamedTuple):
     rng: np.random.Generator | int | None
 
 
-def protect_rows(report: ReportRows, asked: Defences) -> ReportRows:
+def protect_rows(report: ReportRows, defences: Defences) -> ReportRows:
     """The report with all defences; see `FairnessReport.protect`."""
-    _check_numbers(report, asked)
-    rows = _keep_tables(report, asked)
-    generator = np.random.default_rng(asked.rng)
-    for name in asked.bins or ():
+    _check_numbers(report, defences)
+    rows = _keep_tables(report, defences)
+    generator = np.random.default_rng(defences.rng)
+    for name in defences.bins or ():
         check_choice("column of bins", str(name), [column.name for column in report.columns])
     left = {column.name for column in rows.columns}
-    if bins := {str(name): b for name, b in (asked.bins or {}).items() if str(name) in left}:
+    if bins := {str(name): b for name, b in (defences.bins or {}).items() if str(name) in left}:
         rows = merge_bins(ExactBlocks.of(rows, "merging bins"), bins).to_rows()
-    if asked.complementary:
-        rows = _suppress_with_complements(rows, asked.min_cell, asked.min_group)
-    elif asked.min_cell:
-        rows = _drop_small_cells(rows, asked.min_cell)
-    if asked.min_group and not asked.complementary:
-        rows = _suppress_small_groups(rows, asked.min_group)
-    if asked.round_to is not None:
-        rows = round_at_random(rows, asked.round_to, generator)
-    if asked.noise is not None:
-        rows = _add_noise(rows, asked, generator)
-    if asked.decimals is not None:
-        rows = round_rates(rows, asked.decimals)
-    if not asked.sizes:
+    if defences.complementary:
+        rows = _suppress_with_complements(rows, defences.min_cell, defences.min_group)
+    elif defences.min_cell:
+        rows = _drop_small_cells(rows, defences.min_cell)
+    if defences.min_group and not defences.complementary:
+        rows = _suppress_small_groups(rows, defences.min_group)
+    if defences.round_to is not None:
+        rows = round_at_random(rows, defences.round_to, generator)
+    if defences.noise is not None:
+        rows = _add_noise(rows, defences, generator)
+    if defences.decimals is not None:
+        rows = round_rates(rows, defences.decimals)
+    if not defences.sizes:
         rows = replace(rows, n=np.where(rows.n > 0, -1, rows.n))
-    return replace(_drop_idle_columns(rows), defences=_record(rows.defences, asked))
+    return replace(_drop_idle_columns(rows), defences=_record(rows.defences, defences))
 
 
 def round_rates(rows: ReportRows, decimals: int) -> ReportRows:
@@ -75,20 +75,20 @@ def round_rates(rows: ReportRows, decimals: int) -> ReportRows:
     return replace(rows, value=value, within=rows.within + half)
 
 
-def _check_numbers(report: ReportRows, asked: Defences) -> None:
+def _check_numbers(report: ReportRows, defences: Defences) -> None:
     """Raise InputError for parameters that are out of range, or exclude each other."""
     done = report.defences
     for what in ("order", "min_cell", "min_group"):
-        number = getattr(asked, what)
+        number = getattr(defences, what)
         if number is not None and (not isinstance(number, int | np.integer) or number < 0):
             raise InputError(f"{what} must be a whole number of at least 0, not {number!r}")
     for what in ("min_cell", "min_group"):
-        if 0 < getattr(asked, what) < done.get(what, 0):
+        if 0 < getattr(defences, what) < done.get(what, 0):
             raise InputError(
                 f"{what}: the report was made with {done[what]}; what was left out cannot be "
                 "published from it"
             )
-    decimals, base = asked.decimals, asked.round_to
+    decimals, base = defences.decimals, defences.round_to
     if decimals is not None:
         if not isinstance(decimals, int | np.integer) or not 0 <= decimals <= 15:
             raise InputError(f"decimals must be a whole number from 0 to 15, not {decimals!r}")
@@ -100,49 +100,49 @@ def _check_numbers(report: ReportRows, asked: Defences) -> None:
             )
     if base is not None and (not isinstance(base, int | np.integer) or base < 2):
         raise InputError(f"round_to must be a whole number of at least 2, not {base!r}")
-    _check_noise(report, asked)
+    _check_noise(report, defences)
 
 
-def _add_noise(rows: ReportRows, asked: Defences, rng: np.random.Generator) -> ReportRows:
+def _add_noise(rows: ReportRows, defences: Defences, rng: np.random.Generator) -> ReportRows:
     """Rows of numbers with noise; consistent ones, where asked."""
-    assert asked.noise is not None
-    noisy = NoisyCounts.of(rows, asked.noise, asked.epsilon, asked.delta, rng)
-    if asked.consistent:
+    assert defences.noise is not None
+    noisy = NoisyCounts.of(rows, defences.noise, defences.epsilon, defences.delta, rng)
+    if defences.consistent:
         noisy = replace(noisy, answers=make_consistent(Sums.of(noisy.counts), noisy.answers))
     return noisy.to_rows()
 
 
-def _check_noise(report: ReportRows, asked: Defences) -> None:
-    if asked.noise is None:
-        if asked.epsilon is not None or asked.delta is not None or asked.consistent:
+def _check_noise(report: ReportRows, defences: Defences) -> None:
+    if defences.noise is None:
+        if defences.epsilon is not None or defences.delta is not None or defences.consistent:
             raise InputError(
                 'epsilon, delta and consistent are of noise: noise = "discrete-laplace", ...'
             )
-    elif asked.round_to is not None:
+    elif defences.round_to is not None:
         raise InputError("round_to must not be together with noise")
-    elif asked.min_group or asked.complementary or report.suppressed.any():
+    elif defences.min_group or defences.complementary or report.suppressed.any():
         raise InputError(
             "min_group and complementary suppress cells by their true counts, which noise hides"
         )
 
 
-def _keep_tables(report: ReportRows, asked: Defences) -> ReportRows:
+def _keep_tables(report: ReportRows, defences: Defences) -> ReportRows:
     """The rows of tables and metrics that are asked for; columns that cut no slice are dropped."""
     names = [column.name for column in report.columns]
     used, kept = report.cells >= 0, np.ones(len(report), np.bool_)
-    if asked.by is not None:
-        wanted = _find_columns(asked.by, names, "by")
+    if defences.by is not None:
+        wanted = _find_columns(defences.by, names, "by")
         kept &= ~np.delete(used, wanted, axis=1).any(axis=1)
-    if asked.order is not None:
+    if defences.order is not None:
         most = int(used.sum(axis=1).max(initial=0))
-        if asked.order > most and len(report):
+        if defences.order > most and len(report):
             raise InputError(
-                f"order: slices of the report cross at most {most} columns, not {asked.order}"
+                f"order: slices of the report cross at most {most} columns, not {defences.order}"
             )
-        kept &= used.sum(axis=1) <= asked.order
-    if asked.tables is not None:
+        kept &= used.sum(axis=1) <= defences.order
+    if defences.tables is not None:
         crossed = np.zeros(len(report), np.bool_)
-        for table in asked.tables:
+        for table in defences.tables:
             wanted = _find_columns(table, names, "tables")
             here = (used == np.isin(np.arange(len(names)), wanted)).all(axis=1)
             if not here.any():
@@ -151,12 +151,12 @@ def _keep_tables(report: ReportRows, asked: Defences) -> ReportRows:
                 )
             crossed |= here
         kept &= crossed
-    if asked.metrics is not None:
-        check_metrics(asked.metrics)
+    if defences.metrics is not None:
+        check_metrics(defences.metrics)
         there = np.unique(report.metric).tolist()
-        for name in asked.metrics:
+        for name in defences.metrics:
             check_choice("metric of the report", name, there)
-        kept &= np.isin(report.metric, asked.metrics)
+        kept &= np.isin(report.metric, defences.metrics)
     return report if kept.all() else _drop_idle_columns(report.take(kept))
 
 
@@ -174,8 +174,8 @@ def check_metrics(metrics: Sequence[str]) -> None:
         check_choice("metric", name, REPORT_METRICS)
 
 
-def _find_columns(asked: Iterable[str], names: Sequence[str], what: str) -> list[int]:
-    wanted = [asked] if isinstance(asked, str) else list(map(str, asked))
+def _find_columns(columns: Iterable[str], names: Sequence[str], what: str) -> list[int]:
+    wanted = [columns] if isinstance(columns, str) else list(map(str, columns))
     for name in wanted:
         check_choice(f"column of {what}", name, names)
     return [names.index(name) for name in wanted]
@@ -227,18 +227,18 @@ def _suppress_with_complements(rows: ReportRows, min_cell: int, min_group: int) 
     return replace(blocks, below=below).take(kept).to_rows()
 
 
-def _record(done: Mapping[str, Any], asked: Defences) -> dict[str, Any]:
+def _record(done: Mapping[str, Any], defences: Defences) -> dict[str, Any]:
     """What was applied, by parameter; a later defence stands for an earlier one."""
     record = dict(done)
     for what in ("min_cell", "min_group", "decimals", "round_to"):
-        if getattr(asked, what):
-            record[what] = int(getattr(asked, what))
-    if asked.decimals == 0:
+        if getattr(defences, what):
+            record[what] = int(getattr(defences, what))
+    if defences.decimals == 0:
         record["decimals"] = 0
-    if asked.consistent:
+    if defences.consistent:
         record["consistent"] = True
-    if asked.complementary:
+    if defences.complementary:
         record["complementary"] = True
-    if not asked.sizes:
+    if not defences.sizes:
         record["sizes"] = False
     return record

@@ -168,21 +168,21 @@ class _Finder:
         """Add ranges of the sizes that rates without n leave."""
         report, k = self.report, len(self.report.groups)
         mine = report.is_rate[rows]
-        found, cell = np.unique(cells[unsized], return_inverse=True)
-        member = locate(people, found)
+        slices, cell = np.unique(cells[unsized], return_inverse=True)
+        member = locate(people, slices)
         inside = member >= 0
-        total = np.bincount(member[inside], minlength=len(found))
-        selected = np.bincount(member[inside & (self.predicted == 1)], minlength=len(found))
-        low, high = np.zeros((len(found), k)), np.ones((len(found), k))
-        least, most = np.zeros((len(found), k)), np.repeat(total[:, None], k, axis=1).astype(float)
+        total = np.bincount(member[inside], minlength=len(slices))
+        selected = np.bincount(member[inside & (self.predicted == 1)], minlength=len(slices))
+        low, high = np.zeros((len(slices), k)), np.ones((len(slices), k))
+        least, most = np.zeros((len(slices), k)), np.repeat(total[:, None], k, axis=1).astype(float)
         own, group = rows[unsized], report.group[rows[unsized]]
         value, half = report.value[own], report.within[own]
         low[cell, group] = np.maximum(value - half, 0)
         high[cell, group] = np.minimum(value + half, 1)
         # Toolkits print a rate of nobody as 0, or 1.
         least[cell, group] = (value > 0) & (value < 1)
-        sized = np.flatnonzero(mine & ~unsized & np.isin(cells, found))
-        place, its = np.searchsorted(found, cells[sized]), report.group[rows[sized]]
+        sized = np.flatnonzero(mine & ~unsized & np.isin(cells, slices))
+        place, its = np.searchsorted(slices, cells[sized]), report.group[rows[sized]]
         # Both numbers behind a rate may be off by so much, which together moves n times the rate by
         # no more; and n is off by twice as much.
         off = max(report.round_to - 1, 0)
@@ -258,14 +258,14 @@ class _Finder:
                     f"than {below[cell, 0]} people there (row {its[cell]}), and all have more"
                 ])  # fmt: skip
             high = np.where(may & (may.sum(axis=1, keepdims=True) == 1), below - 1, high)
-            told = np.flatnonzero((high == below - 1).any(axis=1))
-            if len(told):
+            bounded = np.flatnonzero((high == below - 1).any(axis=1))
+            if len(bounded):
                 place = np.full(len(keys), -1)
-                place[told] = np.arange(len(told))
-                none_ = np.zeros(len(told))
+                place[bounded] = np.arange(len(bounded))
+                none_ = np.zeros(len(bounded))
                 member = np.where(member >= 0, place[member], -1)
                 self._append(
-                    where, bool(prediction >= 0), member, low[told], high[told], its[told],
+                    where, bool(prediction >= 0), member, low[bounded], high[bounded], its[bounded],
                     none_, none_,
                 )  # fmt: skip
 

@@ -121,18 +121,18 @@ def _read_described(
     frame: DataFrame,
     description: Mapping[str, Any],
     file: object,
-    asked: Sequence[str] | None,
+    group_names: Sequence[str] | None,
     decimals: int | None,
 ) -> ReportRows:
     """A report in long form, with the groups, columns and defences that are described."""
     if not description:  # of somebody who wrote the long form alone
-        return read_frame(frame, asked, decimals)
+        return read_frame(frame, group_names, decimals)
     if description.get("format") != _FORMAT:
         raise InputError(f"{file}: its format is {description.get('format')!r}, not {_FORMAT!r}")
     groups, defences = description.get("groups"), description.get("defences")
     if not _are_texts(groups) or not isinstance(defences, dict):
         raise InputError(f"{file}: `groups` must be a list of names, and `defences` an object")
-    report = read_frame(frame, groups if asked is None else asked, decimals)
+    report = read_frame(frame, groups if group_names is None else group_names, decimals)
     columns = description.get("columns")
     if not isinstance(columns, list):
         raise InputError(f"{file}: `columns` must be a list")
@@ -167,9 +167,9 @@ def _read_column(column: Any, file: object) -> SliceColumn:
         if isinstance(edges, list) and all(
             isinstance(edge, int | float) and abs(edge) < np.inf for edge in edges
         ):
-            made = SliceColumn.with_edges(name, edges)
-            if sorted(set(edges)) == edges and list(made.values) == values:
-                return made
+            binned = SliceColumn.with_edges(name, edges)
+            if sorted(set(edges)) == edges and list(binned.values) == values:
+                return binned
     raise InputError(
         f"{file}: a column needs a name, and values that are texts, or bins between its edges; not "
         f"{column!r:.80}"

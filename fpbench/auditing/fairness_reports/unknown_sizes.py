@@ -55,7 +55,7 @@ def find_sizes(
     n = (np.arange(len(slice_)) - starts[slice_]).astype(np.float64)  # every size of the group
     others = people[slice_] - n
     x_all = selected[slice_]
-    found = np.empty((3, 2, s, k))
+    ranges = np.empty((3, 2, s, k))
     for group in range(k):
         rest = np.arange(k) != group
         ends = (
@@ -80,6 +80,6 @@ def find_sizes(
         for which, (from_, to) in enumerate(
             ((n, n), (fewest, greatest), (n - greatest, n - fewest))
         ):
-            found[which, 0, :, group] = np.minimum.reduceat(np.where(fits, from_, np.inf), starts)
-            found[which, 1, :, group] = np.maximum.reduceat(np.where(fits, to, -np.inf), starts)
-    return SizeRanges(*found)
+            ranges[which, 0, :, group] = np.minimum.reduceat(np.where(fits, from_, np.inf), starts)
+            ranges[which, 1, :, group] = np.maximum.reduceat(np.where(fits, to, -np.inf), starts)
+    return SizeRanges(*ranges)

@@ -63,8 +63,8 @@ def make_canaries(
     relation: Relation,
     rng: np.random.Generator,
     *,
-    place: Place = "near",
-    worst: bool = True,
+    place: Place,
+    worst: bool,
 ) -> CanaryPool:
     """Made-up people like these: many in one corner of the domain, and canaries in others.
 
@@ -96,8 +96,8 @@ def make_canaries(
     known = sample.only(frozenset({"features", "labels", "sensitive"}))
     chosen = known.take(rng.permutation(len(sample))[: min(people, len(sample))])
     n = len(chosen)
-    made, corner = _make_corners(chosen, canaries + PROBES, place, rng)
-    corners, probes = made.iloc[:canaries], made.iloc[canaries:]
+    corner_rows, corner = _make_corners(chosen, canaries + PROBES, place, rng)
+    corners, probes = corner_rows.iloc[:canaries], corner_rows.iloc[canaries:]
     common = corner.iloc[np.zeros(n, np.intp)] if worst else chosen.features
     ones, zeros = np.ones(canaries, np.int8), np.zeros(canaries, np.int8)
     labels = np.zeros(n, np.int8) if worst else chosen.labels

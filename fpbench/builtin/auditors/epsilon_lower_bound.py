@@ -172,9 +172,9 @@ class EpsilonLowerBound(Auditor):
         self, trial: _Trial, relation: Relation, delta: float, model: Any
     ) -> dict[str, Any]:
         pool = trial.make_pool(self.people, 1, relation)
-        asked = np.concatenate([pool.present, pool.present, [0], pool.probes])
+        scored = np.concatenate([pool.present, pool.present, [0], pool.probes])
         # Of a model that predicts with groups, the canary in both.
-        groups = np.zeros(len(asked), np.int8)
+        groups = np.zeros(len(scored), np.int8)
         groups[0] = relation == "attribute"
         outputs = []
         for present in (True, False):
@@ -182,7 +182,7 @@ class EpsilonLowerBound(Auditor):
             row = int((pool.present if present else pool.absent)[0])
             drawn = [
                 _describe(answers)
-                for one, members, answers in trial.train(pool, included, asked, groups)
+                for one, members, answers in trial.train(pool, included, scored, groups)
                 if not find_public(one, row, members)
             ]
             outputs.append(np.array(drawn).reshape(-1, _DESCRIBED))
@@ -246,17 +246,19 @@ class _Trial:
 
     def make_pool(self, people: int, canaries: int, relation: Relation) -> CanaryPool:
         """People and canaries."""
-        return make_canaries(self.people, people, canaries, relation, self.rng, worst=self.worst)
+        return make_canaries(
+            self.people, people, canaries, relation, self.rng, place=self.place, worst=self.worst
+        )
 
     def train(
         self,
         pool: CanaryPool,
         included: NDArray[np.bool_],
-        asked: NDArray[np.intp],
+        scored: NDArray[np.intp],
         groups: NDArray[np.int8],
     ) -> Iterator[tuple[Classifier, NDArray[np.bool_], NDArray[np.float64]]]:
         """Models that have canaries (B, m) or not, their data, and their scores of people."""
-        people = pool.people.take(asked).having(sensitive=groups)
+        people = pool.people.take(scored).having(sensitive=groups)
         for first in range(0, len(included), _AT_ONCE):
             members = pool.choose(included[first : first + _AT_ONCE])
             rngs = self.rng.spawn(len(members))

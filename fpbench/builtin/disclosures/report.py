@@ -165,9 +165,9 @@ class Report(Disclosure):
             reports.append((self._read(self._protect(second, rng), context, staying), staying))
             if self._hides:
                 exact_facts.append((self._read(second, context, staying), staying))
-        told = _combine(reports)
+        published = _combine(reports)
         # What is hidden by rules about groups tells no more than the exact report would.
-        nats = limit_fact_nats(_combine(exact_facts) if exact_facts else told)
+        nats = limit_fact_nats(_combine(exact_facts) if exact_facts else published)
         guarantee = None
         if self.noise is not None and self.epsilon is not None:
             once, times = self.noise.guarantee(self.epsilon, "attribute"), len(reports)
@@ -177,7 +177,7 @@ class Report(Disclosure):
             nats = min(nats, limit_private_nats(guarantee, len(people)))
         utility = asdict(measure_utility(first, exact))
         source = self.noise.noise if self.noise is not None else None
-        return Claim(None, self.name, (told,), utility, guarantee, source, nats)
+        return Claim(None, self.name, (published,), utility, guarantee, source, nats)
 
     @property
     def _hides(self) -> bool:

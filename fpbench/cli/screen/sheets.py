@@ -71,12 +71,12 @@ def show_sheet(sheet: Sheet, colours: Mapping[str, str] = MappingProxyType({})) 
             show_line(f"{word}: {text}", _REMARK_COLOURS[word])
 
 
-def show_sheets(sheets: Iterable[Sheet], colours: Mapping[str, str] = MappingProxyType({})) -> None:
+def show_sheets(sheets: Iterable[Sheet]) -> None:
     """Print tables with an empty line between them."""
     for number, sheet in enumerate(sheets):
         if number:
             console.terminal().print()
-        show_sheet(sheet, colours)
+        show_sheet(sheet)
 
 
 def show_line(text: str, colour: str | None = None) -> None:

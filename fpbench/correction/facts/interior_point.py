@@ -159,7 +159,7 @@ def _solve(arrays: dict[str, NDArray[Any]]) -> Solution | None:
     solution = highs.getSolution()
     if not (len(solution.col_value) and len(solution.row_dual)):
         return None
-    # Those of the minimum of -cost @ x, as HiGHS was asked, have the other sign.
+    # Those of the minimum of -cost @ x, as HiGHS is asked for, have the other sign.
     return Solution(np.array(solution.col_value), -np.array(solution.row_dual))
 
 
@@ -167,8 +167,8 @@ if __name__ == "__main__":
     # Answers have a pipe of their own: what a solver prints, against its options, is none.
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    while (asked := _receive(sys.stdin.buffer)) is not None:
-        with np.load(io.BytesIO(asked)) as program_:
+    while (request := _receive(sys.stdin.buffer)) is not None:
+        with np.load(io.BytesIO(request)) as program_:
             solved = _solve(dict(program_))
         answer_ = io.BytesIO()
         if solved is not None:

@@ -92,6 +92,11 @@ class ProofLog:
     certificates: list[NDArray[np.intp]]
     """Sets that a linear program needed."""
 
+    def note(self, people: NDArray[np.intp], out: Mask, reasons: int | NDArray[np.intp]) -> None:
+        """Note why groups were ruled out, (people, K) `out`: one reason, or (people, K)."""
+        rows, groups = np.nonzero(out)
+        self.reasons[people[rows], groups] = np.broadcast_to(reasons, out.shape)[out]
+
 
 def prove_and_log(
     facts: Facts,
@@ -123,7 +128,10 @@ def prove_and_log(
                     before = own.copy()
                     used = Program.prove_group(programs, own, group, solver, until)
                     if log is not None and len(used):
-                        _note(log, facts, programs, rest, before & ~own, used)
+                        log.note(rest, before & ~own, len(facts) + len(log.certificates))
+                        log.certificates.append(
+                            np.searchsorted(facts.origin, programs.origin[used])
+                        )
             decided = (own != allowed[rest]).any(axis=1).sum()
             if decided:
                 if log is None:
@@ -131,7 +139,8 @@ def prove_and_log(
                 else:
                     before = own
                     own, reasons = rule_out(left, before)
-                    _note_sets(log, facts, left, rest, before & ~own, reasons)
+                    numbers = np.searchsorted(facts.origin, left.origin)
+                    log.note(rest, before & ~own, numbers[reasons])
                 allowed[rest] = own
                 left, still = left.remove_people(own)
                 rest = rest[still]
@@ -139,34 +148,6 @@ def prove_and_log(
                 done_with = left.sizes.max(initial=0) <= sizes.pop(0)
                 sizes = [] if done_with else sizes
     return allowed
-
-
-def _note(
-    log: ProofLog,
-    facts: Facts,
-    part: Facts,
-    people: NDArray[np.intp],
-    out: Mask,
-    used: NDArray[np.intp],
-) -> None:
-    """Note that a linear program ruled groups out, and the sets of `part` that it needed."""
-    rows, groups = np.nonzero(out)
-    log.reasons[people[rows], groups] = len(facts) + len(log.certificates)
-    log.certificates.append(np.searchsorted(facts.origin, part.origin[used]))
-
-
-def _note_sets(
-    log: ProofLog,
-    facts: Facts,
-    part: Facts,
-    people: NDArray[np.intp],
-    out: Mask,
-    reasons: NDArray[np.int32],
-) -> None:
-    """Note which sets of `part` ruled groups out."""
-    rows, groups = np.nonzero(out)
-    number = np.searchsorted(facts.origin, part.origin)
-    log.reasons[people[rows], groups] = number[reasons[rows, groups]]
 
 
 @dataclass(frozen=True)

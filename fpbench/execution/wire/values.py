@@ -104,14 +104,13 @@ def write_guarantee(guarantee: Guarantee | None) -> list[Any] | None:
     return [str(guarantee.neighbours), *map(write_scalar, numbers)]
 
 
-def read_guarantee(message: Message, name: str = "guarantee") -> Guarantee | None:
+def read_guarantee(message: Message) -> Guarantee | None:
     """The guarantee in a field."""
-    fields = message.field(name, list, type(None))
+    fields = message.field("guarantee", list, type(None))
     if fields is None:
         return None
     neighbours, epsilon, delta, rho = fields
-    if type(neighbours) is not str or not {type(epsilon), type(delta)} <= {int, float}:
-        raise Unreadable(f"the field {name!r} of its answer is no guarantee")
-    if type(rho) not in (int, float, type(None)):
-        raise Unreadable(f"the field {name!r} of its answer is no guarantee")
+    numbers = {type(epsilon), type(delta), *([] if rho is None else [type(rho)])}
+    if type(neighbours) is not str or not numbers <= {int, float}:
+        raise Unreadable("the field 'guarantee' of its answer is no guarantee")
     return Guarantee(epsilon, delta, neighbours, rho)  # type: ignore[arg-type]  # which checks it

@@ -11,7 +11,7 @@ from typing import Any
 
 from fpbench.base.errors import FpbenchError, HiddenError, InputError, PluginError
 from fpbench.components.attack_kinds import Component
-from fpbench.components.catalog import Catalog
+from fpbench.components.catalog import discover
 from fpbench.components.hooks import Lazy
 from fpbench.components.spec import build_component
 from fpbench.execution.wire.answers import ROW, write_result
@@ -49,14 +49,14 @@ _SPOILED: list[str] = []
 """What a step has changed in this worker; at most one entry."""
 
 
-def execute(step: Step, parents: tuple[Any, ...], catalog: Catalog | None = None) -> Result:
+def execute(step: Step, parents: tuple[Any, ...]) -> Result:
     """The result of a step; a component that raises gives a `Failure`, never an exception."""
 
     def work() -> Any:
-        component = build_for(step, catalog)
+        component = build_for(step)
         # Sealed results are opened where their component runs; an adversary runs elsewhere.
         opened = parents if step.action in HANDED else tuple(map(unseal, parents))
-        inputs = make_inputs(step, component, opened, catalog)
+        inputs = make_inputs(step, component, opened)
         return measure(step, ACTIONS[step.action](component, inputs, step), inputs)
 
     return attempt(step, work)
@@ -94,8 +94,6 @@ def check_unspoiled() -> None:
 
 def make_watch() -> Watch:
     """A watch of what steps change in this process, from now on."""
-    from fpbench.components.catalog import discover
-
     modules = {
         entry.registered.target
         if isinstance(entry.registered, Lazy)
@@ -105,29 +103,20 @@ def make_watch() -> Watch:
     return Watch(frozenset(re.split("[.:]", module)[0] for module in modules) - {"fpbench"})
 
 
-def build_for(step: Step, catalog: Catalog | None = None) -> Component | None:
+def build_for(step: Step) -> Component | None:
     """The component that a step uses."""
-    return None if step.spec is None else build_component(step.spec, _discover(catalog))
-
-
-def _discover(catalog: Catalog | None) -> Catalog:
-    from fpbench.components.catalog import discover
-
-    return discover() if catalog is None else catalog
+    return None if step.spec is None else build_component(step.spec, discover())
 
 
 def make_inputs(
-    step: Step,
-    component: Component | None,
-    parents: tuple[Any, ...],
-    catalog: Catalog | None = None,
+    step: Step, component: Component | None, parents: tuple[Any, ...]
 ) -> tuple[Any, ...]:
     """The inputs of a step's component: an adversary's view, or the parents' results.
 
     An auditor that may train the learner gets it last.
     """
     if step.learner is not None:
-        return (*parents, build_component(step.learner, _discover(catalog)))
+        return (*parents, build_component(step.learner, discover()))
     make = HANDED.get(step.action)
     return make(component, parents, step) if make else parents
 
