@@ -31,10 +31,10 @@ def groups(draw):
 @given(groups())
 def test_exact_answers_recover_everybody_with_the_stated_number_of_queries(truth):
     curator = ParityCurator(truth, queries=count_queries(len(truth)))
-    found = recover_groups(curator)
-    assert isinstance(found, RecoveredGroups)
-    assert (found.groups == truth).all()
-    assert found.queries == curator.answers <= count_queries(len(truth))
+    recovered = recover_groups(curator)
+    assert isinstance(recovered, RecoveredGroups)
+    assert (recovered.groups == truth).all()
+    assert recovered.queries == curator.answers <= count_queries(len(truth))
 
 
 @given(groups(), st.data())
@@ -45,18 +45,18 @@ def test_one_exact_answer_recovers_a_person(truth, data):
 
 def test_fewer_answers_are_needed_than_there_are_people():
     truth = np.random.default_rng(0).integers(0, 2, 1024)
-    found = recover_groups(ParityCurator(truth))
-    assert (found.groups == truth).all()
-    assert found.queries <= 256
+    recovered = recover_groups(ParityCurator(truth))
+    assert (recovered.groups == truth).all()
+    assert recovered.queries <= 256
     assert count_queries(5120) == 1024
 
 
 def test_more_people_than_the_greatest_base_are_asked_about_in_parts(monkeypatch):
     monkeypatch.setattr("fpbench.auditing.parity_queries._MOST", 3)
     truth = np.random.default_rng(0).integers(0, 2, 40)
-    found = recover_groups(ParityCurator(truth))
-    assert (found.groups == truth).all()
-    assert found.queries <= count_queries(40) == 8 * 4
+    recovered = recover_groups(ParityCurator(truth))
+    assert (recovered.groups == truth).all()
+    assert recovered.queries <= count_queries(40) == 8 * 4
 
 
 def test_answers_end_with_the_budget():
@@ -100,9 +100,9 @@ def test_noise_keeps_the_groups_within_its_guarantee(noise):
     for seed in range(30):
         truth = np.random.default_rng(seed).permutation(np.arange(people) % 2)
         curator = ParityCurator(truth, noise=noise, epsilon=epsilon / queries, rng=seed)
-        found = recover_groups(curator, queries=queries, rng=seed)
-        assert found.queries == queries
-        right.append((found.groups == truth).mean())
+        recovered = recover_groups(curator, queries=queries, rng=seed)
+        assert recovered.queries == queries
+        right.append((recovered.groups == truth).mean())
     assert np.mean(right) < 1 / (1 + math.exp(-epsilon))
 
 

@@ -246,8 +246,8 @@ def test_who_is_public_is_found_by_rows_of_the_training_data():
         public_rows = np.array([1, 2])
 
     members = np.array([True, False, True, True, False, True])
-    found = [find_public(Public(), row, members) for row in range(6)]
-    assert found == [False, False, True, True, False, False]
+    public = [find_public(Public(), row, members) for row in range(6)]
+    assert public == [False, False, True, True, False, False]
     assert not find_public(object(), 2, members)
     assert not find_public(Public(), -1, members)
 

@@ -30,9 +30,9 @@ def draw_world(seed, groups=None):
     return chances, members, probability, counts, rng
 
 
-def find_entropy(said, probability):
+def find_entropy(outcomes, probability):
     """Entropy of what is said, a row for each assignment."""
-    _, codes = np.unique(said.reshape(len(said), -1), axis=0, return_inverse=True)
+    _, codes = np.unique(outcomes.reshape(len(outcomes), -1), axis=0, return_inverse=True)
     mass = np.bincount(codes.ravel(), probability)
     mass = mass[mass > 0]
     return float(-(mass * np.log(mass)).sum())
@@ -72,8 +72,8 @@ def test_rounded_counts_tell_no_more_than_the_limit(seed, step, some):
     steps = np.where(loose, step, 1)[:, None]
     low = (counts + offset) // steps * steps - offset
     exact = find_entropy(low, probability)
-    said = low[rng.integers(len(low))]
-    check(Facts.from_counts(members, said, said + steps - 1), chances, exact)
+    published = low[rng.integers(len(low))]
+    check(Facts.from_counts(members, published, published + steps - 1), chances, exact)
 
 
 @settings(max_examples=60)
@@ -89,10 +89,14 @@ def test_counts_rounded_at_random_tell_no_more_than_the_limit(seed, base):
     below, up = values // base, values % base / base
     ups = np.array(list(product((0, 1), repeat=counts.shape[1])))
     chance = np.where(ups == 1, up[:, None], 1 - up[:, None]).prod(axis=2)  # (values, ups)
-    said = base * (below[:, None] + ups)
-    entropy = find_entropy(said.reshape(-1, said.shape[2]), (mass[:, None] * chance).ravel())
+    published = base * (below[:, None] + ups)
+    entropy = find_entropy(
+        published.reshape(-1, published.shape[2]), (mass[:, None] * chance).ravel()
+    )
     noise = -(mass[:, None] * chance * np.log(np.maximum(chance, 1e-300))).sum()
-    heard = said.reshape(-1, said.shape[2])[rng.choice(chance.size, p=chance.ravel() / len(mass))]
+    heard = published.reshape(-1, published.shape[2])[
+        rng.choice(chance.size, p=chance.ravel() / len(mass))
+    ]
     facts = Facts.from_counts(members, [heard - base + 1], [heard + base - 1])
     check(facts, chances, entropy - noise)
 

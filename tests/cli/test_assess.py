@@ -230,12 +230,12 @@ def test_it_is_readable_on_a_terminal_of_any_width(work, command, width):
 
 def test_a_tab_completes_columns_of_the_people(work, command):
     line = "fpbench assess much.csv --people people.csv --group s"
-    asked = {"COMP_WORDS": line, "COMP_CWORD": str(len(line.split()) - 1)}
-    done = command(**asked, _FPBENCH_COMPLETE="complete_bash")
+    environment = {"COMP_WORDS": line, "COMP_CWORD": str(len(line.split()) - 1)}
+    done = command(**environment, _FPBENCH_COMPLETE="complete_bash")
     assert done.stdout.split() == ["sex"]
     line = line.replace("people.csv", "gone.csv")
-    asked["COMP_WORDS"] = line
-    assert command(**asked, _FPBENCH_COMPLETE="complete_bash").stdout.split() == []
+    environment["COMP_WORDS"] = line
+    assert command(**environment, _FPBENCH_COMPLETE="complete_bash").stdout.split() == []
 
 
 def test_what_the_page_tells_to_type_does_what_it_says(tmp_path, command, monkeypatch):

@@ -179,15 +179,15 @@ def allowed_counts(form, tolerance, x, y):
     return allowed
 
 
-def apply_bayes(beliefs, said, form, tolerance):
+def apply_bayes(beliefs, predictions, form, tolerance):
     """P(claim) and posterior of three groups, one slice: people one by one without and with each.
 
     By a dynamic program over counts.
     """
     laws, tables = [], []
     for side in (1, 0):
-        laws.append(law_of_counts(beliefs[said == side]))
-        m = np.count_nonzero(said == side)
+        laws.append(law_of_counts(beliefs[predictions == side]))
+        m = np.count_nonzero(predictions == side)
         one, two = np.meshgrid(np.arange(m + 1), np.arange(m + 1), indexing="ij")
         tables.append([m - one - two, one, two])
     inside = [np.flatnonzero((table[0] >= 0).ravel()) for table in tables]
@@ -201,7 +201,7 @@ def apply_bayes(beliefs, said, form, tolerance):
     for side, rows, weight, law in zip((1, 0), inside, weights, laws, strict=True):
         table = np.zeros(law.shape)
         table.ravel()[rows] = weight
-        mine = np.flatnonzero(said == side)
+        mine = np.flatnonzero(predictions == side)
         for i in mine:
             others = law_of_counts(beliefs[mine[mine != i]])
             given_group = [(others * table[:-1, :-1]).sum(), (others * table[1:, :-1]).sum(),
@@ -221,11 +221,11 @@ def lean(beliefs, factors):
 def test_sixty_people_equal_a_dynamic_program_over_counts(form):
     beliefs, _, labels, _ = people([3, FORMS.index(form)], 60, 3, confidence=0.7)
     beliefs = lean(beliefs, [3.0, 1.0, 0.7])
-    said = (np.arange(60) % 5 < 2).astype(int)
+    predictions = (np.arange(60) % 5 < 2).astype(int)
     tolerance = {"ratio": (3, 10)}.get(form, (1, 20))
-    problem = problem_of(said, labels, 3, RateConstraint(
+    problem = problem_of(predictions, labels, 3, RateConstraint(
         tolerance=tolerance[0] / tolerance[1], form=form))  # fmt: skip
-    claim, posterior = apply_bayes(beliefs, said, form, tolerance)
+    claim, posterior = apply_bayes(beliefs, predictions, form, tolerance)
     found = compute_posterior(beliefs, problem)
     assert found.method == "exact"
     assert found.claim_bits == pytest.approx(-math.log2(claim), rel=1e-9)
@@ -242,21 +242,23 @@ def test_rare_claims_are_exact_and_of_too_many_tables_nearly(form, most, monkeyp
     """Beliefs contradict the claim: what is left is a few tables of counts, far from each other."""
     n, tolerance = 80, (1, 50)
     beliefs, _, labels, _ = people([n, FORMS.index(form)], n, 3)
-    said = np.arange(n) % 2
-    beliefs = np.where(said[:, None] == 1, lean(beliefs, [6.0, 1, 0.3]), lean(beliefs, [0.3, 1, 6]))
-    claim, exact = apply_bayes(beliefs, said, form, tolerance)
+    predictions = np.arange(n) % 2
+    beliefs = np.where(
+        predictions[:, None] == 1, lean(beliefs, [6.0, 1, 0.3]), lean(beliefs, [0.3, 1, 6])
+    )
+    claim, exact = apply_bayes(beliefs, predictions, form, tolerance)
     assert claim < 2**-18
     monkeypatch.setattr(posterior, "_MANY_TABLES", most)
-    problem = problem_of(said, labels, 3, RateConstraint(tolerance=0.02, form=form))
-    found = compute_posterior(beliefs, problem)
+    problem = problem_of(predictions, labels, 3, RateConstraint(tolerance=0.02, form=form))
+    answer = compute_posterior(beliefs, problem)
     if most:
-        assert found.method == "exact"
-        assert found.claim_bits == pytest.approx(-math.log2(claim), rel=1e-9)
-        np.testing.assert_allclose(found.probabilities, exact, rtol=1e-8, atol=1e-11)
+        assert answer.method == "exact"
+        assert answer.claim_bits == pytest.approx(-math.log2(claim), rel=1e-9)
+        np.testing.assert_allclose(answer.probabilities, exact, rtol=1e-8, atol=1e-11)
     else:
-        assert found.method == "maximum-entropy"
-        assert found.claim_bits == pytest.approx(-math.log2(claim), abs=0.15)
-        assert np.abs(found.probabilities - exact).mean() * n < MOST
+        assert answer.method == "maximum-entropy"
+        assert answer.claim_bits == pytest.approx(-math.log2(claim), abs=0.15)
+        assert np.abs(answer.probabilities - exact).mean() * n < MOST
 
 
 @pytest.mark.parametrize("strength", [0.5, 3.0])

@@ -158,10 +158,10 @@ use = "report"
 label = "rounded"
 round_to = 5
 """)
-    made = fpbench.run(matrix, out=tmp_path / "run")
-    (board,) = made.leaderboards(view="reports")
+    run = fpbench.run(matrix, out=tmp_path / "run")
+    (board,) = run.leaderboards(view="reports")
     assert len(board.lines) == 3
-    drawn = figure(gather(made), "reports")
+    drawn = figure(gather(run), "reports")
     (panel,) = drawn.panels
     points = {point.x: point for series in panel.series for point in series.points}
     for line in board.lines:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -132,6 +133,14 @@ class EpsilonLowerBound(Auditor):
     confidence: float = Field(
         0.95, ge=0.5, lt=1, description="probability with which the bound is true"
     )
+
+    @classmethod
+    def examples(cls, directory: Path) -> list[dict[str, Any]]:
+        """As few models as either mode may have."""
+        return [
+            {"runs": _LEAST_DRAWS, "people": 40},
+            {"mode": "one-run", "canaries": 20, "people": 40},
+        ]
 
     @model_validator(mode="after")
     def _check_unused(self) -> EpsilonLowerBound:

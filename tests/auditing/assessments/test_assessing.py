@@ -110,7 +110,7 @@ def test_known_people_of_one_group_teach_nothing():
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("wrong", "message"),
     [
         ({"report": "report.csv"}, "report must be a FairnessReport, not str"),
         ({"X": None}, "X must be a data frame, one row a person, not NoneType"),
@@ -122,11 +122,11 @@ def test_known_people_of_one_group_teach_nothing():
         ({"error": 0}, "error must be above 0 and at most 1, not 0"),
     ],
 )
-def test_things_of_another_kind_are_refused(given, message):
+def test_things_of_another_kind_are_refused(wrong, message):
     X, predictions, groups = make_people()
     fine = {"report": make_report(X, predictions, groups, order=1), "X": X}
     with pytest.raises(InputError, match=message):
-        assess(**(fine | {"predictions": predictions} | given))
+        assess(**(fine | {"predictions": predictions} | wrong))
 
 
 def test_a_column_without_values_teaches_nothing():

@@ -28,20 +28,20 @@ def search(seed, allowed, n=120, seconds=300.0, tell=None, **options):
     def read_facts(changed):
         return changed.facts(X, predictions)
 
-    found = find_least_change(
+    changes = find_least_change(
         report, read_facts, reader, allowed, seconds=seconds, tell=tell, rng=seed
     )
-    return found, report, read_facts, reader
+    return changes, report, read_facts, reader
 
 
 @settings(max_examples=3)
 @given(st.integers(0, 10**6), st.sampled_from([0.01, 0.05]), st.sampled_from([0, 5]))
 def test_every_change_passes_when_it_is_applied_and_attacked_anew(seed, leak, proven):
     allowed = Allowed(leak, proven)
-    found, report, read_facts, reader = search(seed, allowed)
-    assert found.passing
-    assert found.untried == ()
-    for change in found.passing:
+    changes, report, read_facts, reader = search(seed, allowed)
+    assert changes.passing
+    assert changes.untried == ()
+    for change in changes.passing:
         coins = COINS & {*change.arguments}
         changed = change.report if coins else report.protect(**change.arguments)
         again = attack(read_facts(changed), reader)
@@ -49,20 +49,20 @@ def test_every_change_passes_when_it_is_applied_and_attacked_anew(seed, leak, pr
         # Beliefs stop within an error of the optimum, from another start perhaps.
         assert again.leak <= leak + 0.02
         assert change.leak <= leak
-    assert [c.cost for c in found.passing] == sorted(c.cost for c in found.passing)
-    assert found.cheapest is found.passing[0]
-    json.dumps(found.to_dict(), allow_nan=False)
+    assert [c.cost for c in changes.passing] == sorted(c.cost for c in changes.passing)
+    assert changes.cheapest is changes.passing[0]
+    json.dumps(changes.to_dict(), allow_nan=False)
 
 
 @settings(max_examples=3)
 @given(st.integers(0, 10**6))
 def test_fewer_columns_are_left_out_than_would_not_do(seed):
     allowed = Allowed(0.02, 0)
-    found, report, read_facts, reader = search(seed, allowed, by=["a", "b", "likely"])
-    orders = [c.arguments["order"] for c in found.passing if c.arguments.keys() == {"order"}]
+    changes, report, read_facts, reader = search(seed, allowed, by=["a", "b", "likely"])
+    orders = [c.arguments["order"] for c in changes.passing if c.arguments.keys() == {"order"}]
     both = [
         c.arguments["order"]
-        for c in found.passing
+        for c in changes.passing
         if len(c.arguments) > 1 and "order" in c.arguments
     ]
     least = orders[0] if orders else -1
@@ -83,37 +83,37 @@ def test_nothing_passes_if_nothing_may_be_known(monkeypatch):
     assert not attack(report.facts(X, predictions), reader, allowed=allowed).within(allowed)
     monkeypatch.setattr(least_change, "_EPSILONS", (1e6,))
     monkeypatch.setattr(least_change, "_MULTIPLES", (2,))
-    found = find_least_change(
+    changes = find_least_change(
         report, lambda r: r.facts(X, predictions), reader, allowed, seconds=60, rng=0
     )
-    assert "random rounding" in found.failed
-    assert "noise" in found.failed
+    assert "random rounding" in changes.failed
+    assert "noise" in changes.failed
 
 
 def test_what_there_is_no_time_for_is_said():
     started = time.perf_counter()
-    found, *_ = search(0, Allowed(0.01, 0), seconds=0.0)
+    changes, *_ = search(0, Allowed(0.01, 0), seconds=0.0)
     assert time.perf_counter() - started < 60  # a small part of it, on a machine that does a lot
-    assert found.attacks == 0
-    assert found.passing == found.failed == ()
-    assert ("fewer columns in a slice", "out of time") in found.untried
+    assert changes.attacks == 0
+    assert changes.passing == changes.failed == ()
+    assert ("fewer columns in a slice", "out of time") in changes.untried
 
 
 def test_what_a_report_cannot_publish_is_said():
     """Noise is of exact numbers."""
     told = []
-    found, *_ = search(
+    changes, *_ = search(
         0, Allowed(0.01, 0), decimals=2, order=1, tell=lambda words, number: told.append(words)
     )
-    assert "noise needs" in dict(found.untried)["noise"]
+    assert "noise needs" in dict(changes.untried)["noise"]
     assert "cells of at least" in " ".join(told)
 
 
 @pytest.mark.parametrize("metrics", [("selected",), ("selected", "rejected")])
 def test_numbers_of_people_are_changed_too(metrics):
-    found, *_ = search(0, Allowed(0.02, 0), metrics=metrics, order=1)
-    assert found.passing
-    assert not any("rounded rates" in name for name in (*found.failed, *dict(found.untried)))
+    changes, *_ = search(0, Allowed(0.02, 0), metrics=metrics, order=1)
+    assert changes.passing
+    assert not any("rounded rates" in name for name in (*changes.failed, *dict(changes.untried)))
 
 
 def test_a_report_that_fails_is_searched_and_one_that_passes_is_not():

@@ -101,8 +101,8 @@ def test_without_the_riskiest_cells_less_is_given_away_than_without_others(seed)
 
     def assess_without(rows):
         left = frame[~slices.isin(slices.iloc[rows])].reset_index(drop=True)
-        found = assess(FairnessReport.from_frame(left), X, predictions, groups=groups)
-        return found.leak, int(found.proven.sum())
+        assessment = assess(FairnessReport.from_frame(left), X, predictions, groups=groups)
+        return assessment.leak, int(assessment.proven.sum())
 
     leak, proven = assess_without([cell.row for cell in result.riskiest])
     rng = np.random.default_rng(seed)

@@ -144,14 +144,14 @@ def test_rules_are_crossed_with_columns_and_protected():
     )
     rules = tree_rules(tree)
     people = X[["child"]].assign(x=X.index, job=X["job"])
-    found = rules.apply(people[["child", "x"]])
+    applied = rules.apply(people[["child", "x"]])
     named = make_rules()
     report = FairnessReport.per_rule(
         named, X, named.predict(X), groups, by=["job"], order=2, min_cell=0
     )
     assert (report.cells >= 0).all(axis=1).any()
     assert_true_of(report.protect(min_group=5), (X, named.predict(X), labels), groups)
-    assert len(set(found)) == len(rules)
+    assert len(set(applied)) == len(rules)
 
 
 def test_models_without_rules_are_refused():

@@ -191,8 +191,8 @@ def list_sets(report, X, predictions, labels, which):
             inside &= (code < 0) | (column.code(X) == code)
         if report.label[row] >= 0:
             inside &= labels == report.label[row]
-        asked = [0, 1] if report.is_rate[row] else [report.prediction[row]]
-        sets += [inside & (predictions == prediction) for prediction in asked]
+        counted = [0, 1] if report.is_rate[row] else [report.prediction[row]]
+        sets += [inside & (predictions == prediction) for prediction in counted]
     return np.array(sets, float).reshape(-1, len(X)).T
 
 

@@ -147,11 +147,11 @@ def corrupt(frame, rng):
 def test_a_corrupted_report_is_refused_or_valid(part, tmp_path):
     """2,000 of them: whatever is read can be published again, and gives facts or one error."""
     rng = np.random.default_rng(part)
-    made = [
+    reports = [
         make_exact(60, metrics=["selection-rate", "selected"], order=1)[0].protect(**d, rng=0)
         for d in PROTECTED[:6]
     ]
-    texts = [report.to_frame().astype(object).where(lambda f: f.notna(), "") for report in made]
+    texts = [report.to_frame().astype(object).where(lambda f: f.notna(), "") for report in reports]
     people = make_people(60)[:3]
     read = refused = 0
     for _ in range(500):

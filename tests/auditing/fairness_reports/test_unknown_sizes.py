@@ -65,10 +65,10 @@ def test_ranges_hold_all_sizes_that_give_the_rates_and_no_others(k, data, decima
     facts = report.facts(X, predictions)
     for number in range(len(facts)):
         who = facts.sets[[number]].indices
-        asked = set(predictions[who])
-        told = all_[:, :, 1] if asked == {1} else all_[:, :, 0] - all_[:, :, 1]
-        told = all_[:, :, 0] if len(who) == len(groups) else told
-        ends = told.min(axis=0), told.max(axis=0)
+        values = set(predictions[who])
+        numbers = all_[:, :, 1] if values == {1} else all_[:, :, 0] - all_[:, :, 1]
+        numbers = all_[:, :, 0] if len(who) == len(groups) else numbers
+        ends = numbers.min(axis=0), numbers.max(axis=0)
         assert (facts.low[number] <= ends[0]).all()
         assert (facts.high[number] >= ends[1]).all()
         if k == 2:

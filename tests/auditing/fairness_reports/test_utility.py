@@ -75,13 +75,13 @@ def test_utility_is_that_of_a_loop(metrics, defences):
     people = make_people()
     exact = publish(people, labels=True, order=2, metrics=metrics)
     report = exact.protect(**defences)
-    found = measure_utility(report, exact)
+    utility = measure_utility(report, exact)
     wanted = loop(report, *people, metrics)
     np.testing.assert_allclose(
-        [found.rate_error, found.rate_error_max, found.cells_published, found.disparities_visible],
+        [utility.rate_error, utility.rate_error_max, utility.cells_published, utility.disparities_visible],
         wanted,
     )  # fmt: skip
-    assert 0 < found.disparities_visible <= 1
+    assert 0 < utility.disparities_visible <= 1
 
 
 def test_numbers_of_people_show_rates():
