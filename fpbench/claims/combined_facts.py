@@ -86,19 +86,46 @@ def combine_facts(
         raise InputError(
             f"ids are of different types: {', '.join(sorted(kind.__name__ for kind in kinds))}"
         )
-    n = len(everybody)
-    parts = []
-    for name, (facts, _), own in zip(called, reports, rows, strict=True):
-        parts.append(facts.rename(f"{name}: {{}}".format).over(own.astype(np.intp), n))
-    inside = np.zeros((len(parts), n), np.bool_)
+    told = [facts for facts, _ in reports]
+    joined = join_reports(told, rows, len(everybody), called)
+    return CombinedFacts(joined, np.array(list(everybody)))
+
+
+def join_reports(
+    told: Sequence[Facts], rows: Sequence[NDArray[np.intp]], people: int, names: Sequence[str]
+) -> Facts:
+    """What reports about some of these people each tell, and then what differences tell.
+
+    Sets are called by report and set.
+
+    Parameters
+    ----------
+    told
+        Of each report, what it tells.
+    rows
+        Of each report, (n,) row of each of its people among all.
+    people
+        Number of all people.
+    names
+        Of the reports.
+
+    Raises
+    ------
+    ContradictionError
+        If what two reports tell of the same people differs.
+    """
+    parts = [
+        facts.rename(f"{name}: {{}}".format).over(own, people)
+        for name, facts, own in zip(names, told, rows, strict=True)
+    ]
+    inside = np.zeros((len(parts), people), np.bool_)
     for here, own in zip(inside, rows, strict=True):
         here[own] = True
     differences = [
         _subtract(parts[a], parts[b], inside[a] & inside[b])
         for a, b in combinations(range(len(parts)), 2)
     ]
-    joined = Facts.join([*parts, *(part for part in differences if part is not None)])
-    return CombinedFacts(joined, np.array(list(everybody)))
+    return Facts.join([*parts, *(part for part in differences if part is not None)])
 
 
 def _subtract(one: Facts, other: Facts, both: NDArray[np.bool_]) -> Facts | None:

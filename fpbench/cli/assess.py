@@ -17,11 +17,16 @@ _EXCEEDS = 3
 
 def assess(
     report: Annotated[
-        Path,
-        typer.Argument(help="The report in long form: CSV, JSON or parquet.", metavar="REPORT"),
+        list[Path],
+        typer.Argument(
+            help="The report in long form: CSV, JSON or parquet. Several are assessed together, in "
+            "the order of publishing.",
+            metavar="REPORT",
+        ),
     ],
     people: Annotated[
-        Path, typer.Option(help="The people it is about: CSV or parquet, one row a person.")
+        Path,
+        typer.Option(help="The people of the reports: CSV or parquet, one row a person."),
     ],
     known: Annotated[
         Path | None,
@@ -36,9 +41,10 @@ def assess(
         ),
     ] = None,
     prediction: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
-            help="Column of the model's prediction; `prediction` if not given.",
+            help="Column of the model's prediction; `prediction` if not given. Repeated, one for "
+            "each report, blank where a person is not in it.",
             autocompletion=complete_column,
             metavar="COLUMN",
         ),
@@ -81,7 +87,7 @@ def assess(
     import time
 
     started = time.perf_counter()
-    from fpbench.auditing.assessments.assessing import assess_facts
+    from fpbench.auditing.assessments.assessing import assess_series
     from fpbench.auditing.assessments.input_files import ColumnNames, read_files
     from fpbench.cli.screen.assessments import AttackProgress, show_assessment
 
@@ -91,14 +97,14 @@ def assess(
             raise InputError(f"{output}: there is no directory {output.parent}")
     if protected is not None and no_search:
         raise InputError("--protected writes what the search finds: leave out --no-search")
-    names = ColumnNames(group, prediction, label)
+    names = ColumnNames(group, tuple(prediction or ()), label)
     with AttackProgress() as progress:
         files = read_files(report, people, known, names, decimals)
-        facts, rows = files.find_facts()
+        read = files.read_reports()
         left = max(seconds - (time.perf_counter() - started), 1.0)
-        result = assess_facts(
-            files.report, facts, rows, files.X, files.predictions, files.labels, files.groups,
-            known=files.known, max_leak=allowed, max_proven=max_proven, search=not no_search,
+        result = assess_series(
+            files.series, read, files.X, files.labels, files.groups, known=files.known,
+            max_leak=allowed, max_proven=max_proven, search=not no_search,
             seconds=left, tell=progress.tell,
         )  # fmt: skip
     change = result.change.cheapest if result.change else None

@@ -207,6 +207,52 @@ def test_what_is_wrong_in_the_known_people_is_named(work, command):
     refuse("known.csv: no column 'hired'; did you mean 'fired'?")
 
 
+def test_several_reports_are_assessed_together(work, command):
+    X, predictions, groups = make_people(240)
+    stay = np.arange(240) != 7
+    reports = {"may": np.ones(240, bool), "june": stay}
+    frame = X.assign(sex=groups)
+    for name, inside in reports.items():
+        rows = np.flatnonzero(inside)
+        people = X.iloc[rows].reset_index(drop=True)
+        report = make_report(people, predictions[rows], groups[rows], order=1, min_cell=10)
+        report.to_csv(work / f"{name}.csv")
+        frame[name] = pd.array(np.where(inside, predictions, -1), "Int64")
+        frame.loc[~inside, name] = pd.NA
+    frame.to_csv(work / "people.csv", index=False)
+    names = ("--prediction", "may", "--prediction", "june")
+    fast = ("--people", "people.csv", "--group", "sex", "--no-search")
+    done = fine(command("assess", "may.csv", "june.csv", *fast, *names, "--json", "out.json"), 3)
+    assert " ".join(done.stdout.split()).startswith(
+        "Do not publish: the group of 1 of 240 people is proven by the 2 reports together (alone: "
+        "0 by may.csv, 0 by june.csv), and guesses"
+    )
+    record = json.loads((work / "out.json").read_text())
+    assert [one["people"] for one in record["reports"]] == [240, 239]
+    assert set(record["inputs"]) == {"report 1", "report 2", "people"}
+
+    def refuse(*words, reports=("may.csv", "june.csv"), names=names):
+        bad(command("assess", *reports, *fast, *names), *words)
+
+    refuse("--prediction: give one column, or one for each of the 2 reports, not 3",
+           names=(*names, "--prediction", "may"))  # fmt: skip
+    refuse("people.csv, row 7, column 'june': a blank is neither 0 nor 1",
+           reports=("june.csv",), names=names[2:])  # fmt: skip
+    refuse("may.csv: a report is named twice", reports=("may.csv", "may.csv"))
+    frame.loc[9, ["may", "june"]] = pd.NA
+    frame.to_csv(work / "people.csv", index=False)
+    refuse("people.csv, row 9, columns may, june: the person is in no report")
+
+
+def test_a_group_of_the_report_that_nobody_is_in_is_named(work, command):
+    for row, group in ((6, "mm"), (7, "F")):
+        X, predictions, groups = make_people(240)
+        make_report(X, predictions, groups, order=2).to_csv(work / "much.csv")
+        change(work / "much.csv", row, group=group)
+        words = f"much.csv: row {row}, column 'group'", f"{group!r}"
+        bad(command("assess", "much.csv", *FAST), *words)
+
+
 def test_labels_are_found_by_their_name(work, command):
     X, predictions, groups = make_people(240)
     labels = np.arange(240) % 2
@@ -242,9 +288,12 @@ def test_what_the_page_tells_to_type_does_what_it_says(tmp_path, command, monkey
     """Its Python runs in `test_docs.py`."""
     monkeypatch.chdir(tmp_path / "work")
     page = PAGES["docs/assess.md"]
-    first = blocks(page, "python")[0].text
-    exec(compile(first, str(page), "exec"), {})
-    (search, record) = [words for block in blocks(page, "sh") for words in joined(block.text)]
+    names = {}
+    for block in blocks(page, "python")[:2]:
+        exec(compile(block.text, str(page), "exec"), names)
+    (search, series, record) = [
+        words for block in blocks(page, "sh") for words in joined(block.text)
+    ]
     done = fine(command(*search[1:], "--no-search"), 3)
     (shown,) = blocks(page, "text")
     start, shown_start = (text.partition(" of ")[0] for text in (done.stdout, shown.text))
@@ -255,6 +304,11 @@ def test_what_the_page_tells_to_type_does_what_it_says(tmp_path, command, monkey
     ):
         assert row in shown.text
         assert row in done.stdout
+    both = fine(command(*series[1:], "--no-search"), 3)
+    assert " ".join(both.stdout.split()).startswith(
+        "Do not publish: the group of 3 of 2,000 people is proven by the 2 reports together (alone: "
+        "0 by may.csv, 0 by june.csv)"
+    )
     fine(command(*record[1:]), 3)
     told = json.loads((tmp_path / "work" / "assessment.json").read_text())
     text = page.read_text(encoding="utf-8")

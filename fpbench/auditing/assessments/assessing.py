@@ -1,8 +1,9 @@
-"""What a report gives away to somebody who knows everybody's columns and predictions."""
+"""What reports give away to somebody who knows everybody's columns and predictions."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
 from itertools import product
 from math import log
 from typing import TYPE_CHECKING, Any
@@ -10,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fpbench.auditing.assessments.assessment import Assessment
+from fpbench.auditing.assessments.assessment import Assessment, ReportAlone
 from fpbench.auditing.assessments.attack import Allowed, Reader, attack
 from fpbench.auditing.assessments.known_people import code_groups, learn_beliefs
-from fpbench.auditing.assessments.least_change import Progress, find_least_change
+from fpbench.auditing.assessments.least_change import ChangeSearch, Progress, find_least_change
+from fpbench.auditing.assessments.report_series import ReadReports, ReportSeries
 from fpbench.auditing.assessments.riskiest_cells import find_riskiest
 from fpbench.auditing.fairness_reports.fairness_report import FairnessReport
-from fpbench.auditing.fairness_reports.report_facts import find_facts_and_rows
 from fpbench.auditing.fairness_reports.report_rows import ReportRows
-from fpbench.auditing.fairness_reports.slices import check_bits
+from fpbench.auditing.fairness_reports.slices import check_bits, check_people
 from fpbench.base.errors import InputError
 from fpbench.claims.fact_information import limit_fact_nats
 from fpbench.claims.set_counts import Facts, Floats
@@ -42,7 +43,7 @@ _DELTA = 1e-6
 
 
 def assess(
-    report: FairnessReport,
+    report: FairnessReport | Sequence[FairnessReport] | Mapping[str, FairnessReport],
     X: DataFrame,
     predictions: ArrayLike,
     labels: ArrayLike | None = None,
@@ -60,14 +61,20 @@ def assess(
 ) -> Assessment:
     """What a report gives away to somebody who knows everybody's columns and predictions.
 
+    Several reports are assessed together: two about overlapping people tell of those who are in
+    one of them alone (`combine_facts`).
+
     Parameters
     ----------
     report
-        What is to be published, or was.
+        What is to be published, or was. Of several, in the order of publishing, a list, or by name
+        a dictionary; `search` changes the last one.
     X
-        n rows, the people of the report.
+        n rows, the people of the report; of several, everybody who is in any.
     predictions, labels
-        (n,) in {0, 1}; labels are needed by metrics that look at them.
+        (n,) in {0, 1}; labels are needed by metrics that look at them. Predictions of R reports
+        may be (n, R), missing (NaN) where a person is not in that report; so may those of a model
+        that was trained again. Beliefs see the first that each person has.
     groups
         (n,) names of the true groups, to measure what is guessed right.
     beliefs
@@ -99,24 +106,20 @@ def assess(
     ContradictionError
         If published cells contradict each other.
     """
-    if not isinstance(report, FairnessReport):
-        raise InputError(
-            f"report must be a FairnessReport, not {type(report).__name__}; from_frame, from_file "
-            "and others make one"
-        )
-    facts, rows = find_facts_and_rows(report, X, predictions, labels)
-    return assess_facts(
-        report, facts, rows, X, predictions, labels, groups, beliefs, known, max_leak=max_leak,
+    check_people(X)
+    series = ReportSeries.of(report, predictions, len(X))
+    if groups is not None:
+        series.check_groups(groups)
+    return assess_series(
+        series, series.read(X, labels), X, labels, groups, beliefs, known, max_leak=max_leak,
         max_proven=max_proven, search=search, seconds=seconds, error=error, tell=tell, rng=rng,
     )  # fmt: skip
 
 
-def assess_facts(
-    report: FairnessReport,
-    facts: Facts,
-    rows: NDArray[np.intp],
+def assess_series(
+    series: ReportSeries,
+    read: ReadReports,
     X: DataFrame,
-    predictions: ArrayLike,
     labels: ArrayLike | None,
     groups: ArrayLike | None,
     beliefs: ArrayLike | None = None,
@@ -130,13 +133,15 @@ def assess_facts(
     tell: Progress | None = None,
     rng: np.random.Generator | int | None = None,
 ) -> Assessment:
-    """What a report gives away whose facts are read already; see `assess`.
+    """What reports give away whose facts are read already; see `assess`.
 
     Parameters
     ----------
-    facts, rows
-        What the report tells, and (M,) a row of the report for each set.
-    report, X, predictions, labels, groups, beliefs, known
+    series
+        The reports, with predictions.
+    read
+        What they tell.
+    X, labels, groups, beliefs, known
         As of `assess`.
     max_leak, max_proven, search, seconds, error, tell, rng
         As of `assess`.
@@ -145,9 +150,10 @@ def assess_facts(
         if not isinstance(number, int | float | np.number) or not 0 < number <= most:
             raise InputError(f"{what} must be above 0 and at most {most:g}, not {number!r}")
     deadline = time.perf_counter() + seconds
+    facts = read.facts
     allowed = _check_allowed(max_leak, max_proven)
-    truth = None if groups is None else _match_groups(groups, report.groups, facts)
-    prior, knowledge = _find_prior(report, X, predictions, labels, beliefs, known, facts, truth)
+    truth = None if groups is None else _match_groups(groups, series.groups, facts)
+    prior, knowledge = _find_prior(series, X, labels, beliefs, known, facts, truth)
     reader = Reader(prior, truth, error)
     left = deadline - time.perf_counter()
     findings = attack(facts, reader, left / 2 if search else left)
@@ -155,23 +161,28 @@ def assess_facts(
     before = prior[np.arange(len(prior)), findings.possible.argmax(axis=1)]
     unsure = proven & (before > _UNSURE[0]) & (before < _UNSURE[1])
     without = reader.accuracy(prior)
-    riskiest, numbers = find_riskiest(facts, prior, rows)
+    riskiest, numbers = find_riskiest(facts, prior, read.row, read.report)
     alone = attack(facts.take(numbers), reader, deadline - time.perf_counter())
+    each = _assess_each(series, read, reader, deadline)
     nats = limit_fact_nats(facts)
     change = None
-    if search and not findings.within(allowed):
+    if search and not all(one.within(allowed) for one in each[:-1]):
+        why = "a report before it gives away more than may be, alone"
+        change = ChangeSearch((), (), (("changes of the last report", why),), 0)
+    elif search and not findings.within(allowed):
         change = find_least_change(
-            report, lambda changed: changed.facts(X, predictions, labels), reader, allowed,
-            seconds=deadline - time.perf_counter(), tell=tell, rng=rng,
+            series.last, lambda changed: series.change_last(changed).read(X, labels).facts,
+            reader, allowed, seconds=deadline - time.perf_counter(), tell=tell, rng=rng,
         )  # fmt: skip
     return Assessment(
-        groups=report.groups,
+        groups=series.groups,
+        reports=each,
         without=without,
         with_=without + findings.leak,
         measured=truth is not None,
         leak_expected=float((findings.beliefs.max(axis=1) - prior.max(axis=1)).mean()),
         limit=limit_leak_by_error(1 - without, nats, facts.people, facts.groups),
-        private_limit=_limit_by_noise(report, prior),
+        private_limit=_limit_by_noise(series.reports, prior),
         bits=nats / log(2),
         proven=proven,
         proven_unsure=unsure,
@@ -188,6 +199,21 @@ def assess_facts(
     )
 
 
+def _assess_each(
+    series: ReportSeries, read: ReadReports, reader: Reader, deadline: float
+) -> tuple[ReportAlone, ...]:
+    """What each of several reports gives away alone; of one, nothing that is not known."""
+    if len(series.reports) == 1:
+        return (ReportAlone(series.names[0], len(series.predictions), None, None),)
+    alone = []
+    for place, (name, facts) in enumerate(zip(series.names, read.alone, strict=True)):
+        inside = int((series.predictions[:, place] >= 0).sum())
+        left = (deadline - time.perf_counter()) / (len(read.alone) + 1)
+        findings = attack(facts, reader, left)
+        alone.append(ReportAlone(name, inside, int(findings.proven.sum()), findings.leak))
+    return tuple(alone)
+
+
 def _check_allowed(max_leak: float, max_proven: int) -> Allowed:
     if not isinstance(max_leak, int | float | np.number) or not 0 <= max_leak <= 1:
         raise InputError(f"max_leak must be a share from 0 to 1, not {max_leak!r}")
@@ -197,9 +223,8 @@ def _check_allowed(max_leak: float, max_proven: int) -> Allowed:
 
 
 def _find_prior(
-    report: FairnessReport,
+    series: ReportSeries,
     X: DataFrame,
-    predictions: ArrayLike,
     labels: ArrayLike | None,
     beliefs: ArrayLike | None,
     known: DataFrame | None,
@@ -207,7 +232,7 @@ def _find_prior(
     truth: NDArray[np.intp] | None,
 ) -> tuple[Floats, str]:
     """(n, K) beliefs before the report, and where they are from."""
-    n, names = facts.people, report.groups
+    n, names = facts.people, series.groups
     if beliefs is not None:
         if known is not None:
             raise InputError("give beliefs, or known people to learn them from, not both")
@@ -220,8 +245,7 @@ def _find_prior(
         return prior, "as given"
     if known is not None:
         labelled = None if labels is None else check_bits(labels, n, "labels")
-        predicted = check_bits(predictions, n, "predictions")
-        learnt = learn_beliefs(known, X, predicted, labelled, names)
+        learnt = learn_beliefs(known, X, series.first_predictions, labelled, names)
         shared = sum(name in known for name in X.columns)
         return learnt, (
             f"of boosted trees, learnt from {shared} columns of {len(known):,} people whose group "
@@ -267,14 +291,24 @@ def _find_shares(facts: Facts, truth: NDArray[np.intp] | None) -> Floats:
     return shares
 
 
-def _limit_by_noise(report: ReportRows, prior: Floats) -> float | None:
-    """The greatest leak by the noise; None if a number has none.
+def _limit_by_noise(reports: Sequence[ReportRows], prior: Floats) -> float | None:
+    """The greatest leak by the noise; None if a number has none."""
+    if not all(len(report) and report.noisy.all() for report in reports):
+        return None
+    epsilon, rho = (sum(costs) for costs in zip(*map(_add_up_noise, reports), strict=True))
+    private: dict[str, Any] = {"epsilon": epsilon}
+    if rho:
+        rho += epsilon**2 / 2
+        private = {"epsilon": rho_to_epsilon(rho, _DELTA), "delta": _DELTA, "rho": rho}
+    return limit_private_leak(prior, Guarantee(**private))
+
+
+def _add_up_noise(report: ReportRows) -> tuple[float, float]:
+    """Epsilon of Laplace and rho of Gaussian noise in a report.
 
     A person counts in one cell of each table for each metric that counts people of that label and
     prediction; another group changes two counts there by one.
     """
-    if not len(report) or not report.noisy.all():
-        return None
     _, metric = np.unique(report.metric, return_inverse=True)
     table = np.column_stack([report.cells >= 0, metric.ravel()])
     _, first = np.unique(table, axis=0, return_index=True)
@@ -285,8 +319,4 @@ def _limit_by_noise(report: ReportRows, prior: Floats) -> float | None:
         counts = np.isin(label, (-1, own_label)) & np.isin(prediction, (-1, own_prediction))
         epsilon = max(epsilon, float((2 / scale[counts & (scale > 0)]).sum()))
         rho = max(rho, float((1 / sigma[counts & (sigma > 0)] ** 2).sum()))
-    private: dict[str, Any] = {"epsilon": epsilon}
-    if rho:
-        rho += epsilon**2 / 2
-        private = {"epsilon": rho_to_epsilon(rho, _DELTA), "delta": _DELTA, "rho": rho}
-    return limit_private_leak(prior, Guarantee(**private))
+    return epsilon, rho

@@ -1,9 +1,9 @@
-"""What a fairness report gives away about people's groups, as a verdict."""
+"""What fairness reports give away about people's groups, as a verdict."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -20,14 +20,45 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 
+_NAMED = 3
+"""Reports that the verdict names."""
+
+
+@dataclass(frozen=True)
+class ReportAlone:
+    """One of the reports that were assessed.
+
+    Attributes
+    ----------
+    name
+        What it is called.
+    people
+        How many people it is about.
+    proven, leak
+        People proven by it, and rise of the share guessed right, of all people, without the other
+        reports; None of a single report.
+    """
+
+    name: str
+    people: int
+    proven: int | None
+    leak: float | None
+
+    def within(self, allowed: Allowed) -> bool:
+        """Whether it gives away no more than may be."""
+        return self.proven is None or allowed.holds(self.leak or 0.0, self.proven)
+
+
 @dataclass(frozen=True, eq=False)
 class Assessment:
-    """What an adversary learns from a report; prints itself as a verdict.
+    """What an adversary learns from a report, or several; prints itself as a verdict.
 
     Attributes
     ----------
     groups
         Names of the K groups.
+    reports
+        The reports, in the order of publishing.
     without, with_
         Share of people whose likeliest group is right, by beliefs before and after the report.
     measured
@@ -66,6 +97,7 @@ class Assessment:
     """
 
     groups: tuple[str, ...]
+    reports: tuple[ReportAlone, ...]
     without: float
     with_: float
     measured: bool
@@ -102,11 +134,22 @@ class Assessment:
         n, proven = len(self.proven), int(self.proven.sum())
         whose = f"the group of {proven:,} of {n:,} people" if proven else "nobody's group"
         finding = (
-            f"{whose} is proven by it, and guesses get {percent(self.with_)} % of all people right "
-            f"instead of {percent(self.without)} %"
+            f"{whose} is proven by {self._by}, and guesses get {percent(self.with_)} % of all "
+            f"people right instead of {percent(self.without)} %"
         )
         start = "May be published within these limits" if self.passes else "Do not publish"
         return f"{start}: {finding} (allowed: {self.allowed})."
+
+    @property
+    def _by(self) -> str:
+        """The reports that prove, in words; of several, what each proves alone."""
+        if len(self.reports) == 1:
+            return "it"
+        together = f"the {len(self.reports)} reports together"
+        if not self.proven.any() or len(self.reports) > _NAMED:
+            return together
+        alone = (f"{one.proven:,} by {one.name}" for one in self.reports)
+        return f"{together} (alone: {', '.join(alone)})"
 
     def to_frame(self) -> DataFrame:
         """One row a person: `proven`, `unsure`, the likeliest group, and beliefs.
@@ -133,6 +176,7 @@ class Assessment:
             "criteria": {"max_leak": self.allowed.leak, "max_proven": self.allowed.proven},
             "people": len(self.proven),
             "groups": list(self.groups),
+            "reports": [asdict(one) for one in self.reports],
             "beliefs_before": self.knowledge,
             "measures": {
                 "without": self.without,
@@ -149,7 +193,10 @@ class Assessment:
                 "bits": self.bits,
                 "error_bound": self.error_bound if isfinite(self.error_bound) else None,
             },
-            "riskiest": [cell.to_dict(self.groups) for cell in self.riskiest],
+            "riskiest": [
+                cell.to_dict(self.groups, [one.name for one in self.reports])
+                for cell in self.riskiest
+            ],
             "riskiest_alone": {"proven": self.alone[0], "leak": self.alone[1]},
             "change": None if search is None else search.to_dict(),
         }
@@ -178,7 +225,8 @@ class Assessment:
     @property
     def _page(self) -> Page:
         parts = [self._list_cells()] if self.riskiest else []
-        parts += [_list_changes(self.change)] if self.change else []
+        whose = f" of {self.reports[-1].name}" if len(self.reports) > 1 else ""
+        parts += [_list_changes(self.change, whose)] if self.change else []
         return Page(self.verdict, self.passes, list(self._list_findings()), parts)
 
     def _list_findings(self) -> Iterator[tuple[str, str]]:
@@ -194,13 +242,21 @@ class Assessment:
             more = "the search for proofs ran out of time, so more may be provable"
         proven, unsure = int(self.proven.sum()), int(self.proven_unsure.sum())
         yield "proven", f"{proven:,}, of whom the adversary was unsure of {unsure:,}; {more}"
+        if len(self.reports) > 1:
+            each = (
+                f"{one.name}, about {one.people:,} people, proves {one.proven:,} and leaks "
+                f"{signed_points(one.leak or 0.0)}"
+                for one in self.reports
+            )
+            yield "alone", "; ".join(each)
         more = ""
         if self.leak > self.limit:
             rest = signed_points(self.leak - self.limit)
             more = f"; {rest} points of the leak, or more, can be learnt from other people as well"
         yield (
             "limit",
-            f"{points_above(self.limit)} points is what the report can add for somebody who knows "
+            f"{points_above(self.limit)} points is what "
+            f"{'the report' if len(self.reports) == 1 else 'they'} can add for somebody who knows "
             f"how groups depend on columns, if people's groups are independent{more}",
         )
         if self.private_limit is not None:
@@ -236,14 +292,14 @@ class Assessment:
             [
                 f"These {len(rows)} alone: {proven:,} proven, a leak of {signed_points(leak)} "
                 "points.",
-                "row: of the report, from 0; proves: people whose group follows with this cell and "
+                "row: of its report, from 0; proves: people whose group follows with this cell and "
                 "not with those above alone; adds: right guesses about other people that the "
                 "adversary expects more.",
             ],
         )
 
 
-def _list_changes(search: ChangeSearch) -> Part:
+def _list_changes(search: ChangeSearch, whose: str) -> Part:
     notes = []
     if search.failed:
         notes.append(f"Not enough, however strong: {'; '.join(search.failed)}.")
@@ -252,7 +308,7 @@ def _list_changes(search: ChangeSearch) -> Part:
         notes.append(f"Not tried, or not to the end ({reason}): {'; '.join(kinds)}.")
     best = search.cheapest
     if best is None:
-        title = f"No change that passes was found in {search.attacks} attacks."
+        title = f"No change{whose} that passes was found in {search.attacks} attacks."
         return Part(title, [], [], notes)
     rows = []
     for change in search.passing:
@@ -262,7 +318,7 @@ def _list_changes(search: ChangeSearch) -> Part:
         shares = (_write(part, ".0%") for part in (use.cells_published, use.disparities_visible))
         rows.append([change.words, *numbers, *errors, *shares])
     return Part(
-        f"The least change that passes: {best.words}. It publishes "
+        f"The least change{whose} that passes: {best.words}. It publishes "
         f"{_write(best.utility.cells_published, '.0%')} of the rates; the mean error of all is "
         f"{_write(best.utility.rate_error, '.3f')}. Found in {search.attacks} attacks; the mildest "
         "of each kind that passes, the one of the least error first:",

@@ -32,9 +32,11 @@ class RiskyCell:
     Attributes
     ----------
     name
-        The slice, and the prediction whose people are counted.
+        The slice, and the prediction whose people are counted; of several reports, which one first.
+    report
+        Number of the report that tells of it, from 0.
     row
-        A row of the report that tells of it, from 0.
+        A row of that report, from 0.
     people
         Number of people.
     counts
@@ -47,6 +49,7 @@ class RiskyCell:
     """
 
     name: str
+    report: int
     row: int
     people: int
     counts: tuple[tuple[float, float], ...]
@@ -61,17 +64,20 @@ class RiskyCell:
             texts.append("" if low == -np.inf else known)
         return texts
 
-    def to_dict(self, groups: Sequence[str]) -> dict[str, Any]:
+    def to_dict(self, groups: Sequence[str], reports: Sequence[str]) -> dict[str, Any]:
         """Plain data.
 
         Parameters
         ----------
         groups
             Names of the K groups.
+        reports
+            Names of the reports.
         """
         counts = [[x if np.isfinite(x) else None for x in ends] for ends in self.counts]
         return {
             "name": self.name,
+            "report": reports[self.report],
             "row": self.row,
             "people": self.people,
             "counts": dict(zip(groups, counts, strict=True)),
@@ -81,7 +87,11 @@ class RiskyCell:
 
 
 def find_riskiest(
-    facts: Facts, beliefs: Floats, rows: NDArray[np.intp], most: int = 10
+    facts: Facts,
+    beliefs: Floats,
+    rows: NDArray[np.intp],
+    reports: NDArray[np.intp] | None = None,
+    most: int = 10,
 ) -> tuple[tuple[RiskyCell, ...], NDArray[np.intp]]:
     """The cells that give away most, and their numbers among the facts.
 
@@ -98,7 +108,9 @@ def find_riskiest(
     beliefs
         (n, K) before.
     rows
-        (M,) a row of the report for each of the facts.
+        (M,) a row of its report for each of the facts.
+    reports
+        (M,) the number of that report; by default there is one.
     most
         How many cells.
 
@@ -132,8 +144,11 @@ def find_riskiest(
         name = facts.name(number).removesuffix(f" (row {rows[number]})")
         ends = zip(facts.low[number].tolist(), facts.high[number].tolist(), strict=True)
         cells.append(
-            RiskyCell(name, int(rows[number]), len(members), tuple(ends), best.settled, best.gain)
-        )
+            RiskyCell(
+                name, 0 if reports is None else int(reports[number]), int(rows[number]),
+                len(members), tuple(ends), best.settled, best.gain,
+            )
+        )  # fmt: skip
         chosen.append(number)
         left = left[left != number]
     return tuple(cells), np.array(chosen, np.intp)
