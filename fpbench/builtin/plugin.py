@@ -34,6 +34,7 @@ def fpbench_datasets() -> list[Lazy]:
 def fpbench_learners() -> list[Lazy]:
     return _list_components(
         "learners",
+        adversarial="Adversarial",
         decision_tree="DecisionTree",
         distilled="Distilled",
         fare="Fare",
