@@ -27,6 +27,7 @@ from fpbench.components.bases import BASES
 from fpbench.components.measures import Measure
 from fpbench.components.names import ATTACK, AUDIT, KINDS
 from fpbench.components.own_measures import OWN
+from fpbench.components.sights import SIGHTS
 from fpbench.matrix.expectations import CHECKS, Expectation
 from fpbench.matrix.limits import Limits
 from fpbench.matrix.matrix import Ranking, Shares, _File
@@ -160,6 +161,16 @@ def components_page() -> str:
     lines = [MADE, "", "# Reference: components", ""]
     lines += ["All that fpbench brings, with every parameter: `fpbench describe KIND NAME` in one."]
     lines += ["[Methods](methods.md) says what is computed; plugins add their own.", ""]
+    lines += ["## What may be seen", ""]
+    lines += ["What adversaries and auditors declare in `sees`, and disclosures in `shows`.",
+              "Adversaries get columns of a `Sample`: of the target people, whose groups they",
+              "never see, and of the attack set, whose groups they do. Cells are refused where the",
+              "model cannot give what is to be seen.", ""]  # fmt: skip
+    lines += table(("name", "what", "may be declared by"), [
+        (f"`{sight.name}`", sight.meaning, ", ".join(KINDS[kind].plural for kind in KINDS
+                                                     if kind in sight.kinds))
+        for sight in SIGHTS.values()
+    ])  # fmt: skip
     catalog = discover()
     for kind in KINDS.values():
         lines += [f"## {kind.plural.capitalize()}", "", f"{_first(BASES[kind.name])} "

@@ -67,15 +67,21 @@ def fpbench_disclosures() -> list[Lazy]:
 
 @hookimpl
 def fpbench_adversaries() -> list[Lazy]:
-    ferry = {
-        "a1": "A1",
-        "a1-ferry": "A1Ferry",
-        "a2": "A2",
-        "a2-ferry": "A2Ferry",
-        "a2-proba": "A2Proba",
+    classes = {
+        "a1": "ferry:A1",
+        "a1-ferry": "ferry:A1Ferry",
+        "a2": "ferry:A2",
+        "a2-ferry": "ferry:A2Ferry",
+        "a2-proba": "ferry:A2Proba",
+        "a2-query": "mehnaz:A2Query",
+        "csmia": "mehnaz:CSMIA",
+        "lomia": "mehnaz:LOMIA",
+        "adapt-aia": "aalmoes:AdaptAIA",
+        "adapt-aia-hard": "aalmoes:AdaptAIAHard",
+        "twin": "twin:Twin",
     }
     return [
-        *(Lazy(name, f"fpbench.builtin.adversaries.ferry:{cls}") for name, cls in ferry.items()),
+        *(Lazy(name, f"fpbench.builtin.adversaries.{cls}") for name, cls in classes.items()),
         *_list_components("adversaries", majority="Majority", prior="Prior"),
     ]
 

@@ -24,6 +24,7 @@ from fpbench.claims.rates import FORMS, RateConstraint
 from fpbench.components.measures import Measure
 from fpbench.components.protocols import Classifier, Context
 from fpbench.components.records import Claim, Correction, Guess, Problem, View, Weighing
+from fpbench.components.sights import explain_lack, from_model
 from fpbench.data.attributes import explain_no_guarantee
 from fpbench.data.data_files import check_leave, sha256
 from fpbench.data.sample import Codes, Sample
@@ -211,7 +212,8 @@ class Learner(Component):
     needs: ClassVar[frozenset[str]] = frozenset({"features", "labels", "sensitive"})
     """Columns of the training people that it trains on; fpbench hides the others."""
     predicts_with_sensitive: ClassVar[bool] = False
-    """Whether the model needs people's groups to predict, so that no adversary can query it."""
+    """Whether the model takes people's groups to predict, so that who does not know them can ask
+    it about every group only."""
     gives_scores: ClassVar[bool] = False
     """Whether its models have `predict_proba`."""
 
@@ -227,7 +229,11 @@ class Learner(Component):
 
     def has_scores(self) -> bool:
         """Whether its models give probabilities; with some parameters they may not."""
-        return self.gives_scores
+        return self.gives_scores and self.explain_no_scores() is None
+
+    def explain_no_scores(self) -> str | None:
+        """Why a learner that `gives_scores` gives none with these parameters; None if it does."""
+        return None
 
     @property
     def gives_trees(self) -> bool:
@@ -310,6 +316,8 @@ class Disclosure(Component):
     """Publishes a claim about the target's fairness."""
 
     kind = "disclosure"
+    shows: ClassVar[frozenset[str]] = frozenset()
+    """What it shows besides claims about rates: words of the table `SIGHTS`."""
 
     also: list[Fact] = Field(
         [], description="what else is known: tables with use = share, positive-rate, unfairness, "
@@ -329,6 +337,12 @@ class Disclosure(Component):
         """Words of all the constraints it may disclose."""
         return [*self.forms(), *(fact.word for fact in self.also)]
 
+    def incompatible(self, other: Component) -> str | None:
+        """Why a learner's models lack what it shows of them; None if they do not."""
+        if isinstance(other, Learner):
+            return explain_lack(f"disclosure {self.name!r}", self.shows, other)
+        return None
+
     @abstractmethod
     def claim(self, context: Context, rng: np.random.Generator) -> Claim | None:
         """The claim that is disclosed; None if nothing is."""
@@ -339,8 +353,14 @@ class Adversary(Component):
 
     kind = "adversary"
     sees: ClassVar[frozenset[str]]
-    """Columns that it sees of the target's training people: of `features`, `labels`,
-    `predictions`, `scores`. Of the attack set it also sees the sensitive attribute."""
+    """What it sees of the target people: words of the table `SIGHTS` that adversaries may declare,
+    each a column of the samples of its `View`. Of the attack set it sees the same and the
+    sensitive attribute."""
+
+    @property
+    def sees_without_model(self) -> frozenset[str]:
+        """What it sees that does not come from the trained model."""
+        return self.sees - frozenset(from_model(self.sees))
 
     @property
     def tunes_once(self) -> bool:
@@ -348,16 +368,16 @@ class Adversary(Component):
         return False
 
     def incompatible(self, other: Component) -> str | None:
-        """Why a learner without scores does not fit an adversary that sees scores; else None."""
-        if isinstance(other, Learner) and "scores" in self.sees and not other.gives_scores:
-            return f"adversary {self.name!r} sees scores, and learner {other.name!r} gives none"
+        """Why a learner's models cannot give what it sees; None if they can."""
+        if isinstance(other, Learner):
+            return explain_lack(f"adversary {self.name!r}", self.sees, other)
         return None
 
     def tune(self, known: Sample, rng: np.random.Generator) -> Adversary:
         """A tuned adversary, which then guesses instead of this one.
 
-        `known` is an attack set with the sensitive attribute, and the columns that it sees without
-        a model: people whose groups are known.
+        `known` is an attack set with the sensitive attribute, and what it `sees_without_model`:
+        people whose groups are known.
         """
         return self
 

@@ -14,6 +14,7 @@ from fpbench.components.attack_kinds import Component, Learner
 from fpbench.components.guarantee import Guarantee, Neighbours
 from fpbench.components.mechanism import Mechanism
 from fpbench.components.records import MeasureValues
+from fpbench.components.sights import explain_lack
 from fpbench.data.sample import Codes, Sample
 
 if TYPE_CHECKING:
@@ -195,9 +196,7 @@ class Auditor(Component):
 
     kind = "auditor"
     sees: ClassVar[frozenset[str]]
-    """What it sees: of `features`, `labels`, `sensitive`, `predictions`, `model`; `curator`, which
-    answers about the sensitive attribute under differential privacy; and `fit`, the learner, to
-    be trained on other people."""
+    """What it sees: words of the table `SIGHTS` that auditors may declare."""
 
     @property
     def needs_rules(self) -> bool:
@@ -243,12 +242,8 @@ class Auditor(Component):
                 f"auditor {self.name!r} compares a model with its baseline without privacy, and "
                 f"learner {other.name!r} gives none"
             )
-        if self.needs_twin and other.twin() is None:
-            return (
-                f"auditor {self.name!r} compares a fair model with its unfair twin, and learner "
-                f"{other.name!r} has none"
-            )
-        return None
+        sights = self.sees | ({"twin"} if self.needs_twin else frozenset())
+        return explain_lack(f"auditor {self.name!r}", sights, other)
 
     @abstractmethod
     def audit(self, subject: Subject, rng: np.random.Generator) -> MeasureValues | Release:

@@ -66,6 +66,7 @@ class AttackMeasures(TypedDict):
     majority_accuracy: float
     prior_accuracy: float
     initial_accuracy: float
+    balanced_accuracy: float
     corrected_accuracy: float | None
     gain: float | None
     asked_metric: Reported[str | None]
@@ -240,7 +241,7 @@ claim_neighbours | neither | which data sets the guarantee of such a claim compa
 claim_noise | neither | where its noise came from: simulation or secure
 people | neither people | people that the target was trained on
 n_groups, groups | neither | groups that the sensitive attribute has
-adversary_sees, sees | neither | columns of the target people that the adversary sees
+adversary_sees, sees | neither | what the adversary sees of the target people
 majority_accuracy, baseline | neither share | people whose group is right if everyone is called a
     member of the largest group
 prior_accuracy, prior | neither share | the same, expected, if everyone's group is drawn from the
@@ -299,6 +300,8 @@ worst_slice_accuracy, worst slice right | greater share | its members of the oth
 answered | greater share | people of whom the adversary does not abstain
 answered_accuracy, answers right | greater share | those of them whose group is named right
 initial_accuracy, guess | greater share | people whose group the adversary guesses right
+balanced_accuracy, balanced | greater share | the same share of each group's members, averaged over
+    groups
 corrected_accuracy, corrected | greater share | people whose group is right after the correction
 gain | greater share | what the correction adds to the accuracy of the guess
 best_initial_accuracy, best guess | greater share | accuracy of the best guess of any adversary of

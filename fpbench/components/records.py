@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fpbench.claims.conditions import Constraint
 from fpbench.claims.rates import RateConstraint
 from fpbench.components.guarantee import Guarantee
-from fpbench.data.sample import Codes, Sample
+from fpbench.data.sample import Codes, ModelAnswers, Sample
 
 MeasureValues: TypeAlias = dict[str, float | int | str | None]
 """Measured values by name; None where undefined."""
@@ -53,6 +53,14 @@ class Scores:
 
     target: NDArray[np.float64]
     attack: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class SplitAnswers:
+    """What a model answers about the people whom adversaries see."""
+
+    target: ModelAnswers
+    attack: ModelAnswers
 
 
 @dataclass(frozen=True)
@@ -111,9 +119,9 @@ class View:
     Attributes
     ----------
     target
-        The target people, without their sensitive attribute.
+        The target people: the columns that the adversary sees, never the sensitive attribute.
     attack
-        The attack set, with its sensitive attribute.
+        The attack set: the same columns, and the sensitive attribute.
     """
 
     target: Sample
@@ -186,7 +194,7 @@ class CalibratedGuess(Guess):
     calibration
         How: `none`, `scaled` or `isotonic`.
     sees
-        The columns that the adversary saw of the target people.
+        What the adversary saw of the target people, in the order of the table `SIGHTS`.
     """
 
     calibration: str = "none"

@@ -20,6 +20,30 @@ Codes: TypeAlias = NDArray[np.integer[Any]]
 """Whole numbers, one a person: labels, predictions or groups."""
 
 
+@dataclass(frozen=True, eq=False)
+class ModelAnswers:
+    """What a model answers about n people: a column of a `Sample`.
+
+    Attributes
+    ----------
+    predictions
+        (n,) labels in {0, 1}; of a query (n, K), one for each group that a person may be of.
+    scores
+        Probabilities of label 1 in [0, 1], of the same shape; None if the model gives none.
+    """
+
+    predictions: Codes
+    scores: NDArray[np.float64] | None = None
+
+    def take(self, rows: NDArray[np.intp], axis: int = 0) -> ModelAnswers:
+        """Copies of the answers about these rows."""
+        scores = None if self.scores is None else self.scores.take(rows, axis=axis)
+        return ModelAnswers(self.predictions.take(rows, axis=axis), scores)
+
+    def __len__(self) -> int:
+        return len(self.predictions)
+
+
 class Sample:
     """Some columns of some people; reading any other column is an error.
 
@@ -35,6 +59,10 @@ class Sample:
         Arrays (n,) in {0, 1}.
     scores
         Array (n,) in [0, 1]: the target model's probability of label 1.
+    query
+        What the target model answers (n, K) if told that people are of each group.
+    twin
+        What the unfair twin of the target model answers (n,).
     sensitive
         Array (n,) of group codes in 0..K-1.
     group_chances
@@ -57,6 +85,8 @@ class Sample:
         "sensitive",
         "predictions",
         "scores",
+        "query",
+        "twin",
         "group_chances",
         "households",
     )
@@ -72,6 +102,8 @@ class Sample:
         sensitive: Codes | None = None,
         predictions: Codes | None = None,
         scores: NDArray[np.float64] | None = None,
+        query: ModelAnswers | None = None,
+        twin: ModelAnswers | None = None,
         group_chances: NDArray[np.float64] | None = None,
         households: NDArray[np.int64] | None = None,
         domain: Domain | None = None,
@@ -80,7 +112,9 @@ class Sample:
         self.groups = groups
         self.domain = domain or Domain()
         self.measured_cuts = dict(measured_cuts or {})
-        values = (features, labels, sensitive, predictions, scores, group_chances, households)
+        values = (
+            features, labels, sensitive, predictions, scores, query, twin, group_chances, households
+        )  # fmt: skip
         self._columns: dict[str, Any] = {
             name: value
             for name, value in zip(self.COLUMNS, values, strict=True)
@@ -115,6 +149,18 @@ class Sample:
     def scores(self) -> NDArray[np.float64]:
         """The target model's probability of label 1, (n,) in [0, 1]."""
         value: NDArray[np.float64] = self._column("scores")
+        return value
+
+    @property
+    def query(self) -> ModelAnswers:
+        """What the target model answers (n, K) if told that people are of each group."""
+        value: ModelAnswers = self._column("query")
+        return value
+
+    @property
+    def twin(self) -> ModelAnswers:
+        """What the unfair twin of the target model answers (n,)."""
+        value: ModelAnswers = self._column("twin")
         return value
 
     @property

@@ -19,6 +19,7 @@ from fpbench.components.catalog import Catalog
 from fpbench.components.measures import Measure
 from fpbench.components.names import ATTACK, AUDIT, KINDS
 from fpbench.components.own_measures import GLOSSARY, MEASURES
+from fpbench.components.sights import from_model
 from fpbench.components.spec import (
     Spec,
     describe_component,
@@ -29,7 +30,7 @@ from fpbench.components.spec import (
 from fpbench.data.data_files import DataHome
 from fpbench.matrix.axes import ComponentChoice
 from fpbench.matrix.matrix import Matrix
-from fpbench.matrix.step import ORDER, Step
+from fpbench.matrix.step import EACH_GROUP, ORDER, Step
 
 
 @dataclass(frozen=True)
@@ -120,8 +121,8 @@ def _count_by_name(steps: Iterable[Step]) -> dict[tuple[str, str], int]:
     return dict(sorted(counted.items(), key=lambda item: ORDER.index(item[0][0])))
 
 
-_OF_THE_MODEL = {"predictions", "scores"}
-"""Columns that an adversary can only have from the model."""
+_GIVEN = frozenset({"predictions", "scores"})
+"""What adversaries see of the model's answers about people as they are."""
 _TUNED_ON = 0
 """Adversaries that are tuned once for a data set are tuned on the attack set of this seed."""
 
@@ -358,18 +359,18 @@ class _Planner:
             )
 
     def _note_closed_learners(self) -> None:
-        """Note learners that no attacker could query: they need people's groups to predict."""
+        """Note learners whose models predict with people's groups, which attackers do not know."""
         closed = [part for part in self._parts["learner"] if _is_closed(part.component)]
         attackers = {
             part.choice.use
             for part in self._parts["adversary"]
-            if isinstance(part.component, Adversary) and part.component.sees & _OF_THE_MODEL
+            if isinstance(part.component, Adversary) and part.component.sees & _GIVEN
             and not all(part.component.incompatible(learner.component) for learner in closed)
         }  # fmt: skip
         for name in dict.fromkeys(part.choice.use for part in closed) if attackers else ():
             self._plan.remarks.append(
-                f"{name} needs each person's group to predict, so a real attacker could not query "
-                f"it; its predictions are given to {', '.join(sorted(attackers))} anyway"
+                f"{name} needs each person's group to predict, so a real attacker could only ask it "
+                f"about every group; its predictions are given to {', '.join(sorted(attackers))} anyway"
             )
 
     def _add_steps(self, combination: tuple[_Part, ...], seed: int) -> Step:
@@ -390,10 +391,8 @@ class _Planner:
         adversary = by_kind["adversary"].component
         assert isinstance(adversary, Adversary)
         seen = [split]
-        if "predictions" in adversary.sees:
-            seen.append(predict)
-        if "scores" in adversary.sees:
-            seen.append(self._add_step("reveal", learner, (train, split), seed))
+        for sight in from_model(adversary.sees):
+            seen.append(self._add_sight(sight, learner, (split, train, predict), seed))
         if adversary.tunes_once:
             parts = self._add_split(load, _TUNED_ON)
             seen.append(self._add_step("tune", by_kind["adversary"], (parts,), _TUNED_ON))
@@ -401,6 +400,24 @@ class _Planner:
         known = (split, predict, guess, disclose)
         correct = self._add_step("correct", by_kind["corrector"], known, seed)
         return self._add_step("score", None, (*known, correct), seed, uses=combination)
+
+    def _add_sight(
+        self, sight: str, learner: _Part, steps: tuple[Step, Step, Step], seed: int
+    ) -> Step:
+        """The step that gives what an adversary sees of the model."""
+        split, train, predict = steps
+        match sight:
+            case "predictions":
+                return predict
+            case "scores":
+                return self._add_step("reveal", learner, (train, split), seed)
+            case "query":
+                return self._add_step("ask", learner, (train, split), seed, (EACH_GROUP,))
+            case "twin":
+                twin = self._build_twin(learner)
+                trained = self._add_step("train", twin, (split,), seed)
+                return self._add_step("ask", twin, (trained, split), seed)
+        raise AssertionError(sight)
 
     def _add_audit(
         self,
@@ -436,7 +453,7 @@ class _Planner:
         """The learner without its fairness; one that the matrix names too has the same steps."""
         assert isinstance(learner.component, Learner)
         twin = learner.component.twin()
-        assert twin is not None  # or the auditor had refused it
+        assert twin is not None  # or who needs it had refused the learner
         spec = describe_component(twin)
         return replace(
             learner, component=twin, spec=spec, identity=spec.identity(),

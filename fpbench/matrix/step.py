@@ -13,10 +13,13 @@ from fpbench.components.spec import Spec
 from fpbench.data.sample import Codes
 
 ORDER = (
-    "load", "split", "train", "predict", "shadow", "disclose", "reveal", "tune", "guess", "correct",
-    "score", "audit",
+    "load", "split", "train", "predict", "shadow", "disclose", "reveal", "ask", "tune", "guess",
+    "correct", "score", "audit",
 )  # fmt: skip
 """Names of the actions of steps, in the order of the flow."""
+
+EACH_GROUP = "each group"
+"""Option of `ask`: the model is told that people are of each group, and not of their own."""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from pydantic import Field, JsonValue, ValidationInfo, field_validator
 
 from fpbench.base.errors import InputError
-from fpbench.components.attack_kinds import Adversary, Component, Learner
+from fpbench.components.attack_kinds import Learner
 from fpbench.models.classifiers import FAMILIES, FAMILY_CHOICE, Recipe, random_state
 from fpbench.models.encoding import Encoding, encode
 
@@ -70,18 +70,8 @@ class SklearnLearner(Learner):
         """Features as the base model takes them: (n, columns), single precision."""
         return encode(features, self.encoding)
 
-    def has_scores(self) -> bool:
-        """Whether the base gives probabilities, if the model's are those of the base."""
-        return self._explain_no_scores() is None
-
-    def incompatible(self, other: Component) -> str | None:
-        """Scores need a base that gives probabilities."""
-        wants = isinstance(other, Adversary) and "scores" in other.sees
-        if wants and (why := self._explain_no_scores()):
-            return f"adversary {other.name!r} sees scores, and of learner {self.name!r} {why}"
-        return super().incompatible(other)
-
-    def _explain_no_scores(self) -> str | None:
+    def explain_no_scores(self) -> str | None:
+        """Why the base gives no probabilities, if the model's are those of the base."""
         if self.scores_of_base:
             try:
                 self.recipe.check({"predict_proba"})

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from fpbench.components.sights import SIGHTS, sights_of
 from fpbench.results.sentences import choose_line, count_groups, group_of, list_words, name_attack
 from fpbench.results.waterfall import Level, Waterfall
 
 if TYPE_CHECKING:
     from fpbench.results.leaderboard import Leaderboard, Line
 
-_SEEN = ("features", "predictions", "scores")
+_SEEN = tuple(name for name in SIGHTS if name in sights_of("adversary") - {"labels"})
 """What adversaries see: each of them that, and what stands before it."""
+_OF_FEW_MODELS = frozenset({"query", "twin"})
+"""What most models cannot give, so that its lack says nothing."""
 _KIND = "disclosure"
 _LARGEST, _CLAIM, _REPORTS = "largest group", "claim", "reports"
 
@@ -41,7 +44,7 @@ def make_waterfall(board: Leaderboard, text: Callable[[str, int], str]) -> Water
         seeing = [i for i in mine if _find_last_seen(text("adversary_sees", i)) == name]
         best = _find_best(board, seeing, "without_accuracy")
         if best is None:
-            lacking.append(name)
+            lacking += [name] if name not in _OF_FEW_MODELS else []
         else:
             right = best.measures["without_accuracy"]
             levels.append(Level(name, right, name_attack(board, best, adversary=True), best.labels))

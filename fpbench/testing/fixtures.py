@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -15,12 +16,13 @@ from fpbench.claims.rates import RateConstraint
 from fpbench.components.attack_kinds import Dataset, Disclosure, Learner
 from fpbench.components.protocols import Context
 from fpbench.components.records import Claim, Predictions, Scores
+from fpbench.components.sights import from_model
 from fpbench.data.data_files import DataHome
 from fpbench.data.domain import Domain
 from fpbench.data.sample import Codes, Sample, Split
 from fpbench.data.table import Table
 from fpbench.execution.work.actions import ACTIONS
-from fpbench.matrix.step import Step
+from fpbench.matrix.step import EACH_GROUP, Step
 from fpbench.models.encoding import encode
 from fpbench.models.rules import Rules, encoded_names, tree_rules
 
@@ -143,6 +145,52 @@ class KitLearner(Learner):
         return self
 
 
+class KitGroupModel:
+    """A small tree that takes people's groups, with scores."""
+
+    def __init__(self, sample: Sample) -> None:
+        from sklearn.tree import DecisionTreeClassifier
+
+        self.tree = DecisionTreeClassifier(max_depth=4, random_state=0)
+        self.tree.fit(self._encode(sample.features, sample.sensitive), sample.labels)
+
+    @staticmethod
+    def _encode(features: DataFrame, sensitive: Codes | None) -> NDArray[np.float64]:
+        assert sensitive is not None
+        return np.column_stack([encode(features), sensitive])
+
+    def predict(
+        self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
+    ) -> Codes:
+        """Labels (n,)."""
+        labels: Codes = self.tree.predict(self._encode(features, sensitive)).astype(np.int8)
+        return labels
+
+    def predict_proba(
+        self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
+    ) -> NDArray[np.float64]:
+        """Probabilities (n, 2)."""
+        proba: NDArray[np.float64] = self.tree.predict_proba(self._encode(features, sensitive))
+        return proba
+
+
+class KitGroupLearner(Learner):
+    """Learns the small tree that takes people's groups."""
+
+    name = "kit-group-learner"
+    summary = "a learner of the conformance kit whose models take groups"
+    gives_scores = True
+    predicts_with_sensitive = True
+
+    def fit(self, sample: Sample, rng: np.random.Generator) -> KitGroupModel:
+        """Train."""
+        return KitGroupModel(sample)
+
+    def twin(self) -> KitLearner:
+        """One that ignores groups."""
+        return KitLearner()
+
+
 class KitDisclosure(Disclosure):
     """Claims statistical parity, in a form that can be set."""
 
@@ -181,3 +229,31 @@ def cell_inputs(k: int) -> CellInputs:
     predictions = ACTIONS["predict"](learner, (model, split), step(0))
     scores = ACTIONS["reveal"](learner, (model, split), step(0))
     return CellInputs(table, split, model, predictions, scores)
+
+
+def kit_learner(sights: Collection[str]) -> Learner:
+    """The learner whose models give some sights."""
+    return KitGroupLearner() if "query" in sights else KitLearner()
+
+
+@cache
+def shown_to(sights: frozenset[str], k: int) -> tuple[Any, ...]:
+    """What an adversary's view is made of: the split, and what it sees of the model, in order."""
+    split, learner = cell_inputs(k).split, kit_learner(sights)
+    twin = learner.twin()
+    assert twin is not None
+    model, unfair = (ACTIONS["train"](one, (split,), step(0)) for one in (learner, twin))
+    make: dict[str, Callable[[], Any]] = {
+        "predictions": lambda: ACTIONS["predict"](learner, (model, split), step(0)),
+        "scores": lambda: ACTIONS["reveal"](learner, (model, split), step(0)),
+        "query": lambda: ACTIONS["ask"](learner, (model, split), step(0, EACH_GROUP)),
+        "twin": lambda: ACTIONS["ask"](twin, (unfair, split), step(0)),
+    }
+    return split, *(make[name]() for name in from_model(sights))
+
+
+def hide_otherwise(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The same for an adversary, where everybody of the target is of another group."""
+    split = inputs[0]
+    train = split.train.having(sensitive=(split.train.sensitive + 1) % len(split.train.groups))
+    return replace(split, train=train), *inputs[1:]

@@ -17,19 +17,27 @@ from pydantic import ValidationError
 
 from fpbench.auditing.membership.halves import draw_halves
 from fpbench.base.errors import FpbenchError, HiddenError, InputError, PluginError
-from fpbench.components.attack_kinds import Adversary, Component, Corrector, Learner
+from fpbench.components.attack_kinds import (
+    Adversary,
+    Component,
+    Corrector,
+    Disclosure,
+    Learner,
+)
 from fpbench.components.auditor import Auditor
 from fpbench.components.bases import BASES
 from fpbench.components.guarantee import COUNT_SENSITIVITY, NEIGHBOURS, Neighbours
 from fpbench.components.mechanism import Mechanism
 from fpbench.components.names import KINDS
+from fpbench.components.sights import sights_of
 from fpbench.components.spec import slot_kinds
 from fpbench.data.sample import Sample
+from fpbench.execution.work.actions import HANDED
 from fpbench.execution.work.rows import Words, make_row
 from fpbench.testing.attacks import PAIRS, check_mechanism, epsilon_lower_bound
 from fpbench.testing.brute_force import judge, problems
 from fpbench.testing.cases import Case, Inapplicable
-from fpbench.testing.fixtures import cell_inputs
+from fpbench.testing.fixtures import cell_inputs, hide_otherwise, step
 from fpbench.testing.other_process import NotTransferable
 from fpbench.testing.round_trips import pickle_and_back, transfer
 from fpbench.testing.watching import (
@@ -38,11 +46,12 @@ from fpbench.testing.watching import (
     first_difference,
     parts,
     restore_generators,
+    watch,
 )
 
 _NAME = re.compile(r"[a-z0-9]+([-/][a-z0-9]+)*")
-_SEEN = frozenset({"features", "labels", "predictions", "scores"})
-_AUDITED = frozenset({"features", "labels", "sensitive", "predictions", "model", "curator", "fit"})
+_SEERS = frozenset({"learner", "disclosure", "adversary", "auditor"})
+"""Kinds that declare what they may see, or show."""
 _SPEAKERS = frozenset({"learner", "disclosure", "adversary", "corrector", "auditor"})
 """Kinds that add measures of their own to rows."""
 _LONGEST = 400
@@ -180,10 +189,10 @@ def _describes_itself(case: Case) -> str:
 def _declares(case: Case) -> None:
     cls = case.cls
     words: dict[str, tuple[Any, frozenset[str]]] = {}
-    if issubclass(cls, Adversary):
-        words["sees"] = getattr(cls, "sees", None), _SEEN
-    if issubclass(cls, Auditor):
-        words["sees"] = getattr(cls, "sees", None), _AUDITED
+    if issubclass(cls, Adversary | Auditor):
+        words["sees"] = getattr(cls, "sees", None), sights_of(cls.kind)
+    if issubclass(cls, Disclosure):
+        words["shows"] = cls.shows, sights_of(cls.kind)
     if issubclass(cls, Learner):
         words["needs"] = cls.needs, frozenset(Sample.COLUMNS[:3])
     for what, (declared, known) in words.items():
@@ -229,6 +238,32 @@ def _sees_only(case: Case) -> None:
         raise AssertionError(f"it reads columns that it does not declare: {error}")
     if error is not None:
         raise error
+
+
+def _sees_no_truth(case: Case) -> None:
+    """Nothing changes for an adversary where everybody of the target is of another group."""
+    adversary, guess = case.component, case.ran()
+    assert isinstance(adversary, Adversary)
+    worlds = guess.inputs, hide_otherwise(guess.inputs)
+    views = [HANDED["guess"](adversary, world, step(0))[0] for world in worlds]
+    for view in views:
+        for who, people, sights in (
+            ("the target people", view.target, adversary.sees),
+            ("the attack set", view.attack, adversary.sees | {"sensitive"}),
+        ):
+            assert people.seen == sights, (
+                f"of {who} it is shown {sorted(people.seen)}, and it sees {sorted(sights)}"
+            )
+    where = difference(*views)
+    assert not where, f"what it is shown depends on the groups that it is to guess: {where!r}"
+    other = watch(lambda copied: case.stage.run(adversary, copied, 0), worlds[1])
+    if other.error is not None:
+        raise other.error
+    where = difference(guess.result, other.result)
+    assert not where, (
+        f"it knows the groups that it is to guess: {where!r} of its guess depends on them, and not "
+        "only on what it is shown"
+    )
 
 
 def _gives_declared_results(case: Case) -> None:
@@ -491,10 +526,11 @@ def _values_past_limits(options: list[dict[str, Any]]) -> Iterator[Any]:
 LAWS: tuple[Law, ...] = (
     Law("registers", _registers),
     Law("describes itself: summary, citation, parameters", _describes_itself),
-    Law("declares what it may see", _declares, frozenset({"learner", "adversary", "auditor"})),
+    Law("declares what it may see", _declares, _SEERS),
     Law("validates its parameters", _validates),
     Law("survives a round trip of its parameters", _survives_round_trip),
     Law("needs no more than it may see", _sees_only),
+    Law("is shown what it declares, and never the truth", _sees_no_truth, frozenset({"adversary"})),
     Law("gives results of the declared shape and range", _gives_declared_results),
     Law("measures under names of its own, no epsilon but the model's", _uses_own_names, _SPEAKERS),
     Law("is deterministic for a seed", _repeats),

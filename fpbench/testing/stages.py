@@ -33,12 +33,13 @@ from fpbench.execution.work.actions import ACTIONS, HANDED, MEASURING
 from fpbench.models.rules import Rules
 from fpbench.testing.brute_force import satisfies, unknown_constraint
 from fpbench.testing.fixtures import (
-    TRAINED_FOR,
     KitDisclosure,
     KitLearner,
     KitPeople,
     cell_inputs,
     generator,
+    kit_learner,
+    shown_to,
     step,
 )
 from fpbench.testing.round_trips import transfer
@@ -264,8 +265,11 @@ class _DisclosureStage(Stage):
 class _AdversaryStage(Stage):
     """Guesses."""
 
+    def partners(self, component: Adversary, k: int) -> list[Component]:
+        return [KitPeople(groups=k), kit_learner(component.sees)]
+
     def prepare(self, component: Adversary, k: int, home: DataHome) -> Any:
-        return cell_inputs(k).split, cell_inputs(k).predictions, cell_inputs(k).scores
+        return shown_to(component.sees, k)
 
     def run(self, component: Adversary, inputs: Any, seed: int) -> Guess:
         stage_step, tuned = step(seed), component
@@ -295,12 +299,14 @@ class _AdversaryStage(Stage):
     def attempts(self, component: Adversary, home: DataHome) -> Attempts:
         """The attack set is of one person, and of nobody."""
         for what, n in (("the attack set is one person", 1), ("the attack set is empty", 0)):
-            world = cell_inputs(2)
-            few = Split(world.split.train, world.split.test, world.split.attack.take(np.arange(n)))
-            train, attack = world.predictions.train, world.predictions.attack[:n]
-            predictions = Predictions(train, world.predictions.test, attack, TRAINED_FOR)
-            scores = type(world.scores)(world.scores.target, world.scores.attack[:n])
-            yield what, lambda inputs=(few, predictions, scores): self.run(component, inputs, 0)  # type: ignore[misc]
+            rows = np.arange(n)
+            few = tuple(
+                replace(part, attack=part.attack.take(rows, axis=0))
+                if not isinstance(part, Split)
+                else replace(part, attack=part.attack.take(rows))
+                for part in shown_to(component.sees, 2)
+            )
+            yield what, partial(self.run, component, few, 0)
 
 
 class _CorrectorStage(Stage):

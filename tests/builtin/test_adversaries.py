@@ -627,33 +627,6 @@ class TestTuning:
         assert found.notes == expected.notes
 
 
-class TestAccess:
-    @pytest.mark.parametrize("kind", [A2, A2Proba])
-    def test_nobody_asks_a_model_that_must_be_told_groups(self, kind):
-        told = fpbench.component("learner", "threshold-optimizer")
-        free = fpbench.component("learner", "plain")
-        asks = kind(access="query")
-        assert asks.incompatible(free) is None
-        assert asks.incompatible(told) == (
-            f"adversary '{kind.name}' queries the model, but the model of learner "
-            "'threshold-optimizer' needs people's groups to answer"
-        )
-        for learner in (told, free):
-            assert kind().incompatible(learner) is None
-
-    def test_scores_must_be_given(self):
-        class Silent(fpbench.Learner):
-            name = "silent"
-            summary = "gives labels only"
-
-            def fit(self, sample, rng):
-                raise NotImplementedError
-
-        for access in ("given", "query"):
-            assert "gives none" in A2Proba(access=access).incompatible(Silent())
-            assert A2(access=access).incompatible(Silent()) is None
-
-
 class TestFloors:
     def test_majority(self, make_people):
         attack = make_people(500, 3)

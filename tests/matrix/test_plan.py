@@ -172,8 +172,8 @@ def test_the_plan_says_when_black_box_access_is_impossible():
     closed = closed.replace("number = { sweep = [0, 1, 2] }", "")
     (remark,) = plan_of(closed).remarks
     assert remark == (
-        "threshold-optimizer needs each person's group to predict, so a real attacker could not "
-        "query it; its predictions are given to peek anyway"
+        "threshold-optimizer needs each person's group to predict, so a real attacker could only "
+        "ask it about every group; its predictions are given to peek anyway"
     )
     assert plan_of(closed.replace('[[adversary]]\nuse = "peek"\n', "")).remarks == []
 

@@ -113,6 +113,19 @@ class Peeping(GroupFairness):
     sees = GroupFairness.sees - {"sensitive"}
 
 
+class Cheating(Majority):
+    """It looks for the truth in the frames of those who call it."""
+
+    def guess(self, view, rng):
+        guess, frame = super().guess(view, rng), sys._getframe()
+        while frame is not None:
+            held = frame.f_locals.get("inputs")
+            if isinstance(held, tuple) and hasattr(held[0], "train"):
+                return replace(guess, values=held[0].train.sensitive.copy())
+            frame = frame.f_back
+        raise AssertionError
+
+
 class OutOfRange(Majority):
     def guess(self, view, rng):
         guess = super().guess(view, rng)
@@ -517,6 +530,7 @@ class Helpless(Exact):
 GIVES = "gives results of the declared shape and range"
 NAMES = "measures under names of its own, no epsilon but the model's"
 SEES = "needs no more than it may see"
+TRUTH = "is shown what it declares, and never the truth"
 CASES = [
     (NoSummary, "describes itself: summary, citation, parameters", "it has no summary"),
     (Uncited, "describes itself: summary, citation, parameters", "'TODO' names neither a year nor"),
@@ -533,6 +547,8 @@ CASES = [
     (Curious, SEES, "reads columns that it does not declare: 'features' is not visible here"),
     (Greedy, SEES, "reads columns that it does not declare: 'sensitive' is not visible here"),
     (Peeping, SEES, "reads columns that it does not declare: 'sensitive' is not visible here"),
+    (Cheating, TRUTH, "'values' of its guess depends on them, and not only on what it is shown"),
+    (Overreaching, TRUTH, "it sees ['features', 'sensitive']"),
     (OutOfRange, GIVES, "must be group codes in 0..1"),
     (Halves, GIVES, "values must be an array of whole numbers"),
     (TooSure, GIVES, "a confidence is above 1"),

@@ -15,20 +15,28 @@ from pydantic import Field, JsonValue, PrivateAttr, ValidationInfo, field_valida
 
 from fpbench import (
     Adversary,
+    Codes,
     Component,
     Guess,
     InputError,
-    Learner,
     Measure,
     MeasureValues,
     Sample,
     View,
 )
-from fpbench.builtin.adversaries._attack_model import SPACES, Range, Space, search, train
+from fpbench.builtin.adversaries._attack_model import (
+    SPACES,
+    AttackModel,
+    Range,
+    Space,
+    search,
+    train,
+)
+from fpbench.builtin.adversaries._balancing import guess_weighted, weigh_groups
 from fpbench.builtin.adversaries._holding_out import HoldingOut, split_rows
-from fpbench.models import FAMILIES, FAMILY_CHOICE, Encoding, Recipe, encode, random_state
+from fpbench.builtin.adversaries._seen_columns import stack_columns
+from fpbench.models import FAMILIES, FAMILY_CHOICE, Encoding, Recipe, random_state
 
-_FROM_MODEL = frozenset({"predictions", "scores"})
 _PARAMETERS: dict[str, dict[str, JsonValue]] = {
     # An attack set is often small: hundreds of people, whom scikit-learn's defaults overfit.
     "hist-gradient-boosting": {
@@ -109,6 +117,12 @@ class LearnedAdversary(HoldingOut):
         description="abstain about people whose likeliest group has a lower probability; 0: never",
     )
 
+    naming: Literal["likeliest", "balanced"] = Field(
+        "likeliest",
+        description="which group is named: the likeliest, or the one that guesses as many members "
+        "of each group right as can be, by a threshold (AdaptAIA); beliefs are the same",
+    )
+
     _notes: MeasureValues = PrivateAttr(default_factory=dict)
 
     @field_validator("family")
@@ -179,8 +193,8 @@ class LearnedAdversary(HoldingOut):
         """The same adversary with the best parameters of a search that does not see the model."""
         if not self.tunes_once:
             return self
-        seen = self.sees - _FROM_MODEL
-        matrix, recipe = self._encode(known, seen), self._find_recipe(known)
+        matrix = self._encode(known, self.sees_without_model)
+        recipe = self._find_recipe(known)
         state, space = random_state(rng), self.space or SPACES[self.family]
         result = search(recipe, space, matrix, known.sensitive, self.trials, state, rng)
         tuned = self.model_copy(
@@ -205,20 +219,32 @@ class LearnedAdversary(HoldingOut):
         matrix, truth = self._encode(view.attack, self.sees), view.attack.sensitive
         # Drawn before the search, so that a search without improvement changes nothing.
         state, recipe = random_state(rng), self._find_recipe(view.attack)
+        model, notes = self._fit(recipe, matrix[training], truth[training], state, rng)
+        groups = view.target.groups
+        beliefs = model.guess(self._encode(view.target, self.sees), len(groups))
+        abstains = beliefs.max(axis=1) < self.abstain_below if self.abstain_below else None
+        known = model.guess(matrix[held_out], len(groups))
+        if self.naming == "likeliest":
+            return Guess.from_beliefs(beliefs, held_out, known, notes, abstains)
+        weights = weigh_groups(known, truth[held_out])
+        return guess_weighted(beliefs, held_out, known, weights, notes, abstains)
+
+    def _fit(
+        self,
+        recipe: Recipe,
+        matrix: NDArray[np.float32],
+        truth: Codes,
+        state: int,
+        rng: np.random.Generator,
+    ) -> tuple[AttackModel, MeasureValues]:
+        """The classifier of people (n, columns) and their groups (n,), searched if it is to be."""
         notes = dict(self._notes)
         if self.trials:
             space = self.space or SPACES[self.family]
-            result = search(
-                recipe, space, matrix[training], truth[training], self.trials, state, rng
-            )
+            result = search(recipe, space, matrix, truth, self.trials, state, rng)
             recipe = replace(recipe, parameters={**recipe.parameters, **result.changes})
             notes = result.notes
-        model, groups = train(recipe, matrix[training], truth[training], state), view.target.groups
-        beliefs = model.guess(self._encode(view.target, self.sees), len(groups))
-        abstains = beliefs.max(axis=1) < self.abstain_below if self.abstain_below else None
-        return Guess.from_beliefs(
-            beliefs, held_out, model.guess(matrix[held_out], len(groups)), notes, abstains
-        )
+        return train(recipe, matrix, truth, state), notes
 
     @property
     def _splits_categories(self) -> bool:
@@ -227,8 +253,8 @@ class LearnedAdversary(HoldingOut):
 
     def _find_recipe(self, people: Sample) -> Recipe:
         """The recipe, told which columns are categories if the classifier can use it."""
-        recipe = self.recipe
-        if not self._splits_categories or "categorical_features" in self.parameters:
+        recipe, told = self.recipe, "categorical_features" in self.parameters
+        if not self._splits_categories or told or "features" not in self.sees:
             return recipe
         sizes = [len(dtype.categories) if hasattr(dtype, "categories") else 0
                  for dtype in people.features.dtypes]  # fmt: skip
@@ -237,37 +263,12 @@ class LearnedAdversary(HoldingOut):
         columns = [first + i for i, size in enumerate(categoricals) if size <= _MOST_CATEGORIES]
         return replace(recipe, parameters={**recipe.parameters, "categorical_features": columns})
 
-    def _encode(self, sample: Sample, columns: frozenset[str]) -> NDArray[np.float32]:
-        """What is seen of people (n, columns): encoded features, then one column for each other."""
+    def _encode(self, sample: Sample, sights: frozenset[str]) -> NDArray[np.float32]:
+        """What is seen of people (n, columns)."""
         encoding = self.encoding
         if encoding == "auto":
             encoding = "ordinal" if self._splits_categories else "one-hot"
-        seen = [encode(sample.features, encoding)]
-        for column in ("labels", "predictions", "scores"):
-            if column in columns:
-                values: NDArray[Any] = getattr(sample, column)
-                seen.append(values.astype(np.float32)[:, None])
-        return np.hstack(seen)
-
-
-class ModelAdversary(LearnedAdversary):
-    """A learned attack that sees the target model's answers about people."""
-
-    access: Literal["given", "query"] = Field(
-        "given",
-        description="given: the model's answers about everyone are known; query: the adversary "
-        "asks the model, which must not need people's groups to answer",
-    )
-
-    def incompatible(self, other: Component) -> str | None:
-        """An adversary cannot query a model that needs the groups it wants to guess."""
-        needs_groups = isinstance(other, Learner) and other.predicts_with_sensitive
-        if needs_groups and self.access == "query":
-            return (
-                f"adversary {self.name!r} queries the model, but the model of learner "
-                f"{other.name!r} needs people's groups to answer"
-            )
-        return super().incompatible(other)
+        return stack_columns(sample, sights, encoding)
 
 
 class A1(LearnedAdversary):
@@ -283,7 +284,7 @@ class A1(LearnedAdversary):
     sees = frozenset({"features", "labels"})
 
 
-class A2(ModelAdversary):
+class A2(LearnedAdversary):
     """Guesses the group from features, label and the target model's prediction.
 
     In all else it is `a1`; the paper's classifier is `a2-ferry`.
@@ -295,7 +296,7 @@ class A2(ModelAdversary):
     sees = frozenset({"features", "labels", "predictions"})
 
 
-class A2Proba(ModelAdversary):
+class A2Proba(LearnedAdversary):
     """Guesses the group from features, label, the target model's prediction and its score.
 
     The score is the model's probability of label 1. The adversaries of Ferry et al. see

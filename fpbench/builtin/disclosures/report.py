@@ -47,6 +47,7 @@ class Report(Disclosure):
 
     name = "report"
     summary = "rates by group for slices of people, with the usual defences"
+    shows = frozenset({"series"})
     measures = Measure.table("varying", """
         rate_error | less | mean absolute error of the rates that a report shows, over each group of
             at least 10 people in each slice of its tables; a rate that is not shown is taken for

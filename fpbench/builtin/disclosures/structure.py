@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fpbench import Claim, Component, Context, Disclosure, InputError, Learner
+from fpbench import Claim, Context, Disclosure, InputError
 from fpbench.claims import Facts
 from fpbench.models import find_tree_facts
 from fpbench.privacy import limit_private_nats
@@ -32,6 +32,7 @@ class Structure(Disclosure):
         "Ferry, Fukasawa, Pascal, Vidal. Trained Random Forests Completely Reveal your Dataset. "
         "ICML 2024"
     )
+    shows = frozenset({"structure"})
 
     @property
     def needs_model(self) -> bool:
@@ -50,16 +51,6 @@ class Structure(Disclosure):
     def words(self) -> list[str]:
         """Counts in sets of people, and what else is known."""
         return [Facts.word, *super().words()]
-
-    def incompatible(self, other: Component) -> str | None:
-        """Why a learner's models have no trees with people's groups; None if they do."""
-        if isinstance(other, Learner) and not (other.gives_trees and other.predicts_with_sensitive):
-            return (
-                f"disclosure {self.name!r} reads trees that have people's groups among their "
-                f"features, and learner {other.name!r} gives none; learner 'group-aware' does, "
-                "around a learner of trees"
-            )
-        return super().incompatible(other)
 
     def claim(self, context: Context, rng: np.random.Generator) -> Claim:
         """Read the model's trees.

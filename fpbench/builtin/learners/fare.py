@@ -139,9 +139,9 @@ class Fare(Learner):
         """Whether the base gives scores."""
         return self.base.gives_scores
 
-    def has_scores(self) -> bool:
-        """Whether the base has scores."""
-        return self.base.has_scores()
+    def explain_no_scores(self) -> str | None:
+        """Why the base gives no scores."""
+        return self.base.explain_no_scores()
 
     def asked(self) -> RateConstraint | None:
         """The metric and tolerance that the base is trained for."""

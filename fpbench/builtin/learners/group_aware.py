@@ -90,6 +90,15 @@ class GroupAware(Learner):
         """Whether the base gives scores."""
         return self.base.gives_scores
 
+    def explain_no_scores(self) -> str | None:
+        """Why the base gives no probabilities."""
+        return self.base.explain_no_scores()
+
+    def twin(self) -> GroupAware | None:
+        """The twin of the base, with the groups among its features too."""
+        base = self.base.twin()
+        return None if base is None else self.model_copy(update={"base": base})
+
     @property
     def gives_trees(self) -> bool:
         """Whether the base gives trees."""

@@ -89,13 +89,14 @@ def _list_demands(cls: type[Component]) -> Iterator[tuple[str, str]]:
     for attribute, what in (
         ("needs", "needs, to train"),
         ("sees", "sees"),
+        ("shows", "shows"),
         ("expresses", "constraints it can express"),
     ):
         if words := getattr(cls, attribute, None):
             yield what, ", ".join(sorted(words))
     if getattr(cls, "predicts_with_sensitive", None) is not None:
         closed = cls.predicts_with_sensitive  # type: ignore[attr-defined]
-        groups_too = "people's groups too: nobody can query it who does not know them"
+        groups_too = "people's groups too: who does not know them can ask it about every group"
         yield "needs, to predict", f"features{f', and {groups_too}' if closed else ''}"
 
 

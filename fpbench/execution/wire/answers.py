@@ -24,7 +24,9 @@ from fpbench.components.records import (
     Predictions,
     Scores,
     SolverStatus,
+    SplitAnswers,
 )
+from fpbench.data.sample import ModelAnswers
 from fpbench.execution.wire.counts import read_facts, write_facts
 from fpbench.execution.wire.frames import Arrays, read_split, read_table, write_split, write_table
 from fpbench.execution.wire.message import Message, Unreadable, compute_byte_limit, pack, unpack
@@ -235,6 +237,33 @@ def _read_scores(message: Message, inputs: tuple[Any, ...]) -> Scores:
     return Scores(*parts)
 
 
+def _write_answers(answers: SplitAnswers) -> Written:
+    arrays: Arrays = []
+    soft = []
+    for part in (answers.target, answers.attack):
+        soft.append(part.scores is not None)
+        arrays += [part.predictions] if part.scores is None else [part.predictions, part.scores]
+    return {"soft": soft, "each_group": answers.target.predictions.ndim == 2}, arrays
+
+
+def _read_answers(message: Message, inputs: tuple[Any, ...]) -> SplitAnswers:
+    split, soft = inputs[1], message.field("soft", list)
+    if len(soft) != 2 or not all(type(one) is bool for one in soft):
+        raise Unreadable("its answer does not say whether it has scores")
+    each_group = message.field("each_group", bool)
+    parts = []
+    for people, scored in zip((split.target, split.attack), soft, strict=True):
+        shape = (len(people), len(people.groups)) if each_group else (len(people),)
+        labels = message.array("predictions", "i", *shape)
+        if not ((labels == 0) | (labels == 1)).all():
+            raise Unreadable("predictions must be values 0 or 1")
+        scores = message.array("scores", "f", *shape) if scored else None
+        if scores is not None and not ((scores >= 0) & (scores <= 1)).all():
+            raise Unreadable("scores must be values in [0, 1]")
+        parts.append(ModelAnswers(labels, scores))
+    return SplitAnswers(*parts)
+
+
 def _write_shadows(shadows: Shadows) -> Written:
     arrays = [shadows.members, shadows.scores, shadows.target]
     return {"soft": shadows.soft, "number": len(shadows.scores)}, arrays
@@ -404,6 +433,15 @@ CODECS: dict[str, _Codec] = {
         lambda scores: ({}, [scores.target, scores.attack]),
         _read_scores,
         lambda inputs: [len(inputs[1].target), len(inputs[1].attack)],
+    ),
+    "ask": _Codec(
+        _write_answers,
+        _read_answers,
+        lambda inputs: [
+            len(part) * len(part.groups)
+            for part in (inputs[1].target, inputs[1].attack)
+            for _ in range(2)
+        ],
     ),
     "tune": _Codec(_write_sealed, _read_sealed, None),
     "guess": _Codec(

@@ -26,6 +26,8 @@ _MOST_TEXTS = 2**24
 _MOST_CROSSED = 100
 _MOST_CATEGORIES = 10_000
 _PARTS = ("train", "test", "attack")
+_OF_PEOPLE = frozenset(Sample.COLUMNS) - {"query", "twin"}
+"""Columns that a part of a split may have: arrays."""
 
 
 def write_table(table: Table) -> tuple[dict[str, Any], Arrays]:
@@ -105,7 +107,7 @@ def _read_sample(message: Message, part: str) -> Sample:
     domain = _read_domain(message, f"{part} domain")
     cuts = _read_cuts(message, f"{part} cuts")
     seen = message.field(f"{part} seen", list)
-    if "features" not in seen or not all(name in Sample.COLUMNS for name in seen):
+    if "features" not in seen or not all(name in _OF_PEOPLE for name in seen):
         raise Unreadable("its answer has people of unknown columns")
     features = _read_frame(message, part, None)
     columns: dict[str, Any] = {}

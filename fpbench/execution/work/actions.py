@@ -6,7 +6,7 @@ A step is a pure function of its component, its parameters, its parents' results
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -39,12 +39,14 @@ from fpbench.components.records import (
     Problem,
     Scores,
     SolverStatus,
+    SplitAnswers,
     View,
 )
+from fpbench.components.sights import SIGHTS, from_model, sights_of
 from fpbench.correction.calibration import calibrate_beliefs
 from fpbench.correction.proven import find_possible
 from fpbench.data.data_files import DataHome
-from fpbench.data.sample import Codes, Sample, Split
+from fpbench.data.sample import Codes, ModelAnswers, Sample, Split
 from fpbench.data.table import Table
 from fpbench.execution.work.belief_scores import measure_beliefs, measure_leak
 from fpbench.execution.work.rows import Words, make_row
@@ -55,7 +57,7 @@ from fpbench.execution.work.scores import (
     measure_release,
 )
 from fpbench.matrix.matrix import HELD_OUT
-from fpbench.matrix.step import Corrected, Sealed, Step
+from fpbench.matrix.step import EACH_GROUP, Corrected, Sealed, Step
 from fpbench.privacy.curator.curator import Curator
 
 _OF_CELLS = COUNT_CONSTRAINTS - {"known"}
@@ -231,6 +233,41 @@ def _reveal(learner: Learner, parents: tuple[Any, Split], step: Step) -> Scores:
     )
 
 
+def _ask(learner: Learner, parents: tuple[Any, Split], step: Step) -> SplitAnswers:
+    """What a model answers about people as they are, or if told that they are of each group."""
+    model, split = parents
+    rng = step.rng()
+    ask = _ask_about_each_group if step.options == (EACH_GROUP,) else _ask_about
+    return SplitAnswers(*(ask(learner, model, part, rng) for part in (split.target, split.attack)))
+
+
+def _ask_about(
+    learner: Learner, model: Any, people: Sample, rng: np.random.Generator
+) -> ModelAnswers:
+    """Answers (n,)."""
+    labels = _predict_labels(learner, model, people, rng)
+    if not learner.has_scores():
+        return ModelAnswers(labels)
+    none = not len(people)
+    scores = np.zeros(0) if none else _predict_positive(learner, model, people, rng)
+    return ModelAnswers(labels, scores)
+
+
+def _ask_about_each_group(
+    learner: Learner, model: Any, people: Sample, rng: np.random.Generator
+) -> ModelAnswers:
+    """Answers (n, K): nobody's own group has a part in them."""
+    about = [
+        _ask_about(learner, model, people.having(sensitive=np.full(len(people), group)), rng)
+        for group in range(len(people.groups))
+    ]
+    scores = [answers.scores for answers in about if answers.scores is not None]
+    return ModelAnswers(
+        np.stack([answers.predictions for answers in about], axis=1),
+        np.stack(scores, axis=1) if scores else None,
+    )
+
+
 def _disclose(disclosure: Disclosure, parents: tuple[Any, ...], step: Step) -> Claim | None:
     split, predictions, *models = parents
     context = _Context(
@@ -266,20 +303,27 @@ def _read_claim(claim: Claim, target: Sample) -> Claim:
     )  # fmt: skip
 
 
-def view_for(
-    adversary: Adversary,
-    split: Split,
-    predictions: Predictions | None = None,
-    scores: Scores | None = None,
-) -> View:
-    """An adversary's view: the columns that it declares, never the groups of the target people."""
+def view_for(adversary: Adversary, split: Split, shown: Mapping[str, Any] | None = None) -> View:
+    """An adversary's view: what it declares to see, never the groups of the target people.
+
+    Parameters
+    ----------
+    adversary
+        Who sees it.
+    split
+        The people.
+    shown
+        What comes from the model, by the names of the table `SIGHTS`: a `Predictions`, a `Scores`,
+        and a `SplitAnswers` each of a query and of the twin.
+    """
     target, attack = split.target, split.attack
-    if predictions is not None:
-        target = target.having(predictions=_of_target(split, predictions))
-        attack = attack.having(predictions=predictions.attack)
-    if scores is not None:
-        target, attack = target.having(scores=scores.target), attack.having(scores=scores.attack)
-    sees = adversary.sees - {"sensitive"}
+    for name, values in (shown or {}).items():
+        if isinstance(values, Predictions):
+            target = target.having(predictions=_of_target(split, values))
+        else:
+            target = target.having(**{name: values.target})
+        attack = attack.having(**{name: values.attack})
+    sees = adversary.sees & sights_of("adversary")
     return View(target.only(sees), attack.only(sees | {"sensitive"}))
 
 
@@ -298,9 +342,9 @@ def _make_view(
     adversary: Adversary, parents: tuple[Any, ...], step: Step
 ) -> tuple[View, Adversary | Sealed]:
     split, *others = parents
-    seen: dict[type, Any] = {type(other): other for other in others}
-    view = view_for(adversary, split, seen.get(Predictions), seen.get(Scores))
-    tuned = next((other for other in others if isinstance(other, Adversary | Sealed)), adversary)
+    names = from_model(adversary.sees)
+    view = view_for(adversary, split, dict(zip(names, others, strict=False)))
+    tuned = others[len(names)] if len(others) > len(names) else adversary
     return view, tuned
 
 
@@ -321,7 +365,7 @@ def _calibrate_guess(guess: Guess, handed: tuple[View, Any], step: Step) -> Cali
             guess.held_out_values, np.minimum(guess.held_out_confidence, 1), k
         )
     calibrated, method = calibrate_beliefs(beliefs, held_out, known)
-    sees = tuple(name for name in Sample.COLUMNS if name in handed[0].target.seen)
+    sees = tuple(name for name in SIGHTS if name in handed[0].target.seen)
     return CalibratedGuess(
         **{**vars(guess), "beliefs": calibrated, "held_out_beliefs": None},
         calibration=method, sees=sees,
@@ -535,6 +579,7 @@ ACTIONS: dict[str, Callable[[Any, Any, Step], Any]] = {
     "shadow": _shadow,
     "disclose": _disclose,
     "reveal": _reveal,
+    "ask": _ask,
     "tune": _tune,
     "guess": _guess,
     "correct": _correct,

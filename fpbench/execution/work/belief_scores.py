@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from fpbench.claims.set_counts import Facts
 from fpbench.components.own_measures import BeliefMeasures, LeakMeasures
 from fpbench.components.records import CalibratedGuess, Claim, Correction, Predictions
+from fpbench.components.sights import from_model
 from fpbench.correction.count_leak import compute_count_leak
 from fpbench.correction.leak_limits import limit_leak
 from fpbench.data.sample import Codes, Sample, Split
@@ -166,7 +167,7 @@ def _find_bayes_accuracy(
     of_groups = predictions.made_with_groups or (
         predictions.trained_with_groups and not split.held_out_target
     )
-    if of_groups and {"predictions", "scores"} & {*sees}:
+    if of_groups and from_model(sees):
         return None
     return measure_bayes(split.target, sees)
 

@@ -33,6 +33,7 @@ def measure_attack(
     right: `majority_accuracy` of calling everyone a member of the largest group, `prior_accuracy`
     (expected) of drawing everyone's group from the shares of the attack set, `initial_accuracy` of
     the guess, `corrected_accuracy` of the correction; `gain` is the difference of the last two.
+    `balanced_accuracy` is the mean over groups of the share of members who are guessed right.
     `asked_metric` and `asked_tolerance` are what the learner was trained for.
     `changes` counts changed guesses, `change_precision` is the share of them that are now right.
     Whatever rests on a correction is None where there is none. `proven` is 1 if the solver proved
@@ -47,6 +48,7 @@ def measure_attack(
         "majority_accuracy": float(np.bincount(truth).max() / len(truth)),
         "prior_accuracy": _prior_accuracy(split),
         "initial_accuracy": initial,
+        "balanced_accuracy": _balanced_accuracy(guess.values, truth),
         "corrected_accuracy": None,
         "gain": None,
         "asked_metric": trained_for.metric if trained_for else None,
@@ -186,6 +188,11 @@ def _prior_accuracy(split: Split) -> float:
 
 def _accuracy(values: Codes, truth: Codes) -> float:
     return float(np.mean(values == truth))
+
+
+def _balanced_accuracy(values: Codes, truth: Codes) -> float:
+    right = values == truth
+    return float(np.mean([right[truth == group].mean() for group in np.unique(truth)]))
 
 
 def _unfairness(constraint: RateConstraint, part: Sample, predictions: Codes) -> float:

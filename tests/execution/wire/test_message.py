@@ -26,10 +26,11 @@ from fpbench.components.records import (
     Predictions,
     Scores,
     SolverStatus,
+    SplitAnswers,
     View,
 )
 from fpbench.data.domain import Domain
-from fpbench.data.sample import Sample, Split
+from fpbench.data.sample import ModelAnswers, Sample, Split
 from fpbench.data.table import Table
 from fpbench.execution.isolation.processes import receive
 from fpbench.execution.wire.answers import CODECS, compute_size_limit, read_result, write_result
@@ -108,6 +109,13 @@ ANSWERS = {
         (SPLIT,),
     ),
     "reveal": (Scores(np.linspace(0, 1, N), np.linspace(0, 1, M)), (None, SPLIT)),
+    "ask": (
+        SplitAnswers(
+            ModelAnswers(np.stack([bits(N)] * K, 1), np.full((N, K), 0.5)),
+            ModelAnswers(np.stack([bits(M)] * K, 1)),
+        ),
+        (None, SPLIT),
+    ),
     "tune": (Sealed(b"an adversary"), ()),
     "guess": (guess(), (VIEW, None)),
     "correct": (

@@ -83,7 +83,7 @@ def secrets_in(view, truth):
 @pytest.mark.parametrize("name", ["a1", "a2", "coin", "peek"])
 def test_adversaries_cannot_reach_the_groups_of_the_training_part(split, name):
     adversary = fpbench.component("adversary", name)
-    view = view_for(adversary, split, predictions_of(split))
+    view = view_for(adversary, split, {"predictions": predictions_of(split)})
     truth = split.train.sensitive.astype(int)
     assert not secrets_in(view, truth)
     with pytest.raises(HiddenError, match="'sensitive' is not visible here"):
@@ -113,7 +113,7 @@ def test_an_adversary_that_declares_the_secret_is_still_not_shown_it(split):
         def guess(self, view, rng):
             raise AssertionError
 
-    view = view_for(Greedy(), split, predictions_of(split))
+    view = view_for(Greedy(), split, {"predictions": predictions_of(split)})
     assert view.target.seen == {"features", "labels", "predictions"}
     assert not secrets_in(view, split.train.sensitive.astype(int))
 
@@ -124,7 +124,9 @@ def test_an_adversary_sees_what_it_declares_and_no_more(split):
         ("a2", {"features", "labels", "predictions"}),
         ("coin", {"features"}),
     ):
-        view = view_for(fpbench.component("adversary", name), split, predictions_of(split))
+        view = view_for(
+            fpbench.component("adversary", name), split, {"predictions": predictions_of(split)}
+        )
         assert view.target.seen == seen
         assert view.attack.seen == seen | {"sensitive"}
 

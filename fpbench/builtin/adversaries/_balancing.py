@@ -1,0 +1,71 @@
+"""Naming groups so that as many members of each group are right: the adaptive threshold."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fpbench import Codes, Guess, MeasureValues
+
+Floats = NDArray[np.float64]
+
+
+def weigh_groups(beliefs: Floats, truth: Codes) -> Floats:
+    """Weights (K,) of groups: naming that of the greatest weighted belief balances the guesses.
+
+    Of two groups, the second is named from the threshold of its belief on that has the greatest
+    balanced accuracy, (TPR + TNR) / 2, on people whose groups are known: the point of their ROC
+    curve that is farthest above the diagonal. Of more groups, weights are the inverse shares of
+    the groups, which maximise the mean share of right guesses by group if beliefs are exact.
+
+    Parameters
+    ----------
+    beliefs
+        (m, K) the probability of each group, of people whose groups are known.
+    truth
+        (m,) their groups.
+
+    References
+    ----------
+    Aalmoes, Duddu, Boutet. On the Alignment of Group Fairness with Attribute Privacy. 2024, arXiv
+    2211.10209
+    (AdaptAIA-S; for binary attributes).
+    """
+    groups = beliefs.shape[1]
+    counts = np.bincount(truth, minlength=groups)
+    if groups != 2 or not counts.all():
+        return np.asarray(1.0 / np.maximum(counts, 1))
+    order = np.argsort(-beliefs[:, 1], kind="stable")
+    chances = beliefs[order, 1]
+    members = truth[order] == 1
+    rise = np.cumsum(members) / counts[1] - np.cumsum(~members) / counts[0]
+    last = np.append(np.flatnonzero(np.diff(chances)), len(chances) - 1)  # of equal beliefs
+    best = last[int(rise[last].argmax())]
+    following = chances[best + 1] if best + 1 < len(chances) else 0.0
+    threshold = (chances[best] + following) / 2
+    return np.array([threshold, 1.0 - threshold])
+
+
+def guess_weighted(
+    beliefs: Floats,
+    held_out: NDArray[np.intp],
+    held_out_beliefs: Floats,
+    weights: Floats,
+    notes: MeasureValues | None = None,
+    abstains: NDArray[np.bool_] | None = None,
+) -> Guess:
+    """A guess that names the group of the greatest weighted belief; beliefs stay as they are.
+
+    Parameters
+    ----------
+    beliefs, held_out, held_out_beliefs, notes, abstains
+        As of `fpbench.Guess`.
+    weights
+        (K,) of the groups.
+    """
+    values, known = (beliefs * weights).argmax(axis=1), (held_out_beliefs * weights).argmax(axis=1)
+    return Guess(
+        values, beliefs[np.arange(len(values)), values], held_out, known,
+        held_out_beliefs[np.arange(len(known)), known], notes or {}, beliefs, held_out_beliefs,
+        abstains,
+    )  # fmt: skip

@@ -1,0 +1,71 @@
+"""What adversaries see of people as numbers, one column each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fpbench import Codes, ModelAnswers, Sample
+from fpbench.models import Encoding, encode
+
+
+def stack_columns(
+    people: Sample, sights: frozenset[str], encoding: Encoding
+) -> NDArray[np.float32]:
+    """What is seen of n people, (n, columns): features first, then what a model answers.
+
+    Of a twin, also by how much its score differs from that of the model. Of a query, for each
+    group: the answer, how probable it makes the person's own label, and whether it is the
+    prediction that the model made of the person.
+
+    Raises
+    ------
+    HiddenError
+        If the sample lacks what is to be seen.
+    """
+    columns = [encode(people.features, encoding)] if "features" in sights else []
+    for name in ("labels", "predictions", "scores"):
+        if name in sights:
+            columns.append(_as_columns(getattr(people, name)))
+    if "twin" in sights:
+        columns += _read_twin(people, scored="scores" in sights)
+    if "query" in sights:
+        columns += _read_query(people, sights)
+    return np.hstack(columns)
+
+
+def _read_twin(people: Sample, *, scored: bool) -> list[NDArray[np.float32]]:
+    twin = people.twin
+    columns = [_as_columns(twin.predictions)]
+    if twin.scores is not None:
+        columns.append(_as_columns(twin.scores))
+        if scored:
+            columns.append(_as_columns(people.scores - twin.scores))
+    return columns
+
+
+def _read_query(people: Sample, sights: frozenset[str]) -> list[NDArray[np.float32]]:
+    answers = people.query
+    columns = [_as_columns(answers.predictions)]
+    if answers.scores is not None:
+        columns.append(_as_columns(answers.scores))
+    if "labels" in sights:
+        columns.append(_as_columns(find_confidence(answers, people.labels)))
+    if "predictions" in sights:
+        columns.append(_as_columns(answers.predictions == people.predictions[:, None]))
+    return columns
+
+
+def find_confidence(answers: ModelAnswers, labels: Codes) -> NDArray[np.float64]:
+    """(n, K) how probable the model makes people's own labels, of a query.
+
+    0 or 1, whether it predicts the label, where the model gives no probabilities.
+    """
+    positive = answers.predictions if answers.scores is None else answers.scores
+    return np.where(np.asarray(labels)[:, None] == 1, positive, 1.0 - positive)
+
+
+def _as_columns(values: NDArray[Any]) -> NDArray[np.float32]:
+    return values.astype(np.float32).reshape(len(values), -1)

@@ -1,0 +1,24 @@
+"""An attack that compares a fair model with its unfair twin."""
+
+from __future__ import annotations
+
+from fpbench.builtin.adversaries.ferry import LearnedAdversary
+
+
+class Twin(LearnedAdversary):
+    """Guesses the group from features, label, and what a fair model and its unfair twin answer.
+
+    The twin is the same learner without its fairness, trained on the same people: the model that
+    was there before the fair one, say. Where both differ, fairness has moved the answer, and it
+    moves groups in different directions. Tian et al. compare both models to find out who trained
+    them; here the classifier of `a2-proba` sees the twin's answers, too, and the difference of the
+    scores.
+    """
+
+    name = "twin"
+    summary = "boosted trees on what `a2-proba` sees, and on the answers of the model's unfair twin"
+    reference = (
+        "after Tian, Zhang, Liu, Zhu, Ding, Zhou. When Fairness Meets Privacy. IJCAI 2024, whose "
+        "attack is on membership; the classifier is ours"
+    )
+    sees = frozenset({"features", "labels", "predictions", "scores", "twin"})

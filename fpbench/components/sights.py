@@ -1,0 +1,173 @@
+"""What attacks and audits may see: one table.
+
+The checks of components, the reasons of plans, the laws of the kit and the documentation are made
+from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Protocol
+
+
+class Source(Protocol):
+    """What the table asks of a learner: `fpbench.Learner` says what each means."""
+
+    @property
+    def name(self) -> str:
+        """Its name in a matrix."""
+
+    @property
+    def predicts_with_sensitive(self) -> bool:
+        """Whether its models take people's groups."""
+
+    @property
+    def gives_scores(self) -> bool:
+        """Whether its models give probabilities, with some parameters at least."""
+
+    @property
+    def gives_trees(self) -> bool:
+        """Whether its models have trees."""
+
+    def explain_no_scores(self) -> str | None:
+        """Why they do not with its parameters; None if they do."""
+
+    def twin(self) -> object | None:
+        """The learner without its fairness."""
+
+
+def _never(learner: Source) -> None:
+    return None
+
+
+def _lack_scores(learner: Source) -> str | None:
+    if not learner.gives_scores:
+        return f"sees scores, and learner {learner.name!r} gives none"
+    why = learner.explain_no_scores()
+    return None if why is None else f"sees scores, and of learner {learner.name!r} {why}"
+
+
+def _lack_query(learner: Source) -> str | None:
+    if learner.predicts_with_sensitive:
+        return None
+    return (
+        f"asks the model about every group, and models of learner {learner.name!r} do not take "
+        "people's groups: they answer the same whatever the group"
+    )
+
+
+def _lack_twin(learner: Source) -> str | None:
+    if learner.twin() is not None:
+        return None
+    return f"compares a fair model with its unfair twin, and learner {learner.name!r} has none"
+
+
+def _lack_structure(learner: Source) -> str | None:
+    if learner.gives_trees and learner.predicts_with_sensitive:
+        return None
+    return (
+        "reads trees that have people's groups among their features, and learner "
+        f"{learner.name!r} gives none; learner 'group-aware' does, around a learner of trees"
+    )
+
+
+@dataclass(frozen=True)
+class Sight:
+    """Something that a component may see.
+
+    Attributes
+    ----------
+    name
+        Its word in `sees` (of disclosures, in `shows`), and the name of the column of a `Sample`
+        that holds it, if there is one.
+    meaning
+        What is seen, for the documentation.
+    kinds
+        Kinds of components that may declare it. Disclosures do so to show it to everybody.
+    of_model
+        Whether it comes from the trained model, and is no column of the data.
+    lack
+        Why models of a learner cannot give it, as the end of a sentence that begins with the
+        component that wants to see it; None if they can.
+    """
+
+    name: str
+    meaning: str
+    kinds: frozenset[str]
+    of_model: bool = False
+    lack: Callable[[Source], str | None] = field(default=_never, repr=False)
+
+
+_ADVERSARY, _AUDITOR, _DISCLOSURE = (
+    frozenset({kind}) for kind in ("adversary", "auditor", "disclosure")
+)
+
+SIGHTS: Mapping[str, Sight] = MappingProxyType({
+    sight.name: sight
+    for sight in (
+        Sight("features", "people's features", _ADVERSARY | _AUDITOR),
+        Sight("labels", "people's labels", _ADVERSARY | _AUDITOR),
+        Sight(
+            "predictions", "the model's predictions for them, drawn once",
+            _ADVERSARY | _AUDITOR, of_model=True,
+        ),
+        Sight(
+            "scores", "the model's probabilities of label 1", _ADVERSARY, of_model=True,
+            lack=_lack_scores,
+        ),
+        Sight(
+            "query", "what the model answers about them if told that they are of each group: "
+            "`ModelAnswers` (n, K)", _ADVERSARY, of_model=True, lack=_lack_query,
+        ),
+        Sight(
+            "twin", "what the same learner without its fairness, trained on the same people, "
+            "answers about them: `ModelAnswers` (n,)", _ADVERSARY, of_model=True, lack=_lack_twin,
+        ),
+        Sight(
+            "structure", "the model's trees, with the numbers of training people in their leaves",
+            _DISCLOSURE, of_model=True, lack=_lack_structure,
+        ),
+        Sight(
+            "series", "a fairness report, and the same again after some people left", _DISCLOSURE,
+        ),
+        Sight("sensitive", "people's groups", _AUDITOR),
+        Sight("model", "the trained model itself", _AUDITOR, of_model=True),
+        Sight(
+            "curator", "answers about people's groups under differential privacy", _AUDITOR,
+        ),
+        Sight("fit", "the learner, to be trained on other people", _AUDITOR),
+    )
+})  # fmt: skip
+"""Everything that may be seen, by name. Of the target people adversaries see columns, never their
+groups; of the attack set the same, and the groups. What disclosures show reaches a corrector as
+facts."""
+
+
+def sights_of(kind: str) -> frozenset[str]:
+    """Names of what components of a kind may declare."""
+    return frozenset(name for name, sight in SIGHTS.items() if kind in sight.kinds)
+
+
+def from_model(sights: Collection[str]) -> tuple[str, ...]:
+    """Those of some sights that come from the trained model, in the order of the table."""
+    return tuple(name for name, sight in SIGHTS.items() if name in sights and sight.of_model)
+
+
+def explain_lack(component: str, sights: Collection[str], learner: Source) -> str | None:
+    """Why models of a learner cannot give all that a component sees; None if they can.
+
+    Parameters
+    ----------
+    component
+        The kind and the name of who sees.
+    sights
+        What is seen, or shown to others.
+    learner
+        Trains the model.
+    """
+    for name, sight in SIGHTS.items():
+        if name in sights and (why := sight.lack(learner)):
+            return f"{component} {why}"
+    return None
