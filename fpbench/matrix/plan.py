@@ -369,8 +369,9 @@ class _Planner:
         }  # fmt: skip
         for name in dict.fromkeys(part.choice.use for part in closed) if attackers else ():
             self._plan.remarks.append(
-                f"{name} needs each person's group to predict, so a real attacker could only ask it "
-                f"about every group; its predictions are given to {', '.join(sorted(attackers))} anyway"
+                f"{name} needs each person's group to predict, so a real attacker could only ask "
+                f"it about every group; its predictions are given to "
+                f"{', '.join(sorted(attackers))} anyway"
             )
 
     def _add_steps(self, combination: tuple[_Part, ...], seed: int) -> Step:
