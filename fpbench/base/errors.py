@@ -43,6 +43,27 @@ class PluginError(FpbenchError):
     """A plugin, or a component of one, that breaks its contract."""
 
 
+def find_near_name(name: object, valid: Iterable[str]) -> str | None:
+    """The valid name nearest to `name`; None if none is near.
+
+    Parameters
+    ----------
+    name, valid
+        As of `suggest_name`.
+    """
+    # difflib takes a few milliseconds to import, and only a mistake needs it.
+    from difflib import get_close_matches
+
+    if not isinstance(name, str):
+        return None
+    names = sorted(valid)
+    close = get_close_matches(name, names, n=1, cutoff=0.5)
+    if not close:  # in another case, few letters match
+        folded = {known.casefold(): known for known in names}
+        close = [folded[n] for n in get_close_matches(name.casefold(), folded, n=1, cutoff=0.5)]
+    return close[0] if close else None
+
+
 def suggest_name(name: object, valid: Iterable[str]) -> str:
     """A hint for messages: the valid name nearest to `name`, or all valid names.
 
@@ -53,17 +74,10 @@ def suggest_name(name: object, valid: Iterable[str]) -> str:
     valid
         Names that would be right.
     """
-    # difflib takes a few milliseconds to import, and only a mistake needs it.
-    from difflib import get_close_matches
-
-    names, close = sorted(valid), []
-    if isinstance(name, str):
-        close = get_close_matches(name, names, n=1, cutoff=0.5)
-    if isinstance(name, str) and not close:  # in another case, few letters match
-        folded = {known.casefold(): known for known in names}
-        close = [folded[n] for n in get_close_matches(name.casefold(), folded, n=1, cutoff=0.5)]
-    if close:
-        return f"did you mean {close[0]!r}?"
+    names = sorted(valid)
+    near = find_near_name(name, names)
+    if near is not None:
+        return f"did you mean {near!r}?"
     return f"valid: {', '.join(names)}" if names else "there is nothing to choose from"
 
 

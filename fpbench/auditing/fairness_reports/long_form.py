@@ -15,13 +15,20 @@ from fpbench.auditing.fairness_reports.slices import (
     SliceColumn,
     name_values,
 )
-from fpbench.base.errors import InputError, suggest_name
+from fpbench.base.errors import InputError, find_near_name, suggest_name
 from fpbench.claims.set_counts import Floats
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 _NEEDED = FIXED_COLUMNS[:3]
+_LISTED = 20
+"""Columns that a message lists."""
+_DIGITS = 15
+"""Of rates, at most."""
+_OFTENER = 3
+"""How many times oftener a group stands in a report than its name mistyped."""
+_HINTS = {"%": ": divide percentages by 100", ",": ": write a decimal point, and no separators"}
 _GREATEST = 2.0**53
 """Of numbers of people, which floats hold exactly."""
 
@@ -38,16 +45,8 @@ def read_frame(
     if not isinstance(frame, pd.DataFrame):
         raise InputError(f"a report in long form is a data frame, not {type(frame).__name__}")
     frame = frame.set_axis(list(map(str, frame.columns)), axis=1)
-    if repeated := frame.columns[frame.columns.duplicated()].tolist():
-        raise InputError(f"the report has more than one column {repeated[0]!r}")
-    for need in _NEEDED:
-        if need not in frame:
-            raise InputError(
-                f"the report has no column {need!r}; it needs {', '.join(_NEEDED)} beside the "
-                "columns of the slices"
-            )
-    if not len(frame):
-        raise InputError("the report has no rows")
+    _check_columns(frame)
+    _check_options(groups, decimals)
     columns, codes = [], []
     for name in frame.columns:
         if name in FIXED_COLUMNS:
@@ -69,7 +68,10 @@ def read_frame(
     _check_names(metric, REPORT_METRICS, "metric")
     _check_names(group, names, "group")
     if len(names) < 2:
-        raise InputError(f"column 'group': the report is of one group, {names[0]!r}; give `groups`")
+        raise InputError(
+            f"column 'group': every row is of the group {names[0]!r}; a report needs rows of two "
+            "groups or more, or else the names of all groups (`groups`)"
+        )
     value, n = _read_numbers(frame, "value"), _read_numbers(frame, "n", least=0, whole=True)
     within = np.nan_to_num(_read_numbers(frame, "within", least=0))
     below = np.nan_to_num(_read_numbers(frame, "below", least=1, whole=True))
@@ -86,7 +88,59 @@ def read_frame(
     )  # fmt: skip
     _check_values(report)
     _check_repeats(report)
+    if groups is None:
+        _check_spelling(report)
     return report
+
+
+def _check_columns(frame: DataFrame) -> None:
+    if repeated := frame.columns[frame.columns.duplicated()].tolist():
+        raise InputError(f"the report has more than one column {repeated[0]!r}")
+    for need in _NEEDED:
+        if need not in frame:
+            raise InputError(
+                f"the report has no column {need!r}; it needs {', '.join(_NEEDED)} beside the "
+                f"columns of the slices; its columns are {', '.join(frame.columns[:_LISTED])}"
+            )
+    if not len(frame):
+        raise InputError("the report has no rows")
+
+
+def _check_options(groups: Sequence[str] | None, decimals: int | None) -> None:
+    if groups is not None and (isinstance(groups, str) or len(groups) < 2):
+        raise InputError(
+            f"groups must be the names of two groups or more, as ['f', 'm'], not {groups!r}"
+        )
+    if decimals is not None and (
+        isinstance(decimals, bool)
+        or not isinstance(decimals, int | np.integer)
+        or not 0 <= decimals <= _DIGITS
+    ):
+        raise InputError(f"decimals must be a whole number from 0 to {_DIGITS}, not {decimals!r}")
+
+
+def _check_spelling(report: ReportRows) -> None:
+    """Refuse a group that seems to be another one, mistyped.
+
+    It is in a few blocks only, and in each of them the other is missing: one of a similar name, or
+    one that is missing nowhere else.
+    """
+    there = report.blocks[1] >= 0
+    together, count = there.T.astype(np.int64) @ there, there.sum(axis=0)
+    for group in np.argsort(count, kind="stable"):
+        alike = (together[group] == 0) & (count >= _OFTENER * count[group])
+        names = [report.groups[other] for other in np.flatnonzero(alike)]
+        near = find_near_name(report.groups[group], names)
+        missing = alike & (count + count[group] == len(there))
+        if near is None and missing.sum() == 1:
+            near = report.groups[int(np.flatnonzero(missing)[0])]
+        if near is not None:
+            row = int(np.flatnonzero(report.group == group)[0])
+            raise InputError(
+                f"row {row}, column 'group': unknown group {report.groups[group]!r}; did you mean "
+                f"{near!r}? It stands only where {near!r} is missing; if both are groups, name all "
+                "groups by `groups`"
+            )
 
 
 def _check_values(report: ReportRows) -> None:
@@ -95,8 +149,9 @@ def _check_values(report: ReportRows) -> None:
     blank = np.isnan(value)
     _complain(blank & (n >= 0) & ~(rates & (n == 0)), "value", n, "people, and no value")
     _complain(
-        ~blank & rates & ((value < 0) | (value > 1)), "value", value, "is no rate from 0 to 1"
-    )
+        ~blank & rates & ((value < 0) | (value > 1)), "value", value,
+        "is no rate from 0 to 1; divide percentages by 100",
+    )  # fmt: skip
     _complain(~blank & rates & (n == 0), "n", n, "people have a rate, which should be blank")
     half = report.within + max(report.round_to - 1, 0)
     number = ~rates & ~noisy & ~blank
@@ -144,7 +199,8 @@ def _read_numbers(
         try:
             numbers[row] = float(text) if text else np.nan
         except ValueError:
-            raise InputError(f"row {row}, column {name!r}: {text!r} is no number") from None
+            hint = next((h for mark, h in _HINTS.items() if mark in text), "")
+            raise InputError(f"row {row}, column {name!r}: {text!r} is no number{hint}") from None
         if text and np.isnan(numbers[row]):
             raise InputError(f"row {row}, column {name!r}: {text!r} is no number")
     _complain(np.isinf(numbers), name, numbers, "is no number")

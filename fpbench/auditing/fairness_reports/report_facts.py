@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -11,9 +12,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from fpbench.auditing.fairness_reports.exact_blocks import WHOLE
 from fpbench.auditing.fairness_reports.report_rows import ReportRows
-from fpbench.auditing.fairness_reports.slices import Codes, check_bits, check_people, cross, locate
+from fpbench.auditing.fairness_reports.slices import (
+    Codes,
+    check_bits,
+    check_people,
+    cross,
+    find_column,
+    locate,
+    name_values,
+)
 from fpbench.auditing.fairness_reports.unknown_sizes import find_sizes
-from fpbench.base.errors import InputError
+from fpbench.base.errors import InputError, suggest_name
 from fpbench.claims.set_counts import ContradictionError, Facts, Floats, Mask
 
 if TYPE_CHECKING:
@@ -45,6 +54,8 @@ def find_facts_and_rows(
         nothing = np.zeros((n, 0), np.bool_), np.zeros((0, len(report.groups)))
         return Facts.from_counts(*nothing), np.zeros(0, np.intp)
     codes = [column.code(X) for column in report.columns]
+    for place in range(len(codes)):
+        _check_slice_values(report, place, codes[place], X)
     finder = _Finder(report, predicted)
     small: list[tuple[_Where, NDArray[np.intp], Codes, Codes]] = []
     used = report.cells >= 0
@@ -72,6 +83,30 @@ def find_facts_and_rows(
         finder.add_small_groups(where, own, cell, inside)
     facts = finder.finish()
     return facts, finder.rows[facts.origin]
+
+
+_LISTED = 20
+"""Values that a message lists, at most."""
+
+
+def _check_slice_values(report: ReportRows, place: int, codes: Codes, X: DataFrame) -> None:
+    """Refuse a value of a slice column that none of the people has, though somebody is counted."""
+    column, own = report.columns[place], report.cells[:, place]
+    held = np.append(np.isin(np.arange(len(column.values)), codes), True)  # uncut, at the end
+    counts = np.where(report.is_rate, report.n != 0, report.value > 0)
+    wrong = ~held[own] & counts & ~report.suppressed & ~report.noisy
+    if not wrong.any():
+        return
+    row = int(np.flatnonzero(wrong)[0])
+    value = column.values[own[row]]
+    there: Sequence[str] = [column.values[code] for code in np.flatnonzero(held[:-1])]
+    if column.edges is None and column.rules is None:
+        there = sorted(set(name_values(find_column(X, column.name).dropna().unique())))
+    raise InputError(
+        f"row {row}, column {column.name!r}: none of these people has {value!r} ("
+        f"{suggest_name(value, there[:_LISTED])}); the report is about other people, columns or "
+        "bins: give the people the column as slices were cut by it"
+    )
 
 
 _Where = tuple[frozenset[int], int]

@@ -15,7 +15,7 @@ import numpy as np
 from fpbench.auditing.fairness_reports.long_form import read_frame
 from fpbench.auditing.fairness_reports.report_rows import ReportRows
 from fpbench.auditing.fairness_reports.slices import SliceColumn
-from fpbench.base.errors import InputError
+from fpbench.base.errors import InputError, suggest_name
 from fpbench.tabular.table_files import parse_parquet
 
 if TYPE_CHECKING:
@@ -150,9 +150,11 @@ def _read_described(
         used = np.unique(report.cells[:, order[column.name]])
         for code in used[used >= 0]:
             if old.values[code] not in where:
+                row = int(np.flatnonzero(report.cells[:, order[column.name]] == code)[0])
                 raise InputError(
-                    f"{file}: column {column.name!r}: {old.values[code]!r} is none of the values "
-                    "that `columns` lists"
+                    f"{file}: row {row}, column {column.name!r}: {old.values[code]!r} is none of "
+                    "the values that `columns` lists; "
+                    f"{suggest_name(old.values[code], column.values)}"
                 )
         codes = np.array([*(where.get(value, -1) for value in old.values), -1])
         cells[:, place] = codes[report.cells[:, order[column.name]]]

@@ -52,6 +52,7 @@ FIXED_COLUMNS = ("group", "metric", "value", "n", "within", "round_to", "noise",
 """Columns of the long form that are no slice columns; those after `n` stand where needed."""
 
 _NUMBER = r"(-?\d+\.?\d*(?:e[+-]?\d+)?)"
+_WHOLE = re.compile(r"^(-?\d+)\.0+$")
 _BIN = re.compile(rf"<{_NUMBER}|\[{_NUMBER}, {_NUMBER}\)|>={_NUMBER}")
 
 
@@ -143,13 +144,21 @@ class SliceColumn:
             where = {value: code for code, value in enumerate(self.values)}
             codes = [where.get(text, -1) for text in name_rules(self.rules)]
             return np.array(codes, np.int64)[self.rules.apply(people)]
-        column = find_column(people, self.name)
+        others = ", ".join(FIXED_COLUMNS)
+        column = find_column(
+            people, self.name, f" (in a report all columns but {others} cut slices)"
+        )
         if self.edges is None:
             import pandas as pd
 
             category = pd.Categorical(column)
-            where = {value: code for code, value in enumerate(self.values)}
-            codes = [where.get(text, -1) for text in name_values(category.categories)]
+            texts, values = name_values(category.categories), self.values
+            # Of whole numbers, pandas makes floats where a value is missing: 2 is 2.0 then.
+            whole = tuple(map(_strip_zeros, values))
+            if len(set(whole)) == len(values):
+                texts, values = tuple(map(_strip_zeros, texts)), whole
+            where = {value: code for code, value in enumerate(values)}
+            codes = [where.get(text, -1) for text in texts]
             return np.asarray(np.append(codes, -1).astype(np.int64)[category.codes])
         if not _is_number(column):
             named = replace(self, edges=None).code(people)  # who cut bins of this name already
@@ -180,13 +189,18 @@ def name_values(values: Iterable[Any]) -> tuple[str, ...]:
     return tuple(str(value).strip() for value in values)
 
 
-def find_column(people: DataFrame, name: str) -> Series:
-    """The column of people that has this name, as text."""
+def _strip_zeros(text: str) -> str:
+    """A text, that of a whole number without zeros behind the point."""
+    return _WHOLE.sub(r"\1", text)
+
+
+def find_column(people: DataFrame, name: str, more: str = "") -> Series:
+    """The column of people that has this name, as text; `more` ends the message if none has."""
     places = [place for place, own in enumerate(people.columns) if str(own) == name]
     if len(places) != 1:
         what = "no column" if not places else "more than one column"
         hint = f"; {suggest_name(name, map(str, people.columns))}" if not places else ""
-        raise InputError(f"the people have {what} {name!r}, by which slices are cut{hint}")
+        raise InputError(f"the people have {what} {name!r}, by which slices are cut{hint}{more}")
     return people.iloc[:, places[0]]
 
 

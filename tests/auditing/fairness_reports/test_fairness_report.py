@@ -1,5 +1,7 @@
 """Reports: what they publish is true, survives files, and becomes true facts about the people."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -221,11 +223,99 @@ def test_bad_frames_are_refused():
         InputError, match=r"column 'age': the bin '<\d+' overlaps others: .*\[0, 99\)"
     ):
         FairnessReport.from_frame(change(frame, 4, "age", "[0, 99)"))
-    with pytest.raises(InputError, match="of one group, 'ann'"):
+    with pytest.raises(
+        InputError, match="every row is of the group 'ann'; a report needs rows of two"
+    ):
         FairnessReport.from_frame(frame[frame["group"] == "ann"])
     noisy = make_report(order=1, metrics=["selected"], noise="laplace", epsilon=1.0, rng=0)[0]
     with pytest.raises(InputError, match="row 2, column 'noise': 'laplac 3' is no law and scale"):
         FairnessReport.from_frame(change(noisy.to_frame(), 2, "noise", "laplac 3"))
+
+
+@pytest.mark.parametrize("wrong", ["bobb", "Bob", "x"])
+@pytest.mark.parametrize("form", ["frame", "csv", "json", "rows.json", "parquet"])
+def test_a_mistyped_group_is_named_and_no_contradiction(wrong, form, tmp_path):
+    report, (X, predictions, _), _ = make_report(order=1)
+    frame = change(report.to_frame(), 5, "group", wrong)
+    file = tmp_path / f"report.{form}"
+    if form == "csv":
+        frame.to_csv(file, index=False)
+    elif form == "rows.json":
+        frame.to_json(file, orient="records")
+    elif form == "json":
+        report.to_json(file)
+        whole = json.loads(file.read_text())
+        whole["rows"]["group"][5] = wrong
+        file.write_text(json.dumps(whole))
+    elif form == "parquet":
+        pytest.importorskip("pyarrow")
+        frame.astype({"value": float, "n": int}).to_parquet(file)
+    mend = "valid: ann, bob" if (wrong, form) == ("x", "json") else "did you mean 'bob'?"
+    read, source = FairnessReport.from_file, file
+    if form == "frame":
+        read, source = FairnessReport.from_frame, frame
+    with pytest.raises(InputError) as raised:
+        read(source)
+    assert f"row 5, column 'group': unknown group {wrong!r}; {mend}" in str(raised.value)
+    both = FairnessReport.from_frame(frame, groups=("ann", "bob", wrong))  # if it is none mistyped
+    with pytest.raises(InputError):
+        both.facts(X, predictions)
+
+
+def test_groups_of_similar_names_and_rare_ones_are_no_mistakes():
+    rng = np.random.default_rng(0)
+    people = pd.DataFrame({"town": rng.choice(["a", "b", "c"], 400)})
+    groups = np.where(people["town"] == "c", "aged 25", "aged 26")
+    groups[:2] = "x"
+    predictions = rng.integers(0, 2, 400)
+    report = FairnessReport.from_predictions(people, predictions, groups, by=["town"], min_cell=0)
+    frame = report.to_frame()
+    there = FairnessReport.from_frame(frame[frame["n"] > 0])
+    assert there.groups == ("aged 25", "aged 26", "x")
+
+
+@pytest.mark.parametrize(
+    "options", [{"groups": "fm"}, {"groups": ["ann"]}, {"decimals": -1}, {"decimals": "2"}]
+)
+def test_options_that_are_none_are_refused(options):
+    frame = make_report(order=1)[0].to_frame()
+    (name,) = options
+    with pytest.raises(InputError, match=f"{name} must be .*, not "):
+        FairnessReport.from_frame(frame, **options)
+
+
+def test_numbers_as_people_write_them_come_with_the_mend():
+    frame = make_report(order=1)[0].to_frame()
+    for column, value, words in (
+        ("value", "54.1%", "'54.1%' is no number: divide percentages by 100"),
+        ("value", "0,54", "'0,54' is no number: write a decimal point"),
+        ("value", 54.1, "54.1 is no rate from 0 to 1; divide percentages by 100"),
+    ):
+        with pytest.raises(InputError, match=f"row 3, column 'value': {words}"):
+            FairnessReport.from_frame(change(frame.astype(object), 3, column, value))
+
+
+def test_a_slice_that_holds_nobody_is_named_with_its_column():
+    report, (X, predictions, _), _ = make_report(order=1)
+    frame = report.to_frame()
+    row = int(np.flatnonzero(frame["job"] == "clerk")[0])
+    other = FairnessReport.from_frame(frame.replace({"job": {"clerk": "clark"}}))
+    words = f"row {row}, column 'job': none of these people has 'clark' .did you mean 'clerk'?"
+    with pytest.raises(InputError, match=words):
+        other.facts(X, predictions)
+    with pytest.raises(
+        InputError, match="slices are cut; did you mean .* .in a report all columns but"
+    ):
+        FairnessReport.from_frame(frame.assign(size=1)).facts(X, predictions)
+
+
+def test_whole_numbers_are_the_same_with_and_without_zeros():
+    X, predictions, _, groups = make_people()
+    X["job"] = np.arange(len(X)) % 3
+    texts = X.assign(job=X["job"].astype(str))
+    report = FairnessReport.from_predictions(texts, predictions, groups, by=["job"])
+    floats = X.assign(job=X["job"].astype(float))
+    assert (report.facts(floats, predictions).low == report.facts(X, predictions).low).all()
 
 
 def test_columns_are_found_by_their_names_as_text():
