@@ -44,7 +44,8 @@ class ColumnNames:
         named: str | None
         if what == "prediction":
             named = next((name for name in self.predictions if name in frame), None)
-            named = next(iter(self.predictions), None) if named is None else named
+            if named is None and what not in frame:
+                named = next(iter(self.predictions), None)
         else:
             named = getattr(self, what)
         return named if named is not None else what if what in frame else None

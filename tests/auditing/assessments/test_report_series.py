@@ -6,6 +6,7 @@ import pytest
 from reports import make_people, make_report
 
 from fpbench import InputError, assess
+from fpbench.auditing.assessments.input_files import ColumnNames
 from fpbench.claims import combine_facts
 from fpbench.correction import propagate
 
@@ -104,6 +105,13 @@ def test_noise_of_all_reports_adds_up():
     alone = assess(may, X, predictions, groups=groups)
     assert not result.proven.any()
     assert result.private_limit > alone.private_limit
+
+
+def test_known_people_have_one_column_of_predictions_by_either_name():
+    names = ColumnNames(predictions=("may", "june"))
+    for column in ("june", "prediction"):
+        assert names.find("prediction", pd.DataFrame(columns=["a", column])) == column
+    assert names.find("prediction", pd.DataFrame(columns=["a"])) == "may"  # named as missing
 
 
 @pytest.mark.parametrize(
