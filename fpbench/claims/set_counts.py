@@ -428,11 +428,11 @@ class Facts(Constraint):
         np.maximum(low, 0, out=low, where=exact)
         np.minimum(high, size, out=high, where=exact)
         with np.errstate(invalid="ignore"):  # of noisy sets, ends may be infinite
-            for _ in range(2):
-                others_low = low.sum(axis=1, keepdims=True) - low
-                others_high = high.sum(axis=1, keepdims=True) - high
-                np.minimum(high, size - others_low, out=high, where=exact)
-                np.maximum(low, size - others_high, out=low, where=exact)
+            others_low = low.sum(axis=1, keepdims=True) - low
+            others_high = high.sum(axis=1, keepdims=True) - high
+        # Once is enough: each end that is left is reached by some counts of the other groups.
+        np.minimum(high, size - others_low, out=high, where=exact)
+        np.maximum(low, size - others_high, out=low, where=exact)
         bad = exact[:, 0] & (low > high).any(axis=1)
         if bad.any():
             raise self.contradiction(np.flatnonzero(bad)[:1])

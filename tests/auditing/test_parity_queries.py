@@ -106,6 +106,21 @@ def test_noise_keeps_the_groups_within_its_guarantee(noise):
     assert np.mean(right) < 1 / (1 + math.exp(-epsilon))
 
 
+@pytest.mark.parametrize("noise", ["laplace", "attribute-conceal"])
+def test_noise_is_as_wide_as_the_greatest_change_asks_for(noise):
+    codes, epsilon, delta = np.arange(6) < 2, 0.7, 1e-3
+    curator = ParityCurator(
+        codes.astype(int), noise=noise, epsilon=epsilon, delta=delta, rng=np.random.default_rng(0)
+    )
+    chosen = np.arange(6) % 2
+    off = [curator.ask(chosen) - measure_gap(codes.astype(int), chosen) for _ in range(4000)]
+    width = (1 + 1 / 6) / epsilon
+    if noise == "attribute-conceal":
+        width = 2 * bound_gap_change(2, 6, epsilon / (2 * math.log(2 / delta))) / epsilon
+    assert np.abs(off).mean() == pytest.approx(width, rel=0.06)  # 4 standard errors
+    assert curator.guarantee.delta == (0 if noise == "laplace" else delta)
+
+
 def test_little_noise_keeps_nothing():
     truth = np.random.default_rng(1).integers(0, 2, 60)
     curator = ParityCurator(truth, noise="attribute-conceal", epsilon=1e4, rng=0)

@@ -43,7 +43,7 @@ def test_a_seed_makes_one_table(groups: int, dependence: float, seed: int) -> No
 
 
 @LAWS
-@given(rows=st.integers(1000, 40_000), more=st.integers(0, 20_000), **PARAMETERS)
+@given(rows=st.integers(1000, 20_000), more=st.integers(0, 20_000), **PARAMETERS)
 def test_a_larger_table_begins_with_the_smaller(
     rows: int, more: int, groups: int, dependence: float, seed: int
 ) -> None:

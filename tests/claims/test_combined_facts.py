@@ -12,12 +12,13 @@ from fpbench.claims import CombinedFacts, ContradictionError, Facts, combine_fac
 from fpbench.correction import propagate, prove
 
 
-def count_cells(codes, truth, people, least=0, cells=3):
-    """Facts about cells of at least so many of some people, by codes (T, n)."""
+def count_cells(codes, truth, people, least=0, cells=3, slack=0):
+    """Facts about cells of at least so many of some people, by codes (T, n); ranges, by slack."""
     members = np.concatenate([row[people] == np.arange(cells)[:, None] for row in codes]).T
     members = members[:, members.sum(axis=0) >= least]
     ones = members.T.astype(int) @ truth[people]
-    return Facts.from_counts(members, np.stack([members.sum(axis=0) - ones, ones], axis=1))
+    counts = np.stack([members.sum(axis=0) - ones, ones], axis=1)
+    return Facts.from_counts(members, counts - slack, counts + slack)
 
 
 @st.composite
@@ -33,12 +34,14 @@ def series(draw):
     return codes, truth, [rng.permutation(people) for people in reports if len(people)]
 
 
-@given(series(), st.integers(0, 3))
-def test_combined_facts_are_true_and_rule_out_nothing_that_may_be(drawn, least):
+@given(series(), st.integers(0, 3), st.integers(0, 1))
+def test_combined_facts_are_true_and_rule_out_nothing_that_may_be(drawn, least, slack):
     codes, truth, people = drawn
     if not people:
         return
-    facts, ids = combine_facts([(count_cells(codes, truth, own, least), own) for own in people])
+    facts, ids = combine_facts(
+        [(count_cells(codes, truth, own, least, slack=slack), own) for own in people]
+    )
     assert set(ids.tolist()) == set(np.concatenate(people).tolist())
     counts = facts.count(np.eye(2, dtype=int)[truth[ids]])
     assert ((counts >= facts.low) & (counts <= facts.high)).all()
@@ -76,6 +79,16 @@ def test_people_who_join_and_people_who_leave_are_told_apart():
     for person in (0, 7):
         assert possible[ids == person].tolist() == [[truth[person] == 0, truth[person] == 1]]
     assert (prove(facts) == possible).all()
+
+
+def test_a_report_that_has_a_set_with_and_without_who_left_names_them_itself():
+    members = np.array([[1, 1], [1, 1], [0, 0], [0, 0], [0, 1]], bool)
+    first = Facts.from_counts(members, [[1, 1], [1, 2]], names=["stay", "all"])
+    second = Facts.from_counts(np.array([[0], [0], [1], [1]], bool), [[1, 1]])
+    facts, ids = combine_facts([(first, range(5)), (second, range(4))], names=["May", "June"])
+    assert propagate(facts)[ids == 4].tolist() == [[False, True]]
+    (derived,) = np.flatnonzero(facts.derived)
+    assert facts.name(derived) == "[May: all] less [May: stay]"
 
 
 def test_reports_that_contradict_each_other_are_named():

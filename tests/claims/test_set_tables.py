@@ -40,14 +40,29 @@ def test_sums_parts_and_fewer_people_are_those_of_the_matrix(codes, seed):
     whole, real = rng.integers(-9, 9, (facts.people, 3)), rng.normal(size=facts.people)
     assert (facts.count(whole) == matrix @ whole).all()
     assert facts.count(whole).dtype == np.int64
+    large = rng.integers(-(2**62), 2**62, facts.people)
+    exact = matrix.astype(object) @ large.astype(object)  # in Python's numbers, of any size
+    assert [int(total) % 2**64 for total in facts.count(large)] == [t % 2**64 for t in exact]
     assert np.allclose(facts.count(real), matrix @ real)
     which = rng.random(len(facts)) < 0.5
     assert (facts.take(which).sets.toarray() == matrix[which]).all()
+    place = rng.permutation(facts.people + 7)[: facts.people]
+    among = facts.over(place, facts.people + 7).sets.toarray()
+    assert (among[:, place] == matrix).all()
+    assert among.sum() == matrix.sum()
     people = np.flatnonzero(rng.random(facts.people) < 0.5)
     for table in facts.tables:
         left = table.take_people(people, facts.people)
         weights = rng.normal(size=len(people))
         assert np.allclose(left.add_up(weights), matrix[table.numbers][:, people] @ weights)
+
+
+@pytest.mark.parametrize("derived", [[True, False], [False, True]])
+def test_of_a_set_that_is_published_and_follows_too_the_published_one_stays(derived):
+    members = np.ones((3, 2), bool)
+    facts = Facts.from_counts(members, [[1, 2], [1, 2]], derived=derived, names=["one", "two"])
+    assert facts.derived.tolist() == [False]
+    assert facts.name(0) == ("two" if derived[0] else "one")
 
 
 def test_a_table_of_few_people_stores_only_them():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import traceback
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -62,6 +63,11 @@ class ExponentiatedGradient(SklearnLearner):
         0.01, ge=0, le=1, description="greatest distance of a group's rate from the overall rate"
     )
     max_iter: int = Field(50, ge=1, le=10_000, description="greatest number of iterations")
+
+    @classmethod
+    def examples(cls, directory: Path) -> list[dict[str, Any]]:
+        """A mixture of a few base models."""
+        return [{"max_iter": 5}]
 
     def asked(self) -> RateConstraint:
         """The metric and tolerance it is trained for, compared with the overall rate."""

@@ -98,6 +98,17 @@ def test_numbers_of_people_show_rates():
     assert measure_utility(half, half) == ReportUtility(None, None, None, None)
 
 
+def test_a_disparity_that_is_shown_the_other_way_round_is_not_seen():
+    X = pd.DataFrame({"u": ["a"] * 40})
+    groups, predictions = np.repeat(["x", "y"], 20), np.repeat([1, 0], 20)
+    exact, reverse = (
+        FairnessReport.from_predictions(X, p, groups, by=["u"])
+        for p in (predictions, 1 - predictions)
+    )
+    assert measure_utility(exact, exact).disparities_visible == 1
+    assert measure_utility(reverse, exact).disparities_visible == 0
+
+
 def test_fewer_tables_than_are_wanted_show_less():
     people = make_people()
     exact = publish(people, order=2)

@@ -86,9 +86,9 @@ def test_fd_mia_is_the_ratio_of_two_bivariate_densities(world, shared):
         for own, others in (pairs[:2], pairs[2:]):
             mean = np.array([others[side[:, i], i].mean() for i in range(len(own))])
             pooled = np.sqrt(((others - mean) ** 2 * side).sum() / (side.sum() - len(own)))
+            pooled = max(pooled, 1e-6)
             own_spread = [others[side[:, i], i].std(ddof=1) for i in range(len(own))]
             spread = np.full(len(own), pooled) if shared else np.maximum(own_spread, pooled / 10)
-            spread = np.maximum(spread, 1e-6)
             z.append(own)
             means.append(mean)
             spreads.append(spread)
@@ -109,19 +109,20 @@ def test_fd_mia_is_the_ratio_of_two_bivariate_densities(world, shared):
 
 
 @LAWS
-@given(worlds())
-def test_answers_are_compared_by_their_frequencies(world):
+@given(worlds(), st.sampled_from([2, 4]))
+def test_answers_are_compared_by_their_frequencies(world, kinds):
     target, shadows, members = world
-    own, others = np.rint(target), np.rint(shadows)
+    own, others = (np.floor(kinds * np.minimum(each, 0.99)) for each in (target, shadows))
+    own[0] = kinds - 1  # the highest answer says how many there are
     scores = score_answers(own, others, members)
     for i in range(len(own)):
         same = others[:, i] == own[i]
         inside, outside = same[members[:, i]], same[~members[:, i]]
-        a, b = ((s.sum() + 0.5) / (len(s) + 1) for s in (inside, outside))
+        a, b = ((s.sum() + 0.5) / (len(s) + kinds / 2) for s in (inside, outside))
         assert scores[i] == pytest.approx(np.log(a / b))
     offline = score_answers(own, others, members, online=False)
-    assert (offline[own == 1] >= 0).all()
-    assert (offline[own == 0] <= 0).all()
+    assert (offline[own == kinds - 1] >= 0).all()
+    assert (offline[own < kinds - 1] <= 0).all()
 
 
 def simulate(n=4000, shadows=1000, seed=0):
