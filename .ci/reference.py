@@ -176,7 +176,7 @@ def components_page() -> str:
         lines += [f"## {kind.plural.capitalize()}", "", f"{_first(BASES[kind.name])} "
                   f"Base class: `fpbench.{kind.base}`.", ""]  # fmt: skip
         for entry in catalog.of_kind(kind.name):
-            if entry.source.distribution == "fpbench":
+            if entry.source.distribution == "fpbench-toolkit":
                 lines += _component(catalog.component(kind.name, entry.name))
     return _text(lines)
 
@@ -205,7 +205,7 @@ def measures_page() -> str:
     for kind in KINDS.values():
         for entry in catalog.of_kind(kind.name):
             declared = catalog.component(kind.name, entry.name).measures
-            if entry.source.distribution == "fpbench" and declared:
+            if entry.source.distribution == "fpbench-toolkit" and declared:
                 lines += [f"### {kind.name} `{entry.name}`", "", *_measures(declared)]
     return _text(lines)
 

@@ -168,7 +168,7 @@ def test_quick_commands_import_nothing_heavy(arguments):
         "import sys\nfrom importlib import metadata\nfrom fpbench.cli.main import main\n"
         # Of the plugins that may be installed here, only ours have to be light.
         "found = metadata.entry_points\n"
-        "metadata.entry_points = lambda **k: [p for p in found(**k) if p.dist.name == 'fpbench']\n"
+        "metadata.entry_points = lambda **k: [p for p in found(**k) if p.dist.name == 'fpbench-toolkit']\n"
         f"sys.argv = ['fpbench', *{arguments}]\n"
         "try:\n    main()\nexcept SystemExit:\n    pass\n"
         f"found = {HEAVY} & {{name.partition('.')[0] for name in sys.modules}}\n"

@@ -76,10 +76,14 @@ def test_the_frame_of_the_documentation_is_attacked(tmp_path, monkeypatch):
         fpbench.run(matrix, out=tmp_path / "none")
 
 
-def test_the_changelog_knows_this_version():
+def test_changelog_and_citation_tell_this_version():
+    """A version that is not released yet ends in `.dev0`."""
     import fpbench
 
-    assert f"## {fpbench.__version__}" in (ROOT / "CHANGELOG.md").read_text()
+    heading = re.search(r"^## (.+)", (ROOT / "CHANGELOG.md").read_text(), re.M)[1]
+    assert heading.replace(" (not released)", ".dev0") == fpbench.__version__
+    citation = (ROOT / "CITATION.cff").read_text()
+    assert f"\nversion: {fpbench.__version__}\n" in citation
 
 
 def test_the_longest_files_of_tests_are_there(request):

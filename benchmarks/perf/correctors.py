@@ -105,7 +105,7 @@ def correctors(limit: float, only: list[str]) -> dict[str, Solve]:
         by_name["cp-sat"] = lambda problem: other.submit(solve_cp_sat, problem, limit).result()
         by_name["cp-sat"](instance(2, 50, 0.1))  # starts it
     else:
-        print("cp-sat: pip install 'fpbench[bench]'")
+        print("cp-sat: pip install 'fpbench-toolkit[bench]'")
     for name in ("exact", "cp", "ip"):
         corrector = component("corrector", name, time_limit=limit)
         if missing := type(corrector).unavailable():

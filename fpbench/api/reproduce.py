@@ -18,7 +18,7 @@ from fpbench.matrix.plan import Plan
 from fpbench.results.rows.groups import RowGroup
 from fpbench.results.sheet import Sheet
 from fpbench.results.verdicts.paper_tables import make_sheet, summarise
-from fpbench.results.verdicts.verdicts import Verdict, evaluate, evaluate_strongest
+from fpbench.results.verdicts.verdicts import Outcome, Verdict, evaluate, evaluate_strongest
 
 FULL = "full"
 """The profile that is no profile: the matrix as it stands."""
@@ -36,6 +36,11 @@ class Reproduction:
     tables_of_strongest: list[Sheet]
     """What the paper does not show: tables of the strongest adversaries of the run."""
     verdicts_on_strongest: list[Verdict]
+
+    @property
+    def deviates(self) -> bool:
+        """Whether anything that is stated deviates from what was measured."""
+        return any(verdict.outcome == Outcome.DEVIATES for verdict in self.verdicts)
 
 
 def known() -> dict[str, str]:
@@ -80,7 +85,12 @@ def find(
             raise InputError(f"no study {name!r}; {suggest_name(name, names)}")
         path = _folder() / f"{name}.toml"
     chosen = profile or ("quick" if _has_quick(path) else FULL)
-    matrix = read(path, None if chosen == FULL else chosen, seeds, max_cells)
+    return read_stated(path, None if chosen == FULL else chosen, seeds, max_cells)
+
+
+def read_stated(path: Path, profile: str | None, seeds: int | None, max_cells: int) -> Matrix:
+    """A matrix file that states what is expected of it; InputError if it states nothing."""
+    matrix = read(path, profile, seeds, max_cells)
     if not matrix.expect:
         raise InputError(f"{path}: states nothing to compare with: it has no [[expect]]")
     return matrix

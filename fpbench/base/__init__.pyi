@@ -1,4 +1,5 @@
 # Public names, and the module each is in: see the docstring of `__init__.py`.
 from .arrays import drop_last_bits as drop_last_bits
+from .distribution import tell_extra as tell_extra
 from .errors import suggest_name as suggest_name
 from .text import to_fraction as to_fraction

@@ -31,6 +31,7 @@ from fpbench.components.names import KINDS, Status
 from fpbench.matrix.axes import MAX_CELLS
 
 if TYPE_CHECKING:
+    from fpbench.api.reproduce import Reproduction
     from fpbench.api.saved_run import Run
     from fpbench.cli.signals import StopRequest
 
@@ -48,6 +49,9 @@ Out = Annotated[Path | None, typer.Option(help="Run directory; runs/NAME if not 
 Profile = Annotated[str | None, typer.Option(help="Profile of the matrix, `quick` for instance.")]
 Seeds = Annotated[int | None, typer.Option(help="Number of seeds, instead of the matrix's.")]
 Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Number of worker processes.")]
+Strict = Annotated[
+    bool, typer.Option("--strict", help="Exit with 1 if a number deviates from an [[expect]].")
+]
 MaxCells = Annotated[int, typer.Option(min=1, help="Refuse a matrix with more cells than this.")]
 
 
@@ -151,22 +155,27 @@ def run(
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Start a new run; an earlier run is renamed.")
     ] = False,
+    strict: Strict = False,
     max_cells: MaxCells = MAX_CELLS,
     no_third_party: NoThirdParty = False,
 ) -> None:
     """Run the cells of a matrix that are not done, then show the leaderboard.
 
-    Exit code 0: all cells done or skipped; 1: some failed, or the run directory was removed;
-    2: bad input; 130: interrupted.
+    Exit code 0: all cells done or skipped; 1: some failed, or the run directory was removed, or
+    --strict and an expectation deviates; 2: bad input; 130: interrupted.
     """
+    from fpbench.api import reproduce
     from fpbench.api import run as api
     from fpbench.cli.screen import results as boards
+
+    stated = reproduce.read_stated(matrix, profile, seeds, max_cells) if strict else None
 
     options = {"--profile": profile, "--seeds": seeds, "--out": out, "--engine": engine,
             "--scheduler": scheduler, "--jobs": jobs if jobs > 1 else None,
             "--retries": retries,
             "--max-cells": max_cells if max_cells != MAX_CELLS else None,
-            "--allow-mismatch": allow_mismatch, "--no-third-party": no_third_party}  # fmt: skip
+            "--strict": strict, "--allow-mismatch": allow_mismatch,
+            "--no-third-party": no_third_party}  # fmt: skip
     with _resumable("run", str(matrix), options) as stop, console.RunProgress() as progress:
         result = api.run(
             matrix, profile=profile, seeds=seeds, out=out, jobs=jobs, engine=engine,
@@ -174,9 +183,12 @@ def run(
             retries=retries, fresh=fresh, on_plan=progress.planned, on_cell=progress.finished,
             stop=stop, max_cells=max_cells,
         )  # fmt: skip
-    if not console.MODE.quiet:
+    judged = reproduce.judge(result, stated) if stated else None
+    if judged:
+        boards.show_reproduction(judged)
+    elif not console.MODE.quiet:
         boards.show_leaderboards(result.leaderboards())
-    _end(result, progress)
+    _end(result, progress, judged)
 
 
 @contextmanager
@@ -194,8 +206,11 @@ def _resumable(command: str, name: str, options: Mapping[str, object]) -> Iterat
         sys.exit(130)
 
 
-def _end(run: "Run", progress: console.RunProgress) -> None:
-    """Show skipped cells and the run directory, and exit with the code of a run."""
+def _end(run: "Run", progress: console.RunProgress, strictly: "Reproduction | None" = None) -> None:
+    """Show skipped cells and the run directory, and exit with the code of a run.
+
+    With 1, too, if what was judged `strictly` deviates.
+    """
     from fpbench.cli.screen.runs import show_skipped
 
     show_skipped(progress.skipped)
@@ -204,6 +219,9 @@ def _end(run: "Run", progress: console.RunProgress) -> None:
     if failed:
         console.error(f"{len(failed)} of {len(run.finished)} cells failed")
         raise typer.Exit(2 if any(cell.bad_input for cell in failed) else 1)
+    if strictly and strictly.deviates:
+        console.error("--strict: measured numbers deviate from what the matrix states")
+        raise typer.Exit(1)
 
 
 @app.command(cls=Command)
@@ -234,12 +252,14 @@ def reproduce(
     seeds: Seeds = None,
     out: Out = None,
     jobs: Jobs = 1,
+    strict: Strict = False,
     max_cells: MaxCells = MAX_CELLS,
     no_third_party: NoThirdParty = False,
 ) -> None:
     """Run a paper's matrix, and print its statements beside our numbers.
 
-    NAME may also be a matrix file with `[[expect]]` tables. Exit codes are those of `run`.
+    NAME may also be a matrix file with `[[expect]]` tables. Exit codes are those of
+    `run`.
     """
     from fpbench.api import reproduce
     from fpbench.cli.screen import results as boards
@@ -249,7 +269,8 @@ def reproduce(
         return
     matrix = reproduce.find(name, profile, seeds, max_cells)
     options = {"--profile": profile, "--seeds": seeds, "--out": out,
-            "--jobs": jobs if jobs > 1 else None, "--no-third-party": no_third_party,
+            "--jobs": jobs if jobs > 1 else None, "--strict": strict,
+            "--no-third-party": no_third_party,
             "--max-cells": max_cells if max_cells != MAX_CELLS else None}  # fmt: skip
     with _resumable("reproduce", name, options) as stop, console.RunProgress() as progress:
         result = reproduce.reproduce(
@@ -257,7 +278,7 @@ def reproduce(
             stop=stop,
         )  # fmt: skip
     boards.show_reproduction(result)
-    _end(result.run, progress)
+    _end(result.run, progress, result if strict else None)
 
 
 @app.command(cls=Command)

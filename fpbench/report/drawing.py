@@ -10,6 +10,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
+from fpbench.base.distribution import tell_extra
 from fpbench.base.errors import InputError, suggest_name
 from fpbench.report.figures import Axis, Figure, Panel, Point, Series
 
@@ -128,7 +129,7 @@ def check(output: Path) -> str:
         hint = suggest_name(form, FORMATS) if form else f"must end in {', '.join(FORMATS)}"
         raise InputError(f"{output}: unknown format {output.suffix!r}; {hint}")
     if find_spec("matplotlib") is None:
-        raise InputError("fpbench figure needs matplotlib: pip install 'fpbench[figures]'")
+        raise InputError(f"fpbench figure needs matplotlib: {tell_extra('figures')}")
     return form
 
 

@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from fpbench.base.distribution import tell_extra
 from fpbench.base.errors import InputError
 from fpbench.report import embedding
 
@@ -60,7 +61,7 @@ def _plotly() -> str:
         file = Path(place) / "package_data" / "plotly.min.js"
         if file.is_file():
             return file.read_text(encoding="utf-8")
-    raise InputError("fpbench report needs plotly: pip install 'fpbench[report]'")
+    raise InputError(f"fpbench report needs plotly: {tell_extra('report')}")
 
 
 def _hash(script: str) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from importlib.metadata import PackageNotFoundError, requires, version
 from typing import Any
 
+from fpbench.base.distribution import DISTRIBUTION, tell_extra
 from fpbench.components.catalog import Catalog
 
 _KERNELS = ("machine", "blas", "simd", "solvers")
@@ -56,6 +57,17 @@ def _read_kernels(environment: Mapping[str, Any]) -> tuple[Any, ...] | None:
     )
 
 
+def warn_of_namesake() -> str | None:
+    """What to do if the other `fpbench` of the package index is installed here; None if not."""
+    if (installed := _find_version("fpbench")) is None:
+        return None
+    return (
+        f"a distribution fpbench {installed} is installed here beside {DISTRIBUTION}, and both "
+        "bring a package `fpbench`: pip uninstall fpbench, then "
+        f"pip install --force-reinstall --no-deps {DISTRIBUTION}"
+    )
+
+
 def list_extras() -> list[tuple[str, str]]:
     """The extras of fpbench, and for each its version or the command that installs it."""
     extras = []
@@ -71,14 +83,14 @@ def list_extras() -> list[tuple[str, str]]:
         ("figures", "matplotlib"),
     ):
         installed = _find_version(package)
-        status = f"{package} {installed}" if installed else f"pip install 'fpbench[{extra}]'"
+        status = f"{package} {installed}" if installed else tell_extra(extra)
         extras.append((extra, status))
     return extras
 
 
 def _list_packages(catalog: Catalog) -> dict[str, str]:
-    names = {"fpbench", "optuna", *(entry.source.distribution for entry in catalog)}
-    for line in requires("fpbench") or []:
+    names = {DISTRIBUTION, "optuna", *(entry.source.distribution for entry in catalog)}
+    for line in requires(DISTRIBUTION) or []:
         if "extra ==" not in line:
             names.add("".join(c if c.isalnum() or c in "-_." else " " for c in line).split()[0])
     return {name: v for name in sorted(names) if (v := _find_version(name))}

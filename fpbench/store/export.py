@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fpbench.base.distribution import tell_extra
 from fpbench.base.errors import InputError
 from fpbench.base.text import escape_unprintable
 from fpbench.store.results import Results
@@ -94,4 +95,4 @@ def _write_parquet(frame: DataFrame, output: Path | None) -> None:
     try:
         frame.to_parquet(output, index=False)
     except ImportError as error:
-        raise InputError("Parquet needs pyarrow: pip install 'fpbench[parquet]'") from error
+        raise InputError(f"Parquet needs pyarrow: {tell_extra('parquet')}") from error

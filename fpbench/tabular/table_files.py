@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from fpbench.base.distribution import tell_extra
 from fpbench.base.errors import DataError
 from fpbench.base.files import read_file
 
@@ -151,7 +152,7 @@ def parse_parquet(content: bytes, where: str) -> DataFrame:
     import pandas as pd
 
     if not find_spec("pyarrow"):
-        raise DataError(f"{where}: needs pyarrow: pip install 'fpbench[parquet]'")
+        raise DataError(f"{where}: needs pyarrow: {tell_extra('parquet')}")
     try:
         frame = pd.read_parquet(BytesIO(content))
         return frame.reset_index(drop=all(name is None for name in frame.index.names))

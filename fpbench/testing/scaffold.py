@@ -35,7 +35,7 @@ version = "0.1.0"
 description = "A plugin of fpbench: the {kind} {name}"
 readme = "README.md"
 requires-python = ">=3.11"
-dependencies = ["fpbench>=0.1"]
+dependencies = ["fpbench-toolkit>=0.1"]
 
 [project.optional-dependencies]
 test = ["pytest>=8.3"]

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from fpbench.base.distribution import DISTRIBUTION
 from fpbench.base.errors import InputError, PluginError, suggest_name
 from fpbench.base.trust import normalize_name
 from fpbench.components.attack_kinds import Component
@@ -90,9 +91,11 @@ def _resolve(target: str | Path) -> tuple[Catalog, set[str]]:
     catalog, path = discover(), Path(target)
     known = {owner for entry in catalog for owner in _owners(entry)}
     known |= {normalize_name(broken.source.distribution) for broken in catalog.broken}
-    # A bare word that is both, such as `fpbench` beside its sources, means the distribution.
-    if isinstance(target, str) and normalize_name(target) in known:
-        return catalog, {normalize_name(target)}
+    if isinstance(target, str):
+        # A bare word that is both, such as `fpbench` beside its sources, means the distribution.
+        name = DISTRIBUTION if target == "fpbench" else normalize_name(target)
+        if name in known:
+            return catalog, {name}
     if not path.exists():
         raise InputError(
             f"{target}: neither a path, nor an installed distribution with plugins; "

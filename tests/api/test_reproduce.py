@@ -355,6 +355,26 @@ def test_the_command(file, tmp_path, monkeypatch):
     assert out.stderr.startswith("error: no study 'ferry-fig22'")
 
 
+@pytest.mark.parametrize("command", ["run", "reproduce"])
+def test_strictly_a_deviation_is_an_exit_code(file, tmp_path, command):
+    """Half of the coins are wrong, so not everybody is guessed."""
+    paths = [path for path in sys.path if path]
+    words = [command, str(file), "--out", str(tmp_path / "run")]
+    assert fpbench(*words, toys_path=paths).returncode == 0
+    out = fpbench(*words, "--strict", toys_path=paths)
+    assert out.returncode == 1
+    assert "deviate from what the matrix states" in out.stderr
+    assert "everybody is guessed" in out.stdout
+    kept = MATRIX.partition('[[expect]]\ncheck = "at-least"')[0]
+    file.write_text(kept)
+    out = fpbench(*words, "--strict", toys_path=paths)
+    assert (out.returncode, out.stderr) == (0, "")
+    file.write_text(kept.partition("[[expect]]")[0])
+    out = fpbench(*words, "--strict", toys_path=paths)
+    assert out.returncode == 2
+    assert "has no [[expect]]" in out.stderr
+
+
 def test_excessive_risks_have_their_columns_where_they_fit(capsys, monkeypatch):
     names = ("model_epsilon", "flip_probability", "sensitivity", "baseline_loss_test", "loss_test",
              "expected_accuracy_test", "risk_gap_test", "risk_gap_train")  # fmt: skip

@@ -109,7 +109,7 @@ def test_features_and_labels_are_those_of_the_definitions(
 
 @BOTH
 def test_features_and_labels_are_those_of_folktables(home: DataHome, cls: type) -> None:
-    folktables = pytest.importorskip("folktables", reason="pip install 'fpbench[acs]'")
+    folktables = pytest.importorskip("folktables", reason="pip install 'fpbench-toolkit[acs]'")
     source = folktables.ACSDataSource("2018", "1-Year", "person", root_dir=str(home))
     problem = getattr(folktables, cls.__name__)
     features, labels, _ = problem.df_to_numpy(source.get_data(states=["TX"]))
@@ -317,9 +317,9 @@ def test_without_folktables_the_command_that_installs_it_is_said(
     monkeypatch.setitem(sys.modules, "folktables", None)
     monkeypatch.setitem(sys.modules, "folktables.load_acs", None)
     monkeypatch.setattr("fpbench.builtin.datasets._acs.find_spec", lambda name: None)
-    with pytest.raises(DataError, match=r"pip install 'fpbench\[acs\]'"):
+    with pytest.raises(DataError, match=r"pip install 'fpbench-toolkit\[acs\]'"):
         ACSIncome().fetch(DataHome((tmp_path,)))
-    assert "pip install 'fpbench[acs]'" in str(ACSIncome().absent(DataHome((tmp_path,))))
+    assert "pip install 'fpbench-toolkit[acs]'" in str(ACSIncome().absent(DataHome((tmp_path,))))
 
 
 def test_a_file_that_is_here_needs_no_folktables(

@@ -553,7 +553,7 @@ class TestSearch:
         corrector = fpbench.component("corrector", "none")
         assert A1(**TREE).incompatible(corrector) is None
         reason = A1(**TREE, trials=3).incompatible(corrector)
-        assert "pip install 'fpbench[search]', or trials = 0" in reason
+        assert "pip install 'fpbench-toolkit[search]', or trials = 0" in reason
 
     def test_it_says_nothing_and_leaves_logging_as_it_was(self, make_view, rng, capfd):
         import optuna

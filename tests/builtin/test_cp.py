@@ -455,7 +455,7 @@ def test_a_licence_that_is_not_valid(fake):
     path = fake("print('CPLEX error: No valid license found')")
     said = failure()
     assert said.startswith(f"CP Optimizer ({path}) has no valid licence: ")
-    assert "pip install 'fpbench[cp]'" in said
+    assert "pip install 'fpbench-toolkit[cp]'" in said
 
 
 LIMIT = "CP Optimizer Community Edition solves problems with search spaces up to 2^1000."
@@ -512,8 +512,8 @@ def nowhere(tmp_path, monkeypatch):
 @pytest.mark.usefixtures("nowhere")
 def test_no_engine_anywhere():
     for said in (CP.unavailable(), CP.runs_on()):
-        assert said == "CP Optimizer is not installed here: pip install 'fpbench[cp]'"
-    with pytest.raises(FpbenchError, match=r"pip install 'fpbench\[cp\]'"):
+        assert said == "CP Optimizer is not installed here: pip install 'fpbench-toolkit[cp]'"
+    with pytest.raises(FpbenchError, match=r"pip install 'fpbench-toolkit\[cp\]'"):
         CP().correct(make(np.random.default_rng(0), 20, 2, RateConstraint()))
 
 
@@ -566,7 +566,9 @@ def test_the_doctor_says_version_and_place(fake, command):
 
 def test_it_is_found_where_the_environment_is_not_activated():
     if not shutil.which("cpoptimizer", path=sysconfig.get_path("scripts")):
-        pytest.skip("the engine is not among the scripts of this Python: pip install 'fpbench[cp]'")
+        pytest.skip(
+            "the engine is not among the scripts of this Python: pip install 'fpbench-toolkit[cp]'"
+        )
     script = "from fpbench.builtin.correctors.cp import CP; print(CP.unavailable(), CP.runs_on())"
     clean = {"PATH": "/usr/bin:/bin"}
     done = subprocess.run(

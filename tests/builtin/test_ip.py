@@ -42,7 +42,8 @@ MODELS = ["counts", "individuals"]
 BOUNDS = st.sampled_from([(0.0, 0.3), (0.2, 0.5), (0.3, 0.3), (0.5, 1.0), (0.0, 1.0)])
 
 needs_cplex = pytest.mark.skipif(
-    importlib.util.find_spec("cplex") is None, reason="needs cplex: pip install 'fpbench[cp]'"
+    importlib.util.find_spec("cplex") is None,
+    reason="needs cplex: pip install 'fpbench-toolkit[cp]'",
 )
 
 
@@ -515,9 +516,9 @@ class TestSolvers:
     def test_without_pyomo_it_is_unavailable(self, monkeypatch):
         monkeypatch.setattr(_ip_solver, "find_spec", lambda _: None)
         monkeypatch.setattr("fpbench.builtin.correctors.ip.find_spec", lambda _: None)
-        assert IP.unavailable() == "needs pyomo: pip install 'fpbench[ip]'"
+        assert IP.unavailable() == "needs pyomo: pip install 'fpbench-toolkit[ip]'"
         assert IP(solver="ipopt").solver == "ipopt"
-        with pytest.raises(FpbenchError, match=r"needs pyomo: pip install 'fpbench\[ip\]'"):
+        with pytest.raises(FpbenchError, match=r"needs pyomo: pip install 'fpbench-toolkit\[ip\]'"):
             IP().correct(problem())
 
     def test_docplex_may_be_imported_first(self):

@@ -140,7 +140,7 @@ def test_twins_are_the_same_learner_without_fairness():
     assert Distilled(teacher=teacher).twin() == Distilled(teacher=teacher.twin())
     assert Distilled(teacher=Plain()).twin() is None
     for entry in fpbench.discover():
-        if entry.kind == "learner" and entry.source.distribution == "fpbench":
+        if entry.kind == "learner" and entry.source.distribution == "fpbench-toolkit":
             cls = fpbench.discover().component("learner", entry.name)
             if not any(field.is_required() for field in cls.model_fields.values()):
                 twin = cls().twin()

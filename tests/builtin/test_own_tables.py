@@ -260,8 +260,8 @@ def test_without_pyarrow_the_command_that_installs_it_is_said(
 ) -> None:
     (tmp_path / "people.parquet").touch()
     monkeypatch.setattr("fpbench.builtin.datasets.parquet.find_spec", lambda name: None)
-    assert "pip install 'fpbench[parquet]'" in str(Parquet.unavailable())
-    with pytest.raises(DataError, match=r"pip install 'fpbench\[parquet\]'"):
+    assert "pip install 'fpbench-toolkit[parquet]'" in str(Parquet.unavailable())
+    with pytest.raises(DataError, match=r"pip install 'fpbench-toolkit\[parquet\]'"):
         Parquet(path=str(tmp_path / "people.parquet"), label_column="a", sensitive="b").load(
             NOWHERE
         )

@@ -276,7 +276,7 @@ def test_a_group_that_is_not_there_is_bad_input(toys, tmp_path, wrong, message):
 
 def test_a_total_helps_a_corrector_that_knows_individuals(toys, tmp_path):
     if not (importlib.util.find_spec("pyomo") and importlib.util.find_spec("highspy")):
-        pytest.skip("needs pyomo and highspy: pip install 'fpbench[ip]'")
+        pytest.skip("needs pyomo and highspy: pip install 'fpbench-toolkit[ip]'")
     total = {"use": "linear", "group": "g1", "column": "x", "margin": 1e-4}
     for disclosure in ("hidden", "published"):
         frame = fpbench.run(

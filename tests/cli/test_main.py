@@ -243,7 +243,7 @@ def test_an_interruption_says_how_to_go_on(command, install, toys, tmp_path):
 def test_plugins_are_listed_with_their_distribution(command, install, toys):
     install("bad-plugin", "bad", "1 / 0")
     shown = fine(command("plugins")).stdout
-    assert re.search(rf"^ +adult +fpbench {re.escape(fpbench.__version__)}$", shown, re.M)
+    assert re.search(rf"^ +adult +fpbench-toolkit {re.escape(fpbench.__version__)}$", shown, re.M)
     assert re.search(r"^ +flock +fpbench-toys 1\.0$", shown, re.MULTILINE)
     assert "broken: bad of bad-plugin 1.0: ZeroDivisionError: division by zero" in shown
     assert "Traceback" not in shown
@@ -267,6 +267,16 @@ def test_the_doctor_says_what_works(command, tmp_path):
     shown = fine(command("doctor", FPBENCH_DATA=str(tmp_path), XDG_DATA_HOME=str(tmp_path))).stdout
     for words in ("components", "engines", "loky", "extras", "fpbench data fetch adult"):
         assert words in shown
+
+
+def test_the_doctor_notices_the_other_fpbench_of_the_index(command, tmp_path):
+    assert "both bring" not in fine(command("doctor")).stdout
+    info = tmp_path / "fpbench-7.1.dist-info"  # this name belongs to somebody else
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: fpbench\nVersion: 7.1\n")
+    shown = " ".join(fine(command("doctor", PYTHONPATH=str(tmp_path))).stdout.split())
+    assert "fpbench 7.1 is installed here beside fpbench-toolkit" in shown
+    assert "pip uninstall fpbench, then" in shown
 
 
 def test_versions_and_help(command):

@@ -3,6 +3,7 @@
 import pytest
 from flips import FLIP
 
+import fpbench
 from fpbench import NameUnknownError, PluginError, discover
 from fpbench.components.bases import BASES
 from fpbench.components.hooks import HOOKS
@@ -84,11 +85,11 @@ def test_a_name_claimed_twice_names_both_owners_and_harms_nobody_else(install):
         ("def broken(:", "SyntaxError"),
         (
             "from fpbench import hookimpl\n@hookimpl\ndef fpbench_spells():\n    return []",
-            "fpbench_spells: fpbench 0.1.0 has no such thing; is the plugin for a newer fpbench?",
+            f"fpbench_spells: fpbench {fpbench.__version__} has no such thing; is the plugin for a newer fpbench?",
         ),
         (
             "from fpbench import Spell",
-            "Spell: fpbench 0.1.0 has no such thing; is the plugin for a newer fpbench?",
+            f"Spell: fpbench {fpbench.__version__} has no such thing; is the plugin for a newer fpbench?",
         ),
         (
             "from fpbench import fit_logistic",
@@ -96,11 +97,11 @@ def test_a_name_claimed_twice_names_both_owners_and_harms_nobody_else(install):
         ),
         (
             "from fpbench.models import wand",
-            "wand: fpbench 0.1.0 has no such thing; is the plugin for a newer fpbench?",
+            f"wand: fpbench {fpbench.__version__} has no such thing; is the plugin for a newer fpbench?",
         ),
         (
             "from fpbench import hookimpl\n@hookimpl\ndef fpbench_correctors(wand):\n    return []",
-            "Argument(s) {'wand'}: fpbench 0.1.0 has no such thing",
+            f"Argument(s) {{'wand'}}: fpbench {fpbench.__version__} has no such thing",
         ),
         ("raise SystemExit(0)", "SystemExit: 0"),
     ],
@@ -133,7 +134,10 @@ def test_troubles_of_every_sort_are_a_clear_row_each(install, command):
         in rows
     )
     (row,) = [row for row in rows if row.startswith("broken: modern of modern 1.0: ")]
-    assert "fpbench_spells: fpbench 0.1.0 has no such thing; is the plugin for a newer" in row
+    assert (
+        f"fpbench_spells: fpbench {fpbench.__version__} has no such thing; is the plugin for a newer"
+        in row
+    )
     assert sum("flip" in row or "torn" in row or "modern" in row for row in rows) == 3
     assert command("describe", "corrector", "exact").returncode == 0
     claimed = command("describe", "corrector", "flip")

@@ -157,7 +157,7 @@ def train(epsilon):
 NOISES = [
     entry.name
     for entry in discover().of_kind("mechanism")
-    if entry.source.distribution == "fpbench"
+    if entry.source.distribution == "fpbench-toolkit"
 ]
 ENTRANCES = {
     "Curator.histogram": lambda e: curator().histogram([0] * 4, 1, epsilon=e, mechanism=LAPLACE),
@@ -238,7 +238,7 @@ PARAMETERS = [
     (entry.kind, entry.name, field)
     for kind in KINDS
     for entry in discover().of_kind(kind)
-    if entry.source.distribution == "fpbench"
+    if entry.source.distribution == "fpbench-toolkit"
     for field in discover().component(entry.kind, entry.name).model_fields
     if "epsilon" in field
 ]

@@ -90,5 +90,5 @@ def test_the_code_of_the_docs_runs(tmp_path, monkeypatch):
 def test_the_docs_name_every_mechanism():
     text = DOCS.read_text()
     for entry in fpbench.discover():
-        if entry.kind == "mechanism" and entry.source.distribution == "fpbench":
+        if entry.kind == "mechanism" and entry.source.distribution == "fpbench-toolkit":
             assert f"`{entry.name}`" in text

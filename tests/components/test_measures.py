@@ -127,7 +127,7 @@ def test_built_in_components_agree_on_measures_that_they_share():
     """Otherwise a matrix with both would be refused."""
     declared = {}
     for kind, name in discover().entries:
-        if discover().entries[kind, name].source.distribution == "fpbench":
+        if discover().entries[kind, name].source.distribution == "fpbench-toolkit":
             try:
                 component = discover().component(kind, name)
             except InputError:  # its extra is not installed

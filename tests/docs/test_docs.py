@@ -363,7 +363,7 @@ def test_every_page_can_be_found():
 def ours(kind):
     """Names of the components of a kind that fpbench brings."""
     return [entry.name for entry in discover().of_kind(kind)
-            if entry.source.distribution == "fpbench"]  # fmt: skip
+            if entry.source.distribution == "fpbench-toolkit"]  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -80,7 +80,7 @@ def test_what_only_extras_bring_is_known():
                            "figures")
               for line in extras[name]]  # fmt: skip
     assert {re.match(r"[\w-]+", line)[0] for line in listed} <= set(EXTRAS)
-    assert "fpbench[cp,ip,search,dask,acs,parquet,serve,report,figures]" in extras["all"]
+    assert "fpbench-toolkit[cp,ip,search,dask,acs,parquet,serve,report,figures]" in extras["all"]
 
 
 def test_without_extras_is_without_extras(place):

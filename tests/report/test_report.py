@@ -99,7 +99,7 @@ def test_every_cell_is_of_a_session_with_its_versions(real, text):
     said = carried(text)
     assert set(embedding.values(said["cells"]["session"])) == {1}
     (session,) = said["sessions"]
-    assert session["environment"]["packages"]["fpbench"] == fpbench.__version__
+    assert session["environment"]["packages"]["fpbench-toolkit"] == fpbench.__version__
     assert session["started"].startswith("20")
     assert {action for action, *_ in said["timings"]} >= {"train", "guess", "correct"}
     assert "census-synthetic" in said["matrix"]
@@ -108,10 +108,15 @@ def test_every_cell_is_of_a_session_with_its_versions(real, text):
 def test_other_versions_may_have_other_defaults(real, monkeypatch):
     run = gather(real)
     session = run.sessions[0]
-    session.environment["packages"] = {**session.environment["packages"], "fpbench": "0.0.9"}
+    session.environment["packages"] = {
+        **session.environment["packages"],
+        "fpbench-toolkit": "0.0.9",
+    }
     learner = content(run, fpbench.discover())["components"]["learner"]["plain"]
     assert learner["defaults"] == {}
-    assert learner["note"].startswith("defaults are not known: made with fpbench 0.0.9, and ")
+    assert learner["note"].startswith(
+        "defaults are not known: made with fpbench-toolkit 0.0.9, and "
+    )
 
 
 def test_the_same_run_is_the_same_file(real, text, tmp_path):

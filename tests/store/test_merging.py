@@ -49,7 +49,7 @@ def test_parts_from_many_machines_are_the_whole(tmp_path, toys):
         assert count["train", "parrot"] == 2 * 5
         assert {n for n, _ in other.spent().values()} == {1, 8, 4, 16, 32}
     environment = json.loads((merged.path / "environment.json").read_text())
-    assert environment["packages"]["fpbench"] == fpbench.__version__
+    assert environment["packages"]["fpbench-toolkit"] == fpbench.__version__
     assert json.loads((merged.path / "matrix.json").read_text())["title"] == "toy"
 
 

@@ -201,7 +201,7 @@ MATRIX = {
 def test_a_run_directory_says_what_it_ran_on(tmp_path, toys):
     run = fpbench.run(MATRIX, out=tmp_path / "run")
     environment = json.loads((run.path / "environment.json").read_text())
-    assert environment["packages"]["fpbench"] == fpbench.__version__
+    assert environment["packages"]["fpbench-toolkit"] == fpbench.__version__
     assert environment["packages"]["fpbench-toys"] == "1.0"
     assert "scikit-learn" in environment["packages"]
     assert environment["blas"]

@@ -25,7 +25,7 @@ def test_our_component_keeps_the_laws(component):
 
 def test_all_of_our_components_are_tested():
     tested = {(check.case.entry.kind, check.case.entry.name) for check in OURS}
-    ours = {(e.kind, e.name) for e in discover() if e.source.distribution == "fpbench"}
+    ours = {(e.kind, e.name) for e in discover() if e.source.distribution == "fpbench-toolkit"}
     assert tested == ours
     assert len(ours) > 50
 
@@ -37,7 +37,7 @@ def test_a_distribution_or_a_path_without_plugins_is_refused(tmp_path):
     (tmp_path / "pyproject.toml").write_text('[project]\nname = "bare"\n')
     (tmp_path / "dir").mkdir()
     for target, message in (
-        ("fpbemch", "fpbemch: neither a path, nor an installed distribution .* 'fpbench'"),
+        ("fpbemch", "fpbemch: neither a path, nor an installed distribution .*"),
         (tmp_path, r"pyproject.toml: has no \[project.entry-points.fpbench\]"),
         (tmp_path / "dir", "no pyproject.toml and no __init__.py in it"),
         (tmp_path / "none.py", "neither a path"),
@@ -130,9 +130,9 @@ def test_a_plugin_that_ends_the_process_breaks_a_law(tmp_path, command, where, s
 
 
 def test_the_command_with_nothing_to_test_is_bad_input(command):
-    done = command("check", "fpbemch")
+    done = command("check", "fpbench-tolkit")
     assert done.returncode == 2
-    assert "did you mean 'fpbench'?" in done.stderr
+    assert "did you mean 'fpbench-toolkit'?" in done.stderr
 
 
 # pytest --fpbench

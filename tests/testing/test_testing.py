@@ -23,7 +23,7 @@ def ours(kind):
     found = [
         entry
         for entry in discover()
-        if entry.kind == kind and entry.source.distribution == "fpbench"
+        if entry.kind == kind and entry.source.distribution == "fpbench-toolkit"
     ]
     assert found
     return [fpbench.component(kind, entry.name) for entry in found]

@@ -15,6 +15,7 @@ import numpy as np
 from fpbench.auditing.fairness_reports.long_form import read_frame
 from fpbench.auditing.fairness_reports.report_rows import ReportRows
 from fpbench.auditing.fairness_reports.slices import SliceColumn
+from fpbench.base.distribution import DISTRIBUTION, tell_extra
 from fpbench.base.errors import InputError, suggest_name
 from fpbench.tabular.table_files import parse_parquet
 
@@ -106,7 +107,7 @@ def describe(report: ReportRows) -> dict[str, Any]:
     """What a report is made of, as JSON has it."""
     return {
         "format": _FORMAT,
-        "fpbench": version("fpbench"),
+        "fpbench": version(DISTRIBUTION),
         "groups": list(report.groups),
         "columns": [
             {"name": c.name, "values": list(c.values)}
@@ -192,4 +193,4 @@ def _refuse_constant(name: str) -> NoReturn:
 
 def _need_pyarrow() -> None:
     if find_spec("pyarrow") is None:
-        raise InputError("Parquet files need pyarrow: pip install 'fpbench[parquet]'")
+        raise InputError(f"Parquet files need pyarrow: {tell_extra('parquet')}")

@@ -24,6 +24,7 @@ from fpbench import (
     Sample,
     View,
 )
+from fpbench.base import tell_extra
 from fpbench.builtin.adversaries._attack_model import (
     SPACES,
     AttackModel,
@@ -169,7 +170,7 @@ class LearnedAdversary(HoldingOut):
         if self.trials and find_spec("optuna") is None:
             return (
                 f"adversary {self.name!r} searches its parameters with Optuna: "
-                "pip install 'fpbench[search]', or trials = 0"
+                f"{tell_extra('search')}, or trials = 0"
             )
         return super().incompatible(other)
 

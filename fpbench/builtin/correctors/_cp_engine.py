@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fpbench import FpbenchError, SolverStatus
+from fpbench.base import tell_extra
 
 VARIABLE = "FPBENCH_CPOPTIMIZER"
 """Environment variable that names the executable, if it is not to be looked for."""
 
-_INSTALL = "pip install 'fpbench[cp]'"
+_INSTALL = tell_extra("cp")
 _START = 20.0
 """Seconds in which the engine must say who it is."""
 _GRACE = 30.0

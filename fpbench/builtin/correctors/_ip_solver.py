@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench import FpbenchError, InputError, SolverStatus
-from fpbench.base import suggest_name
+from fpbench.base import suggest_name, tell_extra
 from fpbench.builtin.correctors._ip_program import Line, Program
 
 _TOLERANCE = 1e-9
@@ -65,7 +65,7 @@ _SOLVERS = {
         "IntFeasTol": _TOLERANCE, "FeasibilityTol": _TOLERANCE,
     }),
     "cplex": _Solver(
-        "install CPLEX Optimization Studio, or pip install 'fpbench[cp]'", "timelimit", {
+        f"install CPLEX Optimization Studio, or {tell_extra('cp')}", "timelimit", {
         "threads": 1, "mip_tolerances_mipgap": 0.0, "mip_tolerances_absmipgap": 0.0,
         "mip_tolerances_integrality": _TOLERANCE, "simplex_tolerances_feasibility": _TOLERANCE,
     }),
@@ -184,7 +184,7 @@ def _import_pyomo() -> Any:
     fails; one that is not imported yet is left alone.
     """
     if find_spec("pyomo") is None:
-        raise FpbenchError("corrector 'ip' needs pyomo: pip install 'fpbench[ip]'")
+        raise FpbenchError(f"corrector 'ip' needs pyomo: {tell_extra('ip')}")
     hidden = [name for name in sys.modules if name.partition(".")[0] == "docplex"]
     modules = {name: sys.modules.pop(name) for name in hidden}
     try:

@@ -23,8 +23,8 @@ class CP(OptimalCorrector):
 
     Notes
     -----
-    The engine is a program of IBM that `pip install 'fpbench[cp]'` brings as Community Edition,
-    for problems whose search space is at most 2^1000. `FPBENCH_CPOPTIMIZER` names another one.
+    The engine is a program of IBM. `pip install 'fpbench-toolkit[cp]'` brings its Community
+    Edition, for search spaces of at most 2^1000; `FPBENCH_CPOPTIMIZER` names another one.
     For two groups it proves optimality in a second; for five or more it may find the optimum
     without proving it. It has one worker and no tolerances, and answers the same way every time.
     """

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
 from fpbench import Correction, FpbenchError, InputError, Problem, SolverStatus
+from fpbench.base import tell_extra
 from fpbench.builtin.correctors._ip_model import Model, is_linear
 from fpbench.builtin.correctors._ip_rows import exclude_counts
 from fpbench.builtin.correctors._ip_solver import Answer, check_solver, solve
@@ -60,7 +61,7 @@ class IP(OptimalCorrector):
     @classmethod
     def unavailable(cls) -> str | None:
         """Why it cannot run here: pyomo is an extra."""
-        return None if find_spec("pyomo") else "needs pyomo: pip install 'fpbench[ip]'"
+        return None if find_spec("pyomo") else f"needs pyomo: {tell_extra('ip')}"
 
     @field_validator("solver")
     @classmethod

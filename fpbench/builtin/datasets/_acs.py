@@ -17,6 +17,7 @@ import numpy as np
 from pydantic import Field
 
 from fpbench import DataError, DataFile, DataHome
+from fpbench.base import tell_extra
 from fpbench.builtin.datasets._kinds import Code, Codes, Kind, Whole
 from fpbench.builtin.datasets._reader import Layout, read
 from fpbench.data import Domain
@@ -54,7 +55,7 @@ _RANGES = {
     "DEAR": (1, 2), "DEYE": (1, 2), "DREM": (1, 2), "ESR": (1, 6), "FER": (1, 2),
 }  # fmt: skip
 """First and last code, of the PUMS data dictionaries."""
-_EXTRA = "pip install 'fpbench[acs]'"
+_EXTRA = tell_extra("acs")
 _URL = "https://www2.census.gov/programs-surveys/acs/data/pums"
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fpbench import DataError
+from fpbench.base import tell_extra
 from fpbench.builtin.datasets._own import OwnFile
 from fpbench.tabular import read_parquet
 
@@ -33,7 +34,7 @@ class Parquet(OwnFile):
     @classmethod
     def unavailable(cls) -> str | None:
         """Needs pyarrow."""
-        return None if find_spec("pyarrow") else "needs pyarrow: pip install 'fpbench[parquet]'"
+        return None if find_spec("pyarrow") else f"needs pyarrow: {tell_extra('parquet')}"
 
     @classmethod
     def write_example(cls, frame: DataFrame, path: Path) -> None:

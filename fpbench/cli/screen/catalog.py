@@ -134,8 +134,11 @@ def show_health(catalog: Catalog) -> None:
     """What works here: components, engines, extras, data."""
     from fpbench.cli.screen.data_sets import show_data
     from fpbench.execution.engines.local import ENGINES
-    from fpbench.store.environment import list_extras
+    from fpbench.store.environment import list_extras, warn_of_namesake
 
+    if warning := warn_of_namesake():
+        console.heading("installation")
+        console.listing([(warning,)])
     console.heading("components")
     states = [(e.kind, e.name, _state(catalog, e)) for e in catalog]
     wrong = [row for row in states if row[2].startswith(("broken", "unavailable"))]

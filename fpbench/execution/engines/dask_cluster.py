@@ -17,6 +17,7 @@ from distributed import Future as Remote
 from distributed.comm import get_address_host_port, parse_address
 from distributed.comm.registry import get_backend
 
+from fpbench.base.distribution import DISTRIBUTION
 from fpbench.execution.engines.local import EngineError
 from fpbench.execution.engines.requirements import Requirements, list_mismatches, read_versions
 from fpbench.execution.isolation.families import MARK
@@ -201,7 +202,7 @@ def compare(client: Client, requirements: Requirements) -> None:
     workers: dict[str, list[str]] = {}
     for worker, there in sorted(versions.items()):
         if isinstance(there, BaseException):
-            here = requirements.here["fpbench"]
+            here = requirements.here[DISTRIBUTION]
             words = f"no fpbench that says what it has (here {here}): {there!r}"
         else:
             words = "; ".join(list_mismatches(requirements.here, there))

@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from fpbench.base.arguments import check_type, check_whole_number, show_value
+from fpbench.base.distribution import tell_extra
 from fpbench.base.errors import InputError, suggest_name
 from fpbench.data.data_files import DataHome
 from fpbench.execution.engines.local import ENGINES, Engine, InlineEngine, LokyEngine
@@ -130,7 +131,7 @@ def _open_dask(
     except ModuleNotFoundError as error:
         if error.name not in ("dask", "distributed"):
             raise
-        raise InputError("engine 'dask' is not installed: pip install 'fpbench[dask]'") from None
+        raise InputError(f"engine 'dask' is not installed: {tell_extra('dask')}") from None
     alone, others = split_by_process(steps, limits)
     cluster = (
         join(request.scheduler, request.connect_timeout)

@@ -8,13 +8,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
+from fpbench.base.distribution import DISTRIBUTION
 from fpbench.base.errors import FpbenchError
 from fpbench.components.catalog import Catalog
 from fpbench.components.spec import Spec, fingerprint
 from fpbench.matrix.step import Step
 
 _LIBRARIES = (
-    "fpbench", "numpy", "pandas", "scipy", "scikit-learn", "fairlearn", "highspy", "optuna",
+    DISTRIBUTION, "numpy", "pandas", "scipy", "scikit-learn", "fairlearn", "highspy", "optuna",
     "docplex", "pyomo",
 )  # fmt: skip
 """Distributions that results may depend on."""

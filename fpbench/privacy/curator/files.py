@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fpbench.base.distribution import tell_extra
 from fpbench.base.errors import DataError, InputError
 from fpbench.data.attributes import check_column
 
@@ -95,7 +96,7 @@ def _read_parquet(path: Path, columns: list[str]) -> DataFrame:
     import pandas as pd
 
     if find_spec("pyarrow") is None:
-        raise InputError(f"{path}: needs pyarrow: pip install 'fpbench[parquet]'")
+        raise InputError(f"{path}: needs pyarrow: {tell_extra('parquet')}")
     from pyarrow import ArrowException, parquet
 
     try:

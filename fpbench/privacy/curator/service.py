@@ -9,6 +9,7 @@ from collections import OrderedDict
 from functools import cached_property
 from typing import Any
 
+from fpbench.base.distribution import DISTRIBUTION
 from fpbench.base.errors import BudgetError, FpbenchError, InputError
 from fpbench.components.catalog import discover
 from fpbench.components.mechanism import Mechanism
@@ -147,7 +148,7 @@ class Service:
             raise InputError('mechanism: needs use = "NAME"')
         mechanism, _ = specify(catalog, "mechanism", use, parameters, "mechanism")
         assert isinstance(mechanism, Mechanism)
-        ours = catalog.entry("mechanism", use).source.distribution == "fpbench"
+        ours = catalog.entry("mechanism", use).source.distribution == DISTRIBUTION
         if not self._simulation and not (ours and mechanism.noise == "secure"):
             able = ", ".join(self._mechanisms)
             raise InputError(
@@ -160,7 +161,7 @@ class Service:
     def _mechanisms(self) -> list[str]:
         names = []
         for entry in discover().of_kind("mechanism"):
-            ours = entry.source.distribution == "fpbench" and not entry.rivals
+            ours = entry.source.distribution == DISTRIBUTION and not entry.rivals
             if self._simulation or ours:
                 cls = discover().component("mechanism", entry.name)
                 assert issubclass(cls, Mechanism)

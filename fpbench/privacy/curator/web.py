@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fpbench.base.distribution import tell_extra
 from fpbench.base.errors import FpbenchError, InputError
 from fpbench.privacy.curator.connections import (
     Peer,
@@ -160,7 +161,7 @@ def unavailable() -> str | None:
     missing = [name for name in ("fastapi", "uvicorn") if find_spec(name) is None]
     if not missing:
         return None
-    return f"needs {' and '.join(missing)}: pip install 'fpbench[serve]'"
+    return f"needs {' and '.join(missing)}: {tell_extra('serve')}"
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -449,7 +449,7 @@ def test_without_its_extra_it_says_what_to_install(monkeypatch):
     options = ["--sensitive", "sex", "--epsilon", "1", "--ledger", "l", "--token-file", "t"]
     done = CliRunner().invoke(curator_cli.app, ["serve", "people.csv", *options])
     assert isinstance(done.exception, InputError)
-    assert "needs fastapi and uvicorn: pip install 'fpbench[serve]'" in str(done.exception)
+    assert "needs fastapi and uvicorn: pip install 'fpbench-toolkit[serve]'" in str(done.exception)
 
 
 def test_a_bucket_lets_a_second_through_at_once_and_then_the_rate():
