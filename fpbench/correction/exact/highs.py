@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
+import sys
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -69,6 +73,7 @@ class Model:
         """
         import highspy
 
+        _swallow_banner()
         highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
         for option, value in _OPTIONS.items():
             highs.setOptionValue(option, value)
@@ -137,3 +142,29 @@ _OPTIONS: dict[str, Any] = {
     "mip_abs_gap": 0.0,
     "mip_feasibility_tolerance": WHOLE_TOLERANCE,
 }
+
+
+@cache
+def _swallow_banner() -> None:
+    """Make the first HiGHS of this process, which prints a banner, where nobody sees it.
+
+    HiGHS 1.16 prints it to the standard output of C before any option can be set.
+    """
+    import highspy
+
+    if os.name != "posix":
+        return
+    sys.stdout.flush()
+    try:
+        output = os.dup(1)
+    except OSError:  # there is no standard output
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 1)
+        highspy.Highs()  # type: ignore[no-untyped-call]
+        ctypes.CDLL(None).fflush(None)  # C keeps what goes to a pipe or a file for a while
+    finally:
+        os.dup2(output, 1)
+        os.close(output)
+        os.close(nowhere)

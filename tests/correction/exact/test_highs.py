@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from itertools import product
 
 import numpy as np
@@ -117,3 +119,16 @@ def test_costs_far_apart_do_not_upset_it():
         model.row(count[:, k], [1 / 19, -1.0], -np.inf, 0.0)
     model.row(count[:, 0], [-1.0, -1.0], -np.inf, -1.0)
     assert model.solve().proven
+
+
+def test_nothing_is_printed():
+    """HiGHS 1.16 prints a banner when it is made, before it can be told to be silent."""
+    script = (
+        "from fpbench.correction.exact.highs import Model\n"
+        "print('before')\nmodel = Model()\nmodel.columns(0, 1, -1.0)\n"
+        "model.row([0], [1.0], 0.0, 1.0)\n"
+        "print(model.solve().values)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+    assert done.stdout == b"before\n[1.]\n"
+    assert done.stderr == b""
