@@ -2,6 +2,8 @@
 
 import configparser
 import re
+import shutil
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -25,6 +27,36 @@ def test_the_lowest_versions_are_the_declared_ones():
     assert set(pinned) == set(declared)
     for name, version in declared.items():
         assert pinned[name] == version or pinned[name].startswith(f"{version}."), name
+
+
+def test_the_conda_recipe_needs_what_the_package_needs():
+    recipe = (ROOT / ".ci" / "conda" / "recipe.yaml").read_text()
+    _, _, run = recipe.partition("  run:\n")
+    listed = re.findall(r"^    - ([\w-]+) >=([\d.]+)$", run.partition("tests:")[0], re.M)
+    assert dict(listed) == lowest(PROJECT["dependencies"]) | {"python": "3.11"}
+
+
+def test_the_image_is_made_of_what_is_there_and_runs_as_nobody_special(tmp_path):
+    lines = (ROOT / "Dockerfile").read_text().splitlines()
+    sources = [line.split()[1:-1] for line in lines if re.match(r"COPY (?!--from)", line)]
+    allowed = (ROOT / ".dockerignore").read_text().splitlines()
+    for source in (name.removeprefix("./") for names in sources for name in names):
+        assert (ROOT / source).exists()
+        assert f"!{source}" in allowed
+    (last,) = [line.split()[1] for line in lines if line.startswith("USER ")]
+    assert last != "root"
+    extras = re.search(r'"\.\[(.+)\]"', "\n".join(lines))[1]
+    assert set(extras.split(",")) <= set(PROJECT["optional-dependencies"])
+    if (
+        shutil.which("docker") is None
+        or subprocess.run(["docker", "info"], check=False, capture_output=True).returncode
+    ):
+        pytest.skip("no docker daemon here to build the image with")
+    image = tmp_path / "image"
+    subprocess.run(["docker", "build", "-q", "--iidfile", image, ROOT], check=True)
+    words = ["docker", "run", "--rm", image.read_text(), "--version"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("fpbench ")
 
 
 def test_the_extras_are_there():
