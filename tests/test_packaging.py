@@ -116,6 +116,19 @@ def test_changelog_and_citation_tell_this_version():
     assert heading.replace(" (not released)", ".dev0") == fpbench.__version__
     citation = (ROOT / "CITATION.cff").read_text()
     assert f"\nversion: {fpbench.__version__}\n" in citation
+    assert f"  version = {{{fpbench.__version__}}},\n" in (ROOT / "README.md").read_text()
+    recipe = (ROOT / ".ci" / "conda" / "recipe.yaml").read_text()
+    assert f'  version: "{fpbench.__version__}"\n' in recipe
+
+
+def test_the_action_and_the_hook_take_what_the_documentation_gives_them():
+    page = (ROOT / "docs" / "running.md").read_text()
+    action, hook = re.findall(r"^```yaml\n(.*?)^```", page, re.M | re.S)
+    inputs = re.findall(r"^  ([\w-]+):$", (ROOT / "action.yml").read_text(), re.M)
+    taken = re.findall(r"^    ([\w-]+): ", action.partition("with:")[2], re.M)
+    assert {"report", "people"} <= set(taken) <= set(inputs)
+    hooks = (ROOT / ".pre-commit-hooks.yaml").read_text()
+    assert re.search(r"- id: (\S+)", hook)[1] in re.findall(r"^- id: (\S+)", hooks, re.M)
 
 
 def test_the_longest_files_of_tests_are_there(request):

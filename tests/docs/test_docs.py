@@ -22,7 +22,7 @@ from fpbench.matrix.matrix import _FIELDS, read
 from fpbench.matrix.plan import make_plan
 from fpbench.testing import Outcome, checks
 
-LANGUAGES = {"python", "toml", "sh", "bash", "console", "json", "text"}
+LANGUAGES = {"python", "toml", "sh", "bash", "console", "json", "text", "yaml", "bibtex"}
 ELSEWHERE = {
     "docs/curator.md": "privacy/curator/test_service.py",
     "docs/data.md": "test_packaging.py",
