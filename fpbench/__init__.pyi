@@ -8,6 +8,8 @@ from . import models as models
 from . import privacy as privacy
 from . import tabular as tabular
 from . import testing as testing
+from .api.attack import AttackResult as AttackResult
+from .api.attack import attack as attack
 from .api.audit import audit as audit
 from .api.by_name import dataset as dataset
 from .api.correct import correct as correct

@@ -7,5 +7,11 @@ DISTRIBUTION = "fpbench-toolkit"
 
 
 def tell_extra(extra: str) -> str:
-    """The command that installs an extra."""
+    """The command that installs an extra.
+
+    Parameters
+    ----------
+    extra
+        Its name, such as `report`; `pyproject.toml` lists them.
+    """
     return f"pip install '{DISTRIBUTION}[{extra}]'"

@@ -240,8 +240,7 @@ def _show_or_write(sheets: "Sequence[Sheet]", form: Form, output: Path | None) -
 def _fronts(
     snapshot: "Snapshot", where: Sequence[str], form: Form, output: Path | None, most: int | None
 ) -> None:
-    from fpbench.results.other_sheets import front_sheet
-    from fpbench.results.pareto import as_data
+    from fpbench.results.pareto import as_data, front_sheet
 
     fronts = snapshot.pareto(where)
     if not fronts:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from fpbench.base.text import format_number, percent, points_above, signed_points
 from fpbench.components.measures import LESS, Glossary
 from fpbench.components.own_measures import GLOSSARY
-from fpbench.results.sheet import Column, Sheet, html
+from fpbench.results.sheet import Column, Sheet, html, plain_text
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -63,6 +63,8 @@ _INTERVAL = "95 %"
 """Heading of the interval of what is ranked by."""
 _INTERVAL_OF_LEAK = "95 % of leak"
 """Heading of the interval of the leak."""
+_TOLD = ("majority_accuracy", "without_accuracy", "with_accuracy", "leak", "limit")
+"""Measures that a line prints, if it has any of them."""
 _P_VALUE = "p"
 """Heading of how sure it is that a line differs from the one above."""
 
@@ -85,6 +87,14 @@ class Line:
     p_above: float | None = None
     """p-value of the paired comparison with the line above, for all such comparisons of the
     leaderboard; None where there is none."""
+
+    def __str__(self) -> str:
+        """Its place, components and main measures."""
+        labels = ", ".join(f"{kind} {label}" for kind, label in self.labels.items() if label)
+        told = [name for name in _TOLD if name in self.measures] or [*self.measures][:5]
+        means = ", ".join(f"{name} {format_number(self.measures[name].mean)}" for name in told)
+        place = "" if self.rank is None else f"{self.rank}. "
+        return f"{place}{labels} ({self.done} seed{'s' * (self.done != 1)}): {means}"
 
 
 @dataclass(frozen=True)
@@ -145,6 +155,10 @@ class Leaderboard:
                 row[f"{name}_low"], row[f"{name}_high"] = value.low, value.high
             rows.append(row)
         return pd.DataFrame(rows)
+
+    def __str__(self) -> str:
+        """The table, and what it says."""
+        return plain_text([sheet(self)])
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""

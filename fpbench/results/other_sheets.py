@@ -1,11 +1,10 @@
-"""Leaderboards, fronts and comparisons as plain data; the last two as tables, too."""
+"""Leaderboards, fronts and comparisons as plain data; the last as tables, too."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from fpbench.base.text import format_number
-from fpbench.components.own_measures import GLOSSARY, GUARANTEE, NO_GUARANTEE
 from fpbench.results.leaderboard import p_value
 from fpbench.results.sheet import Column, Sheet
 from fpbench.results.waterfall import waterfall_data
@@ -13,7 +12,6 @@ from fpbench.results.waterfall import waterfall_data
 if TYPE_CHECKING:
     from fpbench.results.contrast import Contrast
     from fpbench.results.leaderboard import Leaderboard, Line
-    from fpbench.results.pareto import Front
     from fpbench.results.statistics.intervals import Interval
 
 
@@ -81,46 +79,6 @@ def grid_sheet(board: Leaderboard) -> Sheet | None:
 def _format_missing(line: Line | None, measure: str) -> str:
     value = None if line is None else line.measures.get(measure)
     return format_number(value.mean) if value else "-"
-
-
-def front_sheet(front: Front, most: int | None = None) -> Sheet:
-    """A Pareto front as a table: the learners on it, then those that are beaten."""
-    names = [GLOSSARY.heading(name) for name in front.objectives]
-    rows = []
-    for point in front.points[:most]:
-        intervals = [point.values.get(name) for name in front.objectives]
-        lacking = [point.guarantee if name == "epsilon" else "-" for name in front.objectives]
-        values = [
-            format_number(value.mean) if value else lacking[i] for i, value in enumerate(intervals)
-        ]
-        others = len(point.beaten_by) - 1
-        beaten = f"beaten by {point.beaten_by[0]}" if point.beaten_by else ""
-        beaten += f" and {others} more" if others > 0 else ""
-        if point.lacks:
-            beaten = (
-                f"not compared: no {', '.join(map(GLOSSARY.heading, point.lacks))} at every seed"
-            )
-        sure = "-" if point.share is None else f"{point.share:.0%}"
-        rows.append((
-            "front" if point.on_front else "", point.labels["learner"], *values, sure,
-            point.guarantee, beaten,
-        ))  # fmt: skip
-    columns = [
-        Column("", number=False), Column("learner", number=False), *map(Column, names),
-        Column("sure"), Column(GUARANTEE, number=False), Column("", number=False),
-    ]  # fmt: skip
-    silent = [NO_GUARANTEE if column.heading == GUARANTEE else "" for column in columns]
-    used = [i for i in range(len(columns)) if any(row[i] != silent[i] for row in rows)]
-    notes = ["sure: in how many bootstrap samples of the seeds a learner stays on the front"]
-    return Sheet(
-        title=front.title,
-        about=f"Pareto front · dataset {front.dataset}",
-        columns=tuple(columns[i] for i in used),
-        rows=tuple(tuple(row[i] for i in used) for row in rows),
-        notes=(*front.notes, *notes),
-        unshown=len(front.points) - len(rows),
-        spare=(GUARANTEE,),
-    )
 
 
 def contrast_sheet(contrast: Contrast, most: int | None = None) -> Sheet:

@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fpbench.base.text import format_number
 from fpbench.components.measures import GREATER
-from fpbench.components.own_measures import GLOSSARY, GUARANTEE, UNPROMISED
+from fpbench.components.own_measures import GLOSSARY, GUARANTEE, NO_GUARANTEE, UNPROMISED
 from fpbench.results.defences import STRONGEST, defended
 from fpbench.results.rows.lines import Tallies
+from fpbench.results.sheet import Column, Sheet, html, plain_text
 from fpbench.results.statistics.intervals import Interval, interval
 from fpbench.store.results import Results
 
@@ -60,6 +62,54 @@ class Front:
     """Names of the measures that points are compared by: those that some have."""
     points: tuple[Point, ...]
     notes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """The table."""
+        return plain_text([front_sheet(self)])
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return html([front_sheet(self)])
+
+
+def front_sheet(front: Front, most: int | None = None) -> Sheet:
+    """A Pareto front as a table: the learners on it, then those that are beaten."""
+    names = [GLOSSARY.heading(name) for name in front.objectives]
+    rows = []
+    for point in front.points[:most]:
+        intervals = [point.values.get(name) for name in front.objectives]
+        lacking = [point.guarantee if name == "epsilon" else "-" for name in front.objectives]
+        values = [
+            format_number(value.mean) if value else lacking[i] for i, value in enumerate(intervals)
+        ]
+        others = len(point.beaten_by) - 1
+        beaten = f"beaten by {point.beaten_by[0]}" if point.beaten_by else ""
+        beaten += f" and {others} more" if others > 0 else ""
+        if point.lacks:
+            beaten = (
+                f"not compared: no {', '.join(map(GLOSSARY.heading, point.lacks))} at every seed"
+            )
+        sure = "-" if point.share is None else f"{point.share:.0%}"
+        rows.append((
+            "front" if point.on_front else "", point.labels["learner"], *values, sure,
+            point.guarantee, beaten,
+        ))  # fmt: skip
+    columns = [
+        Column("", number=False), Column("learner", number=False), *map(Column, names),
+        Column("sure"), Column(GUARANTEE, number=False), Column("", number=False),
+    ]  # fmt: skip
+    silent = [NO_GUARANTEE if column.heading == GUARANTEE else "" for column in columns]
+    used = [i for i in range(len(columns)) if any(row[i] != silent[i] for row in rows)]
+    notes = ["sure: in how many bootstrap samples of the seeds a learner stays on the front"]
+    return Sheet(
+        title=front.title,
+        about=f"Pareto front · dataset {front.dataset}",
+        columns=tuple(columns[i] for i in used),
+        rows=tuple(tuple(row[i] for i in used) for row in rows),
+        notes=(*front.notes, *notes),
+        unshown=len(front.points) - len(rows),
+        spare=(GUARANTEE,),
+    )
 
 
 def pareto(results: Results, title: str = "") -> list[Front]:

@@ -1,13 +1,15 @@
-"""Tables as text that other tools read: Markdown, LaTeX, HTML. What they say is escaped.
+"""Tables as text: plain, Markdown, LaTeX, HTML. What they say is escaped.
 
-Letters that a terminal obeys are spelt out, in files as well: none of the three needs them.
+Letters that a terminal obeys are spelt out, in files as well: none of them needs these.
 """
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from html import escape
+from itertools import zip_longest
 
 from fpbench.base.text import escape_unprintable
 
@@ -165,6 +167,33 @@ class Sheet:
             neediest = min(narrow, key=lambda i: (self.columns[i].number, widths[i] / full[i]))
             widths[neediest] += 1
         return widths
+
+
+def plain_text(sheets: Iterable[Sheet], width: int = 100) -> str:
+    """Tables in columns of letters, for `print`, where a line has `width` letters."""
+    return "\n\n".join(_format_text(sheet, width) for sheet in sheets)
+
+
+def _format_text(sheet: Sheet, width: int) -> str:
+    sheet, sections = sheet.divide()
+    sheet, widths = sheet.fit(width)
+    begins = {number: words for words, number in sections}
+    head = [sheet.title, *sheet.opening, sheet.about]
+    lines = [line for words in head for line in textwrap.wrap(words, width)]
+    headings = tuple(column.heading for column in sheet.columns)
+    for number, row in enumerate((headings, *sheet.rows), -1):
+        lines += [begins[number]] if number in begins else []
+        cells = [
+            textwrap.wrap(value, wide) or [""] for value, wide in zip(row, widths, strict=True)
+        ]
+        for parts in zip_longest(*cells, fillvalue=""):
+            aligned = [
+                part.rjust(wide) if column.number else part.ljust(wide)
+                for part, wide, column in zip(parts, widths, sheet.columns, strict=True)
+            ]
+            lines.append(" ".join(aligned).rstrip())
+    lines += sheet.remarks
+    return "\n".join(escape_unprintable(line) for line in lines)
 
 
 def markdown(sheets: Iterable[Sheet]) -> str:

@@ -99,7 +99,7 @@ def readme(where):
     (where / "benchmarks" / "quickstart.toml").write_text(SMALL.replace("seeds = 2", "seeds = 1"))
     X, labels, group, model = people()
     frame = X.assign(sex=group, paid=labels.map({0: "no", 1: "yes"}))
-    yield {"model": model, "X": X, "group": group, "frame": frame}, str
+    yield {"model": model, "X": X, "y": labels, "group": group, "frame": frame}, str
 
 
 @contextmanager

@@ -6,9 +6,8 @@ import pytest
 from fpbench.base.errors import InputError
 from fpbench.components.names import KINDS
 from fpbench.components.own_measures import GUARANTEE
-from fpbench.results import other_sheets as board_data
 from fpbench.results.defences import STRONGEST
-from fpbench.results.pareto import pareto
+from fpbench.results.pareto import front_sheet, pareto
 from fpbench.results.rows.beside_others import add_comparisons
 from fpbench.results.views import VIEWS, check_view, view
 from fpbench.store.results import Results
@@ -193,7 +192,7 @@ def test_rows_of_an_earlier_version_say_that_nothing_is_recorded():
     (board,) = views(rows, "defences")
     said = {line.labels["learner"]: line.labels[GUARANTEE] for line in board.lines}
     assert said == {"open": "none", "old": "not recorded", "dp": "add-remove, delta 1e-05"}
-    shown = board_data.front_sheet(front(rows)[1])
+    shown = front_sheet(front(rows)[1])
     at = [column.heading for column in shown.columns].index("epsilon")
     assert {row[1]: row[at] for row in shown.rows} == {
         "open": "none", "old": "not recorded", "dp": "1.5000",
@@ -203,7 +202,7 @@ def test_rows_of_an_earlier_version_say_that_nothing_is_recorded():
 def test_nothing_is_said_of_guarantees_where_nobody_has_one():
     (board,) = views(run(), "defences")
     assert GUARANTEE not in board.kinds
-    shown = board_data.front_sheet(front(run())[1])
+    shown = front_sheet(front(run())[1])
     assert not {GUARANTEE, "epsilon"} & {column.heading for column in shown.columns}
 
 
@@ -354,9 +353,9 @@ def test_who_lacks_an_objective_is_not_on_the_front():
     assert points["half"].share is None
     assert points["fair"].on_front
     assert found.points[-1].labels["learner"] == "half"
-    shown = board_data.front_sheet(found)
+    shown = front_sheet(found)
     assert shown.rows[-1][-1] == "not compared: no unfairness at every seed"
-    assert "1 more line" in board_data.front_sheet(found, 2).all_notes
+    assert "1 more line" in front_sheet(found, 2).all_notes
 
 
 def test_rows_without_an_objective_make_no_front():
@@ -364,7 +363,7 @@ def test_rows_without_an_objective_make_no_front():
     points, found = front(run(**unknown))
     assert not points
     assert "no accuracy, unfairness or advantage" in found.notes
-    assert not board_data.front_sheet(found).rows
+    assert not front_sheet(found).rows
 
 
 def test_one_seed_does_not_tell_how_sure_a_front_is():

@@ -132,7 +132,7 @@ def show_views():
 def show_front():
     results = add_comparisons(Results.of(big_run()))
     for front in pareto.pareto(results, "Front"):
-        show_sheet(board_data.front_sheet(front))
+        show_sheet(pareto.front_sheet(front))
 
 
 def show_comparison():

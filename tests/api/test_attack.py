@@ -1,0 +1,129 @@
+"""`fpbench.attack`: anybody's fitted model, attacked in one call."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+
+import fpbench
+from fpbench import InputError
+
+
+class Copies:
+    """Predicts the group, which stands in a column that the adversary does not see as such."""
+
+    def __init__(self, answers):
+        self.answers = answers
+
+    def predict(self, X):
+        return self.answers
+
+
+@pytest.fixture(scope="module")
+def world():
+    """People with words, gaps, dates and a constant; and a pipeline that takes the words only."""
+    rng = np.random.default_rng(0)
+    n = 600
+    sex = rng.choice(["f", "m"], n, p=[0.4, 0.6])
+    job = np.where((sex == "m") ^ (rng.random(n) < 0.2), "smith", "nurse").astype(object)
+    job[rng.random(n) < 0.2] = None
+    age = rng.normal(40, 10, n)
+    age[rng.random(n) < 0.1] = np.nan
+    since = pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, n), "D")
+    X = pd.DataFrame(
+        {"job": job, "age": age, "since": since, "one": 1}, index=[f"p{i}" for i in range(n)]
+    )
+    y = np.where(rng.random(n) < 0.3 + 0.3 * (sex == "m"), "yes", "no")
+    encoder = make_column_transformer((OneHotEncoder(), ["job"]))
+    return make_pipeline(encoder, LogisticRegression()).fit(X, y), X, y, sex
+
+
+def test_a_pipeline_of_words_gaps_and_dates_is_attacked(world):
+    model, X, y, sex = world
+    result = fpbench.attack(model, X, y, sex, seeds=2)
+    frame, people = result.frame(), result.people
+    assert frame["without_accuracy"].mean() > frame["majority_accuracy"].mean() + 0.03
+    assert list(frame["seed"]) == [0, 1]
+    attacked = people["attacks"]
+    assert attacked.sum() == len(X)  # half of them at each seed
+    assert set(people.index) <= set(X.index)
+    assert (people["group"] == pd.Series(sex, X.index).loc[people.index]).all()
+    right = (people["guessed_right"] * attacked).sum() / attacked.sum()
+    assert right == pytest.approx(frame["with_accuracy"].mean(), abs=0.01)
+    assert people["risk"].between(0, 1).all()
+    assert people["risk"].mean() > 0.5
+    sentences = str(result).splitlines()
+    assert len(sentences) == 3
+    assert sentences[1].startswith("From features, labels and predictions the best attack guesses")
+    assert "published claim" in sentences[2]
+    assert str(result.leaderboard()).splitlines()[-2].split()[:2] == ["1", "a2"]
+    assert "<table>" in result._repr_html_()
+
+
+def test_a_model_that_tells_the_group_is_found_out(world):
+    _, X, y, sex = world
+    told = np.where(sex == "m", "yes", "no")
+    result = fpbench.attack(Copies(told), X, y, sex, seeds=1, disclosure=None)
+    assert (result.people["risk"] > 0.9).all()
+    assert len(result.sentences) == 2
+    assert "guesses 100.0 % (a2)" in str(result)
+    # The same predictions without a model, and people whose groups are known by name.
+    mask = np.arange(len(X)) % 3 > 0
+    other = fpbench.attack(told, X, y, sex, seeds=[7], known=mask, disclosure=None)
+    assert set(other.people.index) == set(X.index[~mask])
+
+
+def test_features_that_say_nothing_give_nothing_away():
+    rng = np.random.default_rng(1)
+    X, sex = rng.normal(size=(800, 2)), rng.choice(["f", "m"], 800)
+    y = X[:, 0] > 0
+    model = LogisticRegression().fit(X, y)
+    result = fpbench.attack(model, X, y, sex, seeds=2)
+    assert abs(result.frame()["without_accuracy"].mean() - 0.5) < 0.08
+    assert result.people["risk"].between(0.3, 0.7).all()
+
+
+def test_scores_are_shown_to_those_who_see_them(world):
+    model, X, y, sex = world
+    flipped = fpbench.attack(model, X, y, sex, seeds=1, adversary="a2-proba", positive="no")
+    assert flipped.frame()["adversary_sees"][0].endswith("scores")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"y": ["yes"] * 600}, "y must have two values, as the model has, not 'yes'"),
+        ({"y": ["yes", "no", "maybe"] * 200}, "y must have two values"),
+        ({"y": [0, 1]}, "y must be .600,. labels"),
+        ({"y": [None, "yes"] * 300}, "the label of row 0 is missing"),
+        ({"groups": ["f"] * 600}, "groups: "),
+        ({"groups": ["f", "m"]}, "groups: has 2 people, and X has 600 rows"),
+        ({"known": 1.5}, "known: must be a share between 0 and 1"),
+        ({"known": 0.001}, "too few to learn from"),
+        ({"known": [True, False]}, "known: must be a share or"),
+        ({"seeds": 0}, "seeds must be"),
+        ({"seeds": []}, "seeds must be a number, or seeds"),
+        ({"seeds": "3"}, "seeds must be a number, or seeds"),
+        ({"positive": "yess"}, "positive: 'yess' is no label; did you mean 'yes'?"),
+        ({"adversary": "a3"}, "unknown adversary 'a3'"),
+        ({"adversary": "twin-none"}, "unknown adversary"),
+        ({"corrector": "exactly"}, "did you mean 'exact'"),
+        ({"disclosure": "structure"}, "is read from a model that a matrix trains"),
+        ({"model": LogisticRegression}, "model must be fitted, not the class"),
+        ({"model": LogisticRegression()}, "predict.X. fails"),
+        ({"model": ["maybe"] * 600}, "the model predicts 'maybe', and labels are"),
+        ({"model": ["yes"]}, "X has 600 rows"),
+        ({"X": None}, "X must be a data frame"),
+        ({"X": [[1.0]] * 600, "model": ["yes"] * 600}, "none of its 1 columns has two values"),
+        ({"X": np.array([[np.inf], [0.0]] * 300), "model": ["yes"] * 600}, "infinite"),
+    ],
+)
+def test_what_is_wrong_is_said(world, change, message):
+    names = ("model", "X", "y", "groups")
+    arguments = dict(zip(names, world, strict=True)) | change
+    positional = [arguments.pop(name) for name in names]
+    with pytest.raises(InputError, match=message):
+        fpbench.attack(*positional, **arguments)
