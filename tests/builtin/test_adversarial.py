@@ -36,14 +36,14 @@ def no_torch(monkeypatch):
 
 @pytest.mark.usefixtures("no_torch")
 def test_without_pytorch_it_says_what_installs_it():
-    assert Adversarial.unavailable().endswith("pip install 'fpbench[adversarial]'")
+    assert Adversarial.unavailable().endswith("pip install 'fpbench-toolkit[adversarial]'")
     matrix = {
         "dataset": [{"use": "census-synthetic", "rows": 300}],
         "learner": [{"use": "adversarial"}],
         "auditor": [{"use": "group-fairness", "resamples": 0}],
     }
     (cell,) = fpbench.plan(matrix).cells
-    assert "pip install 'fpbench[adversarial]'" in cell.reason
+    assert "pip install 'fpbench-toolkit[adversarial]'" in cell.reason
 
 
 def test_bad_input_is_refused():

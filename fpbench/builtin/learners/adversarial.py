@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from fpbench import Classifier, Codes, FpbenchError, Learner, Sample
+from fpbench.base import tell_extra
 from fpbench.builtin.learners._fitted import as_labels, stack_labels
 from fpbench.claims import Metric
 from fpbench.models import Encoding, encode, random_state
@@ -79,7 +80,7 @@ class Adversarial(Learner):
     @classmethod
     def unavailable(cls) -> str | None:
         """Needs PyTorch."""
-        return None if find_spec("torch") else "needs PyTorch: pip install 'fpbench[adversarial]'"
+        return None if find_spec("torch") else f"needs PyTorch: {tell_extra('adversarial')}"
 
     @property
     def portable(self) -> bool:
