@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fpbench.base.argument_types import check_arguments
 from fpbench.base.arguments import show_value, to_generator
 from fpbench.base.errors import InputError
 from fpbench.base.validation import validate
@@ -35,6 +36,7 @@ class _Audited:
     rules: Rules | None
 
 
+@check_arguments
 def audit(
     model: Any,
     X: Any,
@@ -104,7 +106,11 @@ def audit(
     (True, 'attribute')
     """
     generator = to_generator("rng", rng)
-    if (X is not None and not hasattr(X, "__len__")) or isinstance(X, type):
+    if (
+        isinstance(X, type)
+        or getattr(X, "ndim", 1) == 0
+        or not hasattr([] if X is None else X, "__len__")
+    ):
         raise InputError(f"X must be a table of people, not {show_value(X)}")
     cls = discover().component("auditor", "pafer")
     options = {

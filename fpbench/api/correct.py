@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fpbench.base.argument_types import check_arguments
 from fpbench.base.arguments import check_type, show_value
 from fpbench.base.errors import InputError, PluginError
 from fpbench.claims.conditions import Constraint
@@ -26,6 +27,7 @@ _MOST_GROUPS = 10_000
 """More would only take memory."""
 
 
+@check_arguments
 def correct(
     guess: ArrayLike,
     predictions: ArrayLike,
@@ -94,6 +96,7 @@ def correct(
     return replace(correction, seconds=seconds)
 
 
+@check_arguments
 def correctors_for(constraint: Constraint) -> list[str]:
     """Names of the installed correctors that can express a constraint.
 

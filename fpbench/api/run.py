@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from fpbench.api.saved_run import Run
+from fpbench.base.argument_types import check_arguments
 from fpbench.base.arguments import check_callable, check_type, check_whole_number, to_path
 from fpbench.base.errors import DataError
 from fpbench.data.table import Table
@@ -68,6 +69,7 @@ class RunPlan:
         return len(self.cells) - sum(self.skipped.values())
 
 
+@check_arguments
 def plan(
     matrix: str | Path | Mapping[str, Any] | Matrix,
     *,
@@ -163,6 +165,7 @@ def _prepare(
     return Session.prepare(matrix, tables), directory
 
 
+@check_arguments
 def run(
     matrix: str | Path | Mapping[str, Any] | Matrix,
     *,

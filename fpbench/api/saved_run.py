@@ -12,6 +12,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fpbench.base.argument_types import check_arguments
 from fpbench.base.arguments import to_path
 from fpbench.base.errors import FpbenchError, StoreError
 from fpbench.components.catalog import discover
@@ -265,6 +266,7 @@ def _missing(results: Results) -> str:
     return ", ".join(parts)
 
 
+@check_arguments
 def load(run_dir: str | Path) -> Run:
     """A run that was made before.
 

@@ -17,6 +17,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fpbench.base.argument_types import check_arguments
+from fpbench.base.arguments import to_generator
 from fpbench.base.errors import BudgetError, InputError, check_choice
 from fpbench.components.guarantee import Guarantee, check_epsilon
 from fpbench.privacy.ledger import Ledger
@@ -59,6 +61,7 @@ class ParityCurator:
     0.5
     """
 
+    @check_arguments
     def __init__(
         self,
         groups: ArrayLike,
@@ -83,7 +86,7 @@ class ParityCurator:
             raise InputError(f"queries must be at least 0, not {queries}")
         self._codes = codes.astype(np.bool_)
         self._left = math.inf if queries is None else queries
-        self._ledger, self._rng = ledger, np.random.default_rng(rng)
+        self._ledger, self._rng = ledger, to_generator("rng", rng)
         self._noisy, self._scale = noise is not None, 0.0
         self.guarantee: Guarantee | None = None
         """Of each answer; None of exact ones."""
@@ -112,6 +115,7 @@ class ParityCurator:
         """Whether answers have no noise."""
         return not self._noisy
 
+    @check_arguments
     def ask(self, predictions: ArrayLike) -> float:
         """The rate of positive predictions in group 1 less that in group 0, with noise if any.
 
@@ -155,6 +159,7 @@ class RecoveredGroups(NamedTuple):
     queries: int
 
 
+@check_arguments
 def bound_gap_change(ones: int, people: int, beta: float) -> float:
     """A smooth upper bound of how far one person's group moves a parity gap.
 
@@ -180,6 +185,7 @@ def bound_gap_change(ones: int, people: int, beta: float) -> float:
     return float((np.exp(-beta * np.abs(sizes - ones)) * moves).max())
 
 
+@check_arguments
 def recover_person(curator: ParityCurator, person: int) -> int:
     """The group of a person by one answer: certain if it is exact.
 
@@ -202,6 +208,7 @@ def recover_person(curator: ParityCurator, person: int) -> int:
     return int(curator.ask(np.arange(curator.people) == person) > 0)
 
 
+@check_arguments
 def count_queries(people: int) -> int:
     """Exact answers by which `recover_groups` recovers so many people: about 2 n / log2 n.
 
@@ -213,6 +220,7 @@ def count_queries(people: int) -> int:
     return (1 << _find_base(people)) * math.ceil(people / _count_columns(_find_base(people)))
 
 
+@check_arguments
 def recover_groups(
     curator: ParityCurator,
     *,
@@ -241,7 +249,7 @@ def recover_groups(
     """
     before, n = curator.answers, curator.people
     if not curator.exact:
-        chosen = np.random.default_rng(rng).integers(0, 2, (n if queries is None else queries, n))
+        chosen = to_generator("rng", rng).integers(0, 2, (n if queries is None else queries, n))
         answers = np.array([curator.ask(row) for row in chosen])
         # A gap is a sum over the chosen: above 0 for each person of group 1, below 0 for others.
         weights = _solve_ridge(chosen.astype(np.float64) - 0.5, answers)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from numbers import Integral
+from collections.abc import Sequence
+from numbers import Integral, Rational, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +12,13 @@ from fpbench.base.errors import InputError
 
 if TYPE_CHECKING:
     import numpy as np
+    from numpy.typing import NDArray
 
 
 def show_value(value: object) -> str:
-    """The beginning of a value, for messages; Python refuses to write an int of 5,000 digits."""
+    """The beginning of a value on one line; Python refuses to write an int of 5,000 digits."""
     try:
-        return f"{value!r:.60}"
+        return " ".join(f"{value!r:.60}".split())
     except ValueError:
         return "an int of thousands of digits"
 
@@ -37,6 +39,65 @@ def check_whole_number(name: str, value: Any, least: int) -> None:
         raise InputError(f"{name} must be {least} or more, not {show_value(value)}")
 
 
+def to_python_number(value: Any, name: str) -> float:
+    """One int or float of Python, from any kind of number; InputError for anything else."""
+    kind: type = type(value)
+    if kind is not bool and isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real) and not isinstance(value, Rational):
+        return float(value)
+    raise InputError(f"{name} must be a number, not {show_value(value)}")
+
+
+_KINDS = {"b": "true or false", "biu": "whole numbers", "biuf": "numbers"}
+"""Kinds of NumPy's data types, and what they are."""
+
+
+def to_array(
+    name: str, value: Any, kinds: str = "biuf", shape: tuple[int, ...] | None = None
+) -> NDArray[Any]:
+    """The array of numbers that a value stands for, without a copy if it is one.
+
+    Parameters
+    ----------
+    name
+        Of the argument, for the message.
+    value
+        An array, or lists as deep as it has dimensions.
+    kinds
+        `biuf` for numbers, `biu` for whole ones, `b` for true or false.
+    shape
+        That it must have; any by default.
+
+    Raises
+    ------
+    InputError
+        If the value is no such array, a number is NaN, or the shape is another.
+    """
+    import numpy as np
+
+    try:
+        array = np.asarray(value)
+    except (TypeError, ValueError, OverflowError, RecursionError):  # lines of different lengths
+        array = np.asarray(None)
+    if not array.size and array.ndim and array.dtype == np.float64:
+        array = array.astype(np.int64 if "i" in kinds else np.bool_)  # of an empty list
+    if array.dtype.kind not in kinds:
+        raise InputError(f"{name} must be an array of {_KINDS[kinds]}, not {show_value(value)}")
+    if array.dtype.kind == "f" and np.isnan(array).any():
+        raise InputError(f"{name} must be numbers, not NaN")
+    if shape is not None and array.shape != shape:
+        raise InputError(f"{name} must be of shape {shape}, not {array.shape}")
+    return array
+
+
+def to_floats(name: str, value: Any, shape: tuple[int, ...] | None = None) -> NDArray[np.float64]:
+    """`to_array` of numbers, as floats."""
+    import numpy as np
+
+    return to_array(name, value, shape=shape).astype(np.float64, copy=False)
+
+
 def check_callable(name: str, value: Any) -> None:
     """Refuse what cannot be called; a class is meant to be called by nobody here."""
     if not callable(value) or isinstance(value, type):
@@ -51,6 +112,13 @@ def to_generator(name: str, value: Any) -> np.random.Generator:
         return np.random.default_rng(value)
     except (TypeError, ValueError):
         raise InputError(f"{name} must be a seed or a generator, not {show_value(value)}") from None
+
+
+def check_pairs(name: str, value: Sequence[Any], what: str) -> None:
+    """Refuse a list that holds anything but pairs, of which `what` says what they are."""
+    for place, pair in enumerate(value):
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise InputError(f"{name} must be {what}, not {show_value(pair)} in place {place}")
 
 
 def check_type(name: str, value: Any, cls: type, what: str) -> None:

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fpbench.base.argument_types import check_arguments
+from fpbench.base.arguments import check_pairs, check_type
 from fpbench.base.errors import InputError
 from fpbench.claims.set_counts import Facts
 from fpbench.claims.set_tables import SetTable
@@ -30,6 +32,7 @@ class CombinedFacts(NamedTuple):
     ids: NDArray[Any]
 
 
+@check_arguments
 def combine_facts(
     reports: Sequence[tuple[Facts, ArrayLike]], *, names: Sequence[str] | None = None
 ) -> CombinedFacts:
@@ -60,7 +63,8 @@ def combine_facts(
     InputError
         If there is no report, ids repeat or are too few, or groups differ in number.
     """
-    if not reports:
+    check_pairs("reports", reports, "pairs of facts and ids")
+    if not len(reports):
         raise InputError("there is no report to combine")
     called = [f"report {number}" for number in range(len(reports))] if names is None else names
     if len(called) != len(reports):
@@ -68,6 +72,7 @@ def combine_facts(
     everybody: dict[Any, int] = {}
     rows = []
     for name, (facts, ids) in zip(called, reports, strict=True):
+        check_type(f"{name}: the first of each pair", facts, Facts, "Facts")
         own = np.asarray(ids)
         if own.shape != (facts.people,):
             raise InputError(f"{name}: ids must be {facts.people}, one a person, not {own.shape}")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fpbench.base.argument_types import check_arguments
 from fpbench.base.errors import InputError
 from fpbench.base.text import to_fraction
 from fpbench.claims.conditions import AnyOf, Constraint, RatesApart
@@ -31,11 +32,13 @@ class _GroupBounds(Constraint):
     def __post_init__(self) -> None:
         _check_bounds(self.word.replace("-", " "), self.low, self.high)
 
+    @check_arguments
     def check(self, people: int, groups: int) -> None:
         """Raise InputError if there is no such group."""
         _check_group(self.group, groups)
 
 
+@check_arguments
 @dataclass(frozen=True)
 class ShareBounds(_GroupBounds):
     """The share of one group among all people lies between bounds.
@@ -68,6 +71,7 @@ class ShareBounds(_GroupBounds):
         ]
 
 
+@check_arguments
 @dataclass(frozen=True)
 class RateBounds(_GroupBounds):
     """The rate of positive predictions of one group lies between bounds, in the metric's slices.
@@ -116,6 +120,7 @@ class RateBounds(_GroupBounds):
         ]
 
 
+@check_arguments
 @dataclass(frozen=True)
 class KnownUnfairness(Constraint):
     """The unfairness itself is known: it lies between two bounds, both included.
@@ -191,6 +196,7 @@ def _far_from_overall(part: Part, low: Fraction) -> list[tuple[Row, Row]]:
     return rows
 
 
+@check_arguments
 @dataclass(frozen=True, eq=False)
 class KnownPeople(Constraint):
     """The groups of some people are known.
@@ -225,6 +231,7 @@ class KnownPeople(Constraint):
     word = "known"
     labels = ()
 
+    @check_arguments
     def check(self, people: int, groups: int) -> None:
         """Raise InputError if there is no such person or group."""
         rows, known = self.pairs()
@@ -235,6 +242,7 @@ class KnownPeople(Constraint):
             _check_group(int(group), groups)
 
 
+@check_arguments
 @dataclass(frozen=True, eq=False)
 class LinearConstraint(Constraint):
     """A weighted sum over the people of one group lies between bounds.
@@ -265,12 +273,11 @@ class LinearConstraint(Constraint):
     def __post_init__(self) -> None:
         try:
             array = self.array()
-            ordered = self.low <= self.high
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise InputError("linear constraint: needs numbers") from None
         if array.ndim != 1 or not np.isfinite(array).all():
             raise InputError("linear constraint: needs one finite coefficient a person")
-        if not ordered:
+        if self.low > self.high:
             raise InputError(f"linear constraint: low {self.low} is above high {self.high}")
 
     def array(self) -> NDArray[np.float64]:
@@ -280,6 +287,7 @@ class LinearConstraint(Constraint):
     word = "linear"
     labels = ()
 
+    @check_arguments
     def check(self, people: int, groups: int) -> None:
         """Raise InputError if there is no such group, or not one coefficient a person."""
         _check_group(self.group, groups)
@@ -290,16 +298,10 @@ class LinearConstraint(Constraint):
 
 
 def _check_bounds(what: str, low: Any, high: Any) -> None:
-    try:
-        inside = 0 <= low <= high <= 1
-    except TypeError:
-        inside = False
-    if not inside:
+    if not 0 <= low <= high <= 1:
         raise InputError(f"{what}: needs bounds 0 <= low <= high <= 1, not {low!r} and {high!r}")
 
 
-def _check_group(group: Any, groups: int) -> None:
-    if isinstance(group, bool) or not isinstance(group, int | np.integer):
-        raise InputError(f"group: must be a whole number, not {group!r}")
+def _check_group(group: int, groups: int) -> None:
     if not 0 <= group < groups:
         raise InputError(f"group: must be in 0..{groups - 1}, not {group}")

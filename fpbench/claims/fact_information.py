@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import cholesky, solve_triangular
 from scipy.special import xlogy
 
+from fpbench.base.argument_types import check_arguments
+from fpbench.base.arguments import to_floats
 from fpbench.base.errors import InputError
 from fpbench.claims.information import count_nats, count_ways, limit_integer_nats, share_variances
 from fpbench.claims.set_counts import Facts, Floats, Mask
@@ -32,6 +34,7 @@ _RIDGE: Final = 1e-6
 far above the errors of floating point and costs less than .001 nats a set."""
 
 
+@check_arguments
 def limit_fact_nats(facts: Facts, beliefs: ArrayLike | None = None) -> float:
     """The most that facts can tell about everybody's group: of people whose groups are independent.
 
@@ -74,7 +77,7 @@ def limit_fact_nats(facts: Facts, beliefs: ArrayLike | None = None) -> float:
     people, k = facts.people, facts.groups
     chances = None
     if beliefs is not None:
-        chances = np.asarray(beliefs, dtype=np.float64)
+        chances = to_floats("beliefs", beliefs)
         if (
             chances.shape != (people, k)
             or not (chances >= 0).all()

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fpbench.base.argument_types import check_arguments
 from fpbench.base.errors import InputError
 from fpbench.claims.rates import Metric, RateConstraint
 from fpbench.data.sample import Sample
@@ -21,6 +22,7 @@ _TINY = 1e-30
 """Variances below it are taken for it."""
 
 
+@check_arguments
 def limit_count_nats(sizes: Iterable[int], groups: int = 2) -> float:
     """The greatest entropy of the numbers of members that each group has in cells of people.
 
@@ -98,6 +100,7 @@ def limit_integer_nats(variance: ArrayLike) -> NDArray[np.float64]:
     return np.asarray(np.where(c > math.pi, np.log1p(direct), dual_log) + c * v)
 
 
+@check_arguments
 def limit_claim_nats(metric: Metric, people: Sample) -> float:
     """The greatest information of a claim that is computed from the rates of a metric, in nats.
 

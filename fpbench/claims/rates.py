@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BeforeValidator
 
+from fpbench.base.argument_types import check_arguments
+from fpbench.base.arguments import to_array
 from fpbench.base.errors import InputError, check_choice
 from fpbench.base.text import to_fraction
 from fpbench.claims.conditions import Constraint, Occupied, Proportional, RatesWithin
@@ -75,6 +77,7 @@ def slice_labels(metric: Metric) -> tuple[int | None, ...]:
     return _SLICES[metric]
 
 
+@check_arguments
 @dataclass(frozen=True)
 class RateConstraint(Constraint):
     """The rates of the groups differ by no more than a tolerance.
@@ -106,11 +109,7 @@ class RateConstraint(Constraint):
     def __post_init__(self) -> None:
         object.__setattr__(self, "metric", parse_metric(self.metric))
         check_choice("form", self.form, FORMS)
-        try:
-            inside = 0 <= self.tolerance <= 1
-        except TypeError:
-            inside = False
-        if not inside:
+        if not 0 <= self.tolerance <= 1:
             raise InputError(f"tolerance must be between 0 and 1, not {self.tolerance!r}")
 
     @property
@@ -128,6 +127,7 @@ class RateConstraint(Constraint):
         """The tolerance as the decimal number that was written."""
         return to_fraction(self.tolerance)
 
+    @check_arguments
     def slices(self, labels: _Integers | None) -> list[NDArray[np.bool_] | None]:
         """Masks (n,) of the slices the metric looks at; None stands for everyone.
 
@@ -140,8 +140,9 @@ class RateConstraint(Constraint):
             return [None]
         if labels is None:
             raise InputError(f"metric {self.metric!r} needs the labels")
-        return [np.asarray(labels) == label for label in self.labels]
+        return [labels == label for label in self.labels]
 
+    @check_arguments
     def unfairness(
         self, groups: _Integers, predictions: _Integers, labels: _Integers | None, k: int
     ) -> Fraction:
@@ -161,6 +162,7 @@ class RateConstraint(Constraint):
             for part in self.slices(labels)
         )
 
+    @check_arguments
     def holds(
         self, groups: _Integers, predictions: _Integers, labels: _Integers | None, k: int
     ) -> bool:
@@ -190,6 +192,7 @@ class RateConstraint(Constraint):
         ]
 
 
+@check_arguments
 def group_counts(
     groups: _Integers,
     predictions: _Integers,
@@ -209,13 +212,18 @@ def group_counts(
     part
         (n,) mask of whom to count; everyone if None.
     """
-    groups, predictions = np.asarray(groups), np.asarray(predictions)
+    for name, array in (("predictions", predictions), ("part", part)):
+        if array is not None:
+            to_array(name, array, shape=groups.shape)
+    if groups.ndim != 1 or k < 0 or (groups.size and not 0 <= groups.min() <= groups.max() < k):
+        raise InputError(f"groups must be (n,) codes of 0 to {k - 1}, one a person")
     if part is not None:
         groups, predictions = groups[part], predictions[part]
     positive = np.bincount(groups[predictions == 1], minlength=k)
     return np.bincount(groups, minlength=k), positive
 
 
+@check_arguments
 def unfairness(
     members: NDArray[np.int64], positives: NDArray[np.int64], form: Form = "to-overall"
 ) -> Fraction:
@@ -231,6 +239,9 @@ def unfairness(
         `between-groups` fairlearn's `MetricFrame.difference()`, `ratio` is 1 -
         `MetricFrame.ratio()`, and 0 if no group has a positive prediction.
     """
+    to_array("positives", positives, shape=members.shape)
+    if members.ndim != 1 or not ((positives >= 0) & (positives <= members)).all():
+        raise InputError("members and positives must be (k,) numbers, positives at most members")
     rates = [Fraction(int(p), int(m)) for p, m in zip(positives, members, strict=True) if m > 0]
     if not rates:
         return Fraction(0)

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fpbench.base.argument_types import check_arguments
+from fpbench.base.arguments import check_pairs, check_whole_number, to_array, to_floats
 from fpbench.base.errors import InputError
 from fpbench.claims.conditions import Constraint
 from fpbench.claims.set_tables import Integers, SetTable, list_members, pack_sets
@@ -89,6 +91,7 @@ class Facts(Constraint):
     origin: NDArray[np.intp]
 
     @classmethod
+    @check_arguments
     def from_counts(
         cls,
         members: ArrayLike | csr_array,
@@ -129,12 +132,17 @@ class Facts(Constraint):
         """
         from scipy.sparse import csr_array, issparse
 
-        matrix = members if issparse(members) else csr_array(np.asarray(members, dtype=np.int8))
+        matrix = members if issparse(members) else to_array("members", members, "biu")
+        if matrix.ndim != 2:  # type: ignore[union-attr]
+            raise InputError("members must be (n, M), who is in which set")
+        if not issparse(matrix):
+            matrix = csr_array(np.asarray(matrix, np.int8))
         n, m = matrix.shape  # type: ignore[union-attr]
         ends = _check_ends(low, high, m)
         return cls._of(pack_sets(csr_array(matrix)), n, *ends, sigma, scale, derived, names)
 
     @classmethod
+    @check_arguments
     def from_tables(
         cls,
         tables: Sequence[tuple[Integers, int]],
@@ -165,9 +173,11 @@ class Facts(Constraint):
         InputError
             If shapes differ, a code is none of its table, or noise is negative.
         """
-        n = len(tables[0][0]) if tables else 0
+        check_pairs("tables", tables, "pairs of codes and a number of sets")
+        n = np.size(tables[0][0]) if len(tables) else 0
         stored, first = [], 0
         for place, (codes, size) in enumerate(tables):
+            check_whole_number(f"table {place}: the number of sets", size, 0)
             member = np.asarray(codes)
             if member.shape != (n,) or not np.issubdtype(member.dtype, np.signedinteger):
                 raise InputError(f"table {place}: codes must be {n} whole numbers, one a person")
@@ -195,18 +205,20 @@ class Facts(Constraint):
     ) -> Facts:
         m = len(low)
         gaussian, laplace = (
-            np.broadcast_to(np.asarray(x, dtype=np.float64), m) for x in (sigma, scale)
+            to_floats(name, _repeat(name, noise, m))
+            for name, noise in (("sigma", sigma), ("scale", scale))
         )
         if not all(((x >= 0) & np.isfinite(x)).all() for x in (gaussian, laplace)):
             raise InputError("sigma and scale of noise must be at least 0 and finite")
         if names is None:
             names = "set {}".format
         describe = names if callable(names) else names.__getitem__
-        follows = np.broadcast_to(np.asarray(derived, dtype=np.bool_), m)
+        follows = to_array("derived", _repeat("derived", derived, m), "b")
         facts = cls(tables, people, low, high, gaussian, laplace, follows, describe, np.arange(m))
         return facts._merge()
 
     @classmethod
+    @check_arguments
     def join(cls, parts: Sequence[Facts]) -> Facts:
         """All facts of several, about the same people and groups; sets that repeat are merged.
 
@@ -220,6 +232,8 @@ class Facts(Constraint):
         ContradictionError
             If what two of them tell of the same set differs.
         """
+        if not len(parts):
+            raise InputError("there are no facts to join")
         if len(parts) == 1:
             return parts[0]
         for part in parts:
@@ -239,6 +253,7 @@ class Facts(Constraint):
             partial(_name_set, tuple(parts), first), np.arange(first[-1]),
         )._merge()  # fmt: skip
 
+    @check_arguments
     def rename(self, describe: Callable[[str], str]) -> Facts:
         """The same facts, with other names of sets.
 
@@ -249,6 +264,7 @@ class Facts(Constraint):
         """
         return replace(self, describe=partial(_rename, self.describe, describe))
 
+    @check_arguments
     def over(self, rows: ArrayLike, people: int) -> Facts:
         """The same facts among more people, of whom those of other rows are in no set.
 
@@ -280,6 +296,7 @@ class Facts(Constraint):
     word = "counts"
     labels = ()
 
+    @check_arguments
     def check(self, people: int, groups: int) -> None:
         """Raise InputError if they are about other people or groups."""
         if (people, groups) != (self.people, self.groups):
@@ -316,19 +333,27 @@ class Facts(Constraint):
         """(M,) people of each set."""
         return self.count(None)
 
+    @check_arguments
     def name(self, number: int) -> str:
         """Name of a set."""
+        if not 0 <= number < len(self):
+            raise InputError(f"there is no set {number}: their numbers are 0 to {len(self) - 1}")
         return self.describe(int(self.origin[number]))
 
+    @check_arguments
     def contradiction(self, sets: Iterable[int]) -> ContradictionError:
         """The error that these sets contradict each other."""
-        return ContradictionError(self.name(int(number)) for number in sets)
+        numbers = to_array("sets", list(sets), "biu").ravel().tolist()
+        return ContradictionError(self.name(number) for number in numbers)
 
+    @check_arguments
     def count(self, of: NDArray[Any] | None) -> NDArray[Any]:
         """Sums over the members of each set, (M,) or (M, K), of (n,) or (n, K) numbers; or sizes.
 
         Whole numbers, modulo 2^64, if they are whole.
         """
+        if of is not None and of.shape[:1] != (self.people,):
+            raise InputError(f"numbers must be {self.people}, one a person, not {of.shape}")
         columns = [None] if of is None else [of] if of.ndim == 1 else list(of.T)
         whole = of is None or not np.issubdtype(of.dtype, np.floating)
         total = np.zeros((len(self), len(columns)), np.int64 if whole else np.float64)
@@ -352,10 +377,15 @@ class Facts(Constraint):
         shifts = range(0, 64, digits)
         return [(at, (whole >> at) & mask if at + digits < 64 else whole >> at) for at in shifts]
 
+    @check_arguments
     def take(self, which: ArrayLike) -> Facts:
         """These sets only: a mask or numbers of them, ascending."""
-        chosen = np.asarray(which)
+        chosen = to_array("which", which, "biu")
         numbers = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen
+        if chosen.ndim != 1 or (
+            numbers.size and not 0 <= numbers.min() <= numbers.max() < len(self)
+        ):
+            raise InputError(f"which must be numbers of sets, 0 to {len(self) - 1}, or a mask")
         new = np.full(len(self), -1)
         new[numbers] = np.arange(len(numbers))
         picked = [table.renumber(new) for table in self.tables]
@@ -365,6 +395,7 @@ class Facts(Constraint):
             self.derived[numbers], self.describe, self.origin[numbers],
         )  # fmt: skip
 
+    @check_arguments
     def remove_people(self, possible: Mask) -> tuple[Facts, NDArray[np.intp]]:
         """Facts about the undecided, and their rows: the others are subtracted.
 
@@ -373,6 +404,7 @@ class Facts(Constraint):
         possible
             (n, K) the groups that each person may have; those with one are decided.
         """
+        to_array("possible", possible, "b", (self.people, self.groups))
         decided = possible.sum(axis=1) == 1
         rest = np.flatnonzero(~decided)
         if len(rest) == self.people:
@@ -448,10 +480,18 @@ def _rename(old: Callable[[int], str], new: Callable[[str], str], number: int) -
     return new(old(number))
 
 
+def _repeat(name: str, value: ArrayLike, m: int) -> NDArray[Any]:
+    """(m,) of so many values, or of one."""
+    array = np.asarray(value)
+    if array.shape not in {(), (m,)}:
+        raise InputError(f"{name} must be one, or one a set ({m}), not of shape {array.shape}")
+    return np.broadcast_to(array, m)
+
+
 def _check_ends(low: ArrayLike, high: ArrayLike | None, m: int) -> tuple[Floats, Floats]:
     """(M, K) ends of counts, copied."""
-    least = np.array(low, dtype=np.float64)
-    most = least.copy() if high is None else np.array(high, dtype=np.float64)
+    least = to_floats("low", low).copy()
+    most = least.copy() if high is None else to_floats("high", high).copy()
     if least.ndim != 2 or least.shape != most.shape or len(least) != m or least.shape[1] < 2:
         raise InputError(
             f"low and high must be ({m}, K), a count of each group in each set, not "

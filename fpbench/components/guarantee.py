@@ -6,10 +6,10 @@ import math
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from numbers import Integral, Rational, Real
 from typing import Any, Literal, TypeAlias, get_args
 
-from fpbench.base.arguments import check_type, show_value
+from fpbench.base.argument_types import check_arguments
+from fpbench.base.arguments import check_type, show_value, to_python_number
 from fpbench.base.errors import InputError, check_choice
 from fpbench.base.text import to_fraction
 
@@ -18,6 +18,7 @@ LEAST_EPSILON = 1e-9
 simulated noise must be correct for every valid epsilon."""
 
 
+@check_arguments
 def check_epsilon(epsilon: Any, name: str = "epsilon", *, infinite: bool = False) -> None:
     """Refuse an epsilon that is no number, not above 0, or below `LEAST_EPSILON`.
 
@@ -49,16 +50,6 @@ def check_epsilon(epsilon: Any, name: str = "epsilon", *, infinite: bool = False
     if values.size:  # a minimum is NaN if any is
         _check(values.min().item(), name, infinite)
         _check(values.max().item(), name, infinite)
-
-
-def to_python_number(value: Any, name: str) -> float:
-    """One int or float of Python, from any kind of number; InputError for anything else."""
-    kind: type = type(value)
-    if kind is not bool and isinstance(value, Integral):
-        return int(value)
-    if isinstance(value, Real) and not isinstance(value, Rational):
-        return float(value)
-    raise InputError(f"{name} must be a number, not {show_value(value)}")
 
 
 def _check(epsilon: float, name: str, infinite: bool) -> None:
@@ -149,6 +140,7 @@ def check_neighbours(name: str) -> None:
     check_choice("neighbours", name, NEIGHBOURS)
 
 
+@check_arguments
 def compose(guarantees: Iterable[Guarantee]) -> Guarantee:
     """The guarantee of several releases about the same people, by basic composition.
 
@@ -168,6 +160,7 @@ def compose(guarantees: Iterable[Guarantee]) -> Guarantee:
     return _combine(guarantees, lambda values: float(sum(map(to_fraction, values))), math.fsum)
 
 
+@check_arguments
 def compose_disjoint(guarantees: Iterable[Guarantee]) -> Guarantee:
     """The guarantee of releases that share nobody, by parallel composition: the worst of them.
 

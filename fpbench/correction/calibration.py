@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fpbench.base.argument_types import check_arguments
+from fpbench.base.arguments import to_array, to_floats
 from fpbench.base.errors import InputError
 from fpbench.components.beliefs import check_beliefs
 
@@ -57,6 +59,7 @@ def calibrate(belief: ArrayLike, held_out_belief: ArrayLike, happened: ArrayLike
     return _to_probabilities(line, _to_log_odds(belief))
 
 
+@check_arguments
 def calibrate_guess(
     values: _Integers,
     confidence: ArrayLike,
@@ -91,13 +94,20 @@ def calibrate_guess(
     p, and the other groups are taken to share the rest equally. Then log(p (k - 1) / (1 - p)) is
     what changing the guess costs, to whichever group. A single confidence allows no better.
     """
-    values, held_out_values = np.asarray(values), np.asarray(held_out_values)
+    for name, codes, of in (
+        ("values", values, confidence), ("held_out_values", held_out_values, held_out_confidence),
+    ):  # fmt: skip
+        chances = to_floats(f"the confidence in {name}", of, codes.shape)
+        inside = codes.ndim == 1 and ((codes >= 0) & (codes < k)).all()
+        if not inside or not ((chances >= 0) & (chances <= 1)).all():
+            raise InputError(f"{name} must be (n,) codes of 0 to {k - 1}, each with a probability")
+    to_array("truth", truth, "biu", held_out_values.shape)
     s, held_out_s = _to_log_odds(confidence), _to_log_odds(held_out_confidence)
     if k == 2:
         # Calibrate P(group 1), not "right": only so can a skew towards one group be mended.
         s = np.where(values == 1, s, -s)
         held_out_s = np.where(held_out_values == 1, held_out_s, -held_out_s)
-        happened = np.asarray(truth) == 1
+        happened = truth == 1
     else:
         happened = held_out_values == truth
     slope, intercept = _fit_line(held_out_s, happened) or (1.0, 0.0)
@@ -128,6 +138,7 @@ def _fit_line(s: _Floats, happened: NDArray[np.bool_]) -> tuple[float, float] | 
     return slope, float(offsets[1])
 
 
+@check_arguments
 def calibrate_beliefs(
     beliefs: ArrayLike, held_out_beliefs: ArrayLike, truth: ArrayLike
 ) -> tuple[_Floats, str]:
@@ -164,7 +175,7 @@ def calibrate_beliefs(
     (Zadrozny & Elkan, Transforming classifier scores into accurate multiclass probability
     estimates, 2002), kept away from 0 and 1 by one person more of each group.
     """
-    chances, known = check_beliefs(beliefs), np.asarray(truth)
+    chances, known = check_beliefs(beliefs), to_array("truth", truth, "biu").ravel()
     if len(known) == 0:
         return chances, "none"
     held_out = check_beliefs(held_out_beliefs)

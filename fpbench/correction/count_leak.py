@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fpbench.base.argument_types import check_arguments
+from fpbench.base.arguments import to_array, to_floats
 from fpbench.base.errors import InputError
 from fpbench.correction.poisson_binomial import Side, Tilted
 
@@ -24,6 +26,7 @@ _NEGLIGIBLE = 1e-20
 """A count this much less probable than the likeliest one adds nothing that a float shows."""
 
 
+@check_arguments
 def compute_count_leak(beliefs: ArrayLike, cells: ArrayLike) -> float:
     """The expected rise of accuracy by the exact number of group 1 in every cell.
 
@@ -50,7 +53,7 @@ def compute_count_leak(beliefs: ArrayLike, cells: ArrayLike) -> float:
     of all others in the cell. It follows from the law of everybody's by taking the person out, from
     the side where that only shrinks errors. Who can never be talked over is left out.
     """
-    chances, members = np.asarray(beliefs, dtype=np.float64), np.asarray(cells)
+    chances, members = to_floats("beliefs", beliefs), to_array("cells", cells, "biu")
     if chances.ndim != 1 or len(chances) == 0 or members.shape != chances.shape:
         raise InputError(
             f"beliefs and cells must be (n,) of the same people, not {chances.shape} and "

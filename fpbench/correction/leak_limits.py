@@ -21,6 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fpbench.base.argument_types import check_arguments
+from fpbench.base.arguments import to_floats
 from fpbench.base.errors import InputError
 from fpbench.components.beliefs import check_beliefs
 
@@ -38,6 +40,7 @@ _LOG_PRICES = (-6.5, 30.0)
 """Logarithms of the smallest and the greatest price of a nat, in people, that are tried."""
 
 
+@check_arguments
 def limit_leak(
     beliefs: ArrayLike, nats: float, *, household_sizes: ArrayLike | None = None
 ) -> float:
@@ -94,6 +97,7 @@ def limit_leak(
     return float(min(max(limit, 0.0), 1 - ordered[:, 0].mean()))
 
 
+@check_arguments
 def limit_leak_by_error(error: float, nats: float, people: int, groups: int = 2) -> float:
     """The greatest leak of a disclosure, given what a guess without it reaches.
 
@@ -183,6 +187,7 @@ def _find_advantage(nats: _Floats) -> _Floats:
     return shares
 
 
+@check_arguments
 def limit_realised_gain(
     beliefs: ArrayLike,
     nats: float,
@@ -332,7 +337,7 @@ def _check_sizes(sizes: ArrayLike | None, people: int) -> _Floats:
     """(n,) sizes of households, or (1,) if everybody is alone."""
     if sizes is None:
         return np.ones(1)
-    checked = np.asarray(sizes, dtype=np.float64)
+    checked = to_floats("household_sizes", sizes)
     if checked.shape != (people,) or not (checked >= 1).all():
         raise InputError(f"household sizes must be ({people},) numbers of at least 1")
     return checked

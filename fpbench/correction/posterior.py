@@ -26,6 +26,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fpbench.base.argument_types import check_arguments
 from fpbench.base.errors import InputError
 from fpbench.claims.conditions import AnyOf, RatesApart
 from fpbench.claims.constraints import KnownPeople, LinearConstraint
@@ -95,6 +96,7 @@ class Posterior:
     facts: the distance to the optimum at most, as of `condition_beliefs`."""
 
 
+@check_arguments
 def compute_posterior(beliefs: ArrayLike, problem: Problem) -> Posterior:
     """Beliefs given all that is known in a problem.
 

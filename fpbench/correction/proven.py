@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from fpbench.base.argument_types import check_arguments
 from fpbench.claims.set_counts import Facts
 from fpbench.components.records import Problem
 from fpbench.correction.exact.counting import CountedProblem
@@ -13,6 +14,7 @@ from fpbench.correction.facts.collecting import collect_facts
 from fpbench.correction.facts.linear_programs import prove
 
 
+@check_arguments
 def find_possible(problem: Problem, *, seconds: float = 120.0) -> NDArray[np.bool_]:
     """The groups (n, K) that each person may have; whoever has one left is proven.
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from fpbench.base.argument_types import check_arguments
 from fpbench.base.arguments import check_whole_number, to_path
 from fpbench.base.errors import MatrixError, StoreError
 from fpbench.base.files import MATRIX_NAMES, read_matrix
@@ -105,6 +106,7 @@ class Verification:
         return tuple(dict.fromkeys(name for each in self.checked for name in each.compared))
 
 
+@check_arguments
 def verify(
     run: str | Path,
     sample: int = 10,

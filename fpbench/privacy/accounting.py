@@ -8,11 +8,13 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any, Literal
 
-from fpbench.base.arguments import show_value
+from fpbench.base.argument_types import check_arguments
+from fpbench.base.arguments import show_value, to_python_number
 from fpbench.base.errors import InputError, suggest_name
-from fpbench.components.guarantee import check_epsilon, to_python_number
+from fpbench.components.guarantee import check_epsilon
 
 
+@check_arguments
 def gaussian_delta(epsilon: float, sigma: float, sensitivity: float = 1.0) -> float:
     """The least delta for which Gaussian noise gives (epsilon, delta)-differential privacy.
 
@@ -46,6 +48,7 @@ def gaussian_delta(epsilon: float, sigma: float, sensitivity: float = 1.0) -> fl
     return float(above - common * erfcx(far / math.sqrt(2)))
 
 
+@check_arguments
 def gaussian_epsilon(sigma: float, delta: float, sensitivity: float = 1.0) -> float:
     """The least epsilon of Gaussian noise at this delta; the inverse of `gaussian_delta`.
 
@@ -72,6 +75,7 @@ def gaussian_epsilon(sigma: float, delta: float, sensitivity: float = 1.0) -> fl
     return _find_least(lambda epsilon: gaussian_delta(epsilon, sigma, sensitivity) <= delta)
 
 
+@check_arguments
 @lru_cache(maxsize=4096)
 def gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
     """The least standard deviation for (epsilon, delta): the analytic calibration.
@@ -100,6 +104,7 @@ def gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> fl
     return sensitivity * _find_least(lambda sigma: gaussian_delta(epsilon, sigma) <= delta)
 
 
+@check_arguments
 def compose_gaussians(sigmas: Iterable[float]) -> float:
     """The standard deviation of one Gaussian release that reveals as much as several together.
 
@@ -122,6 +127,7 @@ def compose_gaussians(sigmas: Iterable[float]) -> float:
     return 1 / math.sqrt(total)
 
 
+@check_arguments
 def gaussian_rho(sigma: float, sensitivity: float = 1.0) -> float:
     """Rho of Gaussian noise, continuous or discrete: D^2 / 2 s^2 (Bun & Steinke 2016).
 
@@ -135,6 +141,7 @@ def gaussian_rho(sigma: float, sensitivity: float = 1.0) -> float:
     return 1 / (2 * _compute_multiplier(sigma, sensitivity) ** 2)
 
 
+@check_arguments
 def pure_rho(epsilon: float) -> float:
     """Rho of any pure guarantee: epsilon^2 / 2 (Bun & Steinke 2016, Proposition 1.4).
 
@@ -147,6 +154,7 @@ def pure_rho(epsilon: float) -> float:
     return epsilon**2 / 2
 
 
+@check_arguments
 def rho_to_delta(rho: float, epsilon: float) -> float:
     """The delta that zero-concentrated differential privacy has at this epsilon.
 
@@ -180,6 +188,7 @@ def rho_to_delta(rho: float, epsilon: float) -> float:
     return math.exp(min(log_delta, 0.0))
 
 
+@check_arguments
 def rho_to_epsilon(
     rho: float, delta: float, conversion: Literal["optimal", "classic"] = "optimal"
 ) -> float:
@@ -212,6 +221,7 @@ def rho_to_epsilon(
     return _find_least(lambda epsilon: rho_to_delta(rho, epsilon) <= delta)
 
 
+@check_arguments
 @lru_cache(maxsize=4096)
 def epsilon_to_rho(epsilon: float, delta: float) -> float:
     """The greatest rho that has this epsilon at this delta; the inverse of `rho_to_epsilon`.

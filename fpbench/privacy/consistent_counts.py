@@ -7,9 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fpbench.base.argument_types import check_arguments
+from fpbench.base.arguments import to_floats
 from fpbench.base.errors import InputError
 
 
+@check_arguments
 def project_counts(answers: NDArray[np.float64], total: ArrayLike) -> NDArray[np.float64]:
     """Nearest histograms whose counts are at least 0 and sum to their totals.
 
@@ -75,6 +78,7 @@ def _sort_descending(columns: NDArray[np.float64]) -> Sequence[NDArray[np.float6
     return ranked
 
 
+@check_arguments
 def find_invalid_answers(answers: NDArray[np.float64], total: ArrayLike) -> NDArray[np.bool_]:
     """Which noisy counts cannot be true: those below 0 or above their totals.
 
@@ -100,6 +104,7 @@ def find_invalid_answers(answers: NDArray[np.float64], total: ArrayLike) -> NDAr
     return invalid
 
 
+@check_arguments
 def check_answers(
     answers: NDArray[np.float64], total: ArrayLike
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -117,8 +122,8 @@ def check_answers(
     InputError
         If there are no counts, one is not finite, or a total is negative.
     """
-    values = np.asarray(answers, dtype=np.float64)
-    sums = np.asarray(total, dtype=np.float64)[..., None]
+    values = to_floats("answers", answers)
+    sums = to_floats("total", total)[..., None]
     if values.ndim == 0 or values.shape[-1] == 0:
         raise InputError("a histogram needs at least one count")
     if not np.isfinite(values).all():

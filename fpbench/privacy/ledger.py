@@ -8,9 +8,11 @@ from fractions import Fraction
 from os import PathLike
 from typing import NamedTuple, get_args
 
+from fpbench.base.argument_types import check_arguments
+from fpbench.base.arguments import to_path, to_python_number
 from fpbench.base.errors import BudgetError, InputError, suggest_name
 from fpbench.base.text import to_fraction
-from fpbench.components.guarantee import Guarantee, Neighbours, check_epsilon, to_python_number
+from fpbench.components.guarantee import Guarantee, Neighbours, check_epsilon
 from fpbench.privacy.accounting import epsilon_to_rho, rho_to_epsilon
 from fpbench.privacy.ledger_books import Accounting, Amount, Book, MemoryBook, Spending, price
 from fpbench.privacy.ledger_files import FileBook
@@ -59,6 +61,7 @@ class Ledger:
         If a parameter is out of range, or the file is no ledger, of another budget, or damaged.
     """
 
+    @check_arguments
     def __init__(
         self,
         epsilon: float,
@@ -89,9 +92,10 @@ class Ledger:
                 "neighbours": neighbours,
                 "accounting": accounting,
             }
-            self._book = FileBook(path, terms)
+            self._book = FileBook(to_path("path", path), terms)
         self._free = epsilon == math.inf and path is None
 
+    @check_arguments
     def spend(
         self, guarantee: Guarantee | Iterable[Guarantee], note: str = "", *, times: int = 1
     ) -> None:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench.base.errors import InputError, suggest_name
+from fpbench.base.argument_types import check_arguments
+from fpbench.base.arguments import check_whole_number
+from fpbench.base.errors import InputError
 from fpbench.privacy.accounting import (
     gaussian_epsilon,
     gaussian_rho,
@@ -28,6 +30,7 @@ out of [0, 1]; or that share, cut to [0, 1]."""
 _Floats = NDArray[np.float64]
 
 
+@check_arguments
 def count_votes(positive: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Votes (m, 2) of the teachers for label 0 and label 1, of each of m people.
 
@@ -36,10 +39,13 @@ def count_votes(positive: NDArray[np.bool_]) -> NDArray[np.int64]:
     positive
         (k, m) whether each of k teachers votes for label 1.
     """
+    if positive.ndim != 2:
+        raise InputError(f"positive must be (k, m), the vote of each teacher, not {positive.shape}")
     ones = np.count_nonzero(positive, axis=0).astype(np.int64)
     return np.column_stack([len(positive) - ones, ones])
 
 
+@check_arguments
 def flip_probabilities(votes: NDArray[np.int64], sigma: float) -> _Floats:
     """The probability (m,) that noise changes which label has more votes.
 
@@ -61,6 +67,8 @@ def flip_probabilities(votes: NDArray[np.int64], sigma: float) -> _Floats:
     """
     from scipy.special import ndtr
 
+    if votes.ndim != 2 or votes.shape[1] != 2:
+        raise InputError(f"votes must be (m, 2), of label 0 and label 1, not {votes.shape}")
     if not 0 <= sigma < math.inf:
         raise InputError(f"sigma must be at least 0 and finite, not {sigma!r}")
     margin = np.abs(np.subtract(votes[:, 1], votes[:, 0], dtype=np.float64))
@@ -70,6 +78,7 @@ def flip_probabilities(votes: NDArray[np.int64], sigma: float) -> _Floats:
     return flips
 
 
+@check_arguments
 def vote_labels(noisy: NDArray[Any], labels: VoteLabels, teachers: int) -> _Floats:
     """Labels (...), or shares of label 1, that a student learns from noisy counts.
 
@@ -89,8 +98,9 @@ def vote_labels(noisy: NDArray[Any], labels: VoteLabels, teachers: int) -> _Floa
     noise, and their weighted loss (equation 12) is not convex where their sum is negative. The
     labels here keep the difference of the two, and sum to 1; without noise they are the same.
     """
-    if labels not in get_args(VoteLabels):
-        raise InputError(f"unknown labels {labels!r}; {suggest_name(labels, get_args(VoteLabels))}")
+    if noisy.shape[-1:] != (2,):
+        raise InputError(f"noisy counts must be (..., 2), not {noisy.shape}")
+    check_whole_number("teachers", teachers, 1)
     difference = noisy[..., 1] - noisy[..., 0]
     if labels == "hard":
         winners: _Floats = (difference > 0).astype(np.float64)
@@ -99,6 +109,7 @@ def vote_labels(noisy: NDArray[Any], labels: VoteLabels, teachers: int) -> _Floa
     return soft if labels == "soft" else np.clip(soft, 0.0, 1.0)
 
 
+@check_arguments
 @dataclass(frozen=True)
 class VoteCost:
     """The privacy cost of all answers about votes, when one teacher may change.
@@ -136,18 +147,22 @@ class VoteCost:
         """
         return math.sqrt(2 * self.answers + self.tests / self.ratio**2)
 
+    @check_arguments
     def epsilon(self, sigma: float, delta: float) -> float:
         """The least epsilon at this delta: exact, by the analytic Gaussian mechanism."""
         return gaussian_epsilon(sigma, delta, self.sensitivity)
 
+    @check_arguments
     def sigma(self, epsilon: float, delta: float) -> float:
         """The least standard deviation of noise that gives (epsilon, delta)."""
         return gaussian_sigma(epsilon, delta, self.sensitivity)
 
+    @check_arguments
     def rho(self, sigma: float) -> float:
         """Of zero-concentrated differential privacy."""
         return gaussian_rho(sigma, self.sensitivity)
 
+    @check_arguments
     def papers_epsilon(self, sigma: float, delta: float) -> float:
         """Epsilon as Tran et al. compute it: m g / sigma^2 + ln(1 / delta) / (g - 1), best order g.
 

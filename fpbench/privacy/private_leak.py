@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fpbench.base.argument_types import check_arguments
 from fpbench.base.errors import InputError
 from fpbench.components.beliefs import check_beliefs
 from fpbench.components.guarantee import Guarantee
@@ -24,6 +25,7 @@ _POINTS = 2_000
 """Points of the privacy profile of zero-concentrated privacy that are looked up."""
 
 
+@check_arguments
 def limit_private_leak(
     beliefs: ArrayLike, guarantee: Guarantee, *, household_size: int = 1
 ) -> float:
@@ -72,6 +74,7 @@ def limit_private_leak(
     return float(np.maximum(limit - top, 0).mean())
 
 
+@check_arguments
 def limit_private_nats(guarantee: Guarantee, people: int) -> float:
     """The most that a release with a guarantee can tell about everybody's group, in nats.
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fpbench.base.argument_types import check_arguments
 from fpbench.base.arguments import check_whole_number, to_path
 from fpbench.components.names import KINDS, PORTABLE
 from fpbench.store.environment import same_kernels
@@ -107,6 +108,7 @@ class RunDifference:
         )  # fmt: skip
 
 
+@check_arguments
 def diff(one: str | Path, other: str | Path, *, most: int = 1_000) -> RunDifference:
     """Compare two runs, of the same matrix or of others.
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fpbench.base.argument_types import check_arguments
 from fpbench.base.arguments import show_value, to_path
 from fpbench.base.errors import StoreError
 from fpbench.base.files import read_matrix
@@ -40,6 +41,7 @@ class Merged:
     sessions: int
 
 
+@check_arguments
 def merge(runs: Sequence[str | Path], out: str | Path) -> Merged:
     """Put runs of one matrix together: other seeds, or other cells, from many machines.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fpbench.base.argument_types import check_arguments
 from fpbench.base.errors import DataError, InputError, suggest_name
 from fpbench.data.attributes import (
     MOST_VALUES,
@@ -34,6 +35,7 @@ _MISSING = ("error", "drop")
 _MOST_LISTED = 5
 
 
+@check_arguments
 def table(
     frame: DataFrame,
     *,

@@ -115,16 +115,16 @@ def test_a_fraction_is_taken_as_it_is():
     assert not RateConstraint(tolerance=0.6666666666666666, form="between-groups").holds(*people)
 
 
-@pytest.mark.parametrize("tolerance", [-1e-9, 1.0000001, float("nan"), float("inf"), -1])
+@pytest.mark.parametrize("tolerance", [-1e-9, 1.0000001, float("inf"), -1])
 def test_a_tolerance_out_of_range(tolerance):
     with pytest.raises(InputError) as error:
         RateConstraint(tolerance=tolerance)
     assert str(error.value) == f"tolerance must be between 0 and 1, not {tolerance!r}"
 
 
-@pytest.mark.parametrize("tolerance", ["0.1", None, [0.1]])
+@pytest.mark.parametrize("tolerance", ["0.1", None, [0.1], float("nan")])
 def test_a_tolerance_that_is_no_number(tolerance):
-    with pytest.raises(InputError, match="tolerance must be between 0 and 1, not "):
+    with pytest.raises(InputError, match="tolerance must be a number or a fraction, not "):
         RateConstraint(tolerance=tolerance)
 
 

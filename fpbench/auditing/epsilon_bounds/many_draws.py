@@ -10,6 +10,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fpbench.base.argument_types import check_arguments
+from fpbench.base.arguments import to_floats
 from fpbench.base.errors import InputError
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -21,6 +23,7 @@ _A_BIN = 12
 """Draws that a bin should have, of both inputs together: fewer tell of luck, not of epsilon."""
 
 
+@check_arguments
 def bound_epsilon(
     one: ArrayLike,
     other: ArrayLike,
@@ -69,7 +72,7 @@ def bound_epsilon(
     Clopper, Pearson: The Use of Confidence or Fiducial Limits. Biometrika 1934.
     Jagielski, Ullman, Oprea: Auditing Differentially Private Machine Learning. NeurIPS 2020.
     """
-    outputs = [np.asarray(part, np.float64) for part in (one, other)]
+    outputs = [to_floats(name, part) for name, part in (("one", one), ("other", other))]
     if outputs[0].ndim != 2 or outputs[0].shape != outputs[1].shape:
         raise InputError(
             f"outputs of shapes {outputs[0].shape} and {outputs[1].shape}; want (N, m) of both"
@@ -84,7 +87,7 @@ def bound_epsilon(
     cuts = [draws // 4, draws // 2]
     (fit, choose, test), others = (np.split(drawn, cuts) for drawn in outputs)
     n, alpha = len(test), 1 - confidence
-    weights = np.zeros(0) if direction is None else np.asarray(direction, np.float64).ravel()
+    weights = np.zeros(0) if direction is None else to_floats("direction", direction).ravel()
     best, hits = -math.inf, [np.array(0), np.array(0)]
     for score in candidate_scores(fit, others[0], weights):
         chosen_scores = [np.sort(score(part)) for part in (choose, others[1])]
@@ -99,6 +102,7 @@ def bound_epsilon(
     return max(float(epsilon_bounds(hits[0], hits[1], n, delta, alpha)), 0.0)
 
 
+@check_arguments
 def find_most_provable(draws: int, delta: float, confidence: float) -> float:
     """The greatest bound that so many draws of each input can give: an event that never fails.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from fpbench.base.argument_types import check_arguments
 from fpbench.base.errors import InputError
 from fpbench.components.guarantee import LEAST_EPSILON, check_epsilon
 
@@ -13,6 +14,7 @@ _GREATEST = 40.0
 _EXACT = 60
 
 
+@check_arguments
 def compute_one_run_p_value(
     canaries: int, guesses: int, right: int, *, epsilon: float, delta: float = 0.0
 ) -> float:
@@ -65,6 +67,7 @@ def compute_one_run_p_value(
     return min(tail + 2 * canaries * delta * worst, 1.0)
 
 
+@check_arguments
 def bound_epsilon_one_run(
     canaries: int,
     guesses: int,

@@ -17,6 +17,7 @@ from fpbench.auditing.excessive_risk.draws import (
 from fpbench.auditing.excessive_risk.report import EvaluationRisks, RiskReport, make_report
 from fpbench.auditing.excessive_risk.votes import approximate_risks, sample_risks
 from fpbench.auditing.private_models import PrivateModel, VotedModel
+from fpbench.base.argument_types import check_arguments
 from fpbench.base.arguments import check_type, to_generator
 from fpbench.base.errors import InputError, suggest_name
 from fpbench.components.records import MeasureValues
@@ -26,6 +27,7 @@ RiskMethod: TypeAlias = Literal["monte-carlo", "closed-form"]
 """Train many models, or approximate their parameters by a normal distribution."""
 
 
+@check_arguments
 def excessive_risk(
     model: Any,
     train: Sample,

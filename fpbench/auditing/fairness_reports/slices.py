@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fpbench.base.argument_types import check_arguments
+from fpbench.base.arguments import check_type, to_array, to_floats
 from fpbench.base.errors import InputError, suggest_name
 
 if TYPE_CHECKING:
@@ -56,6 +58,7 @@ _WHOLE = re.compile(r"^(-?\d+)\.0+$")
 _BIN = re.compile(rf"<{_NUMBER}|\[{_NUMBER}, {_NUMBER}\)|>={_NUMBER}")
 
 
+@check_arguments
 @dataclass(frozen=True)
 class SliceColumn:
     """A column that slices are cut by.
@@ -78,16 +81,18 @@ class SliceColumn:
     rules: Rules | None = field(default=None, compare=False, repr=False)
 
     @classmethod
+    @check_arguments
     def of(cls, column: Series, bins: int | Sequence[float]) -> SliceColumn:
         """A column of people; numbers are cut at the edges, or into so many equally large bins."""
+        import pandas as pd
+
+        check_type("column", column, pd.Series, "a column of a data frame")
         name = str(column.name)
         if name in FIXED_COLUMNS:
             raise InputError(
                 f"a column that slices are cut by cannot be called {name!r}: rename it"
             )
         if not _is_number(column):
-            import pandas as pd
-
             try:
                 category = pd.Categorical(column).remove_unused_categories()
             except TypeError:
@@ -105,15 +110,16 @@ class SliceColumn:
                 raise InputError(f"column {name!r} cannot be cut into {bins} bins{why}")
             cuts = np.unique(np.quantile(numbers, np.arange(1, bins) / bins, method="higher"))
             return cls.with_edges(name, cuts[cuts > numbers.min()])
-        edges = np.asarray(bins, dtype=np.float64)
+        edges = to_floats(f"edges of column {name!r}", bins)
         if edges.ndim != 1 or not np.isfinite(edges).all() or (np.diff(edges) <= 0).any():
             raise InputError(f"edges of column {name!r} must be ascending numbers, not {bins!r}")
         return cls.with_edges(name, edges)
 
     @classmethod
+    @check_arguments
     def with_edges(cls, name: str, edges: Iterable[float]) -> SliceColumn:
         """Bins between ascending edges, and one at either end."""
-        numbers = tuple(float(edge) for edge in edges)
+        numbers = tuple(to_array(f"edges of column {name!r}", list(edges)).tolist())
         if not numbers:
             return cls(name, ("any number",), ())
         texts = [format_edge(edge) for edge in numbers]
@@ -121,6 +127,7 @@ class SliceColumn:
         return cls(name, (f"<{texts[0]}", *inner, f">={texts[-1]}"), numbers)
 
     @classmethod
+    @check_arguments
     def parse(cls, name: str, texts: Iterable[str]) -> SliceColumn:
         """The column whose values are these texts."""
         values = sorted(set(texts))
@@ -138,6 +145,7 @@ class SliceColumn:
                 )
         return column
 
+    @check_arguments
     def code(self, people: DataFrame) -> Codes:
         """(n,) the value of each person; -1 if it is missing or none of the report's."""
         if self.rules is not None:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from fpbench.auditing.fairness_reports.report_rows import ReportRows
 from fpbench.auditing.fairness_reports.slices import number_slices
+from fpbench.base.argument_types import check_arguments
 from fpbench.base.errors import InputError, check_choice
 from fpbench.claims.set_counts import Floats
 
@@ -51,6 +52,7 @@ class ReportUtility:
     disparities_visible: float | None
 
 
+@check_arguments
 def measure_utility(report: ReportRows, exact: ReportRows) -> ReportUtility:
     """How near a report's rates are to those of the exact report of the same people.
 

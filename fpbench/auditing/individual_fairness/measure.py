@@ -16,6 +16,7 @@ from fpbench.auditing.individual_fairness.similarity import (
     to_frame_or_matrix,
 )
 from fpbench.auditing.individual_fairness.tree_boxes import measure_nearest_region
+from fpbench.base.argument_types import check_arguments
 from fpbench.base.arguments import to_generator
 from fpbench.base.errors import InputError
 from fpbench.data.domain import Domain
@@ -113,6 +114,7 @@ class SimilarityReport:
         return "\n".join(lines)
 
 
+@check_arguments
 def individual_fairness(
     model: Any,
     X: DataFrame | ArrayLike,

@@ -9,6 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fpbench.base.argument_types import check_arguments
+from fpbench.base.arguments import to_array, to_floats
 from fpbench.base.errors import InputError
 
 Floats = NDArray[np.float64]
@@ -22,6 +24,7 @@ _LEAST_SPREAD = 0.1
 _TINY = 1e-9
 
 
+@check_arguments
 def compute_confidence(scores: ArrayLike, labels: ArrayLike) -> Floats:
     """Probabilities (..., n) that a model gives people's own labels.
 
@@ -32,10 +35,16 @@ def compute_confidence(scores: ArrayLike, labels: ArrayLike) -> Floats:
     labels
         (n,) in {0, 1}.
     """
-    positive = np.asarray(scores, np.float64)
-    return np.where(np.asarray(labels) == 1, positive, 1.0 - positive)
+    positive, own = to_floats("scores", scores), to_array("labels", labels)
+    if positive.shape[-1:] != own.shape or own.ndim != 1:
+        raise InputError(
+            f"labels must be (n,), one a person, and scores (..., n), not {own.shape} and "
+            f"{positive.shape}"
+        )
+    return np.where(own == 1, positive, 1.0 - positive)
 
 
+@check_arguments
 def compute_log_odds(confidence: ArrayLike) -> Floats:
     """Logit-scaled confidences, log(p / (1 - p)), of probabilities p; finite.
 
@@ -46,10 +55,11 @@ def compute_log_odds(confidence: ArrayLike) -> Floats:
     confidence
         Probabilities, of any shape; kept 1e-6 from 0 and 1.
     """
-    kept = np.clip(np.asarray(confidence, np.float64), _CLIP, 1 - _CLIP)
+    kept = np.clip(to_floats("confidence", confidence), _CLIP, 1 - _CLIP)
     return np.asarray(np.log(kept) - np.log1p(-kept))
 
 
+@check_arguments
 def score_loss(target: ArrayLike) -> Floats:
     """Scores (n,) of the attack by loss: the confidence of the audited model, and nothing else.
 
@@ -63,9 +73,10 @@ def score_loss(target: ArrayLike) -> Floats:
     Yeom, Giacomelli, Fredrikson, Jha. Privacy Risk in Machine Learning: Analyzing the Connection
     to Overfitting. CSF 2018, Adversary 2.
     """
-    return np.asarray(target, np.float64).copy()
+    return to_floats("target", target).copy()
 
 
+@check_arguments
 def score_lira(
     target: ArrayLike,
     shadows: ArrayLike,
@@ -124,6 +135,7 @@ def score_lira(
     return (outside_z**2 - inside_z**2) / 2 + np.log(outside_spread) - np.log(spread)
 
 
+@check_arguments
 def score_rmia(
     target: ArrayLike,
     shadows: ArrayLike,
@@ -192,6 +204,7 @@ def score_rmia(
     return np.searchsorted(ranked, ratio / gamma * (1 + 1e-12), side="right") / len(ranked)
 
 
+@check_arguments
 def score_fairness_discrepancy(
     target: ArrayLike,
     shadows: ArrayLike,
@@ -258,6 +271,7 @@ def score_fairness_discrepancy(
     return np.asarray(log_likelihoods[0] - log_likelihoods[1])
 
 
+@check_arguments
 def score_answers(
     target: ArrayLike, shadows: ArrayLike, members: ArrayLike, *, online: bool = True
 ) -> Floats:
@@ -300,7 +314,7 @@ def score_answers(
 def _check(
     target: ArrayLike, shadows: ArrayLike, members: ArrayLike
 ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
-    own, others = np.asarray(target, np.float64), np.asarray(shadows, np.float64)
+    own, others = to_floats("target", target), to_floats("shadows", shadows)
     inside = np.asarray(members)
     if others.ndim != 2 or own.shape != others.shape[1:] or inside.shape != others.shape:
         raise InputError(

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fpbench.base.argument_types import check_arguments
 from fpbench.base.errors import InputError
 
 
+@check_arguments
 def draw_halves(cells: ArrayLike, number: int, rng: np.random.Generator) -> NDArray[np.bool_]:
     """Random halves of n people (S, n), in pairs: two halves of a pair share nobody.
 
@@ -30,7 +32,10 @@ def draw_halves(cells: ArrayLike, number: int, rng: np.random.Generator) -> NDAr
     """
     if number < 2 or number % 2:
         raise InputError(f"number: of halves must be even and at least 2, not {number}")
-    codes = np.unique(np.asarray(cells), return_inverse=True)[1]
+    own = np.asarray(cells)
+    if own.ndim != 1:
+        raise InputError(f"cells must be (n,), one a person, not {own.shape}")
+    codes = np.unique(own, return_inverse=True)[1]
     members = np.empty((number, len(codes)), dtype=bool)
     for pair in range(0, number, 2):
         order = np.lexsort((rng.random(len(codes)), codes))  # a random order within each cell

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fpbench.base.argument_types import check_arguments
+from fpbench.base.arguments import to_array, to_floats
 from fpbench.base.errors import InputError
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ class MembershipReport:
 
     table: DataFrame
 
+    @check_arguments
     def find_gap(self, measure: str) -> float:
         """Greatest less least value of a measure among groups where it is known; NaN if of one.
 
@@ -60,6 +63,7 @@ class MembershipReport:
         return float(np.hypot(*(errors[end] for end in ends)))
 
 
+@check_arguments
 def measure_membership(
     scores: ArrayLike,
     members: ArrayLike,
@@ -102,15 +106,13 @@ def measure_membership(
     """
     import pandas as pd
 
-    values, inside = np.asarray(scores, np.float64), np.asarray(members, bool)
-    codes = np.asarray(sensitive)
+    values, inside = to_floats("scores", scores), to_array("members", members, "b")
+    codes = to_array("sensitive", sensitive, "biu")
     if not values.shape == inside.shape == codes.shape or values.ndim != 1:
         raise InputError(
             f"shapes do not agree: scores {values.shape}, members {inside.shape}, sensitive "
             f"{codes.shape}; want (n,) each"
         )
-    if np.isnan(values).any():
-        raise InputError("scores: must be numbers, not NaN")
     if inside.all() or not inside.any():
         raise InputError("members: there must be members and others")
     taken = _try_thresholds(values, inside, rng)

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from fpbench.base.argument_types import check_arguments
 from fpbench.claims.constraints import KnownPeople, LinearConstraint
 from fpbench.claims.counts import Classes, Condition, Counts
 from fpbench.components.records import Correction, Problem, SolverStatus
@@ -16,6 +17,7 @@ from fpbench.data.sample import Codes
 _Weights = NDArray[np.float64]
 
 
+@check_arguments
 @dataclass(frozen=True)
 class CountedProblem:
     """A problem as a corrector on counts sees it; every part is computed on first use.

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from fpbench.base.argument_types import check_arguments
 from fpbench.components.records import Correction, Problem
 from fpbench.correction.exact.counting import CountedProblem
 from fpbench.correction.exact.many_groups import solve_many_groups
@@ -14,6 +15,7 @@ from fpbench.correction.exact.two_group_regions import separate_regions
 from fpbench.correction.exact.two_groups import solve_two_groups
 
 
+@check_arguments
 def solve_exact(problem: Problem, time_limit: float = np.inf) -> Correction:
     """The cheapest correction that satisfies constraints on counts, proven optimal.
 

@@ -26,9 +26,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fpbench.base.argument_types import check_arguments
 from fpbench.base.errors import InputError
 from fpbench.claims.set_counts import Facts, Floats, Mask
 from fpbench.components.beliefs import check_beliefs
+from fpbench.correction.facts.propagation import check_possible
 from fpbench.correction.facts.table_sweeps import TableSweeps
 
 _SIGMA = 0.05
@@ -65,6 +67,7 @@ class ConditionedBeliefs:
     iterations: int
 
 
+@check_arguments
 def condition_beliefs(
     facts: Facts,
     beliefs: ArrayLike,
@@ -101,7 +104,8 @@ def condition_beliefs(
             f"beliefs must be ({facts.people}, {facts.groups}), of the people and groups that the "
             f"facts are about, not {prior.shape}"
         )
-    allowed = np.ones(prior.shape, np.bool_) if possible is None else np.asarray(possible)
+    check_possible(facts, possible)
+    allowed = np.ones(prior.shape, np.bool_) if possible is None else possible
     left, rest = facts.take(~facts.derived).remove_people(allowed)
     posterior = allowed.astype(np.float64)
     if not len(rest):

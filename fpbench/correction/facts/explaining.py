@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from fpbench.base.argument_types import check_arguments
 from fpbench.base.errors import InputError
 from fpbench.claims.set_counts import Facts
 from fpbench.correction.facts.interior_point import LinearSolver
@@ -23,6 +24,7 @@ _ROUNDS = 8
 """Times that a linear program chooses fewer sets."""
 
 
+@check_arguments
 def explain_proof(facts: Facts, person: int, *, seconds: float = 30.0) -> tuple[int, ...]:
     """Numbers of a few sets from which a person's group follows; empty if no proof was found.
 

@@ -24,10 +24,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, hstack, identity
 
+from fpbench.base.argument_types import check_arguments
 from fpbench.base.errors import InputError
 from fpbench.claims.set_counts import Facts, Floats, Mask
 from fpbench.correction.facts.interior_point import LinearSolver, Solution
-from fpbench.correction.facts.propagation import propagate, rule_out
+from fpbench.correction.facts.propagation import check_possible, propagate, rule_out
 
 _NEAR = 1e-3
 """How near to its end a number is that may have to be there."""
@@ -41,6 +42,7 @@ _WORTH, _WORTH_LAST = 0.1, 0.02
 """Share of the undecided that programs must prove, for more of the same size to be tried."""
 
 
+@check_arguments
 def prove(
     facts: Facts,
     possible: Mask | None = None,
@@ -73,6 +75,7 @@ def prove(
     -----
     Of more than two groups, one at a time is looked at against all others together.
     """
+    check_possible(facts, possible)
     return prove_and_log(facts, possible, find_deadline(seconds), largest)
 
 
@@ -197,6 +200,7 @@ class Program:
         low, high = left.low[used, group], left.high[used, group]
         return cls(left.take(used), matrix[used], low, high, most, pattern), rest[free]
 
+    @check_arguments
     def prove(self, solver: LinearSolver, deadline: float) -> tuple[Mask, Mask, NDArray[np.intp]]:
         """Masks of the people of whom nobody belongs to the group, and of those who all do.
 

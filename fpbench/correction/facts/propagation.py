@@ -16,6 +16,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from fpbench.base.argument_types import check_arguments
+from fpbench.base.arguments import to_array
 from fpbench.base.errors import InputError
 from fpbench.claims.set_counts import Facts, Mask
 
@@ -26,6 +28,7 @@ _TRIES = 400
 """Sets of facts that are tried, to find the few that matter."""
 
 
+@check_arguments
 def propagate(facts: Facts, possible: Mask | None = None) -> Mask:
     """The groups that each person may have, (n, K); whoever has one left is proven.
 
@@ -41,12 +44,19 @@ def propagate(facts: Facts, possible: Mask | None = None) -> Mask:
     ContradictionError
         If no assignment of groups satisfies the facts, as far as this finds out.
     """
+    check_possible(facts, possible)
     try:
         return rule_out(facts, possible)[0]
     except _Contradicted as shown:
         causes = trace(facts, shown.reasons, shown.sets)
         few = drop_idle(facts, causes, lambda part: _contradicts(part, possible))
         raise facts.contradiction(few) from None
+
+
+def check_possible(facts: Facts, possible: Mask | None) -> None:
+    """Refuse what is not a truth value for each person and group of facts."""
+    if possible is not None:
+        to_array("possible", possible, "b", (facts.people, facts.groups))
 
 
 def rule_out(facts: Facts, start: Mask | None) -> tuple[Mask, Reasons]:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench.auditing.membership.halves import draw_halves
+from fpbench.base.arguments import to_python_number
 from fpbench.base.errors import InputError, PluginError
 from fpbench.claims.constraints import COUNT_CONSTRAINTS
 from fpbench.claims.rates import RateConstraint
@@ -26,7 +27,7 @@ from fpbench.components.attack_kinds import (
 )
 from fpbench.components.auditor import NOISES, Auditor, Release, Shadows, Subject
 from fpbench.components.beliefs import check_beliefs, spread_confidence
-from fpbench.components.guarantee import Guarantee, to_python_number
+from fpbench.components.guarantee import Guarantee
 from fpbench.components.own_measures import CorrectionMeasures
 from fpbench.components.protocols import Classifier
 from fpbench.components.records import (

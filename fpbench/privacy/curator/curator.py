@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fpbench.base.argument_types import check_arguments
+from fpbench.base.arguments import to_generator
 from fpbench.base.errors import InputError, PluginError
 from fpbench.components.guarantee import COUNT_SENSITIVITY, Neighbours, check_epsilon
 from fpbench.components.mechanism import Mechanism
@@ -66,6 +68,7 @@ class Curator:
 
     __slots__ = ("_codes", "_groups", "_ledger", "_rng")
 
+    @check_arguments
     def __init__(
         self,
         sensitive: ArrayLike | DataFrame,
@@ -88,7 +91,7 @@ class Curator:
         self._codes = codes.astype(np.uint8)
         self._codes += np.uint8(len(self._groups))
         self._ledger = ledger
-        self._rng = np.random.default_rng(rng)
+        self._rng = to_generator("rng", rng)
 
     @property
     def groups(self) -> tuple[str, ...]:
@@ -110,6 +113,7 @@ class Curator:
         """The rest of the budget."""
         return self._ledger.remaining
 
+    @check_arguments
     def histogram(
         self,
         cells: Codes | ArrayLike,

@@ -10,7 +10,6 @@ import time
 import warnings
 from functools import cached_property
 from http.client import HTTPException
-from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
@@ -26,6 +25,8 @@ from urllib.request import (
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fpbench.base.argument_types import check_arguments
+from fpbench.base.arguments import to_path
 from fpbench.base.errors import BudgetError, FpbenchError, InputError
 from fpbench.components.guarantee import Neighbours, check_epsilon
 from fpbench.components.mechanism import Mechanism
@@ -72,6 +73,7 @@ class RemoteCurator:
     curator may have paid for that answer, and would pay again.
     """
 
+    @check_arguments
     def __init__(
         self,
         url: str,
@@ -120,6 +122,7 @@ class RemoteCurator:
         """The rest of its budget, now."""
         return Balance(**self._ask(ABOUT)["remaining"])
 
+    @check_arguments
     def histogram(
         self,
         cells: Codes | ArrayLike,
@@ -232,7 +235,7 @@ def _read_own_token(token: str | None, token_file: str | os.PathLike[str] | None
     if token is not None and token_file is not None:
         raise InputError("give token or token_file, not both")
     if token_file is not None:
-        token = read_token(Path(token_file))
+        token = read_token(to_path("token_file", token_file))
     token = token if token is not None else os.environ.get(TOKEN, "")
     if not token:
         raise InputError(f"no token: give token or token_file, or set {TOKEN}")
@@ -250,6 +253,7 @@ class _NoRedirects(HTTPRedirectHandler):
 
 def _make_opener(cafile: str | os.PathLike[str] | None, *, direct: bool) -> OpenerDirector:
     try:
+        cafile = None if cafile is None else to_path("cafile", cafile)
         context = ssl.create_default_context(cafile=cafile)
     except (OSError, ssl.SSLError) as error:
         raise InputError(f"cafile {str(cafile)!r} cannot be used: {error}") from error

@@ -107,7 +107,7 @@ def test_the_most_provable_is_that_of_an_event_that_never_fails():
     [
         (lambda: bound_epsilon(np.zeros((40, 1)), np.zeros((40, 2))), "outputs of shapes"),
         (lambda: bound_epsilon(np.zeros((39, 1)), np.zeros((39, 1))), "at least 40, not 39"),
-        (lambda: bound_epsilon(np.zeros((40, 1)), np.full((40, 1), np.nan)), "finite"),
+        (lambda: bound_epsilon(np.zeros((40, 1)), np.full((40, 1), np.nan)), "must be numbers"),
         (lambda: bound_epsilon(np.zeros((40, 1)), np.zeros((40, 1)), delta=1), "out of range"),
         (lambda: compute_one_run_p_value(5, 6, 1, epsilon=1), "right <= guesses <= canaries"),
         (lambda: compute_one_run_p_value(5, 5, 1, epsilon=-1), "epsilon must be above 0"),

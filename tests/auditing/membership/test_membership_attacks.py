@@ -207,7 +207,7 @@ def test_confidences_are_of_the_own_label():
         ({"members": np.ones((4, 2), int)}, "members: must be true or false, not int"),
         ({"members": np.ones((4, 2), bool)}, "person 0 is in all of them"),
         ({"members": np.zeros((4, 2), bool)}, "person 0 is in no shadow model"),
-        ({"target": np.array([np.nan, 0])}, "target: must be finite"),
+        ({"target": np.array([np.nan, 0])}, "target must be numbers"),
     ],
 )
 def test_bad_input_is_refused_by_every_attack(change, words):

@@ -78,7 +78,7 @@ def test_programs_rule_out_nothing_that_may_be_and_all_that_propagation_does(dat
 def test_facts_are_called_contradictory_only_if_nothing_satisfies_them(problem):
     members, low, high, k = problem
     try:
-        propagate(Facts.from_counts(members, low, high, names=str))
+        propagate(Facts.from_counts(members, low, high, names="{}".format))
     except ContradictionError as error:
         named = [int(name) for name in error.names]
         assert enumerate_possible(members[:, named], low[named], high[named], k) is None
@@ -103,7 +103,7 @@ def test_cells_that_contradict_each_other_are_named_and_no_others():
     ones[1], ones[2] = 0, 3
     counts = np.stack([members.sum(axis=0) - ones, ones], axis=1)
     with pytest.raises(ContradictionError) as raised:
-        propagate(Facts.from_counts(members, counts, names="abcdef"))
+        propagate(Facts.from_counts(members, counts, names=list("abcdef")))
     assert raised.value.names == ("a", "b")
     assert str(raised.value) == "these published cells contradict each other: a; b"
 
@@ -129,7 +129,9 @@ def test_a_set_that_occurs_twice_is_one_set_with_what_both_say():
     assert len(facts) == 2
     assert (facts.low[0].tolist(), facts.high[0].tolist()) == ([1, 1], [2, 2])
     with pytest.raises(ContradictionError) as raised:
-        Facts.from_counts(members, [[1, 2], [2, 1], [0, 0]], [[1, 2], [2, 1], [1, 1]], names="xyz")
+        Facts.from_counts(
+            members, [[1, 2], [2, 1], [0, 0]], [[1, 2], [2, 1], [1, 1]], names=list("xyz")
+        )
     assert set(raised.value.names) == {"x", "y"}
 
 
@@ -182,7 +184,7 @@ def test_programs_find_and_name_contradictions_that_propagation_does_not(in_proc
     )
     ones = np.array([2, 2, 2, 4, 2])
     counts = np.stack([members.sum(axis=0) - ones, ones], axis=1)
-    facts = Facts.from_counts(members, counts, names="abcde")
+    facts = Facts.from_counts(members, counts, names=list("abcde"))
     assert propagate(facts).all()
     with pytest.raises(ContradictionError) as raised:
         prove(facts)

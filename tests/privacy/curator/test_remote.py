@@ -219,5 +219,5 @@ def test_it_warns_of_what_others_can_read(tmp_path):
     with pytest.raises(InputError, match="cafile .* cannot be used"):
         RemoteCurator("https://curator.example", TOKEN, cafile=tmp_path / "no.pem")
     for timeout in (0, -1, np.inf, np.nan):
-        with pytest.raises(InputError, match="timeout must be above 0"):
+        with pytest.raises(InputError, match="timeout must be "):
             RemoteCurator("https://curator.example", TOKEN, timeout=timeout)

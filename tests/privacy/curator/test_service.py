@@ -418,7 +418,7 @@ def test_it_does_not_start_with_what_makes_no_sense(start, tmp_path):
     assert "50 different numbers" in start("--sensitive", "age")
     assert "no such file" in start("FILE", "none.csv")
     assert "epsilon must be above 0" in start("--epsilon", 0)
-    assert "epsilon must be above 0" in start("--epsilon", "nan")
+    assert "epsilon must be a number" in start("--epsilon", "nan")
     assert "epsilon must be at least 1e-09, not 1e-10" in start("--epsilon", "1e-10")
     assert "epsilon must be finite" in start("--epsilon", "inf", "--ledger", "other.db")
     assert "delta must be at least 0 and below 1" in start("--delta", 1)

@@ -1,0 +1,269 @@
+"""Everything that a room exports, called with wrong arguments: one error that says so.
+
+The callables are found by themselves, and wrong values by annotations; only right arguments are
+listed here, and a name without any fails.
+"""
+
+import importlib
+import inspect
+import math
+from types import FunctionType
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import fpbench
+from fpbench import Guarantee, InputError, Problem, auditing, claims, privacy
+from fpbench.claims import Facts, RateConstraint
+
+ROOMS = ("auditing", "claims", "correction", "privacy")
+HUGE = 10**400
+ARRAYS = (np.zeros((2, 3)), np.array([]), np.array([math.nan]), np.array(["a"]), np.array(5))
+WRONG = (
+    None, 5, -1, HUGE, 1.5, math.nan, math.inf, True, "nobody", "\0", b"x", [], [None], [HUGE],
+    [[1], [1, 2]], {}, {1: "a"}, object(), type, print, *ARRAYS,
+)  # fmt: skip
+"""Of every sort; some are right for some arguments."""
+NEVER = {
+    "float": (None, "1", b"x", [], [1.0], {}, object(), print, HUGE, math.nan, np.zeros(2)),
+    "int": (None, "1", b"x", [], [1], {}, object(), print, HUGE, math.nan, 1.5, True, np.zeros(2)),
+    "bool": (None, "1", [], {}, object(), 2.0, np.zeros(2)),
+    "str": (None, 1, b"x", [], {}, object(), np.zeros(2)),
+    "Metric": (None, 1, "nobody", [], np.zeros(2)),
+    "Form": (None, 1, "nobody", [], np.zeros(2)),
+    "Neighbours": (None, 1, "nobody", [], np.zeros(2)),
+    "ArrayLike": (None, object(), print, {"a": 1}, [[1], [1, 2]]),
+    "Facts": (None, 1, "nobody", [], np.zeros(2)),
+    "Problem": (None, 1, "nobody", [], np.zeros(2)),
+    "Guarantee": (None, 1, "nobody", [], np.zeros(2)),
+}
+"""What is wrong for an annotation."""
+
+BELIEFS = np.full((4, 2), 0.5)
+GROUPS, PREDICTIONS, LABELS = (np.array(row) for row in ([0, 1, 0, 1], [1, 0, 1, 1], [0, 1, 1, 0]))
+FACTS = Facts.from_counts(np.ones((4, 1), bool), [[2, 2]])
+PROVEN = Facts.from_counts(np.ones((4, 1), bool), [[4, 0]])
+PROBLEM = Problem(GROUPS, 2, PREDICTIONS, LABELS, (RateConstraint(),))
+CURATOR = auditing.ParityCurator([0, 1, 0, 1])
+X = pd.DataFrame({"age": [20, 30, 40, 50] * 3, "job": pd.Categorical(list("abcd") * 3)})
+REPORT = fpbench.FairnessReport.from_predictions(
+    X, [1, 0, 0] * 4, [0, 1] * 6, by=["job"], min_cell=0
+)
+SHADOWS = np.array([[True, False, True, False], [False, True, False, True]] * 2)
+SCORES = np.random.default_rng(0).random((4, 4))
+OUTPUTS = np.random.default_rng(0).random((60, 1))
+VOTES = np.array([[3, 1], [0, 4]])
+PEOPLE = fpbench.Sample(("a", "b"), labels=LABELS, predictions=PREDICTIONS)
+MEMBERSHIP = auditing.measure_membership(
+    SCORES[0], SHADOWS[0], GROUPS, ("a", "b"), rng=np.random.default_rng(0)
+)
+ATTACK = {"target": SCORES[0], "shadows": SCORES, "members": SHADOWS}
+EPSILON, DELTA, SIGMA = {"epsilon": 1.0}, {"delta": 1e-6}, {"sigma": 2.0}
+BOUNDS = {"group": 0, "low": 0.1, "high": 0.9}
+LAPLACE = fpbench.component("mechanism", "laplace")
+
+RIGHT = {
+    "auditing": {
+        "ParityCurator": {"groups": GROUPS, "noise": "laplace", "epsilon": 1.0},
+        "ParityCurator.ask": {"self": CURATOR, "predictions": PREDICTIONS},
+        "MembershipReport.find_gap": {"self": MEMBERSHIP, "measure": "auc"},
+        "MembershipReport.find_gap_error": {"self": MEMBERSHIP},
+        "SliceColumn": {"name": "a", "values": ("x",)},
+        "SliceColumn.code": {"self": REPORT.columns[0], "people": X},
+        "SliceColumn.of": {"column": X["age"], "bins": 2},
+        "SliceColumn.parse": {"name": "age", "texts": ["<3", ">=3"]},
+        "SliceColumn.with_edges": {"name": "age", "edges": [1.0]},
+        "bound_epsilon": {"one": OUTPUTS, "other": OUTPUTS},
+        "bound_epsilon_one_run": {"canaries": 9, "guesses": 5, "right": 4},
+        "bound_gap_change": {"ones": 1, "people": 4, "beta": 1.0},
+        "compute_confidence": {"scores": SCORES[0], "labels": LABELS},
+        "compute_log_odds": {"confidence": SCORES[0]},
+        "compute_one_run_p_value": {"canaries": 9, "guesses": 5, "right": 4, "epsilon": 1.0},
+        "count_queries": {"people": 9},
+        "draw_halves": {"cells": GROUPS, "number": 2, "rng": np.random.default_rng(0)},
+        "find_most_provable": {"draws": 50, "delta": 0.0, "confidence": 0.9},
+        "measure_membership": {
+            "scores": SCORES[0], "members": SHADOWS[0], "sensitive": GROUPS,
+            "groups": ("a", "b"), "rng": np.random.default_rng(0),
+        },
+        "measure_utility": {"report": REPORT, "exact": REPORT},
+        "recover_groups": {"curator": CURATOR},
+        "recover_person": {"curator": CURATOR, "person": 0},
+        "score_answers": {**ATTACK, "target": LABELS, "shadows": SHADOWS.astype(int)},
+        "score_fairness_discrepancy": {
+            **ATTACK, "twin_target": SCORES[1], "twin_shadows": SCORES
+        },
+        "score_lira": ATTACK,
+        "score_loss": {"target": SCORES[0]},
+        "score_rmia": ATTACK,
+    },
+    "claims": {
+        "Facts.check": {"self": FACTS, "people": 4, "groups": 2},
+        "Facts.contradiction": {"self": FACTS, "sets": [0]},
+        "Facts.count": {"self": FACTS, "of": None},
+        "Facts.from_counts": {"members": np.ones((4, 1), bool), "low": [[2, 2]]},
+        "Facts.from_tables": {"tables": [(np.zeros(4, int), 1)], "low": [[2, 2]]},
+        "Facts.join": {"parts": [FACTS, FACTS]},
+        "Facts.name": {"self": FACTS, "number": 0},
+        "Facts.over": {"self": FACTS, "rows": [0, 1, 2, 3], "people": 5},
+        "Facts.remove_people": {"self": FACTS, "possible": np.ones((4, 2), bool)},
+        "Facts.rename": {"self": FACTS, "describe": str.upper},
+        "Facts.take": {"self": FACTS, "which": [0]},
+        "KnownPeople": {"rows": [0], "groups": [1]},
+        "KnownPeople.check": {"self": claims.KnownPeople([0], [1]), "people": 4, "groups": 2},
+        "KnownPeople.pairs": {"self": claims.KnownPeople([0], [1])},
+        "KnownUnfairness": {"metric": "statistical-parity", "low": 0.1, "high": 0.2},
+        "LinearConstraint": {"group": 0, "coefficients": [1.0, 2.0]},
+        "LinearConstraint.array": {"self": claims.LinearConstraint(0, [1.0])},
+        "LinearConstraint.check": {
+            "self": claims.LinearConstraint(0, [1.0]), "people": 1, "groups": 2
+        },
+        "RateBounds": BOUNDS,
+        "RateConstraint": {},
+        "RateConstraint.holds": {
+            "self": RateConstraint(), "groups": GROUPS, "predictions": PREDICTIONS,
+            "labels": LABELS, "k": 2,
+        },
+        "RateConstraint.slices": {"self": RateConstraint("equal-opportunity"), "labels": LABELS},
+        "RateConstraint.unfairness": {
+            "self": RateConstraint(), "groups": GROUPS, "predictions": PREDICTIONS,
+            "labels": LABELS, "k": 2,
+        },
+        "ShareBounds": BOUNDS,
+        "combine_facts": {"reports": [(FACTS, [1, 2, 3, 4]), (FACTS, [3, 4, 5, 6])]},
+        "group_counts": {"groups": GROUPS, "predictions": PREDICTIONS, "k": 2},
+        "limit_claim_nats": {"metric": "equalized-odds", "people": PEOPLE},
+        "limit_count_nats": {"sizes": [3, 4]},
+        "limit_fact_nats": {"facts": FACTS},
+        "unfairness": {"members": np.array([2, 2]), "positives": np.array([1, 2])},
+    },
+    "correction": {
+        "calibrate_beliefs": {"beliefs": BELIEFS, "held_out_beliefs": BELIEFS, "truth": GROUPS},
+        "calibrate_guess": {
+            "values": GROUPS, "confidence": np.full(4, 0.7), "held_out_values": GROUPS,
+            "held_out_confidence": np.full(4, 0.7), "truth": LABELS, "k": 2,
+        },
+        "compute_count_leak": {"beliefs": BELIEFS[:, 1], "cells": GROUPS},
+        "compute_posterior": {"beliefs": BELIEFS, "problem": PROBLEM},
+        "condition_beliefs": {"facts": FACTS, "beliefs": BELIEFS},
+        "explain_proof": {"facts": PROVEN, "person": 0, "seconds": 1.0},
+        "find_possible": {"problem": PROBLEM, "seconds": 1.0},
+        "limit_leak": {"beliefs": BELIEFS, "nats": 1.0},
+        "limit_leak_by_error": {"error": 0.3, "nats": 1.0, "people": 10},
+        "limit_realised_gain": {"beliefs": BELIEFS, "nats": 1.0},
+        "propagate": {"facts": FACTS},
+        "prove": {"facts": PROVEN},
+        "solve_exact": {"problem": PROBLEM},
+    },
+    "privacy": {
+        "Curator": {"sensitive": GROUPS},
+        "Curator.histogram": {
+            "self": privacy.Curator(GROUPS), "cells": GROUPS, "n_cells": 2, "epsilon": 1.0,
+            "mechanism": LAPLACE,
+        },
+        "Ledger": {"epsilon": 1.0},
+        "Ledger.spend": {"self": privacy.Ledger(math.inf), "guarantee": Guarantee(1.0)},
+        "RemoteCurator": {"url": "http://127.0.0.1:1", "token": "x" * 32, "timeout": 0.1},
+        "VoteCost": {"answers": 3},
+        "VoteCost.epsilon": {"self": privacy.VoteCost(3), **SIGMA, **DELTA},
+        "VoteCost.papers_epsilon": {"self": privacy.VoteCost(3), **SIGMA, **DELTA},
+        "VoteCost.rho": {"self": privacy.VoteCost(3), **SIGMA},
+        "VoteCost.sigma": {"self": privacy.VoteCost(3), **EPSILON, **DELTA},
+        "check_answers": {"answers": [[1.0, 2.0]], "total": 3.0},
+        "compose_gaussians": {"sigmas": [1.0, 2.0]},
+        "count_votes": {"positive": SHADOWS},
+        "epsilon_to_rho": {**EPSILON, **DELTA},
+        "find_invalid_answers": {"answers": [[1.0, 2.0]], "total": 3.0},
+        "flip_probabilities": {"votes": VOTES, **SIGMA},
+        "gaussian_delta": {**EPSILON, **SIGMA},
+        "gaussian_epsilon": {**SIGMA, **DELTA},
+        "gaussian_rho": SIGMA,
+        "gaussian_sigma": {**EPSILON, **DELTA},
+        "limit_private_leak": {"beliefs": BELIEFS, "guarantee": Guarantee(1.0)},
+        "limit_private_nats": {"guarantee": Guarantee(1.0), "people": 4},
+        "project_counts": {"answers": [[1.0, 2.0]], "total": 3.0},
+        "pure_rho": EPSILON,
+        "rho_to_delta": {"rho": 0.5, **EPSILON},
+        "rho_to_epsilon": {"rho": 0.5, **DELTA},
+        "vote_labels": {"noisy": VOTES.astype(float), "labels": "soft", "teachers": 4},
+    },
+}  # fmt: skip
+"""Right arguments of every callable of a room."""
+INNER = {
+    "auditing": {"MembershipReport", "RecoveredGroups", "ReportUtility", "RiskReport",
+                 "SimilarityReport", "PrivateModel", "RedrawnModels", "VotedModel"},
+    "claims": {"AnyOf", "CombinedFacts", "Condition", "Constraint", "ContradictionError", "Facts",
+               "Gap", "Occupied", "Part", "Proportional", "RatesApart", "RatesWithin", "Row",
+               "Facts.conditions", "KnownUnfairness.conditions", "RateBounds.conditions",
+               "RateConstraint.conditions", "ShareBounds.conditions"},
+    "correction": {"ConditionedBeliefs", "CountedProblem", "OptimalCorrector"},
+    "privacy": {"RemoteCurator.histogram"},
+}  # fmt: skip
+"""What only fpbench makes and calls: parts of constraints, answers of functions, base classes."""
+MADE = {"Facts", "MembershipReport"}
+"""Of them, those whose methods others call."""
+
+
+def list_callables(room):
+    """Functions, constructors and methods of a room, by name."""
+    module = importlib.import_module(f"fpbench.{room}")
+    for name in module.__all__:
+        value = getattr(module, name)
+        if isinstance(value, FunctionType) or hasattr(value, "__wrapped__"):
+            yield name, value
+        elif isinstance(value, type):
+            if name not in INNER[room]:
+                yield name, value
+            for method, function in vars(value).items():
+                if method[0] != "_" and isinstance(function, FunctionType | classmethod):
+                    full = f"{name}.{method}"
+                    if not any(name in INNER[room] for name in (name, full)) or name in MADE:
+                        yield full, getattr(value, method)
+
+
+CALLABLES = {
+    f"{room}.{name}": function for room in ROOMS for name, function in list_callables(room)
+}  # fmt: skip
+
+
+def test_every_callable_is_called():
+    assert set(CALLABLES) == {f"{room}.{name}" for room, names in RIGHT.items() for name in names}
+
+
+def list_wrong(annotation):
+    """Values, and whether they are wrong for an annotation in any case."""
+    yield from ((value, False) for value in WRONG)
+    members = annotation.split(" | ")
+    if all(member in NEVER for member in members if member != "None"):
+        for values in (NEVER[member] for member in members if member != "None"):
+            yield from ((v, True) for v in values if v is not None or "None" not in members)
+
+
+@pytest.mark.parametrize("name", CALLABLES)
+@pytest.mark.filterwarnings("ignore")
+def test_a_wrong_argument_is_one_error(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    room, _, rest = name.partition(".")
+    function, right = CALLABLES[name], RIGHT[room][rest]
+    function(**right)
+    wrongs = []
+    for argument, parameter in inspect.signature(function).parameters.items():
+        if argument == "self" or parameter.kind is parameter.VAR_POSITIONAL:
+            continue
+        for value, never in list_wrong(str(parameter.annotation)):
+            try:
+                function(**{**right, argument: value})
+            except InputError as error:
+                if "\n" in str(error):
+                    wrongs.append(f"{argument}={show(value)}: {error}")
+            except Exception as error:
+                wrongs.append(f"{argument}={show(value)}: {error!r:.130}")
+            else:
+                if never:
+                    wrongs.append(f"{argument}={show(value)}: taken")
+    assert not wrongs, "\n".join(wrongs)
+
+
+def show(value):
+    return f"{value!r:.30}".replace("\n", " ")
