@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fpbench.base.argument_types import check_arguments
 from fpbench.base.arguments import show_value, to_generator
 from fpbench.base.errors import InputError
 from fpbench.base.validation import validate
@@ -36,7 +35,6 @@ class _Audited:
     rules: Rules | None
 
 
-@check_arguments
 def audit(
     model: Any,
     X: Any,

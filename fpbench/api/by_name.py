@@ -5,14 +5,12 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from fpbench.base.argument_types import check_arguments
 from fpbench.components.attack_kinds import Dataset
 from fpbench.components.by_name import component
 from fpbench.data.data_files import DataHome
 from fpbench.data.table import Table
 
 
-@check_arguments
 def dataset(name: str, **parameters: Any) -> Table:
     """Load a dataset by name.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fpbench.base.argument_types import check_arguments
 from fpbench.base.arguments import check_type, show_value
 from fpbench.base.errors import InputError, PluginError
 from fpbench.claims.conditions import Constraint
@@ -27,7 +26,6 @@ _MOST_GROUPS = 10_000
 """More would only take memory."""
 
 
-@check_arguments
 def correct(
     guess: ArrayLike,
     predictions: ArrayLike,
@@ -87,7 +85,7 @@ def correct(
     solver = resolve_component("corrector", corrector, **parameters)
     assert isinstance(solver, Corrector)
     claim = () if metric is None else (RateConstraint(metric, tolerance, form),)
-    check_type("constraints", constraints, Iterable, "a sequence of constraints")
+    check_type("constraints", constraints, Sequence, "a sequence of constraints")
     known = (*claim, *constraints)
     problem = check_problem(guess, predictions, labels, weights, known, groups)
     started = time.perf_counter()
@@ -96,7 +94,6 @@ def correct(
     return replace(correction, seconds=seconds)
 
 
-@check_arguments
 def correctors_for(constraint: Constraint) -> list[str]:
     """Names of the installed correctors that can express a constraint.
 

@@ -10,7 +10,6 @@ from types import MappingProxyType
 from typing import Any
 
 from fpbench.api.saved_run import Run
-from fpbench.base.argument_types import check_arguments
 from fpbench.base.arguments import check_callable, check_type, check_whole_number, to_path
 from fpbench.base.errors import DataError
 from fpbench.data.table import Table
@@ -69,7 +68,6 @@ class RunPlan:
         return len(self.cells) - sum(self.skipped.values())
 
 
-@check_arguments
 def plan(
     matrix: str | Path | Mapping[str, Any] | Matrix,
     *,
@@ -165,7 +163,6 @@ def _prepare(
     return Session.prepare(matrix, tables), directory
 
 
-@check_arguments
 def run(
     matrix: str | Path | Mapping[str, Any] | Matrix,
     *,
@@ -244,6 +241,10 @@ def run(
     """
     request = EngineRequest(engine, jobs, scheduler, connect_timeout)
     check_whole_number("retries", retries, 0)
+    for name, flag in (
+        ("allow_mismatch", allow_mismatch), ("fresh", fresh), ("skip_all", skip_all)
+    ):  # fmt: skip
+        check_type(name, flag, bool, "True or False")
     for name, called in (("on_plan", on_plan), ("on_cell", on_cell), ("stop", stop)):
         if called is not None or name == "stop":
             check_callable(name, called)

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fpbench.base.argument_types import check_arguments
 from fpbench.base.errors import InputError
 from fpbench.components.attack_kinds import Component
 from fpbench.components.catalog import discover
 from fpbench.components.spec import specify
 
 
-@check_arguments
 def component(kind: str, name: str, **parameters: Any) -> Component:
     """Any installed component by name.
 

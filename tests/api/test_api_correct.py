@@ -205,9 +205,9 @@ BAD = {
     "tolerance": ({"tolerance": 1.5}, "tolerance must be between 0 and 1, not 1.5"),
     "tolerance nan": (
         {"tolerance": float("nan")},
-        "tolerance must be between 0 and 1, not nan",
+        "tolerance must be a number or a fraction, not nan",
     ),
-    "tolerance word": ({"tolerance": "5%"}, "tolerance must be between 0 and 1, not '5%'"),
+    "tolerance word": ({"tolerance": "5%"}, "tolerance must be a number or a fraction, not '5%'"),
     "metric": (
         {"metric": "equalized-ods"},
         "unknown metric 'equalized-ods'; did you mean 'equalized-odds'?",

@@ -125,7 +125,7 @@ def test_only_guarantees_are_paid_for():
     ledger = Ledger(1.0)
     free = SimpleNamespace(epsilon=-5.0, delta=0.0, neighbours="attribute", rho=None)
     for given in ([free], [Guarantee(0.5), 0.1], [None]):
-        with pytest.raises(InputError, match="the cost must be a Guarantee"):
+        with pytest.raises(InputError, match="guarantee must be a Guarantee"):
             ledger.spend(given)
     assert ledger.remaining.epsilon == 1.0
 
@@ -293,10 +293,10 @@ def test_a_share_that_is_too_little_is_named():
 def test_a_curator_refuses_an_epsilon_that_only_looks_like_a_number(epsilon):
     curator = fpbench.privacy.Curator(["a", "b"], ledger=fpbench.privacy.Ledger(3.0), rng=0)
     mechanism = fpbench.component("mechanism", "discrete-laplace")
-    with pytest.raises(fpbench.InputError, match="epsilon must be a number, not "):
+    with pytest.raises(fpbench.InputError, match="epsilon must be "):
         curator.histogram([0, 1], 2, epsilon=epsilon, mechanism=mechanism)
     assert curator.remaining.epsilon == 3.0
-    with pytest.raises(fpbench.InputError, match="epsilon must be a number, not "):
+    with pytest.raises(fpbench.InputError, match="epsilon must be "):
         remote(epsilon)
 
 

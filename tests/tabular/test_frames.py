@@ -172,8 +172,8 @@ def test_what_is_dropped_may_be_missing() -> None:
         (dict.fromkeys(("sex", "age")), {"missing": "drop"}, "among 40: nobody has a value of "
          r"'sex', 'age'; drop = \[...\] drops columns"),
         ({"age": [2**70 + n for n in range(40)]}, {}, "'age' holds whole numbers that 64 bits"),
-        ({}, {"drop": 3}, "drop: must be a column, or a list of columns"),
-        ({}, {"drop": None}, "drop: must be a column, or a list of columns"),
+        ({}, {"drop": 3}, "drop must be a text or a list"),
+        ({}, {"drop": None}, "drop must be a text or a list"),
         ({}, {"drop": ["age", "age"]}, "drop: names column 'age' twice"),
     ],
 )  # fmt: skip
@@ -190,7 +190,7 @@ def test_what_cannot_be_used_is_one_error(
 
 @pytest.mark.parametrize("frame", [None, "people.csv", [1, 2], {"sex": ["f"]}, pd.Series([1])])
 def test_what_is_no_frame_is_one_error(frame: Any) -> None:
-    with pytest.raises(InputError, match=f"a pandas DataFrame, not of a {type(frame).__name__}$"):
+    with pytest.raises(InputError, match="^frame must be a data frame, not "):
         _table(frame)
 
 

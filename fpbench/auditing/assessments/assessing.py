@@ -20,6 +20,7 @@ from fpbench.auditing.assessments.riskiest_cells import find_riskiest
 from fpbench.auditing.fairness_reports.fairness_report import FairnessReport
 from fpbench.auditing.fairness_reports.report_rows import ReportRows
 from fpbench.auditing.fairness_reports.slices import check_bits, check_people
+from fpbench.base.arguments import check_type
 from fpbench.base.errors import InputError
 from fpbench.claims.fact_information import limit_fact_nats
 from fpbench.claims.set_counts import Facts, Floats
@@ -156,6 +157,7 @@ def assess_series(
     prior, knowledge = _find_prior(series, X, labels, beliefs, known, facts, truth)
     reader = Reader(prior, truth, error)
     left = deadline - time.perf_counter()
+    check_type("search", search, bool, "True or False")
     findings = attack(facts, reader, left / 2 if search else left)
     proven = findings.proven
     before = prior[np.arange(len(prior)), findings.possible.argmax(axis=1)]

@@ -16,7 +16,6 @@ from fpbench.auditing.individual_fairness.similarity import (
     to_frame_or_matrix,
 )
 from fpbench.auditing.individual_fairness.tree_boxes import measure_nearest_region
-from fpbench.base.argument_types import check_arguments
 from fpbench.base.arguments import to_generator
 from fpbench.base.errors import InputError
 from fpbench.data.domain import Domain
@@ -114,7 +113,6 @@ class SimilarityReport:
         return "\n".join(lines)
 
 
-@check_arguments
 def individual_fairness(
     model: Any,
     X: DataFrame | ArrayLike,
@@ -187,7 +185,7 @@ def individual_fairness(
     ([1.0, 0.5], [1.0, 0.5])
     """
     taus = _parse_taus(tau)
-    if isinstance(free, str) or not isinstance(free, Collection):
+    if isinstance(free, str) or not isinstance(free, Collection) or getattr(free, "ndim", 1) != 1:
         raise InputError(f"free: must be a list of features, not {free!r}")
     features = to_frame_or_matrix(X)
     generator = to_generator("rng", rng)

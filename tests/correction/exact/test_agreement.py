@@ -205,7 +205,7 @@ BAD = {
     "labels": ({"labels": [*LABELS[:-1], 7]}, "labels: must be in 0..1, not 7 at 7"),
     "tolerance below": ({"tolerance": -0.01}, "tolerance must be between 0 and 1, not -0.01"),
     "tolerance above": ({"tolerance": 1.01}, "tolerance must be between 0 and 1, not 1.01"),
-    "tolerance nan": ({"tolerance": NAN}, "tolerance must be between 0 and 1, not nan"),
+    "tolerance nan": ({"tolerance": NAN}, "tolerance must be a number or a fraction, not nan"),
     "metric": ({"metric": "equal-odds"}, "unknown metric 'equal-odds'; did you mean 'equalized-odds'?"),
     "group": ({"constraints": [ShareBounds(2)]}, "group: must be in 0..1, not 2"),
     "person": ({"constraints": [KnownPeople([8], [0])]}, "known people: row 8 is not in 0..7"),
