@@ -164,6 +164,12 @@ RIGHT = {
         },
         "Ledger": {"epsilon": 1.0},
         "Ledger.spend": {"self": privacy.Ledger(math.inf), "guarantee": Guarantee(1.0)},
+        "RecordingCurator": {"curator": privacy.Curator(GROUPS)},
+        "RecordingCurator.facts": {"self": privacy.RecordingCurator(privacy.Curator(GROUPS))},
+        "RecordingCurator.histogram": {
+            "self": privacy.RecordingCurator(privacy.Curator(GROUPS)), "cells": GROUPS,
+            "n_cells": 2, "epsilon": 1.0, "mechanism": LAPLACE,
+        },
         "RemoteCurator": {"url": "http://127.0.0.1:1", "token": "x" * 32, "timeout": 0.1},
         "VoteCost": {"answers": 3},
         "VoteCost.epsilon": {"self": privacy.VoteCost(3), **SIGMA, **DELTA},

@@ -125,7 +125,7 @@ class ReportSeries:
         InputError
             Names report, row and column, and the nearest group of the people.
         """
-        there = sorted(set(name_values(np.asarray(groups, dtype=object))))
+        there = sorted(set(name_values(np.asarray(groups, dtype=object).ravel())))
         for name, report in zip(self.names, self.reports, strict=True):
             unknown = ~np.isin(np.array(report.groups), there)[report.group]
             # Of a group that nobody is in, tables may say so; noise says anything.

@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fpbench.base.argument_types import check_arguments
+from fpbench.base.arguments import show_value
+from fpbench.base.errors import InputError
 from fpbench.claims.set_counts import Facts
 from fpbench.components.auditor import HistogramSource
 from fpbench.components.guarantee import COUNT_SENSITIVITY, Neighbours
@@ -53,6 +56,8 @@ class RecordingCurator:
     """
 
     def __init__(self, curator: HistogramSource) -> None:
+        if not callable(getattr(curator, "histogram", None)) or isinstance(curator, type):
+            raise InputError(f"curator must answer histograms, not {show_value(curator)}")
         self._curator = curator
         self._answers: list[_Answer] = []
 
@@ -76,6 +81,7 @@ class RecordingCurator:
         """The rest of the budget; None of a curator that does not tell."""
         return getattr(self._curator, "remaining", None)
 
+    @check_arguments
     def histogram(
         self,
         cells: Codes | ArrayLike,
@@ -107,6 +113,7 @@ class RecordingCurator:
             ]
         return answers
 
+    @check_arguments
     def facts(self, repetition: int | None = None) -> Facts:
         """What the answers tell so far.
 
