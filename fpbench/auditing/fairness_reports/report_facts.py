@@ -133,6 +133,11 @@ class _Table:
     """(sets,) of noise; 0 of sets without."""
 
     @cached_property
+    def sizes(self) -> NDArray[np.intp]:
+        """(sets,) people of each set."""
+        return np.bincount(self.member[self.member >= 0], minlength=len(self.low))
+
+    @cached_property
     def exact(self) -> bool:
         """Whether it has no noise."""
         return not self.sigma.any() and not self.scale.any()
@@ -308,26 +313,36 @@ class _Finder:
         self, where: _Where, member: NDArray[np.intp], many_sets: int
     ) -> tuple[Floats, Floats]:
         """Ends of the numbers in sets by the exact sets that hold them, and that they hold."""
-        sizes = np.bincount(member[member >= 0], minlength=many_sets)[:, None]
+        people = np.flatnonzero(member >= 0)
+        mine = member[people]
+        sizes = np.bincount(mine, minlength=many_sets)[:, None]
         low = np.zeros((len(sizes), len(self.report.groups)))
         high = np.broadcast_to(sizes, low.shape).astype(np.float64)
         for table in self.tables:
             ours, theirs = where[0], table.where[0]
             if not (ours <= theirs or theirs <= ours) or not table.exact:
                 continue
-            both = (member >= 0) & (table.member >= 0)
-            many = len(table.low)
-            pairs, shared = np.unique(member[both] * many + table.member[both], return_counts=True)
-            mine, its = np.divmod(pairs, many)
-            size = np.bincount(table.member[table.member >= 0], minlength=many)
-            holds = shared == sizes[mine, 0]
-            inner, outer = mine[holds], its[holds]
-            np.maximum.at(low, inner, table.low[outer] - (size[outer][:, None] - sizes[inner]))
-            np.minimum.at(high, inner, table.high[outer])
-            held = shared == size[its]
+            its, size = table.member[people], table.sizes
+            # The set of the table that each of ours might lie in is that of any member; ours lies
+            # in it if all members say the same. And the other way round.
+            if (size.max(initial=0) >= sizes).any():
+                outer = np.full(many_sets, -1)
+                outer[mine] = its
+                agree = np.bincount(mine[its == outer[mine]], minlength=many_sets)
+                inner = np.flatnonzero((agree == sizes[:, 0]) & (outer >= 0))
+                outer = outer[inner]
+                np.maximum.at(low, inner, table.low[outer] - (size[outer][:, None] - sizes[inner]))
+                np.minimum.at(high, inner, table.high[outer])
+            if not (size[size > 0] <= sizes.max(initial=0)).any():
+                continue
+            owner = np.full(len(size) + 1, -1)
+            owner[its] = mine
+            agree = np.bincount(its[(mine == owner[its]) & (its >= 0)], minlength=len(size))
+            held = np.flatnonzero((agree == size) & (owner[:-1] >= 0))
+            owner = owner[held]
             sums = np.zeros((2, *low.shape))
-            np.add.at(sums[0], mine[held], table.low[its[held]])
-            np.add.at(sums[1], mine[held], (table.high[its] - size[its][:, None])[held])
+            np.add.at(sums[0], owner, table.low[held])
+            np.add.at(sums[1], owner, (table.high - size[:, None])[held])
             low, high = np.maximum(low, sums[0]), np.minimum(high, sizes + sums[1])
         for _ in range(2):
             low = np.maximum(low, sizes - (high.sum(axis=1, keepdims=True) - high))

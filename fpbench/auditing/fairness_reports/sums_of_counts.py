@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from fpbench.auditing.fairness_reports.counts_with_noise import Counts
-from fpbench.auditing.fairness_reports.slices import number_slices
+from fpbench.auditing.fairness_reports.slices import Codes, number_slices
 from fpbench.claims.set_counts import Floats, Mask
 
 
@@ -29,11 +29,15 @@ class Sums:
         (A,) people of all groups.
     phantom
         (A,) which are the people in no part.
+    keys
+        (those that are no phantoms, columns) values of the columns, the label, and the prediction;
+        -1 of a column that does not cut the slice.
     """
 
     matrix: csr_array
     total: Floats
     phantom: Mask
+    keys: Codes
 
     @classmethod
     def of(cls, counts: Counts) -> Self:
@@ -73,4 +77,4 @@ class Sums:
         signs = np.concatenate([np.ones(len(own)), -np.ones(e), np.ones(len(short))])
         matrix = csr_array((signs, (rows, places)), shape=(e, a + len(short)))
         phantom = np.arange(a + len(short)) >= a
-        return cls(matrix, np.concatenate([total, left[short]]), phantom)
+        return cls(matrix, np.concatenate([total, left[short]]), phantom, keys)
