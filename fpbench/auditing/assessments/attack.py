@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from fpbench.claims.set_counts import Facts, Floats, Mask
 from fpbench.correction.facts.dual_ascent import condition_beliefs
-from fpbench.correction.facts.linear_programs import prove
+from fpbench.correction.facts.interior_point import LinearSolver
+from fpbench.correction.facts.linear_programs import prove_and_log
 from fpbench.correction.facts.propagation import propagate
 
 
@@ -105,6 +106,7 @@ def attack(
     reader: Reader,
     seconds: float = 60.0,
     allowed: Allowed | None = None,
+    solver: LinearSolver | None = None,
 ) -> Findings:
     """What an adversary has from facts: proofs, and beliefs about everybody else.
 
@@ -119,6 +121,8 @@ def attack(
     allowed
         Stop as soon as more is given away: a part of the attack that exceeds them is an attack.
         By default nothing stops it.
+    solver
+        Of linear programs, for several attacks; by default one of its own.
     """
     deadline = time.perf_counter() + seconds
     before = reader.accuracy(reader.prior)
@@ -140,7 +144,7 @@ def attack(
             return first
     started = time.perf_counter()
     longest = (deadline - started) / 2
-    possible = prove(facts, propagated, seconds=longest)
+    possible = prove_and_log(facts, propagated, started + longest, solver=solver)
     finished = time.perf_counter() - started < longest
     if allowed is not None and (possible == propagated).all():
         return replace(first, finished=finished)

@@ -15,6 +15,7 @@ from fpbench.auditing.fairness_reports.fairness_report import FairnessReport
 from fpbench.auditing.fairness_reports.utility import ReportUtility, compare_rates
 from fpbench.base.errors import InputError
 from fpbench.claims.set_counts import Facts
+from fpbench.correction.facts.interior_point import LinearSolver
 
 _EPSILONS = (1000.0, 300.0, 100.0, 50.0, 30.0, 20.0, 10.0, 5.0, 3.0, 2.0, 1.0, 0.5, 0.2, 0.1)
 _MULTIPLES = (3, 5, 10, 20, 50, 100, 200, 500)
@@ -164,11 +165,12 @@ def find_least_change(
     rng
         Of rounding and noise; by default nobody can guess it.
     """
-    search = _Search(
-        report, read_facts, reader, allowed, time.perf_counter() + seconds,
-        tell or (lambda *_: None), np.random.default_rng(rng),
-    )  # fmt: skip
-    return search.run()
+    deadline = time.perf_counter() + seconds
+    with LinearSolver() as solver:
+        return _Search(
+            report, read_facts, reader, allowed, deadline, tell or (lambda *_: None),
+            np.random.default_rng(rng), solver,
+        ).run()  # fmt: skip
 
 
 @dataclass
@@ -180,6 +182,7 @@ class _Search:
     deadline: float
     tell: Progress
     rng: np.random.Generator
+    solver: LinearSolver
     attacks: int = 0
 
     def run(self) -> ChangeSearch:
@@ -261,7 +264,8 @@ class _Search:
             if time.perf_counter() > self.deadline:
                 break  # the others come last, in the order of the report
             facts = self.read_facts(self.report.take(rows))
-            findings = attack(facts, self.reader, self.deadline - time.perf_counter(), _ANYTHING)
+            left = self.deadline - time.perf_counter()
+            findings = attack(facts, self.reader, left, _ANYTHING, self.solver)
             harm.append((int(findings.proven.sum()), findings.leak, column.name))
         ranked = [name for *_, name in sorted(harm, reverse=True)]
         return ranked + [c.name for c in self.report.columns if c.name not in ranked]
@@ -299,7 +303,7 @@ class _Search:
         if left <= 0:
             raise _OutOfTime
         self.attacks += 1
-        findings = attack(self.read_facts(report), self.reader, left, self.allowed)
+        findings = attack(self.read_facts(report), self.reader, left, self.allowed, self.solver)
         if not findings.finished or time.perf_counter() > self.deadline:
             raise _OutOfTime
         return findings

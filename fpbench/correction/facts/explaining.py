@@ -56,7 +56,7 @@ def explain_proof(facts: Facts, person: int, *, seconds: float = 30.0) -> tuple[
     hard = facts.take(published)
     log = ProofLog(np.full((facts.people, facts.groups), -1, np.int32), [])
     with LinearSolver() as solver:
-        allowed = prove_and_log(hard, None, deadline, log=log, person=person)
+        allowed = prove_and_log(hard, None, deadline, log=log, person=person, solver=solver)
         if allowed[person].sum() > 1:
             return ()
         sets = _follow(hard, log, person)

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 import time
+from contextlib import nullcontext
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -108,8 +109,12 @@ def prove_and_log(
     largest: int | None = None,
     log: ProofLog | None = None,
     person: int | None = None,
+    solver: LinearSolver | None = None,
 ) -> Mask:
-    """See `prove`; notes why in a log, and stops when a person is proven."""
+    """See `prove`; notes why in a log, and stops when a person is proven.
+
+    A solver that is there already saves the start of a process.
+    """
     if log is None:
         allowed = propagate(facts, possible)
     else:
@@ -118,7 +123,7 @@ def prove_and_log(
     groups = [1] if facts.groups == 2 else list(range(facts.groups))
     limit = math.inf if largest is None else largest
     sizes = [*(size for size in _SIZES if size < limit), limit]
-    with LinearSolver() as solver:
+    with LinearSolver() if solver is None else nullcontext(solver) as running:
         while sizes and len(rest) and len(left) and time.perf_counter() < deadline:
             if person is not None and allowed[person].sum() == 1:
                 break
@@ -129,7 +134,7 @@ def prove_and_log(
                     now = time.perf_counter()
                     until = now + (deadline - now) / (len(groups) - done)
                     before = own.copy()
-                    used = Program.prove_group(programs, own, group, solver, until)
+                    used = Program.prove_group(programs, own, group, running, until)
                     if log is not None and len(used):
                         log.note(rest, before & ~own, len(facts) + len(log.certificates))
                         log.certificates.append(

@@ -364,7 +364,7 @@ def test_standard_errors_are_honest_and_antithetic_noise_lessens_that_of_the_gap
     model, found, said = student(sigma=15.0, seed=2), {}, {}
     for antithetic in (False, True):
         runs = [risks(model, repetitions=40, antithetic=antithetic, rng=seed).overall
-                for seed in range(150)]  # fmt: skip
+                for seed in range(100)]  # fmt: skip
         found[antithetic] = np.std([run["risk_gap"] for run in runs], axis=0)
         said[antithetic] = np.sqrt(np.mean([run["risk_gap_error"] ** 2 for run in runs], axis=0))
         np.testing.assert_allclose(said[antithetic], found[antithetic], rtol=0.2)

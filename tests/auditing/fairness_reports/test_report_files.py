@@ -145,7 +145,7 @@ def corrupt(frame, rng):
 
 @pytest.mark.parametrize("part", range(4))
 def test_a_corrupted_report_is_refused_or_valid(part, tmp_path):
-    """2,000 of them: whatever is read can be published again, and gives facts or one error."""
+    """1,000 of them: whatever is read can be published again, and gives facts or one error."""
     rng = np.random.default_rng(part)
     reports = [
         make_exact(60, metrics=["selection-rate", "selected"], order=1)[0].protect(**d, rng=0)
@@ -154,7 +154,7 @@ def test_a_corrupted_report_is_refused_or_valid(part, tmp_path):
     texts = [report.to_frame().astype(object).where(lambda f: f.notna(), "") for report in reports]
     people = make_people(60)[:3]
     read = refused = 0
-    for _ in range(500):
+    for _ in range(250):
         frame = corrupt(texts[rng.integers(len(texts))].astype(str).copy(), rng)
         frame.to_csv(tmp_path / "bad.csv", index=False)
         try:
@@ -165,8 +165,8 @@ def test_a_corrupted_report_is_refused_or_valid(part, tmp_path):
             report.facts(*people)
         except InputError:
             refused += 1
-    assert refused > 50
-    assert read > 50
+    assert refused > 25
+    assert read > 25
 
 
 @settings(max_examples=20)
