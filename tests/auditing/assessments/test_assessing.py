@@ -10,6 +10,8 @@ from reports import make_people, make_report
 
 import fpbench
 from fpbench import DataHome, FairnessReport, InputError, assess
+from fpbench.auditing.assessments.assessing import _add_up_noise, _find_shares, _limit_by_noise
+from fpbench.claims import Facts
 
 
 def test_a_report_that_tells_much_is_not_to_be_published():
@@ -71,13 +73,49 @@ def test_limits_decide():
 def test_better_beliefs_leave_less_to_leak():
     X, predictions, groups = make_people()
     report = make_report(X, predictions, groups, order=1, min_cell=10)
-    share = np.where(X["likely"] == "1", 0.85, 0.15)
+    share = np.where(X["likely"] == "1", 0.96, 0.04)
     beliefs = np.stack([1 - share, share], axis=1)
     blind = assess(report, X, predictions, groups=groups)
     knowing = assess(report, X, predictions, groups=groups, beliefs=beliefs)
     assert knowing.without > blind.without + 0.2
     assert knowing.leak < blind.leak
-    assert not knowing.proven_unsure[(share > 0.95) | (share < 0.05)].any()
+
+
+def test_nobody_was_unsure_of_whom_beliefs_were_sure_in_either_direction():
+    X, groups = pd.DataFrame({"a": list("xxyy")}), np.array(list("mmff"))
+    report = make_report(X, [1, 1, 1, 1], groups, order=1)
+    for share, unsure in ((0.9, 4), (0.96, 0)):
+        beliefs = [[share, 1 - share], [1 - share, share]] * 2  # right and wrong of each group
+        result = assess(report, X, [1, 1, 1, 1], groups=groups, beliefs=beliefs)
+        assert result.proven.all()
+        assert result.proven_unsure.sum() == unsure
+
+
+def test_shares_are_learnt_from_published_cells_that_share_nobody():
+    members = np.array([[1] * 10, [1] * 5 + [0] * 5], bool).T
+    facts = Facts.from_counts(members, [[8, 2], [3, 2]])
+    assert _find_shares(facts, None) == pytest.approx([9 / 12, 3 / 12])
+
+
+def write_noise(metrics, *laws):
+    """A report of these numbers of people, with a law of noise each."""
+    X, predictions, groups = make_people(40)
+    report = make_report(X, predictions, groups, order=0, metrics=metrics, labels=predictions)
+    frame = report.to_frame().drop(columns="n")
+    law = dict(zip(metrics, laws, strict=True))
+    return FairnessReport.from_frame(frame.assign(noise=frame["metric"].map(law)))
+
+
+def test_noise_adds_up_over_the_numbers_that_a_person_counts_in():
+    one = write_noise(["true-positives"], "laplace 4")
+    both = write_noise(["true-positives", "true-negatives"], "laplace 4", "laplace 4")
+    again = write_noise(["true-positives", "selected"], "laplace 4", "laplace 4")
+    assert _add_up_noise(one) == _add_up_noise(both) == (0.5, 0)  # of one label and prediction
+    assert _add_up_noise(again) == (1.0, 0)
+    prior = np.full((40, 2), 0.5)
+    gaussian = write_noise(["true-positives"], "gaussian 4")
+    mixed = write_noise(["true-positives", "selected"], "gaussian 4", "laplace 4")
+    assert _limit_by_noise([mixed], prior) > _limit_by_noise([gaussian], prior)
 
 
 def test_noise_is_assessed_too():

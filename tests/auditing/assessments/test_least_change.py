@@ -1,6 +1,7 @@
 """The least change that passes."""
 
 import json
+import math
 import time
 
 import numpy as np
@@ -13,6 +14,7 @@ from fpbench import assess
 from fpbench.auditing.assessments import least_change
 from fpbench.auditing.assessments.attack import Allowed, Reader, attack
 from fpbench.auditing.assessments.least_change import find_least_change
+from fpbench.correction.facts.interior_point import LinearSolver
 
 COINS = {"round_to", "noise"}
 """Changes that are another report each time that they are made."""
@@ -88,6 +90,29 @@ def test_nothing_passes_if_nothing_may_be_known(monkeypatch):
     )
     assert "random rounding" in changes.failed
     assert "noise" in changes.failed
+
+
+def test_columns_whose_own_slices_give_away_most_go_first():
+    X, predictions, groups = make_people(120)
+    report = make_report(X, predictions, groups, order=2)
+    reader = Reader(np.full((120, 2), 0.5), (groups == "m").astype(int), 0.03)
+
+    def read_facts(changed):
+        return changed.facts(X, predictions)
+
+    with LinearSolver() as solver:
+        names = least_change._Search(
+            report, read_facts, reader, Allowed(0.01, 0), math.inf, print,
+            np.random.default_rng(0), solver,
+        )._rank_columns()  # fmt: skip
+    harm = []
+    for name in names:
+        alone = make_report(X, predictions, groups, by=[name], order=1, tables=[[name]])
+        findings = attack(read_facts(alone), reader)
+        harm.append((findings.proven.sum(), findings.leak))
+    assert sorted(names) == sorted(X)
+    assert harm == sorted(harm, reverse=True)
+    assert harm[0] > harm[-1]
 
 
 def test_what_there_is_no_time_for_is_said():

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fpbench import FairnessReport, assess
-from fpbench.auditing.assessments.riskiest_cells import find_riskiest
+from fpbench.auditing.assessments.riskiest_cells import _bound_gains, _Step, find_riskiest
 from fpbench.claims import Facts
 from fpbench.correction import condition_beliefs, propagate
 
@@ -24,6 +24,16 @@ def draw_facts(seed, groups, noisy=False):
         return Facts.from_counts(members, counts + rng.normal(0, 2, counts.shape), sigma=2), beliefs
     width = rng.integers(0, 3, counts.shape) * (rng.random() < 0.5)
     return Facts.from_counts(members, counts - width, counts + width), beliefs
+
+
+@given(st.integers(0, 10**6), st.sampled_from([2, 3]))
+def test_no_cell_adds_more_than_its_bound(seed, groups):
+    """Else a cell that adds most would never be looked at."""
+    facts, beliefs = draw_facts(seed, groups)
+    possible = np.ones(beliefs.shape, bool)
+    bounds = _bound_gains(facts, beliefs, possible)
+    for number, bound in enumerate(bounds):
+        assert _Step.of(facts, number, beliefs, possible).added <= bound + 2e-3
 
 
 @settings(max_examples=20)

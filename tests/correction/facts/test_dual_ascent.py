@@ -11,6 +11,7 @@ from fpbench import InputError
 from fpbench.claims import Facts
 from fpbench.correction import condition_beliefs, propagate
 from fpbench.correction.facts import dual_ascent
+from fpbench.correction.facts.table_sweeps import TableSweeps
 
 
 def apply_bayes(beliefs, members, log_likelihood):
@@ -204,6 +205,15 @@ def test_sweeps_by_table_come_to_the_same_beliefs(k, law, monkeypatch):
     apart = np.abs(swept.beliefs - fine.beliefs).sum(axis=1) / 2
     assert swept.error_bound <= 1e-3
     assert np.sqrt((apart**2).mean()) <= swept.error_bound + fine.error_bound
+
+
+def test_a_sweep_does_not_swing_between_two_of_three_groups():
+    facts = Facts.from_tables([(np.zeros(100, int), 1)], [[60, 40, 0]])
+    logits = np.tile(np.log([0.5, 0.5, 1e-6]), (100, 1)).T.astype(np.float32)
+    soft, most = np.full((1, 3), 0.05**2), np.full((1, 3), np.inf)
+    sweeps = TableSweeps(facts.tables, logits, facts.low, facts.high, soft, most)
+    gaps = [sweeps.sweep() for _ in range(6)]
+    assert gaps[-1] < 1e-3 * gaps[0]
 
 
 def test_sweeps_alone_settle_large_cells(monkeypatch):
