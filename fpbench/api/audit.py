@@ -1,15 +1,16 @@
-"""One private audit of anybody's model, for people without a matrix."""
+"""One audit of anybody's model, private or not, for people without a matrix."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from inspect import signature
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fpbench.api.group_audit import GroupAudit, tabulate_audit
 from fpbench.base.arguments import show_value, to_generator
 from fpbench.base.errors import InputError
 from fpbench.base.validation import validate
@@ -19,6 +20,7 @@ from fpbench.components.by_name import resolve_component
 from fpbench.components.catalog import discover
 from fpbench.components.guarantee import Neighbours
 from fpbench.components.mechanism import Mechanism, Policy
+from fpbench.data.groups import group_codes
 from fpbench.data.sample import Codes, Sample
 from fpbench.models.model_outputs import check_binary, get_rules, is_bare_tree
 from fpbench.models.rules import Rules, tree_rules
@@ -35,6 +37,21 @@ class _Audited:
     rules: Rules | None
 
 
+@overload
+def audit(
+    model: Any,
+    X: Any,
+    sensitive: ArrayLike | DataFrame,
+    *,
+    labels: ArrayLike | None = None,
+    epsilon: None = None,
+    confidence: float = 0.95,
+    resamples: int = 2_000,
+    rng: np.random.Generator | int | None = None,
+) -> GroupAudit: ...
+
+
+@overload
 def audit(
     model: Any,
     X: Any,
@@ -52,8 +69,31 @@ def audit(
     resamples: int = 400,
     neighbours: Neighbours | None = None,
     rng: np.random.Generator | int | None = None,
-) -> Release:
-    """Estimate a model's group fairness under differential privacy, with the auditor `pafer`.
+) -> Release: ...
+
+
+def audit(
+    model: Any,
+    X: Any,
+    sensitive: ArrayLike | DataFrame | HistogramSource,
+    *,
+    labels: ArrayLike | None = None,
+    epsilon: float | None = None,
+    mechanism: str | Mapping[str, Any] | Mechanism = "laplace",
+    policy: str | Mapping[str, Any] | Policy | None = None,
+    mode: Literal["partition", "reference"] = "partition",
+    metric: Metric = "statistical-parity",
+    per_rule: bool = False,
+    repetitions: int = 1,
+    confidence: float = 0.95,
+    resamples: int | None = None,
+    neighbours: Neighbours | None = None,
+    rng: np.random.Generator | int | None = None,
+) -> Release | GroupAudit:
+    """Estimate a model's group fairness, with epsilon under differential privacy.
+
+    Without epsilon the groups are in the open: the auditor `group-fairness` compares rates. With
+    epsilon the auditor `pafer` asks a curator for noisy counts.
 
     Parameters
     ----------
@@ -66,14 +106,17 @@ def audit(
         (n,) the group of each person, a data frame of several attributes, which are crossed, or a
         curator who owns them: a `Curator`, or a `RemoteCurator` on another machine.
     labels
-        (n,) true labels in {0, 1}; every metric but statistical parity needs them.
+        (n,) true labels in {0, 1}; every metric but statistical parity needs them. Without epsilon
+        they add the rates that labels decide.
     epsilon
-        Privacy of one audit.
+        Privacy of one audit; None for none. Arguments from `mechanism` to `repetitions`, and
+        `neighbours`, take an epsilon.
     mechanism, policy
         What adds the noise, and what makes noisy counts valid: a name, a table with `use` and
         parameters, or a component.
     mode, metric, per_rule, confidence, resamples
-        See the auditor: `fpbench describe auditor pafer`.
+        See the auditors: `fpbench describe auditor pafer`, `fpbench describe auditor
+        group-fairness`.
     repetitions
         Number R of audits alike, each of fresh noise. Each is paid for: of real people there is
         one.
@@ -84,9 +127,10 @@ def audit(
 
     Returns
     -------
-    Release
-        Estimates (R,) of the ratio of the least to the greatest group rate, their intervals, and
-        the guarantee.
+    Release or GroupAudit
+        With epsilon, estimates (R,) of the ratio of the least to the greatest group rate, their
+        intervals, and the guarantee. Without, a table of rates by group, gaps and ratios, all with
+        intervals.
 
     Raises
     ------
@@ -102,6 +146,10 @@ def audit(
     >>> release = fpbench.audit(hired, None, group, epsilon=1.0, rng=0)
     >>> bool(release.low[0] <= 0.5 <= release.high[0]), release.guarantee.neighbours
     (True, 'attribute')
+    >>> print(fpbench.audit(hired, None, group, resamples=0).by_group)
+       people  selection_rate  selection_rate_low  selection_rate_high
+    a    1000             0.5                 NaN                  NaN
+    b    1000             1.0                 NaN                  NaN
     """
     generator = to_generator("rng", rng)
     if (
@@ -110,10 +158,23 @@ def audit(
         or not hasattr([] if X is None else X, "__len__")
     ):
         raise InputError(f"X must be a table of people, not {show_value(X)}")
+    if epsilon is None:
+        private = {
+            "mechanism": mechanism != "laplace", "policy": policy is not None,
+            "mode": mode != "partition", "metric": metric != "statistical-parity",
+            "per_rule": per_rule is not False, "repetitions": repetitions != 1,
+            "neighbours": neighbours is not None,
+        }  # fmt: skip
+        if unused := [name for name, named in private.items() if named]:
+            raise InputError(
+                f"{unused[0]}: is of a private audit only; give an epsilon, or leave it out"
+            )
+        return _audit_openly(model, X, sensitive, labels, confidence, resamples, generator)
     cls = discover().component("auditor", "pafer")
     options = {
         "epsilon": epsilon, "mode": mode, "metric": metric, "per_rule": per_rule,
-        "repetitions": repetitions, "confidence": confidence, "resamples": resamples,
+        "repetitions": repetitions, "confidence": confidence,
+        "resamples": 400 if resamples is None else resamples,
         "mechanism": resolve_component("mechanism", mechanism),
         "policy": None if policy is None else resolve_component("policy", policy),
     }  # fmt: skip
@@ -135,6 +196,39 @@ def audit(
     release = auditor.audit(subject, generator)
     assert isinstance(release, Release)
     return release
+
+
+def _audit_openly(
+    model: Any,
+    X: Any,
+    sensitive: Any,
+    labels: Any,
+    confidence: float,
+    resamples: int | None,
+    rng: np.random.Generator,
+) -> GroupAudit:
+    """Rates by group, by an auditor that sees the groups."""
+    if hasattr(sensitive, "histogram"):
+        raise InputError("epsilon: is missing, and a curator tells no groups without one")
+    options = {"confidence": confidence, "resamples": 2_000 if resamples is None else resamples}
+    cls = discover().component("auditor", "group-fairness")
+    auditor: Auditor = validate(cls, {name: _plain(v) for name, v in options.items()}, "audit")
+    predictions, _, _ = _predicted(model, X, False, rng)
+    codes, groups = group_codes(sensitive)
+    for what, count in (
+        ("sensitive", len(codes)),
+        ("labels", len(predictions) if labels is None else len(check_binary("labels", labels))),
+    ):
+        if count != len(predictions):
+            raise InputError(
+                f"{what}: has {count} people, but the model predicts for {len(predictions)}"
+            )
+    # Without labels the rates that they decide are left out of what is shown.
+    truth = predictions if labels is None else check_binary("labels", labels)
+    people = Sample(groups, labels=truth, sensitive=codes, predictions=predictions)
+    measures = auditor.audit(Subject(people, people), rng)
+    assert isinstance(measures, Mapping)
+    return tabulate_audit(measures, groups, confidence, labelled=labels is not None)
 
 
 def _plain(value: Any) -> Any:

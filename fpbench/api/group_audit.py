@@ -1,0 +1,135 @@
+"""A model's fairness with the groups in the open: a table by group, and gaps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import isnan
+from typing import TYPE_CHECKING
+
+from fpbench.base.text import format_number
+from fpbench.components.records import MeasureValues
+from fpbench.results.sheet import Column, Sheet, html, plain_text
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+_NOTIONS = {
+    "independence": ("selection_rate",),
+    "separation": ("true_positive_rate", "false_positive_rate"),
+    "sufficiency": ("positive_predictive_value", "false_omission_rate"),
+}
+"""Rates that are shown by group, by the notion of fairness that compares them."""
+_ENDS = ("low", "high")
+
+
+@dataclass(frozen=True, eq=False)
+class GroupAudit:
+    """Rates of predictions by group, without any privacy; prints itself as a table.
+
+    Attributes
+    ----------
+    by_group
+        A row for each group: `people`, and of each rate its value, and `..._low` and `..._high`,
+        the ends of its interval. Without labels there is the selection rate only. A rate that no
+        member of the group has is NaN.
+    gaps
+        A row for each notion of fairness: `gap`, the greatest difference of a rate between groups,
+        and `ratio`, the least rate over the greatest, each with its interval.
+    confidence
+        Of the intervals, which are about the population that the people are a sample of.
+    """
+
+    by_group: DataFrame
+    gaps: DataFrame
+    confidence: float
+
+    def _sheets(self) -> list[Sheet]:
+        rates, gaps = _format_columns(self.by_group), _format_columns(self.gaps)
+        lines = [(name.replace("_", " "), *cells) for name, cells in rates.items()]
+        notions = list(zip(map(str, self.gaps.index), *gaps.values(), strict=True))
+        level = f"{100 * self.confidence:.6g} % intervals, by bootstrap of the people"
+        return [
+            Sheet("", "", _make_columns("rate", map(str, self.by_group.index)), tuple(lines)),
+            Sheet("", level, _make_columns("fairness", gaps), tuple(notions)),
+        ]
+
+    def __str__(self) -> str:
+        return plain_text(self._sheets())
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return html(self._sheets())
+
+
+def tabulate_audit(
+    measures: MeasureValues, groups: Sequence[str], confidence: float, *, labelled: bool
+) -> GroupAudit:
+    """The measures of the auditor `group-fairness` as tables.
+
+    Parameters
+    ----------
+    measures
+        Its measures.
+    groups
+        Names of the K groups, in the order of their measures.
+    confidence
+        Of the intervals.
+    labelled
+        Whether the rates that labels decide are meant.
+    """
+    import pandas as pd
+
+    # The auditor spells groups so that they can be part of a name; their order is the same.
+    spelt = [name.removeprefix("people_") for name in measures if name.startswith("people_")]
+    notions = _NOTIONS if labelled else {"independence": _NOTIONS["independence"]}
+    by_group: dict[str, list[object]] = {"people": [measures[f"people_{name}"] for name in spelt]}
+    for rate in (rate for rates in notions.values() for rate in rates):
+        by_group[rate] = [measures[f"{rate}_{name}"] for name in spelt]
+        for end in _ENDS:
+            by_group[f"{rate}_{end}"] = [
+                measures.get(f"{rate}_{name}_interval_{end}") for name in spelt
+            ]
+    gaps: dict[str, list[object]] = {}
+    for what in ("gap", "ratio"):
+        gaps[what] = [measures[f"{notion}_{what}"] for notion in notions]
+        for end in _ENDS:
+            gaps[f"{what}_{end}"] = [
+                measures.get(f"{notion}_{what}_interval_{end}") for notion in notions
+            ]
+    frames = (
+        pd.DataFrame(columns, index=index).convert_dtypes(dtype_backend="numpy_nullable")
+        for columns, index in ((by_group, [*groups]), (gaps, [*notions]))
+    )
+    rows, notions_frame = (_to_floats(frame) for frame in frames)
+    return GroupAudit(rows, notions_frame, confidence)
+
+
+def _to_floats(frame: DataFrame) -> DataFrame:
+    """Rates as floats, in which what is undefined is NaN; people stay whole."""
+    rates = [name for name in frame.columns if name != "people"]
+    whole = {"people": int} if "people" in frame.columns else {}
+    return frame.astype({**dict.fromkeys(rates, float), **whole})
+
+
+def _make_columns(first: str, names: Iterable[str]) -> tuple[Column, ...]:
+    return Column(first, number=False, whole=True), *map(Column, names)
+
+
+def _format_columns(frame: DataFrame) -> dict[str, list[str]]:
+    """The cells of each column, an interval in brackets beside its number."""
+    cells = {}
+    for name in map(str, frame.columns):
+        if name == "people":
+            cells[name] = [f"{int(count):,}" for count in frame[name]]
+        elif not name.endswith(_ENDS):
+            numbers = (frame[column] for column in (name, f"{name}_low", f"{name}_high"))
+            cells[name] = [_format_interval(*three) for three in zip(*numbers, strict=True)]
+    return cells
+
+
+def _format_interval(number: float, low: float, high: float) -> str:
+    if isnan(number):
+        return "-"
+    ends = "" if isnan(low) else f" ({format_number(low)} to {format_number(high)})"
+    return f"{format_number(number)}{ends}"
