@@ -103,7 +103,7 @@ def draw(means: pd.DataFrame) -> None:
     figure.legend(*handles, loc="upper center", ncols=3, frameon=False, fontsize=8,
                   title="slices cross up to")  # fmt: skip
     figure.tight_layout(rect=(0, 0, 0.97, 1 - 0.15 / len(datasets)))
-    figure.savefig(ASSETS / "reports.svg", metadata={"Date": None})
+    figure.savefig(ASSETS / "reports.svg", metadata={"Date": None}, bbox_inches="tight")
 
 
 def main() -> None:

@@ -186,6 +186,8 @@ class _Finder:
                 "number of people; if values are rounded, say so by `decimals` (--decimals) or a "
                 "column 'within'"
             )
+        if not noisy:
+            self._check_sums(rows, np.where(rate, keys + 1, keys), low, high, split)
         # Those with prediction 1 of whom a rate tells, the others, and numbers of people.
         stated = [np.concatenate([part[rate], part[rate], part[number]]) for part in (rows, group)]
         keys = np.concatenate([keys[rate] + 1, keys[rate], keys[number]])
@@ -408,6 +410,29 @@ class _Finder:
                 f"row {row}, column 'n': {report.metric[row]} for {report.describe_slice(row)}: n "
                 f"{said}, and {there[k]} of these people are there; the report is about other "
                 "people, predictions, columns or bins"
+            )
+
+    def _check_sums(
+        self, rows: NDArray[np.intp], keys: Codes, low: Floats, high: Floats, people: Codes
+    ) -> None:
+        """Refuse numbers of all groups that are not those of the people with a prediction."""
+        report = self.report
+        sets, first, which = np.unique(keys, return_index=True, return_inverse=True)
+        place = locate(people, sets)
+        there = np.bincount(place[place >= 0], minlength=len(sets))
+        complete = np.bincount(which, minlength=len(sets)) == len(report.groups)
+        least, most = (np.bincount(which, weights=np.maximum(end, 0)) for end in (low, high))
+        wrong = np.flatnonzero(complete & ((least > there) | (most < there)))
+        if len(wrong):
+            k = wrong[0]
+            row, told = rows[first[k]], f"{least[k]:g}"
+            if least[k] != most[k]:
+                told += f" to {most[k]:g}"
+            raise InputError(
+                f"row {row}, column 'value': {report.metric[row]} for {report.describe_slice(row)} "
+                f"makes {told} people with prediction {sets[k] % 2} over the groups, and "
+                f"{there[k]} of these people have it there; the report is about other people or "
+                "predictions, or a value is wrong"
             )
 
     def _add(

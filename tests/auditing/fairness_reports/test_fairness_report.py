@@ -309,6 +309,19 @@ def test_a_slice_that_holds_nobody_is_named_with_its_column():
         FairnessReport.from_frame(frame.assign(size=1)).facts(X, predictions)
 
 
+@pytest.mark.parametrize("metrics", [("selection-rate",), ("selected", "rejected")])
+def test_other_predictions_and_a_wrong_value_are_no_contradiction_of_cells(metrics):
+    report, (X, predictions, _), _ = make_report(order=1, metrics=metrics)
+    words = "row 0, column 'value': .* for everybody makes .* people with prediction . over the"
+    sized = "row 0, column 'n': selected for everybody: n is .* other people, predictions"
+    with pytest.raises(InputError, match=words if len(metrics) == 1 else sized):
+        report.facts(X, 1 - predictions)
+    frame = report.to_frame()
+    frame.loc[0, "value"] += 1 / frame.loc[0, "n"] if len(metrics) == 1 else 1
+    with pytest.raises(InputError, match=words):
+        FairnessReport.from_frame(frame).facts(X, predictions)
+
+
 def test_whole_numbers_are_the_same_with_and_without_zeros():
     X, predictions, _, groups = make_people()
     X["job"] = np.arange(len(X)) % 3
