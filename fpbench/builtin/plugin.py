@@ -44,6 +44,7 @@ def fpbench_learners() -> list[Lazy]:
         plain="Plain",
         private_fair_tree="PrivateFairTree",
         private_tree="PrivateTree",
+        synthetic="Synthetic",
         exponentiated_gradient="ExponentiatedGradient",
         threshold_optimizer="ThresholdOptimizer",
         correlation_remover="CorrelationRemover",

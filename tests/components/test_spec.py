@@ -16,6 +16,7 @@ NEEDED = {
     "dp-release": {"auditor": {"use": "pafer", "epsilon": 0.1, "mechanism": {"use": "laplace"}}},
     "fare": {"base": {"use": "plain"}},
     "group-aware": {"base": {"use": "plain"}},
+    "synthetic": {"base": {"use": "plain"}},
     "distilled": {"teacher": {"use": "pate"}},
     "pafer": {"mechanism": {"use": "laplace"}, "epsilon": 1.0},
     "csv": {"path": "people.csv", "label_column": "y", "sensitive": "s"},

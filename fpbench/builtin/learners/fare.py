@@ -12,7 +12,6 @@ from pydantic import Field, field_validator
 from fpbench import (
     Classifier,
     Codes,
-    Component,
     DataError,
     Learner,
     Measure,
@@ -22,7 +21,7 @@ from fpbench import (
 from fpbench.builtin.learners._fair_tree import FairTree, grow_fair_tree
 from fpbench.builtin.learners._fitted import take_notes
 from fpbench.builtin.learners._leaf_certificate import Bound, LeafPeople, certify_leaves
-from fpbench.claims import RateConstraint
+from fpbench.builtin.learners._over_base import LearnerOverBase
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -68,7 +67,7 @@ class FareModel:
         return np.asarray(self.model.predict_proba(self.encoder.encode(features), rng))
 
 
-class Fare(Learner):
+class Fare(LearnerOverBase):
     """A fair tree encodes people as its leaves, and any learner is trained on encoded people.
 
     The tree is grown on some of the training people, for labels and against groups. From the
@@ -95,7 +94,6 @@ class Fare(Learner):
         "Jovanović, Balunović, Dimitrov, Vechev. FARE: Provably Fair Representation Learning with "
         "Practical Certificates. ICML 2023"
     )
-    needs = frozenset({"features", "labels", "sensitive"})
     measures = (
         Measure("fare_parity_bound", "certified parity", "less", "share",
                 "certified: no model of the leaves has a greater difference of selection rates"),
@@ -107,7 +105,6 @@ class Fare(Learner):
         Measure("fare_held_out", "", "neither", "people", "whom the certificate counts", "asked"),
     )  # fmt: skip
 
-    base: Learner = Field(description="learner that is trained on encoded people")
     fairness: float = Field(
         0.5, ge=0, le=1, description="weight of groups in the impurity that splits lower"
     )
@@ -134,26 +131,9 @@ class Fare(Learner):
             )
         return base
 
-    @property
-    def gives_scores(self) -> bool:  # type: ignore[override]
-        """Whether the base gives scores."""
-        return self.base.gives_scores
-
-    def explain_no_scores(self) -> str | None:
-        """Why the base gives no scores."""
-        return self.base.explain_no_scores()
-
-    def asked(self) -> RateConstraint | None:
-        """The metric and tolerance that the base is trained for."""
-        return self.base.asked()
-
     def twin(self) -> Learner:
         """The base on the features themselves."""
         return self.base
-
-    def incompatible(self, other: Component) -> str | None:
-        """Why the base cannot be combined with it."""
-        return super().incompatible(other) or self.base.incompatible(other)
 
     def fit(self, sample: Sample, rng: np.random.Generator) -> Classifier:
         """Grow the tree, certify it, and train the base on all people as the tree encodes them.

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 
-from fpbench import Classifier, Codes, Component, Guarantee, Learner, MeasureValues, Sample
+from fpbench import Classifier, Codes, Guarantee, MeasureValues, Sample
 from fpbench.builtin.learners._fitted import require_groups
-from fpbench.claims import RateConstraint
+from fpbench.builtin.learners._over_base import LearnerOverBase
 from fpbench.data import Domain
 from fpbench.models import PublishedTree
 
@@ -70,7 +69,7 @@ class GroupAwareModel:
         return np.asarray(self.model.predict_proba(own, rng))
 
 
-class GroupAware(Learner):
+class GroupAware(LearnerOverBase):
     """Trains another learner with people's groups as one more feature.
 
     Such a model tells more of its training people's groups than one without: by the leaves of its
@@ -80,24 +79,7 @@ class GroupAware(Learner):
 
     name = "group-aware"
     summary = "any learner, with people's groups among its features"
-    needs = frozenset({"features", "labels", "sensitive"})
     predicts_with_sensitive = True
-
-    base: Learner = Field(description="learner that is trained with the groups")
-
-    @property
-    def gives_scores(self) -> bool:  # type: ignore[override]
-        """Whether the base gives scores."""
-        return self.base.gives_scores
-
-    def explain_no_scores(self) -> str | None:
-        """Why the base gives no probabilities."""
-        return self.base.explain_no_scores()
-
-    def twin(self) -> GroupAware | None:
-        """The twin of the base, with the groups among its features too."""
-        base = self.base.twin()
-        return None if base is None else self.model_copy(update={"base": base})
 
     @property
     def gives_trees(self) -> bool:
@@ -109,14 +91,6 @@ class GroupAware(Learner):
         """What the base protects, and the groups if it protects features."""
         own = self.base.protects
         return own | {"sensitive"} if "features" in own else own
-
-    def asked(self) -> RateConstraint | None:
-        """The metric and tolerance that the base is trained for."""
-        return self.base.asked()
-
-    def incompatible(self, other: Component) -> str | None:
-        """Why the base cannot be combined with it."""
-        return super().incompatible(other) or self.base.incompatible(other)
 
     def fit(self, sample: Sample, rng: np.random.Generator) -> Classifier:
         """Train the base on features, groups and labels."""

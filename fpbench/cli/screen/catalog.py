@@ -95,7 +95,7 @@ def _list_demands(cls: type[Component]) -> Iterator[tuple[str, str]]:
         if words := getattr(cls, attribute, None):
             yield what, ", ".join(sorted(words))
     if getattr(cls, "predicts_with_sensitive", None) is not None:
-        closed = cls.predicts_with_sensitive  # type: ignore[attr-defined]
+        closed = cls.predicts_with_sensitive is True  # type: ignore[attr-defined] # not a property
         groups_too = "people's groups too: who does not know them can ask it about every group"
         yield "needs, to predict", f"features{f', and {groups_too}' if closed else ''}"
 

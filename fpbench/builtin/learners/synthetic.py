@@ -1,0 +1,215 @@
+"""Any learner on made-up people, drawn from noisy marginals: differential privacy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from fpbench import (
+    LEAST_EPSILON,
+    Classifier,
+    Codes,
+    Guarantee,
+    Learner,
+    Measure,
+    MeasureValues,
+    Sample,
+)
+from fpbench.builtin.learners._fitted import take_notes
+from fpbench.builtin.learners._over_base import LearnerOverBase
+from fpbench.builtin.learners._tree_marginals import Places, fit_tree, measure_tables
+from fpbench.data import Domain
+from fpbench.privacy import epsilon_to_rho
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+_MOST = 10_000_000
+"""Most made-up people: more than any noise on the number of people should ask for."""
+
+
+@dataclass(frozen=True)
+class PublicBins:
+    """Features as whole numbers: intervals between declared bounds, and declared categories."""
+
+    domain: Domain
+    names: tuple[str, ...]
+    bins: int
+
+    @property
+    def sizes(self) -> list[int]:
+        """Values of each feature."""
+        return [
+            self.bins if name in self.domain.bounds else len(self.domain.categories[name])
+            for name in self.names
+        ]
+
+    def encode(self, features: DataFrame) -> Places:
+        """Codes (n, features); who has a category that is not declared counts to the last one.
+
+        Raises
+        ------
+        DataError
+            If a number is missing.
+        """
+        known = self.domain.fit(features)
+        codes = np.empty((len(features), len(self.names)), np.intp)
+        for at, name in enumerate(self.names):
+            if name in self.domain.bounds:
+                low, high = self.domain.bounds[name]
+                values = known[name].to_numpy(np.float64)
+                scaled = (np.clip(values, low, high) / 2 - low / 2) / (high / 2 - low / 2)
+                codes[:, at] = np.minimum((scaled * self.bins).astype(np.intp), self.bins - 1)
+            else:
+                own = known[name].cat.codes.to_numpy().astype(np.intp)
+                codes[:, at] = np.where(own < 0, len(self.domain.categories[name]) - 1, own)
+        return codes
+
+    def decode(self, codes: Places, like: DataFrame, rng: np.random.Generator) -> DataFrame:
+        """Features of these codes: numbers evenly in their interval, of the types of `like`."""
+        import pandas as pd
+
+        columns: dict[str, Any] = {}
+        for at, name in enumerate(self.names):
+            if name in self.domain.bounds:
+                low, high = self.domain.bounds[name]
+                share = (codes[:, at] + rng.random(len(codes))) / self.bins
+                values = low * (1 - share) + high * share
+                dtype: Any = like[name].dtype
+                columns[name] = np.rint(values).astype(dtype) if dtype.kind in "iu" else values
+            else:
+                columns[name] = pd.Categorical.from_codes(
+                    codes[:, at], categories=pd.Index(self.domain.categories[name])
+                )
+        return pd.DataFrame(columns)
+
+
+@dataclass(frozen=True)
+class SyntheticModel:
+    """A model that was trained on made-up people."""
+
+    domain: Domain
+    names: tuple[str, ...]
+    model: Any
+    """What the base learner trained."""
+    guarantee: Guarantee
+    notes: MeasureValues
+
+    def predict(
+        self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
+    ) -> Codes:
+        """Predict labels (n,) in {0, 1}."""
+        answer: Codes = self.model.predict(self._declare(features), rng, sensitive)
+        return answer
+
+    def predict_proba(
+        self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
+    ) -> NDArray[np.float64]:
+        """Probabilities (n, 2) of label 0 and label 1."""
+        return np.asarray(self.model.predict_proba(self._declare(features), rng, sensitive))
+
+    def _declare(self, features: DataFrame) -> DataFrame:
+        """Features with the categories of made-up people, who have all that are declared."""
+        return self.domain.fit(features[list(self.names)])
+
+
+class Synthetic(LearnerOverBase):
+    """Draws people from a private model of the training people, and trains any learner on them.
+
+    The private model is MST: noisy counts of every column (features, label and group), a tree of
+    pairs of columns that the exponential mechanism chooses by their dependence, and noisy counts
+    of these pairs. Whatever is computed from made-up people has its guarantee: the base may look
+    at them as often as it likes. Neighbours differ in one person more or less.
+
+    The features' bounds and categories must be declared with the data set; numbers are cut into
+    regular intervals between their bounds, and made-up numbers lie evenly in theirs. As many people
+    are made up as the noisy counts say there are.
+
+    Notes
+    -----
+    The law of the tree is fitted to the noisy counts as by Private-PGM, with exact inference on the
+    tree. MST merges rare values before it chooses pairs; here the intervals are coarse instead.
+    """
+
+    name = "synthetic"
+    summary = "any learner on made-up people from noisy marginals: differential privacy"
+    reference = (
+        "McKenna, Miklau, Sheldon. Winning the NIST Contest: A scalable and general approach to "
+        "differentially private synthetic data. Journal of Privacy and Confidentiality 2021"
+    )
+    measures = Measure.table("asked", """
+        synthetic_epsilon | less | epsilon of the made-up people
+        synthetic_delta | less | delta of the made-up people
+        synthetic_rho | less | rho of the made-up people
+        synthetic_neighbours | neither | which data sets the guarantee compares
+        synthetic_rows | neither people | how many are made up
+    """)  # fmt: skip
+
+    epsilon: float = Field(1.0, ge=LEAST_EPSILON, le=1e9, description="of the made-up people")
+    delta: float = Field(1e-6, gt=0, lt=1, description="delta of the guarantee")
+    bins: int = Field(8, ge=2, le=1000, description="intervals of a number")
+
+    @property
+    def predicts_with_sensitive(self) -> bool:  # type: ignore[override]
+        """Whether the base needs people's groups to predict."""
+        return self.base.predicts_with_sensitive
+
+    @property
+    def protects(self) -> frozenset[str]:
+        """All that it learns from."""
+        return self.needs
+
+    @property
+    def portable(self) -> bool:
+        """Never: the fit of the tree stops early."""
+        return False
+
+    def twin(self) -> Learner | None:
+        """The base's twin on the same made-up people's law; None if the base has none."""
+        twin = self.base.twin()
+        return None if twin is None else self.model_copy(update={"base": twin})
+
+    def fit(self, sample: Sample, rng: np.random.Generator) -> Classifier:
+        """Release noisy counts, make people up, and train the base on them.
+
+        Raises
+        ------
+        InputError
+            If a feature has no declared bounds or categories, or labels or groups are cut at a
+            statistic of everybody.
+        DataError
+            If a number is missing.
+        """
+        who = f"learner {self.name!r}"
+        sample.check_cuts(self.protects, who)
+        sample.domain.check(sample.features, who)
+        names = tuple(str(name) for name in sample.features.columns)
+        coder = PublicBins(sample.domain, names, self.bins)
+        codes = np.column_stack([coder.encode(sample.features), sample.labels, sample.sensitive])
+        sizes = [*coder.sizes, 2, len(sample.groups)]
+        rho = epsilon_to_rho(self.epsilon, self.delta)
+        tables = measure_tables(codes.astype(np.intp), sizes, rho, rng)
+        rows = min(round(tables.total), _MOST)
+        drawn = fit_tree(tables).draw(rows, rng)
+        people = Sample(
+            sample.groups,
+            features=coder.decode(drawn, sample.features, rng),
+            labels=drawn[:, -2].astype(np.int8),
+            sensitive=drawn[:, -1].astype(np.int8),
+            domain=sample.domain,
+        )
+        model = self.base.fit(people.only(self.base.needs), rng)
+        guarantee = Guarantee(self.epsilon, self.delta, "add-remove", rho)
+        notes: MeasureValues = {
+            **take_notes(model, keep_privacy=False),
+            "synthetic_epsilon": guarantee.epsilon,
+            "synthetic_delta": guarantee.delta,
+            "synthetic_rho": guarantee.rho,
+            "synthetic_neighbours": guarantee.neighbours,
+            "synthetic_rows": rows,
+        }
+        return SyntheticModel(sample.domain, names, model, guarantee, notes)
