@@ -10,8 +10,8 @@ from scipy.stats import beta, binom
 
 import fpbench
 from fpbench import DataError, Sample
-from fpbench.builtin.learners._fair_tree import grow_fair_tree
-from fpbench.builtin.learners._leaf_certificate import (
+from fpbench.builtin.learners._fair_leaves.fair_tree import grow_fair_tree
+from fpbench.builtin.learners._fair_leaves.leaf_certificate import (
     LeafPeople,
     bound_by_leaves,
     bound_by_sets,

@@ -255,6 +255,8 @@ def test_every_component_refuses_what_is_no_epsilon(kind, name, field, epsilon, 
     example = next(iter(cls.examples(tmp_path)), {})
     if kind != "learner" and "mechanism" in cls.model_fields:
         example = {**example, "mechanism": {"use": "discrete-laplace"}}
+    if "base" in cls.model_fields and cls.model_fields["base"].is_required():
+        example = {**example, "base": {"use": "plain"}}
     without_privacy = cls.model_fields[field].default is not None and kind == "learner"
     if epsilon == math.inf and without_privacy:
         return

@@ -20,9 +20,14 @@ class LearnerOverBase(Learner):
         """Whether the base gives scores."""
         return self.base.gives_scores
 
-    def has_scores(self) -> bool:
-        """Whether the base has scores."""
-        return self.base.has_scores()
+    def explain_no_scores(self) -> str | None:
+        """Why the base gives no probabilities."""
+        return self.base.explain_no_scores()
+
+    def twin(self) -> Learner | None:
+        """The base's twin on people who are changed alike; None if the base has none."""
+        base = self.base.twin()
+        return None if base is None else self.model_copy(update={"base": base})
 
     def asked(self) -> RateConstraint | None:
         """The metric and tolerance that the base is trained for."""

@@ -18,9 +18,9 @@ from fpbench import (
     MeasureValues,
     Sample,
 )
-from fpbench.builtin.learners._fair_tree import FairTree, grow_fair_tree
+from fpbench.builtin.learners._fair_leaves.fair_tree import FairTree, grow_fair_tree
+from fpbench.builtin.learners._fair_leaves.leaf_certificate import Bound, LeafPeople, certify_leaves
 from fpbench.builtin.learners._fitted import take_notes
-from fpbench.builtin.learners._leaf_certificate import Bound, LeafPeople, certify_leaves
 from fpbench.builtin.learners._over_base import LearnerOverBase
 
 if TYPE_CHECKING:

@@ -14,7 +14,6 @@ from fpbench import (
     Classifier,
     Codes,
     Guarantee,
-    Learner,
     Measure,
     MeasureValues,
     Sample,
@@ -167,11 +166,6 @@ class Synthetic(LearnerOverBase):
     def portable(self) -> bool:
         """Never: the fit of the tree stops early."""
         return False
-
-    def twin(self) -> Learner | None:
-        """The base's twin on the same made-up people's law; None if the base has none."""
-        twin = self.base.twin()
-        return None if twin is None else self.model_copy(update={"base": twin})
 
     def fit(self, sample: Sample, rng: np.random.Generator) -> Classifier:
         """Release noisy counts, make people up, and train the base on them.
