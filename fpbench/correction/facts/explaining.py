@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -18,7 +19,7 @@ from fpbench.correction.facts.linear_programs import (
     find_deadline,
     prove_and_log,
 )
-from fpbench.correction.facts.propagation import drop_idle, rule_out, trace
+from fpbench.correction.facts.propagation import rule_out, trace_ruled_out
 
 _ROUNDS = 8
 """Times that a linear program chooses fewer sets."""
@@ -77,8 +78,24 @@ def explain_proof(facts: Facts, person: int, *, seconds: float = 30.0) -> tuple[
 def _list_few(
     facts: Facts, sets: NDArray[np.intp], find: Callable[[Facts], NDArray[np.intp]], deadline: float
 ) -> tuple[int, ...]:
-    """Sets without those that a proof does without."""
-    return drop_idle(facts, sets, lambda part: len(find(part)) > 0, deadline)
+    """Sets without those that a proof does without: parts of them are left out in turn.
+
+    Of what is left, the sets that a proof needs stay, which may be far fewer.
+    """
+    size = max(1, len(sets) // 2)
+    while True:
+        at = 0
+        while at < len(sets) > 1 and time.perf_counter() < deadline:
+            fewer = np.delete(sets, slice(at, at + size))
+            used = find(facts.take(fewer)) if len(fewer) else fewer
+            if len(used):
+                at = int((used < at).sum())
+                sets = fewer[used]
+            else:
+                at += size
+        if size == 1:
+            return tuple(sorted(int(number) for number in sets))
+        size = min(size // 2, max(1, len(sets) // 2))
 
 
 def _follow(facts: Facts, log: ProofLog, person: int) -> NDArray[np.intp]:
@@ -113,11 +130,13 @@ def _find_sets(
     facts: Facts, person: int, group: int, solver: LinearSolver, deadline: float
 ) -> NDArray[np.intp]:
     """Sets that prove that a person is of a group: by propagation, then by one linear program."""
-    possible, reasons = rule_out(facts, None)
-    own = np.unique(reasons[person][reasons[person] >= 0])
+    rounds = np.empty((facts.people, facts.groups), np.int32)
+    possible, reasons = rule_out(facts, None, rounds)
+    needed = np.zeros(possible.shape, np.bool_)
+    needed[person] = ~possible[person]
     if possible[person].sum() == 1:
-        return np.unique(trace(facts, reasons, own))
-    used = [own]
+        return np.flatnonzero(trace_ruled_out(facts, reasons, rounds, needed))
+    used = np.zeros(len(facts), np.bool_)
     for other in np.flatnonzero(possible[person]):
         if other == group:
             continue
@@ -139,6 +158,8 @@ def _find_sets(
             rows = program.find_proof(cost, solution.duals, below)
         if not len(rows):
             return rows
-        used.append(np.searchsorted(facts.origin, program.facts.origin[rows]))
+        used[np.searchsorted(facts.origin, program.facts.origin[rows])] = True
     # What was subtracted from these sets rests on others.
-    return np.unique(trace(facts, reasons, np.unique(np.concatenate(used))))
+    members = np.unique(facts.sets[np.flatnonzero(used)].indices)
+    needed[members] = ~possible[members]
+    return np.flatnonzero(used | trace_ruled_out(facts, reasons, rounds, needed))

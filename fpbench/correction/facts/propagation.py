@@ -24,6 +24,11 @@ from fpbench.claims.set_counts import Facts, Mask
 Reasons: TypeAlias = NDArray[np.int32]
 """(n, K) the set that ruled each group out; -1 for none."""
 
+Rounds: TypeAlias = NDArray[np.int32]
+"""(n, K) when each group was ruled out, counted from 0; `NEVER` for those that were not."""
+
+NEVER = np.iinfo(np.int32).max
+
 _TRIES = 400
 """Sets of facts that are tried, to find the few that matter."""
 
@@ -59,8 +64,13 @@ def check_possible(facts: Facts, possible: Mask | None) -> None:
         to_array("possible", possible, "b", (facts.people, facts.groups))
 
 
-def rule_out(facts: Facts, start: Mask | None) -> tuple[Mask, Reasons]:
-    """What each person may be, and why: see `propagate`, but a contradiction is not yet named."""
+def rule_out(
+    facts: Facts, start: Mask | None, rounds: Rounds | None = None
+) -> tuple[Mask, Reasons]:
+    """What each person may be, and why: see `propagate`, but a contradiction is not yet named.
+
+    In `rounds` it is noted when; those that are ruled out from the start have -1.
+    """
     n, k = facts.people, facts.groups
     possible = np.ones((n, k), np.bool_) if start is None else start.copy()
     reasons = np.full((n, k), -1, np.int32)
@@ -72,6 +82,9 @@ def rule_out(facts: Facts, start: Mask | None) -> tuple[Mask, Reasons]:
     sure = possible & (possible.sum(axis=1) == 1)[:, None]
     # Sizes less what is impossible, for most is possible.
     upper, fixed = facts.sizes[:, None] - facts.count(~possible), facts.count(sure)
+    when = np.empty((n, k), np.int32) if rounds is None else rounds
+    when[:] = np.where(possible, NEVER, -1)
+    round_ = 0
     while True:
         wrong = hard & ((fixed > facts.high) | (upper < facts.low)).any(axis=1)
         if wrong.any():
@@ -98,6 +111,8 @@ def rule_out(facts: Facts, start: Mask | None) -> tuple[Mask, Reasons]:
         changed = np.flatnonzero((before != possible).any(axis=1))
         if not len(changed):
             return possible, reasons
+        when[before & ~possible] = round_
+        round_ += 1
         left = possible[changed].sum(axis=1)
         if (left == 0).any():
             person = changed[left == 0][0]
@@ -157,6 +172,35 @@ def trace(facts: Facts, reasons: Reasons, sets: NDArray[np.integer[Any]]) -> NDA
         causes = np.unique(reasons[np.unique(facts.sets[new].indices)])
         new = causes[~seen[causes]]
     return np.concatenate(traced)
+
+
+def trace_ruled_out(facts: Facts, reasons: Reasons, rounds: Rounds, ruled_out: Mask) -> Mask:
+    """(M,) sets that ruled groups out, of people (n, K), and those that they needed for it.
+
+    A set says that nobody else is of a group where the members who are known to be of it are as
+    many as may be; and that all others are of it where as many are known not to be.
+    """
+    needed, done = ruled_out & (reasons >= 0), np.zeros(reasons.shape, np.bool_)
+    sets = np.zeros(len(facts), np.bool_)
+    members = facts.sets
+    while (new := needed & ~done).any():
+        done |= new
+        groups = np.nonzero(new)[1]
+        uses = np.column_stack([reasons[new], rounds[new], groups])
+        for number, round_, group in np.unique(uses, axis=0).tolist():
+            sets[number] = True
+            own = members.indices[members.indptr[number] : members.indptr[number + 1]]
+            out = rounds[own] < round_
+            others = np.arange(facts.groups) != group
+            sure = own[out[:, others].all(axis=1) & ~out[:, group]]
+            if len(sure) == facts.high[number, group]:
+                needed[np.ix_(sure, others)] = True
+                continue
+            open_ = (~out).sum(axis=0) == facts.low[number]
+            full = int(np.flatnonzero(open_ & others)[0])
+            needed[own[out[:, full]], full] = True
+        needed &= reasons >= 0
+    return sets
 
 
 def drop_idle(

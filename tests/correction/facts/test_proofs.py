@@ -13,6 +13,7 @@ from fpbench import InputError
 from fpbench.claims import ContradictionError, Facts
 from fpbench.correction import explain_proof, propagate, prove
 from fpbench.correction.facts import interior_point, linear_programs
+from fpbench.correction.facts.propagation import NEVER, rule_out, trace_ruled_out
 
 
 def enumerate_possible(members, low, high, k):
@@ -288,6 +289,23 @@ def test_a_proof_follows_from_the_sets_that_explain_it(data):
         own = facts.origin[named]
         alone = enumerate_possible(members[:, own], facts.low[named], facts.high[named], k)
         assert (alone[person] == possible[person]).all()
+
+
+@given(problems())
+def test_what_a_conclusion_is_traced_to_allows_it_again(problem):
+    """And nobody of whom nothing was needed is looked at: a person's other sets are not named."""
+    members, low, high, _ = problem
+    facts = Facts.from_counts(members, low, high)
+    rounds = np.empty((facts.people, facts.groups), np.int32)
+    possible, reasons = rule_out(facts, None, rounds)
+    assert ((rounds < NEVER) == ~possible).all()
+    for person, group in np.argwhere(~possible):
+        asked = np.zeros(possible.shape, bool)
+        asked[person, group] = True
+        sets = trace_ruled_out(facts, reasons, rounds, asked)
+        assert not propagate(facts.take(sets))[person, group]
+        first = rounds == 0
+        assert not first[person, group] or sets.sum() == 1
 
 
 def test_a_proof_by_programs_is_explained(in_process):
