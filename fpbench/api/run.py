@@ -10,7 +10,13 @@ from types import MappingProxyType
 from typing import Any
 
 from fpbench.api.saved_run import Run
-from fpbench.base.arguments import check_callable, check_type, check_whole_number, to_path
+from fpbench.base.arguments import (
+    check_callable,
+    check_type,
+    check_whole_number,
+    to_new_directory,
+    to_path,
+)
 from fpbench.base.errors import DataError
 from fpbench.data.table import Table
 from fpbench.execution.engines.opening import EngineRequest
@@ -159,7 +165,7 @@ def _prepare(
         if not isinstance(matrix, Mapping):
             matrix = to_path("matrix", matrix)
         matrix = read(matrix, profile, seeds, max_cells)
-    directory = to_path("out", out) if out is not None else default_directory(matrix)
+    directory = to_new_directory("out", out) if out is not None else default_directory(matrix)
     return Session.prepare(matrix, tables), directory
 
 

@@ -39,6 +39,20 @@ def check_whole_number(name: str, value: Any, least: int) -> None:
         raise InputError(f"{name} must be {least} or more, not {show_value(value)}")
 
 
+def to_new_directory(name: str, value: Any) -> Path:
+    """The directory to write to that a text or path stands for; `~` is the home directory."""
+    path = to_path(name, value)
+    if str(value) in {"", "-"}:
+        raise InputError(
+            f"{name} must be a directory, not {str(value)!r}: a run has several files, which "
+            "standard output cannot hold"
+        )
+    try:
+        return path.expanduser()
+    except RuntimeError:
+        raise InputError(f"{name} {str(value)!r}: there is no such home directory") from None
+
+
 def to_python_number(value: Any, name: str) -> float:
     """One int or float of Python, from any kind of number; InputError for anything else."""
     kind: type = type(value)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from fpbench.base.argument_types import check_arguments
-from fpbench.base.arguments import show_value, to_path
+from fpbench.base.arguments import show_value, to_new_directory, to_path
 from fpbench.base.errors import StoreError
 from fpbench.base.files import read_matrix
 from fpbench.components.names import Status
@@ -64,7 +64,7 @@ def merge(runs: Sequence[str | Path], out: str | Path) -> Merged:
     """
     if isinstance(runs, str | bytes) or not isinstance(runs, Iterable):
         raise StoreError(f"runs must be a list of run directories, not {show_value(runs)}")
-    paths, target = [to_path("each of runs", run) for run in runs], to_path("out", out)
+    paths, target = [to_path("each of runs", run) for run in runs], to_new_directory("out", out)
     if len(paths) < 2:
         raise StoreError("merge needs two runs or more")
     twice = [path for path, n in Counter(p.resolve() for p in paths).items() if n > 1]
@@ -76,16 +76,25 @@ def merge(runs: Sequence[str | Path], out: str | Path) -> Merged:
         stores = [stack.enter_context(Store(path)) for path in paths]
         _check_same(stores)
         merger = _Merger(stores)
-        part = _make_directory(target)
+        place = _follow_links(target)
+        part = _make_directory(place)
         try:
             merged = merger.write(part, target)
-            if target.exists():
-                target.rmdir()
-            part.rename(target)
+            if place.exists():
+                place.rmdir()
+            part.rename(place)
         except BaseException:
             shutil.rmtree(part, ignore_errors=True)
             raise
     return merged
+
+
+def _follow_links(target: Path) -> Path:
+    """The directory that a link leads to, there or not yet: a link cannot be renamed over."""
+    try:
+        return target.resolve()
+    except (OSError, RuntimeError):  # a link that leads to itself
+        raise StoreError(f"{target}: is a link that leads nowhere") from None
 
 
 def _make_directory(target: Path) -> Path:

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import fpbench
-from fpbench import Status, StoreError
+from fpbench import InputError, Status, StoreError
 from fpbench.matrix.plan import Cell
 from fpbench.store.merging import merge
 from fpbench.store.store import Store
@@ -152,6 +152,31 @@ def test_what_cannot_be_merged(tmp_path, toys):
         merge([one, two], tmp_path / "file" / "merged")
     (tmp_path / "empty").mkdir()
     assert merge([one, two], tmp_path / "empty").counts == {"done": 1}
+
+
+def test_odd_places_to_merge_into(tmp_path, monkeypatch):
+    runs = [made(tmp_path / name, ["done"]) for name in ("one", "two")]
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    before = sorted(tmp_path.iterdir())
+    for nowhere in ("-", "", "~nobody-of-this-name/x"):
+        with pytest.raises(InputError, match="^out "):
+            merge(runs, nowhere)
+        with pytest.raises(InputError, match="^out "):
+            fpbench.run(MATRIX, out=nowhere)
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(StoreError, match="^loop: is a link that leads nowhere"):
+        merge(runs, "loop")
+    (tmp_path / "loop").unlink()
+    assert sorted(tmp_path.iterdir()) == before
+
+    merge(runs, "~/merged")
+    assert len(fpbench.load(tmp_path / "home" / "merged").rows()) == 1
+    (tmp_path / "empty").mkdir()
+    for name, target in (("to_empty", "empty"), ("to_new", "new")):
+        (tmp_path / name).symlink_to(target)
+        merge(runs, name)
+        assert len(fpbench.load(tmp_path / target).rows()) == 1
 
 
 def test_the_command(command, toys, tmp_path):
