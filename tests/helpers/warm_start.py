@@ -19,7 +19,9 @@ import sys
 import threading
 from pathlib import Path
 
-FPBENCH = Path(sys.executable).with_name("fpbench")
+PYTHON = sys.executable
+"""Before a test says otherwise."""
+FPBENCH = Path(PYTHON).with_name("fpbench")
 TEMPLATE = Path(__file__).with_name("warm_template.py")
 MODULES = {"distributed.cli.dask_scheduler", "distributed.cli.dask_worker", "fpbench",
            "loky.backend.popen_loky_posix"}  # fmt: skip
@@ -29,6 +31,8 @@ CODE = re.compile(
     r"|.*\nfrom fpbench\.execution\.isolation\.one_use_server import main\n",
     re.DOTALL,
 )
+SOLVER = "fpbench/correction/facts/interior_point.py"
+"""The end of the path of the program that solves linear programs."""
 ONE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS",
      "VECLIB_MAXIMUM_THREADS"), "1",
@@ -50,11 +54,13 @@ def parse(arguments):
     """
     if arguments[0] == str(FPBENCH):
         return "script", str(FPBENCH), arguments[1:]
-    if arguments[0] != sys.executable:
+    if arguments[0] != PYTHON:
         return None
     words = arguments[1:]
     if words[:1] == ["-B"]:
         words = words[1:]
+    if len(words) == 2 and words[0] == "-P" and words[1].endswith(SOLVER):
+        return "solver", words[1], []
     if len(words) > 1 and words[0] in ("-c", "-m"):
         return words[0], words[1], words[2:]
     if words and words[0].endswith(".py") and words[0] != str(TEMPLATE):
@@ -83,7 +89,11 @@ def may_be_forked(arguments, env):
     if max(sum(map(len, arguments)), sum(len(n) + len(env[n]) + 2 for n in env)) > ROOM // 2:
         return False
     kind, what, _ = parsed
-    return kind == "script" or (kind == "-m" and what in MODULES) or bool(CODE.match(what))
+    if kind == "solver":  # which finds packages that a test puts before ours
+        return env.get("PYTHONPATH") == STARTED_WITH.get("PYTHONPATH")
+    if kind == "script":
+        return True
+    return (kind == "-m" and what in MODULES) or bool(CODE.match(what))
 
 
 def needs_new_interpreter(env):
@@ -137,7 +147,7 @@ class _Starter:
         env = {name: value for name, value in STARTED_WITH.items() if name != "PYTHONPATH"}
         with theirs:
             process = subprocess.Popen(
-                [sys.executable, TEMPLATE, str(theirs.fileno()), "x" * ROOM],
+                [PYTHON, TEMPLATE, str(theirs.fileno()), "x" * ROOM],
                 env={**env, **ONE_THREAD, **NO_RESERVES, "ROOM": "x" * ROOM}, pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             )  # fmt: skip

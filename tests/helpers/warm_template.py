@@ -30,7 +30,8 @@ import warm_start
 
 # Packages whose import starts no threads, so that a fork copies no lock that somebody holds.
 PRELOADED = (
-    "cloudpickle", "fairlearn.postprocessing", "fairlearn.reductions", "joblib", "loky.backend.spawn",
+    "cloudpickle", "fairlearn.postprocessing", "fairlearn.reductions", "highspy", "joblib",
+    "loky.backend.spawn",
     "loky.process_executor", "numpy.random", "pandas", "rich.console", "rich.live", "rich.progress",
     "rich.table", "scipy.optimize", "scipy.stats", "sklearn.ensemble", "sklearn.linear_model",
     "sklearn.metrics", "sklearn.neural_network", "sklearn.tree", "threadpoolctl", "xmlrpc.client",
