@@ -132,12 +132,14 @@ class Facts(Constraint):
         """
         from scipy.sparse import csr_array, issparse
 
-        matrix = members if issparse(members) else to_array("members", members, "biu")
-        if matrix.ndim != 2:  # type: ignore[union-attr]
+        matrix: Any = members if issparse(members) else to_array("members", members)
+        if matrix.ndim != 2:
             raise InputError("members must be (n, M), who is in which set")
         if not issparse(matrix):
+            if matrix.dtype != np.bool_ and not np.isin(matrix, (0, 1)).all():
+                raise InputError("members must be 0 or 1, or true or false")
             matrix = csr_array(np.asarray(matrix, np.int8))
-        n, m = matrix.shape  # type: ignore[union-attr]
+        n, m = matrix.shape
         ends = _check_ends(low, high, m)
         return cls._of(pack_sets(csr_array(matrix)), n, *ends, sigma, scale, derived, names)
 

@@ -75,6 +75,9 @@ def test_a_table_of_few_people_stores_only_them():
 
 
 def test_bad_tables_are_refused():
+    with pytest.raises(InputError, match="members must be 0 or 1, or true or false"):
+        Facts.from_counts([[0.5], [1]], [[1, 1]])
+    assert Facts.from_counts(np.ones((2, 1)), [[1, 1]]).sizes.tolist() == [2]
     with pytest.raises(InputError, match="table 1: codes must be 3 whole numbers"):
         Facts.from_tables([(np.zeros(3, int), 1), (np.zeros(2, int), 1)], np.zeros((2, 2)))
     with pytest.raises(InputError, match="table 0: codes must be -1 to 1, not 0 to 2"):
