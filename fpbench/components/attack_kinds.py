@@ -157,6 +157,17 @@ class Dataset(Component):
         names = " and ".join(file.name for file in missing)
         return f"data of {self.name!r} not found ({names}): fpbench data fetch {self.name}"
 
+    def check(self, home: DataHome) -> None:
+        """Look at the data before anything is run; an error says what is wrong with it.
+
+        Data that is published needs no look.
+
+        Raises
+        ------
+        InputError
+            If the data is not as the parameters say; `DataError` if it cannot be used.
+        """
+
     def checksums(self, home: DataHome) -> dict[str, Callable[[], str]]:
         """Functions that compute the checksum of each file that it reads, by name."""
         return {file.name: partial(sha256, home.find(file)) for file in self.files}

@@ -96,9 +96,13 @@ class Session:
         return tuple(finished)
 
     def _begin(self, store: Store) -> int:
-        """The number of a new session in a store, which gets the matrix and the environment."""
+        """The number of a new session in a store, which gets the matrix and the environment.
+
+        Another matrix may go on if its cells are among those of this one, or none is done.
+        """
         matrix = self.matrix
-        if store.matrix not in (None, matrix.canonical()):
+        other = store.matrix not in (None, matrix.canonical())
+        if other and not store.done() <= {cell.key for cell in self.plan.cells}:
             title = f" ({store.title!r})" if store.title else ""
             raise StoreError(
                 f"{store.directory}: was made by another matrix{title} than {matrix.origin}; "

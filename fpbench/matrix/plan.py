@@ -261,7 +261,12 @@ class _Planner:
         missing = type(component).unavailable()
         if isinstance(component, Dataset):
             missing = component.absent(self._home) or missing
-            if not missing:  # other data makes other cells
+            if not missing:
+                try:
+                    component.check(self._home)
+                except FpbenchError as error:
+                    raise MatrixError(f"{choice.where}: {error}") from error
+                # Other data makes other cells.
                 known = self._plan.data
                 pending = component.checksums(self._home).items()
                 checksums = {name: known.get(name) or compute() for name, compute in pending}

@@ -91,3 +91,54 @@ def test_a_plan_has_the_reasons_of_skips_and_refuses_a_matrix_without_data(
     monkeypatch.setenv("FPBENCH_DATA", str(tmp_path))
     with pytest.raises(fpbench.DataError, match="nothing to run"):
         fpbench.plan({**attack, "dataset": [{"use": "adult"}]})
+
+
+def matrix_of(*adversaries, rows=200):
+    return {
+        "seeds": 1,
+        "dataset": [{"use": "census-synthetic", "rows": rows}],
+        "learner": [{"use": "plain"}],
+        "disclosure": [{"use": "published", "metric": "statistical-parity"}],
+        "adversary": [{"use": name} for name in adversaries],
+        "corrector": [{"use": "none"}],
+    }
+
+
+def test_a_matrix_with_more_components_goes_on_with_the_same_run(tmp_path):
+    first = fpbench.run(matrix_of("prior"), out=tmp_path / "run")
+    second = fpbench.run(matrix_of("prior", "a1"), out=tmp_path / "run")
+    assert len(first.finished) == len(second.finished) == 1
+    assert list(second.frame()["adversary"]) == ["prior", "a1"]
+    with pytest.raises(fpbench.StoreError, match="was made by another matrix"):
+        fpbench.run(matrix_of("a1"), out=tmp_path / "run")  # it would lose what is done
+
+
+def test_a_run_in_which_nothing_is_done_is_used_again(tmp_path):
+    stopped = iter([False, True])
+    with pytest.raises(KeyboardInterrupt):
+        fpbench.run(matrix_of("prior"), out=tmp_path / "run", stop=lambda: next(stopped, True))
+    again = fpbench.run(matrix_of("a1", rows=300), out=tmp_path / "run")
+    assert list(again.frame()["adversary"]) == ["a1"]
+    assert list(again.frame()["status"]) == ["done"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"label_column": "Paid"}, "no column 'Paid'; did you mean 'paid'?"),
+        ({"separator": ";"}, "is the separator not ';'"),
+        ({"positive": 2}, "positive"),
+        ({"sensitive": "gender"}, "no column 'gender'"),
+    ],
+)
+def test_a_file_is_looked_at_before_anything_is_run(tmp_path, change, message):
+    rows = "".join(f"{20 + i},{'fm'[i % 2]},{i // 2 % 2}\n" for i in range(40))
+    (tmp_path / "people.csv").write_text("age,sex,paid\n" + rows)
+    own = {"use": "csv", "path": str(tmp_path / "people.csv"), "label_column": "paid",
+           "sensitive": "sex"}  # fmt: skip
+    matrix = matrix_of("prior") | {"dataset": [own | change]}
+    for act in (fpbench.plan, fpbench.run):
+        with pytest.raises(fpbench.InputError, match=message) as refused:
+            act(matrix, out=tmp_path / "run")
+        assert "[[dataset]] no. 1 (csv)" in str(refused.value)
+    assert not (tmp_path / "run").exists()

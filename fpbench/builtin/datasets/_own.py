@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 
+_READ_AT_ONCE = 32 * 1024**2
+"""Bytes of a file that is read, about a second, when a run is planned."""
 _EXAMPLE = {"label_column": "paid", "positive": "yes", "sensitive": "sex"}
 
 
@@ -100,6 +102,18 @@ class OwnFile(Dataset):
         if (why := self.absent(home)) is not None:
             raise DataError(why)
         return [home.find(file) for file in self.files]
+
+    def check(self, home: DataHome) -> None:
+        """Read the file, unless it is so large that this takes long: the run will, in any case.
+
+        Raises
+        ------
+        InputError, DataError
+            As of `load`.
+        """
+        (path,) = self.fetch(home)
+        if path.stat().st_size <= _READ_AT_ONCE:
+            self.load(home)
 
     def load(self, home: DataHome) -> Table:
         """Read the file.
