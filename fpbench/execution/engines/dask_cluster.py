@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 import warnings
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import CancelledError, Future, wait
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -28,6 +28,8 @@ _GRACE = 1.0
 """Seconds more than its timeout that a connection may take to give up by itself."""
 _LAST_WORDS = 10.0
 """Seconds within which a cluster of ours closes."""
+_COMPARING = 60.0
+"""Seconds, at least, within which a worker tells what it has: it imports that first."""
 _IN_TOUCH = ("running", "connecting")
 _LOG = logging.getLogger("fpbench.dask")
 _SETTINGS = {
@@ -162,6 +164,33 @@ def join(scheduler: str, timeout: float) -> Cluster:
     return cluster
 
 
+def _ask_workers(client: Client, requirements: Requirements, timeout: float) -> dict[str, Any]:
+    """What each worker has, or the error it answered with."""
+    answers: dict[str, Future[dict[str, Any]]] = {}
+
+    def ask(worker: str) -> None:
+        try:
+            answers[worker].set_result(
+                client.run(read_versions, requirements.uses, workers=[worker], on_error="return")
+            )
+        except Exception as error:
+            answers[worker].set_result({worker: error})
+
+    # A worker that was stopped is waited for without end, whatever the timeout.
+    for worker in client.nthreads():
+        answers[worker] = Future()
+        threading.Thread(target=ask, args=(worker,), daemon=True).start()
+    timeout = max(timeout, _COMPARING)
+    silent = wait(answers.values(), timeout).not_done
+    if silent:
+        names = ", ".join(sorted(name for name, answer in answers.items() if answer in silent))
+        raise EngineError(
+            f"worker {names} does not answer within {timeout:g} s: end it, or wait longer with "
+            "--connect-timeout"
+        )
+    return {name: it for answer in answers.values() for name, it in answer.result().items()}
+
+
 def start(jobs: int, modules: tuple[str, ...]) -> Cluster:
     """A cluster on this machine: processes of one thread each, which keep results in memory.
 
@@ -196,11 +225,22 @@ def _prepare() -> None:
     dask.config.set(_SETTINGS)
 
 
-def compare(client: Client, requirements: Requirements) -> None:
-    """Refuse workers that differ from the requirements, all in one message."""
-    versions = client.run(read_versions, requirements.uses, on_error="return")
+def compare(client: Client, requirements: Requirements, timeout: float) -> None:
+    """Refuse workers that differ from the requirements, all in one message.
+
+    Workers that end meanwhile are left out.
+
+    Raises
+    ------
+    EngineError
+        If a worker differs, or does not answer in time.
+    """
+    versions = _ask_workers(client, requirements, timeout)
+    present = client.nthreads()
     workers: dict[str, list[str]] = {}
     for worker, there in sorted(versions.items()):
+        if isinstance(there, OSError) and worker not in present:
+            continue
         if isinstance(there, BaseException):
             here = requirements.here[DISTRIBUTION]
             words = f"no fpbench that says what it has (here {here}): {there!r}"

@@ -141,7 +141,7 @@ def _open_dask(
     engine = DaskEngine(cluster, home, limits, requirements, list_modules(others))
     try:
         if requirements is not None:
-            compare(cluster.client, requirements)
+            compare(cluster.client, requirements, request.connect_timeout)
     except BaseException:
         engine.close(now=True)
         raise

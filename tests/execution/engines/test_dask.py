@@ -193,6 +193,25 @@ def test_a_worker_without_a_plugin_is_named_and_refused(tmp_path, toys, cluster,
     assert not (tmp_path / "run").exists()
 
 
+def test_a_worker_that_is_stopped_before_it_is_compared_is_named(
+    tmp_path, toys, cluster, monkeypatch
+):
+    from fpbench.execution.engines import dask_cluster
+
+    monkeypatch.setattr(dask_cluster, "_COMPARING", 3.0)
+    made = cluster()
+    stopped = made.worker("stopped")
+    stopped.send_signal(signal.SIGSTOP)
+    try:
+        with pytest.raises(
+            fpbench.InputError, match=r"worker tcp://\S+ does not answer within 3 s"
+        ):
+            fpbench.run(MATRIX, out=tmp_path / "run", scheduler=made.address, connect_timeout=3.0)
+    finally:
+        stopped.send_signal(signal.SIGCONT)
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_worker_with_another_version_is_refused_unless_allowed(tmp_path, toys, cluster):
     site = tmp_path / "other"
     info = site / "fpbench_toys-2.0.dist-info"
