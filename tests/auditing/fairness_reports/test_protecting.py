@@ -226,6 +226,43 @@ def test_no_suppressed_number_is_a_sum_of_published_ones(seed, metrics, defences
     assert_true_of(hidden, (X, predictions, labels), groups)
 
 
+def tabulate(counts, **options):
+    """An exact report of numbers of people in a grid, all of prediction 1, and who they are."""
+    places = np.repeat(np.indices(counts.shape).reshape(2, -1), counts.ravel(), axis=1)
+    X = pd.DataFrame({name: codes.astype(str) for name, codes in zip("uv", places, strict=True)})
+    predictions, groups = np.ones(len(X), int), np.array(["f", "m"])[np.arange(len(X)) % 2]
+    return FairnessReport.from_predictions(
+        X, predictions, groups, metrics=["selected"], **options
+    ), (X, predictions, None)
+
+
+def follows(report, people, secret):
+    """Whether the size of a set is a sum of published ones."""
+    told = list_sets(report, *people, np.flatnonzero(~report.suppressed))
+    return np.abs(told @ np.linalg.lstsq(told, secret.astype(float))[0] - secret).max() < 1e-6
+
+
+def test_a_cell_between_two_loops_of_suppressed_ones_does_not_follow_either():
+    """No sum lacks that cell alone: it is the first two rows less the first two columns."""
+    counts = np.full((4, 4), 40)
+    counts[:2, :2] = counts[2:, 2:] = counts[1, 2] = 6
+    report, people = tabulate(counts, by=["u", "v"], order=2, min_cell=0)
+    bridge = (people[0]["u"] == "1") & (people[0]["v"] == "2")
+    assert follows(report.protect(min_cell=10), people, bridge)
+    hidden = report.protect(min_cell=10, complementary=True)
+    assert not follows(hidden, people, bridge)
+    assert (~hidden.suppressed).sum() > 20
+
+
+def test_people_whom_an_earlier_defence_left_out_do_not_follow_either():
+    report, people = tabulate(np.array([[40], [40], [6]]), by=["u"], min_cell=10)
+    left_out = people[0]["u"] == "2"
+    assert follows(report, people, left_out)
+    hidden = report.protect(complementary=True)
+    assert not follows(hidden, people, left_out)
+    assert not hidden.suppressed.all()
+
+
 def test_complements_are_few_and_keep_what_they_need_not_hide():
     exact, _, _ = make_exact(400, metrics=["selection-rate"], bins={"age": 3, "hours": 2})
     plain = exact.protect(min_cell=50)
