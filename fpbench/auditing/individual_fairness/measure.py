@@ -138,7 +138,7 @@ def individual_fairness(
         Any object with `predict`, and optionally `rules`; a decision tree of scikit-learn; or
         predictions (n,) in {0, 1}, for which nothing is certified.
     X
-        n people: a data frame of numbers and pandas categoricals, or a matrix, as the model takes
+        n people: a data frame of numbers, texts and categoricals, or a matrix, as the model takes
         them. Numbers are compared as models see them, in single precision.
     tau
         One or several, in [0, 1).

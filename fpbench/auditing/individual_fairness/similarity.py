@@ -91,7 +91,7 @@ def scale_people(
     Parameters
     ----------
     features, reference
-        n rows: a data frame of numbers and pandas categoricals, or a matrix of numbers. The range
+        n rows: a data frame of numbers, texts and categoricals, or a matrix of numbers. The range
         of the reference, by default these people, scales numbers without declared bounds.
     domain, free, names
         Declared bounds, features that may have any value, and names of the columns of a matrix.
@@ -214,6 +214,7 @@ def _read_features(
     words: dict[str, tuple[str, ...]] = {}
     codes: dict[str, Codes] = {}
     if hasattr(features, "columns"):
+        features = _sort_words(features)
         for name, column in features.select_dtypes("category").items():
             words[str(name)] = tuple(str(category) for category in column.cat.categories)
             codes[str(name)] = column.cat.codes.to_numpy().astype(np.intp)
@@ -227,6 +228,20 @@ def _read_features(
     for i in np.flatnonzero(~np.isfinite(values).all(axis=0)):
         raise DataError(f"the feature {numbers[i]!r} has missing or infinite values")
     return numbers, values, words, codes
+
+
+def _sort_words(features: DataFrame) -> DataFrame:
+    """The people with columns of texts as categoricals; DataError if a text is missing."""
+    import pandas as pd
+
+    texts = features.select_dtypes(include=["object", "string"])
+    for name, column in texts.items():
+        if (gaps := column.isna().to_numpy()).any():
+            row = int(np.flatnonzero(gaps)[0])
+            raise DataError(f"the feature {str(name)!r} has missing values, first in row {row}")
+        if not all(isinstance(value, str) for value in column):
+            return features  # whatever else it holds is told by the encoding
+    return features.assign(**{str(name): pd.Categorical(texts[name]) for name in texts.columns})
 
 
 def _to_single(features: Any) -> NDArray[np.float32]:

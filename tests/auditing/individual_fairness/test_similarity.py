@@ -152,7 +152,8 @@ PEOPLE = pd.DataFrame({"age": [20.0, 30.0], "job": pd.Categorical(["u", "v"])})
         (PEOPLE, {"reference": PEOPLE[["job"]]}, InputError, "reference: has other numeric"),
         (PEOPLE.assign(age=[1.0, np.nan]), {}, DataError, "'age' has missing or infinite"),
         (PEOPLE.assign(age=[1.0, 1e300]), {}, DataError, "'age' has missing or infinite"),
-        (PEOPLE.assign(job=["u", "v"]), {}, DataError, "'job' is (object|str), neither"),
+        (PEOPLE.assign(job=["u", 1]), {}, DataError, "'job' is object, neither"),
+        (PEOPLE.assign(job=["u", None]), {}, DataError, "'job' has missing values, first in row 1"),
         (np.zeros(3), {}, DataError, "has 1 dimensions"),
         (np.array([["u", "v"]]), {}, DataError, "a matrix of numbers"),
         ([[0.0], [1.0, 2.0]], {}, DataError, "a matrix of numbers"),
@@ -169,3 +170,10 @@ def test_what_cannot_be_placed(features, more, error, message):
 def test_what_is_the_same_for_everybody_may_be_declared_or_free():
     assert scale_people(PEOPLE[:1], domain=Domain.of({"age": [0, 100]})).at.tolist() == [[0.2]]
     assert scale_people(PEOPLE[:1], free=["age"]).scales == (None,)
+
+
+def test_texts_are_categories():
+    words = PEOPLE.assign(job=["u", "v"])
+    as_texts, as_categories = scale_people(words), scale_people(PEOPLE)
+    assert as_texts.words == as_categories.words
+    assert (as_texts.profiles() == as_categories.profiles()).all()
