@@ -62,7 +62,7 @@ def find_cases(answers: ModelAnswers, labels: Codes, shares: Floats) -> Cases:
 
     References
     ----------
-    Mehnaz et al. (USENIX Security 2022), section 5.1.
+    Mehnaz et al. (USENIX Security 2022), CSMIA.
     """
     right = answers.predictions == np.asarray(labels)[:, None]
     count = right.sum(axis=1)
@@ -107,7 +107,7 @@ class CSMIA(HoldingOut):
 
     name = "csmia"
     summary = "asks the model about every group, and names the one that explains the label best"
-    reference = f"{_REFERENCE}, section 5.1"
+    reference = f"{_REFERENCE}: CSMIA"
     sees = frozenset({"labels", "query"})
 
     def guess(self, view: View, rng: np.random.Generator) -> Guess:
@@ -146,7 +146,7 @@ class LOMIA(LearnedAdversary):
 
     name = "lomia"
     summary = "asks the model about every group, and learns from those whom its labels give away"
-    reference = f"{_REFERENCE}, section 5.2"
+    reference = f"{_REFERENCE}: LOMIA"
     sees = frozenset({"features", "labels", "query"})
 
     def guess(self, view: View, rng: np.random.Generator) -> Guess:
