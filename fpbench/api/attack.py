@@ -20,6 +20,7 @@ from fpbench.components.by_name import resolve_component
 from fpbench.components.names import Status
 from fpbench.components.own_measures import GLOSSARY
 from fpbench.components.records import CalibratedGuess, Predictions, Scores
+from fpbench.components.sights import sights_of
 from fpbench.data.groups import group_codes
 from fpbench.data.sample import Codes, Sample, Split
 from fpbench.execution.work.actions import ACTIONS, HANDED, MEASURING
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
 _CLAIM: Mapping[str, Any] = {"use": "published", "metric": "statistical-parity"}
-_SEEN = frozenset({"features", "labels", "predictions", "scores"})
+_SEEN = sights_of("adversary") - {"query", "twin"}
 """What can be shown of a model that is not trained here."""
 _LEAST_KNOWN = 10
 """People whose group is known, at least: some train the adversary, and some calibrate it."""
