@@ -326,17 +326,24 @@ def describe(
     kind: Annotated[
         str,
         typer.Argument(
-            help=f"One of {', '.join(KINDS)}.", metavar="KIND", autocompletion=complete_kind
+            help=f"One of {', '.join(KINDS)}; not needed where the name tells it.",
+            metavar="KIND",
+            autocompletion=complete_kind,
         ),
     ],
-    name: Annotated[str, typer.Argument(metavar="NAME", autocompletion=complete_component)],
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", autocompletion=complete_component)
+    ] = None,
     no_third_party: NoThirdParty = False,
 ) -> None:
     """Show a component: what it does, its parameters, its source."""
     from fpbench.cli.screen import catalog as listings
     from fpbench.components.catalog import discover
 
-    listings.show_component(discover(), kind, name)
+    catalog = discover()
+    if name is None:
+        kind, name = listings.find_kind(catalog, kind), kind
+    listings.show_component(catalog, kind, name)
 
 
 @app.command(cls=Command)

@@ -258,6 +258,10 @@ def test_a_component_of_every_kind_can_be_described(command):
     assert "statistical-parity | predictive-equality" in shown
     for entry in {entry.kind: entry for entry in fpbench.discover()}.values():
         assert entry.name in fine(command("describe", entry.kind, entry.name)).stdout
+    alone = fine(command("describe", "exponentiated-gradient")).stdout
+    assert alone == shown
+    bad(command("describe", "exponentiated-gradients"), "did you mean 'exponentiated-gradient'?")
+    bad(command("describe", "learner"), "'learner' is a kind: name a component, too")
     assert "share, to-overall" in fine(command("describe", "corrector", "exact")).stdout
     bad(command("describe", "learner", "plan"), "unknown learner 'plan'; did you mean 'plain'?")
     bad(command("describe", "lerner", "plain"), "unknown kind 'lerner'; did you mean 'learner'?")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from fpbench.base.errors import PluginError
+from fpbench.base.errors import InputError, PluginError, suggest_name
 from fpbench.cli.screen import console
 from fpbench.components.catalog import Catalog, Entry
 from fpbench.components.names import KINDS
@@ -56,6 +56,20 @@ def _program(catalog: Catalog, entry: Entry) -> str | None:
         return catalog.component(entry.kind, entry.name).runs_on()
     except PluginError:
         return None
+
+
+def find_kind(catalog: Catalog, name: str) -> str:
+    """The kind of the only component of a name; InputError if none or several are called so."""
+    kinds = [entry.kind for entry in catalog if entry.name == name]
+    if len(kinds) == 1:
+        return kinds[0]
+    if kinds:
+        choices = " or ".join(f"`fpbench describe {kind} {name}`" for kind in kinds)
+        raise InputError(f"{name!r} is the name of several components: {choices}")
+    if name in KINDS:
+        raise InputError(f"{name!r} is a kind: name a component, too; `fpbench plugins` lists them")
+    names = {entry.name for entry in catalog}
+    raise InputError(f"no component {name!r}; {suggest_name(name, names)}")
 
 
 def show_component(catalog: Catalog, kind: str, name: str) -> None:
