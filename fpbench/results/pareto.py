@@ -73,7 +73,7 @@ class Front:
 
 
 def front_sheet(front: Front, most: int | None = None) -> Sheet:
-    """A Pareto front as a table: the learners on it, then those that are beaten."""
+    """A Pareto front as a table: the learners on it, then those that are dominated."""
     names = [GLOSSARY.heading(name) for name in front.objectives]
     rows = []
     for point in front.points[:most]:
@@ -83,7 +83,7 @@ def front_sheet(front: Front, most: int | None = None) -> Sheet:
             format_number(value.mean) if value else lacking[i] for i, value in enumerate(intervals)
         ]
         others = len(point.beaten_by) - 1
-        beaten = f"beaten by {point.beaten_by[0]}" if point.beaten_by else ""
+        beaten = f"dominated by {point.beaten_by[0]}" if point.beaten_by else ""
         beaten += f" and {others} more" if others > 0 else ""
         if point.lacks:
             beaten = (

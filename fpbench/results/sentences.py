@@ -45,7 +45,7 @@ def summarise_leak(
     tuple
         At most three: what naming the largest group reaches, what the best attack reaches without
         the disclosure, and what the disclosure adds to it and could add. Of several models and
-        disclosures they are about those where the best attack is given most.
+        disclosures they are about those with the largest leak.
     """
     chosen = choose_line(board)
     if chosen is None:
@@ -64,11 +64,7 @@ def summarise_leak(
     values = leaks[chosen][~np.isnan(leaks[chosen])]
     if len(values):
         counted = [f"{count} {kind}s" for kind, count in several.items() if count > 1]
-        lead = (
-            f"Of {list_words(counted)}, this is where the best attack is given most: the"
-            if counted
-            else "The"
-        )
+        lead = f"Of {list_words(counted)}, this is the largest leak: the" if counted else "The"
         label = line.labels.get("disclosure", "")
         word = "report" if "facts" in line.measures else "claim"
         claim = f"{lead} {label}{'' if word in label.split() else f' {word}'}".replace("  ", " ")
@@ -83,7 +79,7 @@ def summarise_leak(
 
 
 def choose_line(board: Leaderboard) -> int | None:
-    """The best attack on the model, given the disclosure, where that adds most; None of none."""
+    """The best attack with the largest leak of all models and disclosures; None of none."""
     leading = list(_find_leading(board).values())
     return max(leading, key=lambda i: _get_mean(board.lines[i], "leak"), default=None)
 
@@ -151,8 +147,8 @@ def _describe_limit(line: Line, covers: str, *, alone: bool) -> str:
         return ""
     besides = ", apart from what the model itself gives away" if _NOT_THE_MODEL in covers else ""
     return (
-        f"; nobody who knows the population can expect more than {points_above(limit.mean)} of "
-        f"{'it' if alone else 'the claim alone'}"
+        f"; an attacker who knows the population gains at most {points_above(limit.mean)} points on "
+        f"average from {'it' if alone else 'the claim alone'}"
         f"{besides}"
     )
 

@@ -174,8 +174,8 @@ def test_the_tables_say_it_all(file, tmp_path, capsys, monkeypatch):
         "matched",
         "sheep too",
         "no row with dataset = 'sheep'",
-        "as stated  1 matched, 1 deviates, 1 not run",
-        "strongest adversary  1 deviates",
+        "statements  1 matched, 1 deviates, 1 not run",
+        "with the strongest adversary  1 deviates",
     ):
         assert words in shown
     assert max(map(len, shown.splitlines())) <= 100
@@ -250,7 +250,7 @@ def test_audits_have_a_table_and_no_strongest_adversary(toys, tmp_path, capsys, 
     shown = capsys.readouterr().out
     for words in ("Audits, [bold]not markup[/]", "dataset flock · learner parrot · means over 2",
                   "pafer epsilon=0.5", "better than guessing (here)",
-                  "mean error of project less that of clip; stated: < 0", "as stated  "):  # fmt: skip
+                  "mean error of project less that of clip; stated: < 0", "statements  "):  # fmt: skip
         assert words in shown
     assert "strongest" not in shown
     assert max(map(len, shown.splitlines())) <= 120

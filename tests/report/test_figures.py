@@ -244,7 +244,7 @@ def test_the_waterfall_is_that_of_the_rows(real):
         assert of.label("learner") in panel.title
         assert seen is None or of.label("adversary") == seen
     assert "Not in this run: attacks that see scores at most" in made.caption
-    assert "Of 4 learners, this is where the best attack is given most" in made.caption
+    assert "Of 4 learners, the one with the largest leak is shown" in made.caption
 
 
 def test_filters_choose_what_a_figure_draws(real, tmp_path, command):

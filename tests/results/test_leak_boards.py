@@ -258,8 +258,8 @@ def test_a_leak_that_seeds_tell():
     mean = np.mean([row["limit"] for row in add_comparisons(Results.of(run(CLEAR, ALONE))).rows()])
     assert added == (
         f"The published claim adds 0.31 points (95 %: {signed_points(ends.low)} to "
-        f"{signed_points(ends.high)}); nobody who knows the population can expect more than "
-        f"{points_above(mean)} of it."
+        f"{signed_points(ends.high)}); an attacker who knows the population gains at most "
+        f"{points_above(mean)} points on average from it."
     )
 
 
@@ -272,7 +272,9 @@ def test_a_leak_that_seeds_do_not_tell():
 
 def test_few_seeds_are_not_significant_however_much_they_agree():
     (*_, added) = said(run(CLEAR[:3], ALONE))
-    assert "adds 0.30 points (95 %: +0.30 to +0.30), not significant at 3 seeds; nobody" in added
+    assert (
+        "adds 0.30 points (95 %: +0.30 to +0.30), not significant at 3 seeds; an attacker" in added
+    )
 
 
 def test_one_seed_tells_nothing_about_others():
@@ -284,7 +286,7 @@ def test_one_seed_tells_nothing_about_others():
 
 def test_the_same_at_all_seeds_has_no_interval():
     (*_, added) = said(run([0.0] * 5, ALONE))
-    assert added.startswith("The published claim adds 0.00 points at each of 5 seeds; nobody")
+    assert added.startswith("The published claim adds 0.00 points at each of 5 seeds; an attacker")
 
 
 def test_a_disclosure_that_misleads():
@@ -296,7 +298,7 @@ def test_without_bits_there_is_no_limit_and_a_trained_model_is_named():
     (*_, added) = said(run(CLEAR, ALONE, disclosure_bits=None))
     assert added.endswith("to +0.31).")
     (*_, added) = said(run(CLEAR, ALONE, limit_covers="disclosure, not model"))
-    assert added.endswith("of it, apart from what the model itself gives away.")
+    assert added.endswith("from it, apart from what the model itself gives away.")
 
 
 def test_attacks_that_are_not_told_apart_are_named():
@@ -315,8 +317,8 @@ def test_of_several_models_it_is_the_greatest_and_tested_as_the_greatest_of_all(
     assert best == ("From features and predictions the best attack on second guesses 85.1 % (a2).")
     low, high = widest(np.array(CLEAR), "leak", 0.025 / 6)
     assert added.startswith(
-        "Of 2 learners and 2 disclosures, this is where the best attack is given most: the published claim adds "
-        f"0.31 points (95 % of 6 at once: {signed_points(low)} to {signed_points(high)}); nobody"
+        "Of 2 learners and 2 disclosures, this is the largest leak: the published claim adds "
+        f"0.31 points (95 % of 6 at once: {signed_points(low)} to {signed_points(high)}); an attacker"
     )
     # Eight seeds tell one line from nothing, 2 / 2^8 = .008, but not the greatest of seven.
     eight = [row for row in rows + run(NULL, ALONE, learner="third") if row["seed"] < 8]
@@ -346,7 +348,7 @@ def test_more_groups_than_two_and_features_alone():
     assert baseline == "Naming the largest group is right for 40.0 %."
     # What a corrector does with a claim rests on the predictions, which the guess did not.
     assert added.startswith("The published claim, with the predictions that it is about, adds 0.31")
-    assert added.endswith(" of the claim alone.")
+    assert added.endswith(" from the claim alone.")
     assert best == "From features the best attack guesses 85.1 % (a2)."
 
 
@@ -421,7 +423,7 @@ def test_a_waterfall_is_of_one_model_and_names_it_and_what_is_not_there():
     waterfall = levels(rows)
     assert waterfall.about == "learner second, disclosure published"
     assert waterfall.lacking == ("features", "scores")
-    assert "Of 2 learners, this is where the best attack is given most" in waterfall.caption
+    assert "Of 2 learners, the one with the largest leak is shown" in waterfall.caption
     assert "attacks that see features at most, attacks that see scores at most" in waterfall.caption
     assert levels(run([None] * 3)) is None
     assert levels([{**row, "adversary_sees": "", "majority_accuracy": None}

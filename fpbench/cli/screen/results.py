@@ -120,7 +120,7 @@ def show_reproduction(reproduction: Reproduction) -> None:
         out.print()
         show_sheet(each, _JUDGEMENT_COLOURS)
     out.print()
-    counted = {"as stated": verdicts, "strongest adversary": on_strongest}
+    counted = {"statements": verdicts, "with the strongest adversary": on_strongest}
     for name, judged in counted.items():
         counts = Counter(verdict.outcome for verdict in judged)
         words = ", ".join(f"{counts[outcome]} {outcome}" for outcome in Outcome if counts[outcome])
