@@ -147,8 +147,8 @@ def _describe_limit(line: Line, covers: str, *, alone: bool) -> str:
         return ""
     besides = ", apart from what the model itself gives away" if _NOT_THE_MODEL in covers else ""
     return (
-        f"; an attacker who knows the population gains at most {points_above(limit.mean)} points on "
-        f"average from {'it' if alone else 'the claim alone'}"
+        f"; an attacker who knows the population gains at most {points_above(limit.mean)} points "
+        f"on average from {'it' if alone else 'the claim alone'}"
         f"{besides}"
     )
 
