@@ -108,9 +108,10 @@ def write_noise(metrics, *laws):
 
 def test_noise_adds_up_over_the_numbers_that_a_person_counts_in():
     one = write_noise(["true-positives"], "laplace 4")
-    both = write_noise(["true-positives", "true-negatives"], "laplace 4", "laplace 4")
+    for other in ("false-positives", "false-negatives"):  # of another label or prediction
+        both = write_noise(["true-positives", other], "laplace 4", "laplace 4")
+        assert _add_up_noise(one) == _add_up_noise(both) == (0.5, 0)
     again = write_noise(["true-positives", "selected"], "laplace 4", "laplace 4")
-    assert _add_up_noise(one) == _add_up_noise(both) == (0.5, 0)  # of one label and prediction
     assert _add_up_noise(again) == (1.0, 0)
     prior = np.full((40, 2), 0.5)
     gaussian = write_noise(["true-positives"], "gaussian 4")
