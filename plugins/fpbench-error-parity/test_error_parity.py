@@ -41,6 +41,8 @@ def rates(model, sample):
     ])  # fmt: skip
 
 
+pytest.importorskip("ecos", reason="no wheel of ECOS for this Python")
+
 COMPARED = {"statistical-parity": [2], "predictive-equality": [0], "equal-opportunity": [1],
             "equalized-odds": [0, 1]}  # fmt: skip
 

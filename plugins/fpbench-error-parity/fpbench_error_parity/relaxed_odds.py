@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -63,6 +64,11 @@ class RelaxedOdds(SklearnLearner):
     tolerance: float = Field(
         0.05, ge=0, le=1, description="greatest difference between two groups' rates"
     )
+
+    @classmethod
+    def unavailable(cls) -> str | None:
+        """Needs the solver ECOS, of which there is no wheel for Python 3.13."""
+        return None if find_spec("ecos") else "needs the solver ECOS: pip install ecos"
 
     @property
     def portable(self) -> bool:
