@@ -100,7 +100,9 @@ def test_shares_are_learnt_from_published_cells_that_share_nobody():
 def write_noise(metrics, *laws):
     """A report of these numbers of people, with a law of noise each."""
     X, predictions, groups = make_people(40)
-    report = make_report(X, predictions, groups, order=0, metrics=metrics, labels=predictions)
+    report = make_report(
+        X, predictions, groups, order=0, metrics=metrics, labels=np.arange(40) // 2 % 2
+    )
     frame = report.to_frame().drop(columns="n")
     law = dict(zip(metrics, laws, strict=True))
     return FairnessReport.from_frame(frame.assign(noise=frame["metric"].map(law)))
