@@ -23,8 +23,6 @@ from fpbench.builtin.learners._tree_marginals import (
 from fpbench.data import Domain
 from fpbench.privacy import epsilon_to_rho
 
-pytestmark = pytest.mark.numeric
-
 SIZES = (3, 2, 4, 2)
 CHAIN = [(0, 1), (1, 2), (2, 3)]
 
