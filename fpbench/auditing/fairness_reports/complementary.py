@@ -1,22 +1,27 @@
 """Complementary suppression: further cells are left out, so that none follows by subtraction.
 
 Numbers of people in a slice are sums of those in the slices that cut it further, and of those with
-either label. Where a suppressed number follows from published ones by these sums, a neighbour in
-one of them is suppressed too: the smallest that is published. Ranges may still follow, and what is
-0 in a published slice is 0 in all that cut it further.
+either label. Where a suppressed number follows from published ones by these sums, those go too that
+can change together with it (`GroupSwaps`); where no such change is known, a neighbour in one of the
+sums, the smallest that is published. Ranges may still follow, and what is 0 in a published slice is
+0 in all that cut it further.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csc_array
+from scipy.sparse import coo_array, csc_array, csr_array, diags_array
 from scipy.sparse.linalg import lsqr
 
 from fpbench.auditing.fairness_reports.counts_with_noise import Counts
 from fpbench.auditing.fairness_reports.exact_blocks import ExactBlocks
+from fpbench.auditing.fairness_reports.group_swaps import GroupSwaps
 from fpbench.auditing.fairness_reports.slices import Codes
 from fpbench.auditing.fairness_reports.sums_of_counts import Sums
 from fpbench.claims.set_counts import Floats, Mask
@@ -69,7 +74,7 @@ def find_complements(blocks: ExactBlocks, primary: Mask, least: float) -> Mask:
         if not len(recovered):
             recovered = np.flatnonzero(search.find_determined(public) & covered & ~public)
             through = None
-        out = search.choose_neighbours(recovered, through, public, partner)
+        out = search.choose_complements(recovered, through, public, partner)
         if not len(out):
             return ~shown & ~primary
         hit = np.zeros(len(sums.total), np.bool_)
@@ -90,6 +95,27 @@ class _Search:
 
     sums: Sums
 
+    @cached_property
+    def entries(self) -> coo_array:
+        """The sums by row."""
+        return self.sums.matrix.tocoo()
+
+    @cached_property
+    def columns(self) -> csc_array:
+        """The sums by number."""
+        return csc_array(self.sums.matrix)
+
+    @cached_property
+    def swaps(self) -> GroupSwaps:
+        """Changes of numbers that no sum tells."""
+        return GroupSwaps(self.sums)
+
+    @cached_property
+    def price(self) -> Floats:
+        """(A,) what it costs to lose a number, besides others that must go with it."""
+        whole = np.bincount(self.entries.col[self.entries.data < 0], minlength=len(self.sums.total))
+        return np.asarray(1 + _DEAR * (whole > 0))
+
     def find_recovered(
         self, public: Mask, covered: Mask
     ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -98,14 +124,15 @@ class _Search:
         Sums are of public numbers, and of those that were left alone before.
         """
         known = public.copy()
-        entries = self.sums.matrix.tocoo()
+        rows, atoms = self.entries.row, self.entries.col
         while True:
-            unknown = np.flatnonzero(~known[entries.col])
-            left = np.bincount(entries.row[unknown], minlength=self.sums.matrix.shape[0])
-            last = unknown[left[entries.row[unknown]] == 1]
-            alone = entries.col[last]
+            unknown = ~known[atoms]
+            rows, atoms = rows[unknown], atoms[unknown]
+            left = np.bincount(rows, minlength=self.sums.matrix.shape[0])
+            last = left[rows] == 1
+            alone = atoms[last]
             if not len(alone) or covered[alone].any():
-                return alone[covered[alone]], entries.row[last][covered[alone]]
+                return alone[covered[alone]], rows[last][covered[alone]]
             known[alone] = True
 
     def find_determined(self, public: Mask) -> Mask:
@@ -118,7 +145,10 @@ class _Search:
         fixed = np.zeros(len(self.sums.total), np.bool_)
         if not len(unknown):
             return fixed
-        matrix = self.sums.matrix[:, unknown]
+        matrix = self.columns[:, unknown].tocsr()
+        parts = np.diff(matrix.indptr)
+        # Rows of equal length are solved in half the steps.
+        matrix = diags_array(1 / np.sqrt(parts[parts > 0])) @ matrix[parts > 0]
         start = np.random.default_rng(20260105).uniform(1, 2, len(unknown))
         start *= np.random.default_rng(20260106).choice([-1, 1], len(unknown))
         part = lsqr(matrix, matrix @ start, atol=1e-9, btol=1e-9, iter_lim=20 * len(unknown))[0]
@@ -132,40 +162,73 @@ class _Search:
         has to go, and so on, until a sum is reached that lacks one already: lengths of shortest
         paths, by relaxation.
         """
-        entries = self.sums.matrix.tocoo()
         free = public & (self.sums.total > 0)
-        own = free[entries.col]
-        rows, atoms = entries.row[own], entries.col[own]
-        lacks = abs(self.sums.matrix) @ (~public).astype(np.float64) > 0
-        price = 1 + _DEAR * np.isin(np.arange(len(free)), entries.col[entries.data < 0])
-        cost = np.where(lacks, 0.0, _FAR)
+        own = free[self.entries.col]
+        rows, atoms = self.entries.row[own], self.entries.col[own]
+        lacks = np.bincount(
+            self.entries.row[~public[self.entries.col]], minlength=self.sums.matrix.shape[0]
+        )
+        cost = np.where(lacks > 0, 0.0, _FAR)
         for _ in range(_STEPS):
-            sums = price + np.bincount(atoms, weights=cost[rows], minlength=len(free))
+            sums = self.price + np.bincount(atoms, weights=cost[rows], minlength=len(free))
             shortest = np.full(len(cost), _FAR)
             np.minimum.at(shortest, rows, sums[atoms] - cost[rows])
-            cost = np.where(lacks, 0.0, np.minimum(shortest, _FAR))
-        return np.asarray(price + np.bincount(atoms, weights=cost[rows], minlength=len(free)))
+            cost = np.where(lacks > 0, 0.0, np.minimum(shortest, _FAR))
+        return np.asarray(self.price + np.bincount(atoms, cost[rows], minlength=len(free)))
 
-    def choose_neighbours(
+    def choose_complements(
         self,
         atoms: NDArray[np.intp],
         through: NDArray[np.intp] | None,
         public: Mask,
         partner: NDArray[np.intp],
     ) -> Codes:
-        """A public number each, of the sum it follows from, or else of one with its neighbours."""
-        columns = csc_array(self.sums.matrix)
-        cost = self._find_costs(public)
+        """Public numbers that hide these: of the cheapest swap each, or else one of a sum.
+
+        That is the sum that the number follows from, or else one with its neighbours.
+        """
         chosen: set[int] = set()
-        for place, atom in enumerate(atoms):
-            reached, new = {int(atom)}, [int(atom)]
+        there = self.sums.total > 0
+        costs = np.where(public, 1 + self.sums.total / self.sums.total.max(initial=1), 0.0)
+        costs = np.append(np.where(there, costs, np.inf), np.inf)
+        rest = []
+        hidden: set[int] = set()
+        queue = [(int(atom), place) for place, atom in enumerate(atoms)]
+        for atom, place in queue:  # which grows: what goes with a number must be hidden, too
+            if atom in hidden or not there[atom]:
+                continue
+            swap = self.swaps.find_cheapest(atom, costs)
+            if not len(swap):
+                rest.append((atom, place))
+                continue
+            hidden.update(swap.tolist())
+            gone = swap[public[swap]].tolist()
+            new = {number for own in gone for number in (own, int(partner[own]))} - chosen
+            chosen |= new
+            costs[list(new)] = 0
+            queue += [(number, -1) for number in sorted(new - hidden)]
+        if rest:
+            chosen |= self._choose_neighbours(rest, through, public, partner, chosen)
+        return np.array(sorted(chosen), np.int64)
+
+    def _choose_neighbours(
+        self,
+        atoms: Sequence[tuple[int, int]],
+        through: NDArray[np.intp] | None,
+        public: Mask,
+        partner: NDArray[np.intp],
+        gone: set[int],
+    ) -> set[int]:
+        """A public number each, of the sum it follows from, or else of one with its neighbours."""
+        cost = self._find_costs(public)
+        chosen = set(gone)
+        for atom, place in atoms:
+            reached, new = {atom}, [atom]
             while new:
-                equations = np.unique(columns[:, new].indices)
-                if through is not None and len(new) == 1 and new[0] == atom:
+                equations = np.unique(_list_entries(self.columns, new))
+                if through is not None and place >= 0 and new == [atom]:
                     equations = through[[place]]
-                near = (
-                    np.unique(self.sums.matrix[equations].indices) if len(equations) else equations
-                )
+                near = np.unique(_list_entries(self.sums.matrix, equations))
                 if chosen & set(near.tolist()):
                     break  # one that goes already may be enough
                 free = near[public[near] & (self.sums.total[near] > 0)]
@@ -175,4 +238,13 @@ class _Search:
                     break
                 new = [int(j) for j in near if int(j) not in reached]
                 reached.update(new)
-        return np.array(sorted(chosen), np.int64)
+        return chosen
+
+
+def _list_entries(
+    matrix: csr_array | csc_array, lines: Sequence[int] | NDArray[np.integer[Any]]
+) -> NDArray[np.intp]:
+    """Where some rows of a matrix by rows, or columns of one by columns, are not 0."""
+    ends = matrix.indptr
+    parts = [matrix.indices[ends[line] : ends[line + 1]] for line in lines]
+    return np.concatenate(parts) if parts else np.zeros(0, np.intp)

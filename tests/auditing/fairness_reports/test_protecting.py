@@ -11,6 +11,10 @@ from test_fairness_report import NUMBERS, RATES, count_true, make_people, make_r
 
 from fpbench import FairnessReport, InputError
 from fpbench.auditing import REPORT_METRICS
+from fpbench.auditing.fairness_reports.counts_with_noise import Counts
+from fpbench.auditing.fairness_reports.exact_blocks import ExactBlocks
+from fpbench.auditing.fairness_reports.group_swaps import GroupSwaps
+from fpbench.auditing.fairness_reports.sums_of_counts import Sums
 from fpbench.claims import ContradictionError
 from fpbench.correction import propagate
 
@@ -261,6 +265,29 @@ def test_people_whom_an_earlier_defence_left_out_do_not_follow_either():
     hidden = report.protect(complementary=True)
     assert not follows(hidden, people, left_out)
     assert not hidden.suppressed.all()
+
+
+@pytest.mark.parametrize("order", [2, 3])
+def test_numbers_of_a_swap_can_change_together(order):
+    """Each of them, with no other, in a vector that all sums map to 0."""
+    X, predictions, _, groups = make_people(200)
+    X = X.assign(kind=X["job"].map({"clerk": "in", "smith": "in", "farmer": "out"}))
+    report = FairnessReport.from_predictions(
+        X, predictions, groups, by=["age", "job", "kind", "hours"], order=order, bins=3, min_cell=0
+    )
+    sums = Sums.of(Counts.of(ExactBlocks.of(report, "this")))
+    swaps, known = GroupSwaps(sums), 0
+    costs = np.append(np.where(sums.total > 0, 1.0, np.inf), np.inf)
+    for number in range(0, len(sums.total), 7):
+        swap = swaps.find_cheapest(number, costs)
+        assert not len(swap) or number in swap
+        assert (sums.total[swap] > 0).all()
+        if len(swap):
+            _, sizes, axes = np.linalg.svd(sums.matrix[:, swap].toarray())
+            free = axes[(sizes > 1e-9).sum() :]
+            assert (np.abs(free).max(axis=0) > 1e-9).all()
+            known += 1
+    assert known > 8
 
 
 def test_complements_are_few_and_keep_what_they_need_not_hide():
