@@ -1,6 +1,7 @@
 """Time and strength of what follows from fairness reports about Adult, against scipy.
 
-    FPBENCH_DATA=DIR python benchmarks/perf/reports.py [--order N ...] [--no-whole] [--people N ...]
+    FPBENCH_DATA=DIR python benchmarks/perf/reports.py [--order N ...] [--no-whole] [--no-defences]
+        [--people N ...]
 
 One thread; seconds are of processor time, ours and our processes', so that other work on the
 machine matters little. A third of Adult is reported on, by sex, in slices of up to two and three
@@ -8,8 +9,9 @@ columns: counts of at least 10 people by prediction; beliefs are those of calibr
 that learnt from another third. Beliefs to an error bound of .01 are timed beside scipy's L-BFGS-B
 on the whole dual, scaled by the counts' variances, in one run; scipy is stopped when it has taken
 eight times as long. Then all of Adult, in slices of up to three columns, with programs about sets
-of at most 64 undecided people. Last, people made up, of 10 columns, in the 55 tables of one and two
-of them: 20 sweeps. Exits with 1 if a number misses its limit.
+of at most 64 undecided people. Then defences of slices of up to three columns, and explanations of
+proofs. Last, people made up, of 10 columns, in the 55 tables of one and two of them: 20 sweeps.
+Exits with 1 if a number misses its limit.
 """
 
 # Threads must be limited before numpy is imported.
@@ -27,6 +29,7 @@ import json
 import resource
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from itertools import combinations
 from pathlib import Path
@@ -43,7 +46,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 import fpbench
 from fpbench import FairnessReport
 from fpbench.claims import Facts
-from fpbench.correction import calibrate_beliefs, condition_beliefs, propagate, prove
+from fpbench.correction import calibrate_beliefs, condition_beliefs, explain_proof, propagate, prove
 from fpbench.models import encode
 
 ERROR = 0.01
@@ -58,7 +61,13 @@ LEAST = {
 MOST = {2: {"programs": 30.0}, 3: {}}
 MOST_WHOLE = {"all": 8.0}
 MOST_SWEPT = {"20 sweeps of 1,000,000 people": 8.0, "GB": 1.0, "cost of ten times the people": 12.0}
+MOST_DEFENDED = {
+    "facts, small groups suppressed": 4.0, "consistent noise": 30.0,
+    "complementary suppression, 7 columns": 15.0, "longest search for an explanation": 12.0,
+}  # fmt: skip
 """Limits, in seconds where not a number of people, a share or a ratio."""
+EXPLAINED, EXPLAINING = 6, 10.0
+"""People whose proof is explained, and seconds for each: of the clock, as the limit is."""
 WHOLE_ERROR, WHOLE_SETS = 0.03, 64
 """Of all of Adult: error bound (as of `fpbench.assess`), undecided people of a set in programs."""
 
@@ -210,6 +219,43 @@ def measure_whole(target: Target) -> dict[str, float]:
     }
 
 
+def measure_defences(target: Target) -> dict[str, float]:
+    """Seconds of defences of slices by up to three columns, and of explanations of proofs."""
+    features, predictions, codes, groups, _ = target
+    exact = FairnessReport.from_predictions(
+        features, predictions, groups, by=list(features.columns), order=3,
+        metrics=("selected", "rejected"), min_cell=0,
+    )  # fmt: skip
+    report = exact.protect(min_cell=10)
+    few = exact.protect(by=[column.name for column in exact.columns[:7]])
+    clock = [tell_time()]
+    suppressed = report.protect(min_group=10)
+    clock.append(tell_time())
+    facts = suppressed.facts(features, predictions)
+    clock.append(tell_time())
+    report.protect(noise="discrete-laplace", epsilon=5.0, consistent=True, rng=0)
+    clock.append(tell_time())
+    hidden = few.protect(min_cell=10, complementary=True)
+    clock.append(tell_time())
+    assert propagate(facts)[np.arange(len(codes)), codes].all(), "a proof is wrong"
+    facts = report.facts(features, predictions)
+    proven = np.flatnonzero(propagate(facts).sum(axis=1) == 1)
+    taken, lengths = [], []
+    for person in np.random.default_rng(0).choice(proven, EXPLAINED, replace=False):
+        started = time.perf_counter()
+        lengths.append(len(explain_proof(facts, int(person), seconds=EXPLAINING)))
+        taken.append(time.perf_counter() - started)
+    steps = np.diff(clock)
+    return {
+        "facts, small groups suppressed": steps[1],
+        "consistent noise": steps[2],
+        "complementary suppression, 7 columns": steps[3],
+        "share of its values suppressed": float(hidden.suppressed.mean()),
+        "median cells of an explanation": float(np.median(lengths)),
+        "longest search for an explanation": max(taken),
+    }
+
+
 def find_peak() -> int:
     """Kilobytes of memory that the process had at most."""
     try:  # ru_maxrss begins with what the process that started this one had
@@ -291,18 +337,23 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--order", type=int, nargs="*", default=[2, 3])
     parser.add_argument("--whole", action=argparse.BooleanOptionalAction, default=True)
+    parser.add_argument("--defences", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--people", type=int, nargs="*", default=[10**5, 10**6])
     parser.add_argument("--sweep", type=int, help=argparse.SUPPRESS)
     options, failed = parser.parse_args(), False
     if options.sweep is not None:
         print(json.dumps(sweep_people(options.sweep)))
         return 0
-    target = make_target() if options.order else None
+    target = make_target() if options.order or options.defences else None
     for order in options.order:
         assert target is not None
         title = f"{len(target.codes):,} people of Adult, slices of up to {order} columns"
         measured = measure(target, order)
         failed |= print_table(title, measured, LEAST.get(order, {}), MOST.get(order, {}))
+    if options.defences:
+        assert target is not None
+        title = f"Defences of {len(target.codes):,} people of Adult, slices of up to 3 columns"
+        failed |= print_table(title, measure_defences(target), {}, MOST_DEFENDED)
     if options.whole:
         target = make_target(whole=True)
         title = f"All {len(target.codes):,} people of Adult, slices of up to 3 columns"
