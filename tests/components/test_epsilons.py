@@ -21,7 +21,7 @@ from fpbench.builtin.learners._pflr_objective import NoiseBudget
 from fpbench.builtin.mechanisms._simulated import discrete_laplace
 from fpbench.components.catalog import discover
 from fpbench.components.names import KINDS
-from fpbench.privacy import Curator, Ledger
+from fpbench.privacy import Curator, Ledger, RecordingCurator
 from fpbench.privacy.curator.wire import Query
 
 BAD = [0, 0.0, -0.0, -1.0, -1e-300, math.nan, math.inf, -math.inf, 0.999e-9, 1e-22, 5e-324]
@@ -180,6 +180,9 @@ ENTRANCES = {
         np.array([1]), COUNT_SENSITIVITY["attribute"], e, np.random.default_rng(0)
     ),
     "PrivateTreeClassifier": train,
+    "RecordingCurator.histogram": lambda e: RecordingCurator(curator()).histogram(
+        [0] * 4, 1, epsilon=e, mechanism=LAPLACE
+    ),
     "RemoteCurator.histogram": remote,
     "TreeRecipe": lambda e: fpbench.models.TreeRecipe(epsilon=e),
     "VoteCost.sigma": lambda e: fpbench.privacy.VoteCost(10).sigma(e, 1e-5),
