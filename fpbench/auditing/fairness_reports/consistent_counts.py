@@ -34,10 +34,10 @@ _GAP = 0.1
 """How far from the nearest, in share of the distance, whole numbers may be."""
 _SHARES = (0.02, 0.1, 0.3, 1.0)
 """How near to equal shares in all slices numbers are taken, until whole ones are found."""
-_CUTS = 300
+_CUTS = 60
 """Times that larger slices are rounded anew, for the sake of smaller ones."""
 _SECONDS = 120.0
-"""Limit of the search for whole numbers, of one group."""
+"""Limit of the search for whole numbers."""
 
 
 def make_consistent(sums: Sums, answers: Floats) -> Floats:
@@ -131,6 +131,7 @@ def _round(sums: Sums, near: Floats) -> Floats:
     If the numbers of larger slices leave no whole ones for smaller slices, all are taken nearer to
     those of a group that has the same share of all slices, where there is room for any rounding.
     """
+    end = time.perf_counter() + _SECONDS
     left, whole = sums.total.copy(), np.empty(near.shape)
     levels = _Levels.of(sums)
     for group in range(near.shape[1] - 1):
@@ -138,11 +139,12 @@ def _round(sums: Sums, near: Floats) -> Floats:
         if group:  # what the groups before have left
             pair = np.column_stack([values, left - values])
             values = _project(replace(sums, total=left), pair)[:, 0]
-        deadline = time.perf_counter() + _SECONDS
         everywhere = left * (values.sum() / max(left.sum(), 1))
         for share in _SHARES:
             target = (1 - share) * values + share * everywhere
-            rounded = _round_group(levels, target, left, deadline)
+            now = time.perf_counter()
+            until = end if share == _SHARES[-1] else now + (end - now) / 3
+            rounded = _round_group(levels, target, left, until)
             if rounded is not None:
                 break
         else:
