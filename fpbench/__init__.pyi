@@ -77,7 +77,6 @@ from .components.records import Weighing as Weighing
 from .data.data_files import DataFile as DataFile
 from .data.data_files import DataHome as DataHome
 from .data.sample import Codes as Codes
-from .data.sample import ModelAnswers as ModelAnswers
 from .data.sample import Sample as Sample
 from .data.sample import Split as Split
 from .data.table import Table as Table

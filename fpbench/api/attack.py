@@ -362,7 +362,7 @@ def _read_labels(model: Any, y: Any, positive: Any, n: int) -> tuple[Codes, tupl
             f"y must have two values{', as the model has' if known_classes else ''}, not "
             f"{', '.join(map(repr, distinct[:5]))}"
         )
-    if positive is not None and positive not in classes:
+    if np.ndim(positive) or (positive is not None and positive not in classes):
         hint = suggest_name(str(positive), map(str, classes))
         raise InputError(f"positive: {positive!r} is no label; {hint}")
     second = classes[1] if positive is None else positive

@@ -5,4 +5,5 @@ from .attributes import Sensitive as Sensitive
 from .attributes import measured_cuts as measured_cuts
 from .domain import Domain as Domain
 from .domain import DomainParameter as DomainParameter
+from .sample import ModelAnswers as ModelAnswers
 from .table import DatasetFacts as DatasetFacts

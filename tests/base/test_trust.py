@@ -376,7 +376,7 @@ def test_no_code_of_third_parties_is_imported(install, monkeypatch):
     monkeypatch.setenv(NO_THIRD_PARTY, "1")
     catalog = discover()
     assert not (site / "ran").exists()
-    assert {entry.source.distribution for entry in catalog} == {"fpbench"}
+    assert {entry.source.distribution for entry in catalog} == {"fpbench-toolkit"}
     assert "third-party 1.0" in map(str, catalog.left_out)
     with pytest.raises(InputError, match=r"third-party 1.0.* left out: --no-third-party"):
         catalog.component("corrector", "third")

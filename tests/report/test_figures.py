@@ -196,7 +196,7 @@ def test_files_that_cannot_be_drawn(real, output, said, tmp_path):
 
 def test_without_matplotlib_the_command_that_installs_it_is_said(real, monkeypatch, tmp_path):
     monkeypatch.setattr("fpbench.report.drawing.find_spec", lambda name: None)
-    with pytest.raises(InputError, match=r"pip install 'fpbench\[figures\]'"):
+    with pytest.raises(InputError, match=r"pip install 'fpbench-toolkit\[figures\]'"):
         draw(figure(gather(real), "accuracy"), tmp_path / "a.pdf")
 
 

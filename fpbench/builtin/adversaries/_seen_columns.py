@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench import Codes, ModelAnswers, Sample
+from fpbench import Codes, Sample
+from fpbench.data import ModelAnswers
 from fpbench.models import Encoding, encode
 
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from fpbench.builtin.adversaries.ferry import LearnedAdversary
+from fpbench.builtin.adversaries._learned_adversary import LearnedAdversary
 
 _REFERENCE = (
     "Aalmoes, Duddu, Boutet. On the Alignment of Group Fairness with Attribute Privacy. 2024, "

@@ -11,10 +11,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench import Codes, Guess, MeasureValues, ModelAnswers, Sample, View
+from fpbench import Codes, Guess, MeasureValues, Sample, View
 from fpbench.builtin.adversaries._holding_out import HoldingOut, estimate_shares, split_rows
+from fpbench.builtin.adversaries._learned_adversary import LearnedAdversary
 from fpbench.builtin.adversaries._seen_columns import find_confidence
-from fpbench.builtin.adversaries.ferry import LearnedAdversary
+from fpbench.data import ModelAnswers
 from fpbench.models import random_state
 
 Floats = NDArray[np.float64]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fpbench.builtin.adversaries.ferry import LearnedAdversary
+from fpbench.builtin.adversaries._learned_adversary import LearnedAdversary
 
 
 class Twin(LearnedAdversary):

@@ -1,0 +1,264 @@
+"""A classifier that guesses groups, trained on people whose groups the adversary knows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from importlib.util import find_spec
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, JsonValue, PrivateAttr, ValidationInfo, field_validator
+
+from fpbench import (
+    Adversary,
+    Codes,
+    Component,
+    Guess,
+    InputError,
+    Measure,
+    MeasureValues,
+    Sample,
+    View,
+)
+from fpbench.base import tell_extra
+from fpbench.builtin.adversaries._attack_model import (
+    SPACES,
+    AttackModel,
+    Range,
+    Space,
+    search,
+    train,
+)
+from fpbench.builtin.adversaries._balancing import guess_weighted, weigh_groups
+from fpbench.builtin.adversaries._holding_out import HoldingOut, split_rows
+from fpbench.builtin.adversaries._seen_columns import stack_columns
+from fpbench.models import FAMILIES, FAMILY_CHOICE, Encoding, Recipe, random_state
+
+_PARAMETERS: dict[str, dict[str, JsonValue]] = {
+    # An attack set is often small: hundreds of people, whom scikit-learn's defaults overfit.
+    "hist-gradient-boosting": {
+        "max_leaf_nodes": 7, "l2_regularization": 20.0, "max_features": 0.5,
+    }
+}  # fmt: skip
+"""Parameters of attacks that differ from the defaults of the family."""
+_MOST_CATEGORIES = 255
+"""Of a column that hist-gradient-boosting splits by sets."""
+
+
+class LearnedAdversary(HoldingOut):
+    """A classifier that guesses a person's group from what is seen of that person.
+
+    Its beliefs are the classifier's probabilities, and it guesses the likeliest group. By default
+    the classifier is strong and unskewed: boosted trees in which every person weighs the same,
+    chosen by the accuracy and the likelihood of people held out on Adult, COMPAS, German and
+    census-synthetic. A part of the attack set is held out from training and guessed like the
+    target, so that its beliefs can be calibrated.
+
+    A group that no training person has is believed to be as rare as Laplace's rule of succession
+    says: 1 / (m + K) after m people.
+
+    With `trials`, parameters of the classifier are searched: each set is trained on 80 % of the
+    training people, and the set that guesses most groups of the other 20 % is trained again on
+    all of them. Held-out people have no part in the search. With scope `dataset` the search sees
+    neither the target people nor the model's answers, and runs once for all learners and seeds:
+    on the whole attack set of seed 0, some of whose people seed 0 holds out, and other seeds hold
+    out or attack.
+    """
+
+    measures = Measure.table("asked", """
+        attack_validation_accuracy | greater share | people of the validation part whose group the
+            tuned classifier guesses
+        attack_validation_untuned | greater share | the same with the parameters of the first trial
+        attack_parameters | neither | the parameters that were chosen
+        attack_trials | neither | trials of the search
+    """)  # fmt: skip
+
+    family: str = Field(
+        "hist-gradient-boosting", description=f"classifier that is trained: {FAMILY_CHOICE}"
+    )
+    class_weight: Literal["balanced", "none"] = Field(
+        "none",
+        validate_default=True,
+        description="balanced: every group weighs the same in training; none: every person does",
+    )
+    parameters: dict[str, JsonValue] = Field(
+        {},
+        validate_default=True,
+        description='arguments of the classifier over its defaults here; "none" stands for None',
+    )
+    encoding: Encoding | Literal["auto"] = Field(
+        "auto",
+        description="how categories become numbers; auto: not at all for hist-gradient-boosting, "
+        "whose trees split sets of categories, and one-hot for others",
+    )
+    trials: int = Field(0, ge=0, le=100_000, description="sets of parameters to try; 0: no search")
+    scope: Literal["cell", "dataset"] = Field(
+        "cell", description="search again for every target, or once for each data set"
+    )
+    space: Space = Field(
+        {},
+        validate_default=True,
+        description="search space: each parameter's list of choices, or its table of low, high and "
+        "log; empty: the family's default space",
+    )
+
+    abstain_below: float = Field(
+        0.0,
+        ge=0,
+        le=1,
+        description="abstain about people whose likeliest group has a lower probability; 0: never",
+    )
+
+    naming: Literal["likeliest", "balanced"] = Field(
+        "likeliest",
+        description="which group is named: the likeliest, or the one that guesses as many members "
+        "of each group right as can be, by a threshold (AdaptAIA); beliefs are the same",
+    )
+
+    _notes: MeasureValues = PrivateAttr(default_factory=dict)
+
+    @field_validator("family")
+    @classmethod
+    def _check_family(cls, family: str) -> str:
+        if family not in FAMILIES:
+            Recipe(family).classifier()
+        return family
+
+    @field_validator("class_weight")
+    @classmethod
+    def _check_balance(cls, weight: str, info: ValidationInfo) -> str:
+        if "family" in info.data:
+            try:
+                Recipe(info.data["family"], balanced=weight == "balanced").check_balance()
+            except InputError as error:
+                raise InputError(f'{error}; class_weight = "none" needs no balancing') from error
+        return weight
+
+    @field_validator("parameters")
+    @classmethod
+    def _check_parameters(cls, parameters: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
+        if {"family", "class_weight"} <= info.data.keys():  # or something was wrong already
+            balanced = info.data["class_weight"] == "balanced"
+            Recipe(info.data["family"], parameters, balanced).check({"predict_proba"})
+        return parameters
+
+    @field_validator("space")
+    @classmethod
+    def _check_space(cls, space: Space, info: ValidationInfo) -> Space:
+        if {"family", "class_weight", "parameters", "trials"} <= info.data.keys():
+            family = info.data["family"]
+            if not space and info.data["trials"] and family not in SPACES:
+                raise InputError(f"{family} has no default search space: give one")
+            balanced, fixed = info.data["class_weight"] == "balanced", info.data["parameters"]
+            Recipe(family, fixed, balanced).check(names=space)
+            for name, domain in space.items():  # not hours from now, in a trial
+                for value in [domain.low, domain.high] if isinstance(domain, Range) else domain:
+                    Recipe(family, {**fixed, name: value}, balanced).check()
+        return space
+
+    def incompatible(self, other: Component) -> str | None:
+        """Nothing is searched where Optuna is not installed."""
+        if self.trials and find_spec("optuna") is None:
+            return (
+                f"adversary {self.name!r} searches its parameters with Optuna: "
+                f"{tell_extra('search')}, or trials = 0"
+            )
+        return super().incompatible(other)
+
+    @property
+    def portable(self) -> bool:
+        """Whether the family is one of ours; of other classes it is unknown."""
+        return self.family in FAMILIES
+
+    @property
+    def recipe(self) -> Recipe:
+        """The classifier with its parameters."""
+        parameters = {**_PARAMETERS.get(self.family, {}), **self.parameters}
+        return Recipe(self.family, parameters, self.class_weight == "balanced")
+
+    @property
+    def tunes_once(self) -> bool:
+        """Whether one search serves all cells."""
+        return self.scope == "dataset" and self.trials > 0
+
+    def tune(self, known: Sample, rng: np.random.Generator) -> Adversary:
+        """The same adversary with the best parameters of a search that does not see the model."""
+        if not self.tunes_once:
+            return self
+        matrix = self._encode(known, self.sees_without_model)
+        recipe = self._find_recipe(known)
+        state, space = random_state(rng), self.space or SPACES[self.family]
+        result = search(recipe, space, matrix, known.sensitive, self.trials, state, rng)
+        tuned = self.model_copy(
+            update={"trials": 0, "parameters": {**self.parameters, **result.changes}}
+        )
+        tuned._notes = result.notes
+        return tuned
+
+    def guess(self, view: View, rng: np.random.Generator) -> Guess:
+        """Train on a random part of the attack set; guess its other part and the target.
+
+        Raises
+        ------
+        DataError
+            If the attack set has fewer than two people, or its training part has and is searched.
+        HiddenError
+            If the view lacks a column that this adversary sees.
+        """
+        if self.tunes_once:
+            return self.tune(view.attack, rng).guess(view, rng)
+        held_out, training = split_rows(len(view.attack), self.held_out, rng)
+        matrix, truth = self._encode(view.attack, self.sees), view.attack.sensitive
+        # Drawn before the search, so that a search without improvement changes nothing.
+        state, recipe = random_state(rng), self._find_recipe(view.attack)
+        model, notes = self._fit(recipe, matrix[training], truth[training], state, rng)
+        groups = view.target.groups
+        beliefs = model.guess(self._encode(view.target, self.sees), len(groups))
+        abstains = beliefs.max(axis=1) < self.abstain_below if self.abstain_below else None
+        known = model.guess(matrix[held_out], len(groups))
+        if self.naming == "likeliest":
+            return Guess.from_beliefs(beliefs, held_out, known, notes, abstains)
+        weights = weigh_groups(known, truth[held_out])
+        return guess_weighted(beliefs, held_out, known, weights, notes, abstains)
+
+    def _fit(
+        self,
+        recipe: Recipe,
+        matrix: NDArray[np.float32],
+        truth: Codes,
+        state: int,
+        rng: np.random.Generator,
+    ) -> tuple[AttackModel, MeasureValues]:
+        """The classifier of people (n, columns) and their groups (n,), searched if it is to be."""
+        notes = dict(self._notes)
+        if self.trials:
+            space = self.space or SPACES[self.family]
+            result = search(recipe, space, matrix, truth, self.trials, state, rng)
+            recipe = replace(recipe, parameters={**recipe.parameters, **result.changes})
+            notes = result.notes
+        return train(recipe, matrix, truth, state), notes
+
+    @property
+    def _splits_categories(self) -> bool:
+        """Whether the classifier is told which columns are categories."""
+        return self.encoding == "auto" and self.family == "hist-gradient-boosting"
+
+    def _find_recipe(self, people: Sample) -> Recipe:
+        """The recipe, told which columns are categories if the classifier can use it."""
+        recipe, told = self.recipe, "categorical_features" in self.parameters
+        if not self._splits_categories or told or "features" not in self.sees:
+            return recipe
+        sizes = [len(dtype.categories) if hasattr(dtype, "categories") else 0
+                 for dtype in people.features.dtypes]  # fmt: skip
+        # `encode` puts numbers first.
+        first, categoricals = sizes.count(0), [size for size in sizes if size]
+        columns = [first + i for i, size in enumerate(categoricals) if size <= _MOST_CATEGORIES]
+        return replace(recipe, parameters={**recipe.parameters, "categorical_features": columns})
+
+    def _encode(self, sample: Sample, sights: frozenset[str]) -> NDArray[np.float32]:
+        """What is seen of people (n, columns)."""
+        encoding = self.encoding
+        if encoding == "auto":
+            encoding = "ordinal" if self._splits_categories else "one-hot"
+        return stack_columns(sample, sights, encoding)
