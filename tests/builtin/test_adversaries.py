@@ -549,7 +549,9 @@ class TestSearch:
             fpbench.component("adversary", "a1", **TREE, trials=5, space={"criterion": where})
 
     def test_without_optuna_nothing_is_searched(self, monkeypatch):
-        monkeypatch.setattr("fpbench.builtin.adversaries.ferry.find_spec", lambda _: None)
+        monkeypatch.setattr(
+            "fpbench.builtin.adversaries._learned_adversary.find_spec", lambda _: None
+        )
         corrector = fpbench.component("corrector", "none")
         assert A1(**TREE).incompatible(corrector) is None
         reason = A1(**TREE, trials=3).incompatible(corrector)
@@ -610,7 +612,7 @@ class TestTuning:
         assert (tuned.trials, tuned.tunes_once) == (0, False)
         assert tuned.parameters["max_depth"] > 1
         monkeypatch.setattr(_attack_model, "search", None)
-        monkeypatch.setattr("fpbench.builtin.adversaries.ferry.search", None)
+        monkeypatch.setattr("fpbench.builtin.adversaries._learned_adversary.search", None)
         guess = guess_of(tuned, view)
         assert guess.notes["attack_trials"] == 10
         assert json.loads(guess.notes["attack_parameters"])["max_depth"] > 1

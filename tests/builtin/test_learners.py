@@ -130,16 +130,16 @@ def test_a_base_without_probabilities(make_people, rng):
         learner = kind(base=base)
         model = learner.fit(sample, rng)
         assert set(predict(learner, model, sample)) == {0, 1}
-        assert learner.incompatible(labels) is None
+        assert labels.incompatible(learner) is None
         if kind is ExponentiatedGradient:  # whose probabilities are those of its mixture
             assert proba(learner, model, sample).shape == (200, 2)
-            assert learner.incompatible(scores) is None
+            assert scores.incompatible(learner) is None
         else:
             with pytest.raises(InputError, match="Perceptron gives no probabilities"):
                 proba(learner, model, sample)
-            assert "gives no probabilities" in learner.incompatible(scores)
+            assert "gives no probabilities" in scores.incompatible(learner)
     for kind in ALL:
-        assert kind().incompatible(scores) is None
+        assert scores.incompatible(kind()) is None
     with pytest.raises(ValidationError, match="Perceptron gives no probabilities"):
         ThresholdOptimizer(base=base)
 
