@@ -57,7 +57,7 @@ def place(tmp_path_factory):
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
     local = ["--no-deps", "--no-build-isolation", "--no-index"]
     run(*pip, "wheel", *local, "--wheel-dir", place / "wheels", ROOT, cwd=place)
-    (wheel,) = (place / "wheels").glob("fpbench-*.whl")
+    (wheel,) = (place / "wheels").glob("fpbench_toolkit-*.whl")
     venv.create(place / "venv", symlinks=True)
     python = place / "venv" / "bin" / "python"
     (site,) = (place / "venv" / "lib").glob("python*/site-packages")

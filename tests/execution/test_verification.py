@@ -265,7 +265,7 @@ def test_the_command(command, tmp_path):
     done = command("verify", "run", "--sample", "3", "--seed", "5")
     assert done.returncode == 0, done.stderr
     assert done.stdout == (
-        "compared: 31 measures that fpbench computed again from guesses, corrections, predictions "
+        "compared: 32 measures that fpbench computed again from guesses, corrections, predictions "
         "and releases, and 15 that components say of themselves (toy_note, tuned_on, members, "
         "asked_metric, asked_tolerance, objective, solver_status, solver_gap, proven, "
         "people_proven, and 5 more); of times only that they are there\n"

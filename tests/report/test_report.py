@@ -235,7 +235,7 @@ def test_measures_that_are_no_numbers_are_kept(install, toys, tmp_path):
 
 def test_without_plotly_the_command_that_installs_it_is_said(real, monkeypatch):
     monkeypatch.setattr("fpbench.report.page.find_spec", lambda name: None)
-    with pytest.raises(InputError, match=r"pip install 'fpbench\[report\]'"):
+    with pytest.raises(InputError, match=r"pip install 'fpbench-toolkit\[report\]'"):
         page({"title": "x"})
 
 

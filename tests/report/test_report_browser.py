@@ -221,7 +221,7 @@ def test_a_number_is_one_click_from_where_it_comes_from(opened, real):
     assert rows[0]["cell"] in text
     assert repr(rows[0]["without_accuracy"]) in text  # to the last digit
     assert repr(rows[0]["seconds"]) in text
-    assert "fpbench 0." in text
+    assert "fpbench-toolkit 0." in text
     opened.driver.find_element("css selector", "dialog .top button").click()
     assert not opened.all("dialog[open]")
     assert opened.js("return location.hash") == ""

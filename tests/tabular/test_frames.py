@@ -185,7 +185,7 @@ def test_what_cannot_be_used_is_one_error(
         frame[name] = value
     with pytest.raises(InputError, match=says) as error:
         _table(frame, **parameters)
-    assert str(error.value).startswith("data set 'table': ")
+    assert str(error.value).startswith(("data set 'table': ", "drop must be "))  # of another type
 
 
 @pytest.mark.parametrize("frame", [None, "people.csv", [1, 2], {"sex": ["f"]}, pd.Series([1])])

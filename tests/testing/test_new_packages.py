@@ -40,7 +40,7 @@ def place(tmp_path_factory):
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
     local = ["--no-deps", "--no-build-isolation", "--no-index"]
     run(*pip, "wheel", *local, "--wheel-dir", place / "wheels", ROOT)
-    (wheel,) = (place / "wheels").glob("fpbench-*.whl")
+    (wheel,) = (place / "wheels").glob("fpbench_toolkit-*.whl")
     venv.create(place / "venv", symlinks=True)
     python = place / "venv" / "bin" / "python"
     (site,) = (place / "venv" / "lib").glob("python*/site-packages")
@@ -113,7 +113,7 @@ def test_the_lines_of_the_page_run(place, tmp_path):
     path = os.pathsep.join([str(tools), str(place / "venv" / "bin"), os.environ["PATH"]])
     offline = {"PIP_NO_INDEX": "1", "PIP_NO_DEPS": "1", "PIP_NO_BUILD_ISOLATION": "0"}
     said = run("sh", "-euc", lines, cwd=tmp_path, PATH=path, **offline)
-    assert "13 kept, 0 broken, 0 skipped" in said
+    assert "14 kept, 0 broken, 0 skipped" in said
     assert (tmp_path / "runs" / "example" / "store.sqlite").exists()
 
 

@@ -27,7 +27,7 @@ def test_needs_are_those_of_the_matrix_and_of_what_its_components_hold(needs):
         ("auditor", "counter"), ("dataset", "flock"), ("learner", "parrot"), ("mechanism", "hiss")
     )  # fmt: skip
     assert needs.here["learner 'parrot'"].startswith("fpbench-toys 1.0/")
-    assert {"Python", "fpbench", "numpy", "scikit-learn"} < set(needs.here)
+    assert {"Python", "fpbench-toolkit", "numpy", "scikit-learn"} < set(needs.here)
 
 
 def test_who_has_the_same_lacks_nothing(needs):
