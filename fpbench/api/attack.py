@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -52,8 +52,9 @@ class AttackResult:
     people
         A row for each person who was attacked, with the index of X. `group`: the true one.
         `attacks`: the number of seeds at which the person was attacked. `risk`: the mean
-        probability that the adversary, given all, assigns to the true group. `guessed_right`: the
-        share of these seeds at which its likeliest group was right. `proven`: whether the group
+        probability that the adversary assigns to the true group, given the disclosure if the
+        corrector gives beliefs (`posterior` does), else before it. `guessed_right`: the share of
+        these seeds at which the corrected guess was right. `proven`: whether the group
         followed from the disclosure, whatever anybody believes.
     rows
         A row for each seed: `seed` and all measures of an attack (`docs/measures.md`).
@@ -186,7 +187,7 @@ def attack(
         target = everyone.take(np.flatnonzero(~told))
         split = Split(target, target, everyone.take(np.flatnonzero(told)))
         started = time.perf_counter()
-        measures, posterior, proven = _attack_once(
+        measures, outcome = _attack_once(
             split, adversary, disclosure, corrector, seed, tuple(labels_of_row.items())
         )
         seconds = time.perf_counter() - started
@@ -194,8 +195,19 @@ def attack(
             "cell": "", **labels_of_row, "seed": seed, "status": Status.DONE, "reason": None,
             "seconds": seconds, **measures,
         })  # fmt: skip
-        tally.add(np.flatnonzero(~told), target.sensitive, posterior, proven)
+        tally.add(np.flatnonzero(~told), target.sensitive, outcome)
     return AttackResult(tally.frame(frame, codes, names), tuple(rows), disclosure is not None)
+
+
+class _Outcome(NamedTuple):
+    """What one attack came to about n people."""
+
+    guess: Codes
+    """(n,) the groups that it names in the end."""
+    beliefs: NDArray[np.float64]
+    """(n, K)."""
+    proven: NDArray[np.bool_]
+    """(n,)."""
 
 
 class _Tally:
@@ -207,18 +219,12 @@ class _Tally:
         self._right = np.zeros(people)
         self._proven = np.zeros(people, np.bool_)
 
-    def add(
-        self,
-        rows: NDArray[np.intp],
-        truth: Codes,
-        posterior: NDArray[np.float64],
-        proven: NDArray[np.bool_],
-    ) -> None:
-        """Count one seed: the people attacked, (n,) their groups, (n, K) beliefs, (n,) proofs."""
+    def add(self, rows: NDArray[np.intp], truth: Codes, outcome: _Outcome) -> None:
+        """Count one seed: the people attacked, and (n,) their groups."""
         self._attacks[rows] += 1
-        self._risk[rows] += posterior[np.arange(len(rows)), truth]
-        self._right[rows] += posterior.argmax(axis=1) == truth
-        self._proven[rows] |= proven
+        self._risk[rows] += outcome.beliefs[np.arange(len(rows)), truth]
+        self._right[rows] += outcome.guess == truth
+        self._proven[rows] |= outcome.proven
 
     def frame(self, X: DataFrame, codes: Codes, names: tuple[str, ...]) -> DataFrame:
         """A row for each person who was attacked."""
@@ -245,8 +251,8 @@ def _attack_once(
     corrector: Corrector,
     seed: int,
     uses: tuple[tuple[str, str], ...],
-) -> tuple[Mapping[str, Any], NDArray[np.float64], NDArray[np.bool_]]:
-    """The measures of one attack, the beliefs (n, K) given all, and whose group is proven.
+) -> tuple[Mapping[str, Any], _Outcome]:
+    """The measures of one attack, and what it came to.
 
     What is done is what the steps of a matrix do.
     """
@@ -271,14 +277,14 @@ def _attack_once(
     claim = do("disclose", disclosure, (bare, predictions)) if disclosure else None
     corrected = do("correct", corrector, (bare, predictions, guess, claim))
     measures = do("score", None, (bare, predictions, guess, claim, corrected))
-    posterior = corrected[0].posterior
-    if posterior is None:
-        posterior = guess.beliefs
-    assert posterior is not None
+    correction = corrected[0]
+    beliefs = guess.beliefs if correction.posterior is None else correction.posterior
+    named = guess.values if correction.values is None else correction.values
+    assert beliefs is not None
     proven = np.zeros(len(target), np.bool_)
     if claim is not None and claim.possible is not None:
         proven = claim.possible.sum(axis=1) == 1
-    return measures, posterior, proven
+    return measures, _Outcome(named, beliefs, proven)
 
 
 _OF_PEOPLE = frozenset({"features", "labels", "sensitive"})

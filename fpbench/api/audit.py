@@ -215,16 +215,13 @@ def _audit_openly(
     auditor: Auditor = validate(cls, {name: _plain(v) for name, v in options.items()}, "audit")
     predictions, _, _ = _predicted(model, X, False, rng)
     codes, groups = group_codes(sensitive)
-    for what, count in (
-        ("sensitive", len(codes)),
-        ("labels", len(predictions) if labels is None else len(check_binary("labels", labels))),
-    ):
+    # Without labels the rates that they decide are left out of what is shown.
+    truth = predictions if labels is None else check_binary("labels", labels)
+    for what, count in (("sensitive", len(codes)), ("labels", len(truth))):
         if count != len(predictions):
             raise InputError(
                 f"{what}: has {count} people, but the model predicts for {len(predictions)}"
             )
-    # Without labels the rates that they decide are left out of what is shown.
-    truth = predictions if labels is None else check_binary("labels", labels)
     people = Sample(groups, labels=truth, sensitive=codes, predictions=predictions)
     measures = auditor.audit(Subject(people, people), rng)
     assert isinstance(measures, Mapping)

@@ -97,19 +97,12 @@ def tabulate_audit(
             gaps[f"{what}_{end}"] = [
                 measures.get(f"{notion}_{what}_interval_{end}") for notion in notions
             ]
-    frames = (
-        pd.DataFrame(columns, index=index).convert_dtypes(dtype_backend="numpy_nullable")
-        for columns, index in ((by_group, [*groups]), (gaps, [*notions]))
+    tables = pd.DataFrame(by_group, [*groups]), pd.DataFrame(gaps, [*notions])
+    rates, compared = (
+        table.astype({name: float for name in table.columns if name != "people"})
+        for table in tables
     )
-    rows, notions_frame = (_to_floats(frame) for frame in frames)
-    return GroupAudit(rows, notions_frame, confidence)
-
-
-def _to_floats(frame: DataFrame) -> DataFrame:
-    """Rates as floats, in which what is undefined is NaN; people stay whole."""
-    rates = [name for name in frame.columns if name != "people"]
-    whole = {"people": int} if "people" in frame.columns else {}
-    return frame.astype({**dict.fromkeys(rates, float), **whole})
+    return GroupAudit(rates, compared, confidence)
 
 
 def _make_columns(first: str, names: Iterable[str]) -> tuple[Column, ...]:

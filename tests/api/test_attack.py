@@ -22,6 +22,20 @@ class Copies:
         return self.answers
 
 
+VIEWS = []
+
+
+class Watches(fpbench.component("adversary", "prior").__class__):
+    """Keeps what it is shown."""
+
+    name = "watches"
+    sees = frozenset({"features", "labels", "predictions", "scores"})
+
+    def guess(self, view, rng):
+        VIEWS.append(view)
+        return super().guess(view, rng)
+
+
 @pytest.fixture(scope="module")
 def world():
     """People with words, gaps, dates and a constant; and a pipeline that takes the words only."""
@@ -88,8 +102,27 @@ def test_features_that_say_nothing_give_nothing_away():
 
 def test_scores_are_shown_to_those_who_see_them(world):
     model, X, y, sex = world
-    flipped = fpbench.attack(model, X, y, sex, seeds=1, adversary="a2-proba", positive="no")
-    assert flipped.frame()["adversary_sees"][0].endswith("scores")
+    mask = np.arange(len(X)) % 2 == 0
+    for positive, column in (("no", 0), (None, 1)):
+        VIEWS.clear()
+        fpbench.attack(
+            model, X, y, sex, seeds=1, adversary=Watches(), positive=positive, known=mask
+        )
+        (view,) = VIEWS
+        probabilities = model.predict_proba(X)[:, column]
+        np.testing.assert_array_equal(view.target.scores, probabilities[~mask])
+        np.testing.assert_array_equal(view.attack.scores, probabilities[mask])
+        decided = (model.predict(X) == model.classes_[column]).astype(int)
+        np.testing.assert_array_equal(view.target.predictions, decided[~mask])
+        assert (np.array(view.attack.groups)[view.attack.sensitive] == sex[mask]).all()
+        assert "sensitive" not in view.target.seen
+
+
+def test_a_corrector_without_beliefs_is_judged_by_what_it_names(world):
+    model, X, y, sex = world
+    result = fpbench.attack(model, X, y, sex, seeds=1, corrector="exact")
+    right = result.people["guessed_right"].mean()
+    assert right == pytest.approx(result.frame()["corrected_accuracy"][0])
 
 
 @pytest.mark.parametrize(
@@ -127,3 +160,24 @@ def test_what_is_wrong_is_said(world, change, message):
     positional = [arguments.pop(name) for name in names]
     with pytest.raises(InputError, match=message):
         fpbench.attack(*positional, **arguments)
+
+
+def test_the_risk_of_a_person_is_that_of_the_true_group(world):
+    model, X, y, sex = world
+    people = fpbench.attack(model, X, y, sex, seeds=1).people
+    wrong = people["guessed_right"] == 0
+    assert wrong.any()
+    assert (people["risk"][wrong] <= 0.5).all()
+    assert (people["risk"][~wrong] >= 0.5).all()
+    assert not people["proven"].any()  # one claim of rates proves nobody's group
+
+
+def test_a_report_of_pure_slices_proves_everybody():
+    """Where nothing is said, that is a value of its own: here it tells the group."""
+    sex = np.array(["f", "m"] * 60)
+    X = pd.DataFrame({"job": np.where(sex == "f", "smith", None), "age": np.arange(120) % 7})
+    y = np.arange(120) % 3 > 0
+    report = {"use": "report", "by": ["job"], "min_cell": 0}
+    result = fpbench.attack(y, X, y, sex, seeds=1, disclosure=report)
+    assert result.people["proven"].all()
+    assert (result.people["risk"] == 1).all()

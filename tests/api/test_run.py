@@ -142,3 +142,14 @@ def test_a_file_is_looked_at_before_anything_is_run(tmp_path, change, message):
             act(matrix, out=tmp_path / "run")
         assert "[[dataset]] no. 1 (csv)" in str(refused.value)
     assert not (tmp_path / "run").exists()
+
+
+def test_a_large_file_is_left_to_the_run(tmp_path, monkeypatch):
+    (tmp_path / "people.csv").write_text("age,sex,paid\n")
+    own = {"use": "csv", "path": str(tmp_path / "people.csv"), "label_column": "paid",
+           "sensitive": "sex"}  # fmt: skip
+    matrix = matrix_of("prior") | {"dataset": [own]}
+    with pytest.raises(fpbench.InputError):
+        fpbench.plan(matrix, out=tmp_path / "run")
+    monkeypatch.setattr("fpbench.builtin.datasets._own._READ_AT_ONCE", 5)
+    assert fpbench.plan(matrix, out=tmp_path / "run").runnable == 1

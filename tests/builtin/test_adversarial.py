@@ -15,7 +15,7 @@ from fpbench import FpbenchError
 from fpbench.builtin.learners import adversarial
 from fpbench.builtin.learners.adversarial import Adversarial
 
-needs_torch = pytest.mark.skipif(not find_spec("torch"), reason="needs PyTorch")
+needs_torch = pytest.mark.skipif(not find_spec("torch"), reason=str(Adversarial.unavailable()))
 
 
 def fit(people, seed=1, **options):

@@ -14,7 +14,6 @@ from fpbench import (
     LEAST_EPSILON,
     Claim,
     Context,
-    Disclosure,
     FairnessReport,
     Guarantee,
     InputError,
@@ -23,11 +22,12 @@ from fpbench import (
 )
 from fpbench.auditing import REPORT_METRICS, measure_utility
 from fpbench.base import suggest_name
+from fpbench.builtin.disclosures._counts import CountDisclosure
 from fpbench.claims import Facts, combine_facts, limit_fact_nats
 from fpbench.privacy import limit_private_nats
 
 
-class Report(Disclosure):
+class Report(CountDisclosure):
     """A fairness report of the target people, as dashboards and model cards have them.
 
     It has the rates, or numbers of people, of each group in slices of the target people, who are
@@ -122,22 +122,9 @@ class Report(Disclosure):
         return self
 
     @property
-    def portable(self) -> bool:
-        """Whether proofs and beliefs are the same everywhere: they end at limits of time."""
-        return False
-
-    @property
     def protects(self) -> frozenset[str]:
         """The sensitive attribute, by noise."""
         return frozenset({"sensitive"} if self.noise is not None else ())
-
-    def forms(self) -> tuple[str, ...]:
-        """None: it makes no claim that compares rates."""
-        return ()
-
-    def words(self) -> list[str]:
-        """Counts in sets of people, and what else is known."""
-        return [Facts.word, *super().words()]
 
     def claim(self, context: Context, rng: np.random.Generator) -> Claim:
         """Make the report, or both, and read it as the adversary does.

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from fpbench import Claim, Context, Disclosure, InputError
-from fpbench.claims import Facts
+from fpbench import Claim, Context, InputError
+from fpbench.builtin.disclosures._counts import CountDisclosure
 from fpbench.models import find_tree_facts
 from fpbench.privacy import limit_private_nats
 
 
-class Structure(Disclosure):
+class Structure(CountDisclosure):
     """The trees of a model, with the numbers of training people in their leaves.
 
     A fitted tree or forest of scikit-learn has these numbers, and publishing the model publishes
@@ -38,19 +38,6 @@ class Structure(Disclosure):
     def needs_model(self) -> bool:
         """Its trees."""
         return True
-
-    @property
-    def portable(self) -> bool:
-        """Whether proofs and beliefs are the same everywhere: they end at limits of time."""
-        return False
-
-    def forms(self) -> tuple[str, ...]:
-        """None: it makes no claim that compares rates."""
-        return ()
-
-    def words(self) -> list[str]:
-        """Counts in sets of people, and what else is known."""
-        return [Facts.word, *super().words()]
 
     def claim(self, context: Context, rng: np.random.Generator) -> Claim:
         """Read the model's trees.
