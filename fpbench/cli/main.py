@@ -253,10 +253,13 @@ def reproduce(
     out: Out = None,
     jobs: Jobs = 1,
     strict: Strict = False,
+    long: Annotated[
+        bool, typer.Option("--long", help="Show the checks of each statement one by one, too.")
+    ] = False,
     max_cells: MaxCells = MAX_CELLS,
     no_third_party: NoThirdParty = False,
 ) -> None:
-    """Run a paper's matrix, and print its statements beside our numbers.
+    """Run a paper's matrix, and print which of its statements hold, then its tables.
 
     NAME may also be a matrix file with `[[expect]]` tables. Exit codes are those of
     `run`.
@@ -269,7 +272,7 @@ def reproduce(
         return
     matrix = reproduce.find(name, profile, seeds, max_cells)
     options = {"--profile": profile, "--seeds": seeds, "--out": out,
-            "--jobs": jobs if jobs > 1 else None, "--strict": strict,
+            "--jobs": jobs if jobs > 1 else None, "--strict": strict, "--long": long,
             "--no-third-party": no_third_party,
             "--max-cells": max_cells if max_cells != MAX_CELLS else None}  # fmt: skip
     with _resumable("reproduce", name, options) as stop, console.RunProgress() as progress:
@@ -277,7 +280,7 @@ def reproduce(
             matrix, out=out, jobs=jobs, on_plan=progress.planned, on_cell=progress.finished,
             stop=stop,
         )  # fmt: skip
-    boards.show_reproduction(result)
+    boards.show_reproduction(result, long=long)
     _end(result.run, progress, result if strict else None)
 
 

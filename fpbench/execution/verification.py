@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -201,8 +201,19 @@ def _find_misplaced(results: Results) -> tuple[str, ...]:
     return tuple(names)
 
 
-def read_stored_matrix(store: Store, max_cells: int = MAX_CELLS) -> Matrix:
+def read_stored_matrix(
+    store: Store, max_cells: int = MAX_CELLS, seeds: Collection[int] = ()
+) -> Matrix:
     """The matrix of a run, read from its directory.
+
+    Parameters
+    ----------
+    store
+        The run.
+    max_cells
+        How many cells the matrix may make.
+    seeds
+        The seeds of the run: of profiles that differ in nothing else, the one with these.
 
     Raises
     ------
@@ -216,12 +227,15 @@ def read_stored_matrix(store: Store, max_cells: int = MAX_CELLS) -> Matrix:
     is_json = file.suffix == ".json"
     data = _read_json(file, content) if is_json else parse_toml(content, str(file))[1]
     plain = read(data, max_cells=max_cells, origin=str(file))
+    alike = []
     for profile in (None, *plain.profiles):
         with suppress(MatrixError):  # of another profile than that of the run
-            matrix = read(data, profile, max_cells=max_cells)
+            matrix = read(data, profile, max_cells=max_cells, origin=str(file))
             if matrix.canonical() == store.matrix:
-                return matrix
-    raise StoreError(f"{file}: is not the matrix that the run was made from")
+                alike.append(matrix)
+    if not alike:
+        raise StoreError(f"{file}: is not the matrix that the run was made from")
+    return next((matrix for matrix in alike if {*matrix.seeds} == {*seeds}), alike[0])
 
 
 def _read_json(file: Path, content: bytes) -> Mapping[str, Any]:

@@ -67,6 +67,8 @@ class Expectation(BaseModel, ABC):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     words: ClassVar[str]
+    statistic: ClassVar[str] = "difference"
+    """What kind of number `quantity` is."""
     check: str
     says: Text = Field(description="the statement, in words")
     source: Text = Field(description="where it stands: a section, a figure, a table")
@@ -110,6 +112,7 @@ class Value(Expectation):
     """
 
     words = "mean {measure}"
+    statistic = "mean"
     check: Literal["value"]
     measure: Text = Field(description="the measure")
     expected: Number = Field(description="its mean, as stated")
@@ -135,6 +138,7 @@ class Share(Expectation):
     """
 
     words = "share of {measure} = {equals}"
+    statistic = "share"
     check: Literal["share"]
     measure: Text = Field(description="the column")
     equals: Scalar = Field(description="the value that is counted")
@@ -173,6 +177,7 @@ class Bound(Expectation):
     row if there is one. True if it is at least, or at most, the bound give or take the tolerance.
     """
 
+    statistic = "mean"
     check: Literal["at-least", "at-most"]
     measure: Text = Field(description="the measure")
     than: Number | Text = Field(description="another measure of the same row, or a number")
@@ -217,6 +222,7 @@ class Trend(_Sided):
     """
 
     words = "rank correlation of {measure} with {parameter}"
+    statistic = "rank correlation"
     check: Literal["falls-with", "rises-with"]
     measure: Text = Field(description="the measure")
     parameter: Text = Field(description="a column of numbers")
@@ -230,6 +236,7 @@ class Steady(Expectation):
     """
 
     words = "deviation of {measure} over {parameter}"
+    statistic = "deviation"
     check: Literal["steady"]
     measure: Text = Field(description="the measure")
     parameter: Text = Field(description="a column of numbers")

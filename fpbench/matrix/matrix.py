@@ -132,6 +132,8 @@ class Matrix:
     """The chosen profile."""
     profiles: tuple[str, ...]
     """All profiles of the file."""
+    seeds_in_full: int
+    """How many seeds the file has without a profile, and without other seeds being asked for."""
     origin: str
     """The file it was read from, for messages."""
     text: str
@@ -205,6 +207,11 @@ def _read_profiles(data: dict[str, Any], origin: str) -> dict[str, dict[str, Any
     return profiles
 
 
+def _count_seeds(seeds: Any) -> int:
+    """How many seeds a file has; what is not valid, and a profile replaces, counts as one."""
+    return len(seeds) if isinstance(seeds, list) else seeds if isinstance(seeds, int) else 1
+
+
 def _validate(
     data: dict[str, Any],
     origin: str,
@@ -251,6 +258,7 @@ def _validate(
         summaries=parse_summaries(file.summary, origin),
         profile=profile,
         profiles=tuple(profiles),
+        seeds_in_full=_count_seeds(data.get("seeds", 1)),
         origin=origin,
         text=text,
         file_name=file_name,

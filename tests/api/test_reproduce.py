@@ -167,18 +167,38 @@ def test_the_tables_say_it_all(file, tmp_path, capsys, monkeypatch):
     made = reproduce.reproduce(reproduce.find(str(file)), out=tmp_path / "run")
     boards.show_reproduction(made)
     shown = capsys.readouterr().out
-    for words in (
+    lines = shown.splitlines()
+    assert lines[:4] == [
         "Toys, [bold]not markup[/]",
-        "the strongest adversary of the run",
-        "everybody is guessed (nowhere)",
-        "matched",
-        "sheep too",
-        "no row with dataset = 'sheep'",
-        "statements  1 matched, 1 deviates, 1 not run",
-        "with the strongest adversary  1 deviates",
-    ):
-        assert words in shown
-    assert max(map(len, shown.splitlines())) <= 100
+        "Of 3 checks, 1 matched what is stated, 1 deviated and 1 could not be run.",
+        "With the strongest adversary only: Of 1 check, 1 deviated.",
+        "Not the whole matrix: profile quick, 2 seeds instead of 4.",
+    ]
+    assert lines[6].split() == ["holds", "no", "correction,", "no", "gain", "1", "of", "1",
+                                ".0000", "mean"]  # fmt: skip
+    assert lines[9].startswith("not run: no row with dataset = 'sheep'")
+    assert shown.count("Toys, ") == shown.count("the strongest adversary of the run") == 1
+    assert "everybody is guessed (nowhere)" not in shown  # which is for those who ask
+    assert lines[-1].startswith("`fpbench reproduce --long`")
+    boards.show_reproduction(made, long=True)
+    long = capsys.readouterr().out
+    assert long.count("everybody is guessed (nowhere)") == 2  # with the strongest adversary, too
+    assert "reproduce --long" not in long
+    assert max(map(len, (shown + long).splitlines())) <= 100
+
+
+def test_a_saved_run_is_judged_by_the_profile_that_it_was_run_with(file, tmp_path):
+    made = reproduce.reproduce(reproduce.find(str(file)), out=tmp_path / "run")
+    saved = reproduce.judge_saved(made.run, made.run.results())
+    assert (saved.verdicts, saved.sentences) == (made.verdicts, made.sentences)
+    assert "profile quick, 2 seeds instead of 4" in saved.scale
+    (made.run.path / "matrix.toml").unlink()
+    assert reproduce.judge_saved(made.run, made.run.results()) is None
+
+
+def test_a_whole_matrix_needs_no_word_on_its_size(file, tmp_path):
+    made = reproduce.reproduce(reproduce.find(str(file), "full"), out=tmp_path / "run")
+    assert made.scale == ""
 
 
 AUDITS = """
@@ -246,11 +266,11 @@ def test_audits_have_a_table_and_no_strongest_adversary(toys, tmp_path, capsys, 
         means = [mine[name].mean() for name in ("true_ratio", "error", "uar")]
         assert line[3:6] == tuple(map(boards.format_number, means))
     assert table.rows[4][4] == "-"
-    boards.show_reproduction(made)
+    boards.show_reproduction(made, long=True)
     shown = capsys.readouterr().out
     for words in ("Audits, [bold]not markup[/]", "dataset flock · learner parrot · means over 2",
                   "pafer epsilon=0.5", "better than guessing (here)",
-                  "mean error of project less that of clip; stated: < 0", "statements  "):  # fmt: skip
+                  "mean error of project less that of clip; stated: < 0", "Of 4 checks, 1 matched"):  # fmt: skip
         assert words in shown
     assert "strongest" not in shown
     assert max(map(len, shown.splitlines())) <= 120

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -30,7 +29,7 @@ _MOST_CURVES = 12
 _JUDGEMENT_COLOURS: dict[str, str] = {
     Outcome.MATCHED: "green", Outcome.DEVIATES: "red", Outcome.UNDECIDED: "yellow",
     Outcome.NOT_RUN: "dim", Standing.HOLDS: "green", Standing.CONDITIONS: "yellow",
-    Standing.FAILS: "red",
+    Standing.RARELY: "red", Standing.FAILS: "red",
 }  # fmt: skip
 
 
@@ -57,6 +56,8 @@ def show_leaderboards(
         console.terminal().print(SHOW_ALL, style="dim", soft_wrap=True)
 
 
+SHOW_CHECKS = "`fpbench reproduce --long` and `fpbench report` show each check"
+"""Printed where checks are summed up."""
 SHOW_ALL = "`fpbench leaderboard RUN --all` shows all lines"
 """Printed where lines were left out without anybody asking for it."""
 
@@ -106,23 +107,30 @@ def curve_sheet(board: Leaderboard) -> Sheet | None:
     ) if rows else None  # fmt: skip
 
 
-def show_reproduction(reproduction: Reproduction) -> None:
-    """A paper's tables and statements beside our numbers; attacks against the strongest, too."""
+def show_reproduction(reproduction: Reproduction, *, long: bool = False) -> None:
+    """Whether a paper's statements hold, then its tables beside our numbers.
+
+    Parameters
+    ----------
+    reproduction
+        The run and the verdicts on it.
+    long
+        Whether to show the checks of each statement one by one, too.
+    """
     out = console.terminal()
-    if reproduction.tables:
-        show_sheets(reproduction.tables)
-    else:
-        show_leaderboards(reproduction.run.leaderboards())
     verdicts, on_strongest = reproduction.verdicts, reproduction.verdicts_on_strongest
-    sheets = [*list_verdict_sheets(verdicts), standings_sheet(verdicts)]
-    sheets += [*reproduction.tables_of_strongest, *list_verdict_sheets(on_strongest)]
+    standings = standings_sheet(verdicts, reproduction.title, reproduction.sentences)
+    show_sheet(standings, _JUDGEMENT_COLOURS)
+    sheets = [*(list_verdict_sheets(verdicts) if long else ()), *reproduction.tables]
+    sheets += reproduction.tables_of_strongest
+    sheets += list_verdict_sheets(on_strongest) if long else ()
+    title = reproduction.title
     for each in sheets:
         out.print()
-        show_sheet(each, _JUDGEMENT_COLOURS)
-    out.print()
-    counted = {"statements": verdicts, "with the strongest adversary": on_strongest}
-    for name, judged in counted.items():
-        counts = Counter(verdict.outcome for verdict in judged)
-        words = ", ".join(f"{counts[outcome]} {outcome}" for outcome in Outcome if counts[outcome])
-        if judged or judged is verdicts:
-            console.listing([(name, words)], indent=0)
+        show_sheet(replace(each, title="") if each.title == title else each, _JUDGEMENT_COLOURS)
+    if not reproduction.tables:
+        out.print()
+        boards = reproduction.run.leaderboards()
+        show_leaderboards(replace(b, title="") if b.title == title else b for b in boards)
+    if not long:
+        out.print(SHOW_CHECKS, style="dim", soft_wrap=True)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import groupby
 
 from fpbench.matrix.expectations import Expectation
+from fpbench.results.sentences import list_words
 from fpbench.results.verdicts.verdicts import Outcome, Verdict
 
 
@@ -17,6 +18,7 @@ class Standing(StrEnum):
 
     HOLDS = "holds"
     CONDITIONS = "holds under conditions"
+    RARELY = "holds in few cases"
     FAILS = "does not hold"
     UNDECIDED = "undecided"
     NOT_RUN = "not run"
@@ -28,16 +30,16 @@ class JudgedStatement:
 
     expectation: Expectation
     standing: Standing
-    """`holds` if all verdicts are matched; `holds under conditions` if some are, and others
-    deviate or are undecided; `does not hold` if none is matched and some deviate. What was not run
-    does not count."""
+    """`holds` if all verdicts are matched; `holds under conditions` if half of them or more are,
+    and others deviate or are undecided, and `holds in few cases` if fewer are; `does not hold` if
+    none is matched and some deviate. What was not run does not count."""
     counts: dict[Outcome, int]
     """How many verdicts of each outcome there are, but for those that were not run."""
     least: float | None
     """The least of our numbers; None if nothing was run."""
     greatest: float | None
     where: dict[Outcome, tuple[str, ...]]
-    """Of statements that hold under conditions: data sets and settings by outcome."""
+    """Of statements that hold in some cases only: data sets and settings by outcome."""
 
 
 def judge_statements(verdicts: Iterable[Verdict]) -> list[JudgedStatement]:
@@ -54,13 +56,28 @@ def judge_statements(verdicts: Iterable[Verdict]) -> list[JudgedStatement]:
     ]
 
 
+_BECAME = {
+    Outcome.MATCHED: "matched what is stated",
+    Outcome.DEVIATES: "deviated",
+    Outcome.UNDECIDED: "stayed undecided",
+    Outcome.NOT_RUN: "could not be run",
+}
+
+
+def describe_outcomes(verdicts: Collection[Verdict]) -> str:
+    """How many verdicts there are of each outcome, in a sentence."""
+    counts = Counter(verdict.outcome for verdict in verdicts)
+    parts = [f"{counts[outcome]} {verb}" for outcome, verb in _BECAME.items() if counts[outcome]]
+    return f"Of {len(verdicts)} check{'s' * (len(verdicts) != 1)}, {list_words(parts)}."
+
+
 def _judge(expectation: Expectation, verdicts: list[Verdict]) -> JudgedStatement:
     run = [verdict for verdict in verdicts if verdict.outcome is not Outcome.NOT_RUN]
     counted = Counter(verdict.outcome for verdict in run)
     counts = {outcome: counted[outcome] for outcome in Outcome if counted[outcome]}
     standing = _decide_standing(counts)
     places: dict[Outcome, list[str]] = {}
-    for verdict in run if standing is Standing.CONDITIONS else ():
+    for verdict in run if standing in (Standing.CONDITIONS, Standing.RARELY) else ():
         place = ", ".join(str(value) for value in verdict.per.values())
         places.setdefault(verdict.outcome, []).append(place)
     where = {outcome: tuple(places[outcome]) for outcome in Outcome if outcome in places}
@@ -75,5 +92,6 @@ def _decide_standing(counts: dict[Outcome, int]) -> Standing:
     if set(counts) == {Outcome.MATCHED}:
         return Standing.HOLDS
     if Outcome.MATCHED in counts:
-        return Standing.CONDITIONS
+        often = 2 * counts[Outcome.MATCHED] >= sum(counts.values())
+        return Standing.CONDITIONS if often else Standing.RARELY
     return Standing.FAILS if Outcome.DEVIATES in counts else Standing.UNDECIDED

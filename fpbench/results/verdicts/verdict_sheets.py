@@ -11,6 +11,8 @@ from fpbench.results.sheet import Column, Sheet
 from fpbench.results.verdicts.standings import JudgedStatement, judge_statements
 from fpbench.results.verdicts.verdicts import Outcome, Verdict
 
+_MOST_REASONS = 4
+"""Reasons that are given why checks could not be run."""
 _MOST_EXCEPTIONS = 4
 """Statements with more exceptions do not name them; the table of their verdicts does."""
 
@@ -60,17 +62,34 @@ def _format_ours(verdict: Verdict) -> tuple[str, str, str]:
     return format_number(ours.mean), spread, str(ours.count)
 
 
-def standings_sheet(verdicts: Sequence[Verdict]) -> Sheet:
+def standings_sheet(
+    verdicts: Sequence[Verdict], title: str = "", opening: tuple[str, ...] = ()
+) -> Sheet:
     """Each statement in a line: whether it holds, how often, and the range of our numbers."""
     rows = []
     for judged in judge_statements(verdicts):
         run = sum(judged.counts.values())
         matched = f"{judged.counts.get(Outcome.MATCHED, 0)} of {run}" if run else "-"
         statement = judged.expectation.says + _name_exceptions(judged)
-        rows.append((statement, judged.standing.value, matched, _format_range(judged)))
-    words, numbers = ("statement", ""), ("matched", "ours")
-    columns = (*(Column(name, number=False) for name in words), *map(Column, numbers))
-    return Sheet("Statement by statement", "", columns, tuple(rows))
+        kind = judged.expectation.statistic
+        rows.append((judged.standing.value, statement, matched, format_range(judged), kind))
+    columns = (
+        Column("verdict", number=False),
+        Column("statement", number=False),
+        Column("matched"),
+        Column("ours"),
+        Column("statistic", number=False),
+    )
+    notes = _list_reasons(verdicts)
+    return Sheet(title, "", columns, tuple(rows), notes=notes, opening=opening)
+
+
+def _list_reasons(verdicts: Sequence[Verdict]) -> tuple[str, ...]:
+    """Why checks could not be run, each reason once."""
+    lost = [verdict.note for verdict in verdicts if verdict.outcome is Outcome.NOT_RUN]
+    reasons = list(dict.fromkeys(lost))
+    more = [f"further reasons: {len(reasons) - _MOST_REASONS}"] * (len(reasons) > _MOST_REASONS)
+    return (*(f"not run: {reason}" for reason in reasons[:_MOST_REASONS]), *more)
 
 
 def _name_exceptions(judged: JudgedStatement) -> str:
@@ -80,6 +99,7 @@ def _name_exceptions(judged: JudgedStatement) -> str:
     return f" (not {'; '.join(places)})" if 0 < len(places) <= _MOST_EXCEPTIONS else ""
 
 
-def _format_range(judged: JudgedStatement) -> str:
+def format_range(judged: JudgedStatement) -> str:
+    """Our numbers on a statement: one, or the least and the greatest."""
     least, greatest = format_number(judged.least), format_number(judged.greatest)
     return least if judged.least == judged.greatest else f"{least} to {greatest}"

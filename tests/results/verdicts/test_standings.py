@@ -1,4 +1,4 @@
-"""A statement as a whole: it holds if all verdicts match, under conditions if some do."""
+"""A statement as a whole: it holds if all verdicts match, under conditions if half of them do."""
 
 import pytest
 
@@ -40,6 +40,7 @@ YES, NO, PERHAPS = [1.0] * 5, [-2.0] * 5, [-1.0, 1.0] * 3
         ({"a": YES, "b": YES}, Standing.HOLDS, 2),
         ({"a": YES, "b": NO}, Standing.CONDITIONS, 1),
         ({"a": YES, "b": PERHAPS}, Standing.CONDITIONS, 1),
+        ({"a": YES, "b": PERHAPS, "c": NO}, Standing.RARELY, 1),
         ({"a": NO, "b": NO}, Standing.FAILS, 0),
         ({"a": NO, "b": PERHAPS}, Standing.FAILS, 0),
         ({"a": PERHAPS}, Standing.UNDECIDED, 0),
@@ -75,11 +76,12 @@ def test_the_table_has_a_line_for_each_statement(capsys, monkeypatch):
     said = stated() + stated(says="never run", where={"dataset": "z"})
     show_sheet(standings_sheet(verdicts(said, rows("x", a=YES, b=NO))))
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "Statement by statement"
-    assert " ".join(lines[-2].split()) == (
-        "[it] is positive (not b) holds under conditions 1 of 2 -2.0000 to 1.0000"
+    assert lines[0].split() == ["verdict", "statement", "matched", "ours", "statistic"]
+    assert " ".join(lines[2].split()) == (
+        "holds under conditions [it] is positive (not b) 1 of 2 -2.0000 to 1.0000 mean"
     )
-    assert " ".join(lines[-1].split()) == "never run not run - -"
+    assert " ".join(lines[3].split()) == "not run never run - - mean"
+    assert lines[4].startswith("not run: no row with dataset = 'z'")
     assert boards.format_number(0.25) == ".2500"
 
 
