@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from fpbench.base.text import format_number
 from fpbench.cli.screen import console
-from fpbench.cli.screen.sheets import show_sheet, show_sheets
+from fpbench.cli.screen.sheets import show_sheet
 from fpbench.cli.screen.sparklines import list_curves
 from fpbench.results.leaderboard import sheet
 from fpbench.results.other_sheets import grid_sheet

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
+from textwrap import shorten
 
 from fpbench.base.text import format_number
 from fpbench.matrix.expectations import Expectation
@@ -13,6 +14,8 @@ from fpbench.results.verdicts.verdicts import Outcome, Verdict
 
 _MOST_REASONS = 4
 """Reasons that are given why checks could not be run."""
+_REASON_LENGTH = 90
+"""Letters of a reason; the table of the checks has all of it."""
 _MOST_EXCEPTIONS = 4
 """Statements with more exceptions do not name them; the table of their verdicts does."""
 
@@ -87,7 +90,7 @@ def standings_sheet(
 def _list_reasons(verdicts: Sequence[Verdict]) -> tuple[str, ...]:
     """Why checks could not be run, each reason once."""
     lost = [verdict.note for verdict in verdicts if verdict.outcome is Outcome.NOT_RUN]
-    reasons = list(dict.fromkeys(lost))
+    reasons = [shorten(reason, _REASON_LENGTH, placeholder=" …") for reason in dict.fromkeys(lost)]
     more = [f"further reasons: {len(reasons) - _MOST_REASONS}"] * (len(reasons) > _MOST_REASONS)
     return (*(f"not run: {reason}" for reason in reasons[:_MOST_REASONS]), *more)
 
