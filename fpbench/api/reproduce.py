@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,6 +74,7 @@ def find(
     profile: str | None = None,
     seeds: int | None = None,
     max_cells: int = MAX_CELLS,
+    settings: Iterable[str] = (),
 ) -> Matrix:
     """The matrix of that name, or in a file.
 
@@ -88,6 +89,8 @@ def find(
         How many seeds, instead of what the matrix says.
     max_cells
         How many cells it may make.
+    settings
+        What to choose and override; see `fpbench.run`.
 
     Raises
     ------
@@ -101,12 +104,14 @@ def find(
             raise InputError(f"no study {name!r}; {suggest_name(name, names)}")
         path = _folder() / f"{name}.toml"
     chosen = profile or ("quick" if _has_quick(path) else FULL)
-    return read_stated(path, None if chosen == FULL else chosen, seeds, max_cells)
+    return read_stated(path, None if chosen == FULL else chosen, seeds, max_cells, settings)
 
 
-def read_stated(path: Path, profile: str | None, seeds: int | None, max_cells: int) -> Matrix:
+def read_stated(
+    path: Path, profile: str | None, seeds: int | None, max_cells: int, settings: Iterable[str] = ()
+) -> Matrix:
     """A matrix file that states what is expected of it; InputError if it states nothing."""
-    matrix = read(path, profile, seeds, max_cells)
+    matrix = read(path, profile, seeds, max_cells, settings)
     if not matrix.expect:
         raise InputError(f"{path}: states nothing to compare with: it has no [[expect]]")
     return matrix

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -17,7 +17,7 @@ from fpbench.base.arguments import (
     to_new_directory,
     to_path,
 )
-from fpbench.base.errors import DataError
+from fpbench.base.errors import DataError, InputError
 from fpbench.data.table import Table
 from fpbench.execution.engines.opening import EngineRequest
 from fpbench.execution.runner import Finished
@@ -82,12 +82,13 @@ def plan(
     tables: Mapping[str, Table] = MappingProxyType({}),
     out: str | Path | None = None,
     max_cells: int = MAX_CELLS,
+    settings: Iterable[str] = (),
 ) -> RunPlan:
     """What `fpbench.run` would do: cells, unique steps, skips with reasons, cost. Nothing is run.
 
     Parameters
     ----------
-    matrix, profile, seeds, tables, out, max_cells
+    matrix, profile, seeds, tables, out, max_cells, settings
         See `fpbench.run`. Of `out` only what is done, and how long steps took, is read.
 
     Returns
@@ -117,7 +118,7 @@ def plan(
     >>> planned.steps["split", ""], planned.steps_alone["split", ""]
     (3, 6)
     """
-    session, directory = _prepare(matrix, profile, seeds, tables, out, max_cells)
+    session, directory = _prepare(matrix, profile, seeds, tables, out, max_cells, settings)
     planned = session.plan
     if planned.lacking:
         raise DataError(planned.lacking)
@@ -151,6 +152,7 @@ def _prepare(
     tables: Mapping[str, Table],
     out: str | Path | None,
     max_cells: int,
+    settings: Iterable[str],
 ) -> tuple[Session, Path]:
     """A session of a matrix, and its run directory."""
     check_whole_number("max_cells", max_cells, 1)
@@ -161,10 +163,11 @@ def _prepare(
         check_type("profile", profile, str, "the name of a profile")
     if seeds is not None:
         check_whole_number("seeds", seeds, 1)
+    check_type("settings", settings, Iterable, "a list of texts such as 'learner=plain'")
     if not isinstance(matrix, Matrix):
         if not isinstance(matrix, Mapping):
             matrix = to_path("matrix", matrix)
-        matrix = read(matrix, profile, seeds, max_cells)
+        matrix = read(matrix, profile, seeds, max_cells, settings)
     directory = to_new_directory("out", out) if out is not None else default_directory(matrix)
     return Session.prepare(matrix, tables), directory
 
@@ -188,6 +191,7 @@ def run(
     on_cell: Callable[[Finished], None] | None = None,
     stop: Callable[[], bool] = lambda: False,
     max_cells: int = MAX_CELLS,
+    settings: Iterable[str] = (),
 ) -> Run:
     """Run the cells of a matrix that its run directory does not hold yet.
 
@@ -228,6 +232,10 @@ def run(
         committed, and no others are started.
     max_cells
         A matrix of more cells is refused before any is made.
+    settings
+        What to choose of the matrix, and to override: `learner=plain` runs the cells of that
+        learner only, by name, label or pattern; `seeds=3` and `dataset.rows=500` stand for what
+        the matrix says. Several values have commas between them.
 
     Raises
     ------
@@ -254,12 +262,16 @@ def run(
     for name, called in (("on_plan", on_plan), ("on_cell", on_cell), ("stop", stop)):
         if called is not None or name == "stop":
             check_callable(name, called)
-    session, directory = _prepare(matrix, profile, seeds, tables, out, max_cells)
+    session, directory = _prepare(matrix, profile, seeds, tables, out, max_cells, settings)
     if on_plan is None:  # or the caller gets the plan and shows them
         for warning in session.plan.warnings:
             warnings.warn(warning, stacklevel=2)
     if session.plan.lacking and not skip_all:
         raise DataError(session.plan.lacking)
+    if not (session.plan.runnable or skip_all):
+        reason, *others = session.plan.count_skipped()
+        more = f" ({len(others)} more reasons: fpbench plan)" if others else ""
+        raise InputError(f"{session.matrix.origin}: nothing to run, all is skipped: {reason}{more}")
     finished = session.run(
         directory, request, allow_mismatch=allow_mismatch, retries=retries, fresh=fresh,
         on_plan=on_plan, on_cell=on_cell, stop=stop,

@@ -52,6 +52,16 @@ Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Number of worker proces
 Strict = Annotated[
     bool, typer.Option("--strict", help="Exit with 1 if a number deviates from an [[expect]].")
 ]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        "-s",
+        help="Choose components (learner=plain,pate*) or override a value (seeds=3, "
+        "dataset.rows=500); may be repeated.",
+        metavar="KEY=VALUE",
+    ),
+]
 MaxCells = Annotated[int, typer.Option(min=1, help="Refuse a matrix with more cells than this.")]
 
 
@@ -131,6 +141,7 @@ def _root(
 @app.command(cls=Command)
 def run(
     matrix: MatrixFile,
+    settings: Settings = None,
     profile: Profile = None,
     seeds: Seeds = None,
     out: Out = None,
@@ -168,10 +179,12 @@ def run(
     from fpbench.api import run as api
     from fpbench.cli.screen import results as boards
 
-    stated = reproduce.read_stated(matrix, profile, seeds, max_cells) if strict else None
-
-    options = {"--profile": profile, "--seeds": seeds, "--out": out, "--engine": engine,
-            "--scheduler": scheduler, "--jobs": jobs if jobs > 1 else None,
+    chosen = settings or ()
+    stated = None
+    if strict:
+        stated = reproduce.read_stated(matrix, profile, seeds, max_cells, chosen)
+    options = {"--set": settings, "--profile": profile, "--seeds": seeds, "--out": out,
+            "--engine": engine, "--scheduler": scheduler, "--jobs": jobs if jobs > 1 else None,
             "--retries": retries,
             "--max-cells": max_cells if max_cells != MAX_CELLS else None,
             "--strict": strict, "--allow-mismatch": allow_mismatch,
@@ -181,7 +194,7 @@ def run(
             matrix, profile=profile, seeds=seeds, out=out, jobs=jobs, engine=engine,
             scheduler=scheduler, connect_timeout=connect_timeout, allow_mismatch=allow_mismatch,
             retries=retries, fresh=fresh, on_plan=progress.planned, on_cell=progress.finished,
-            stop=stop, max_cells=max_cells,
+            stop=stop, max_cells=max_cells, settings=chosen,
         )  # fmt: skip
     judged = reproduce.judge(result, stated) if stated else None
     if judged:
@@ -200,7 +213,13 @@ def _resumable(command: str, name: str, options: Mapping[str, object]) -> Iterat
         with handle_signals(console.stopping) as stop:
             yield stop
     except KeyboardInterrupt:
-        words = [w for k, v in options.items() if v for w in ([k] if v is True else [k, str(v)])]
+        words = [
+            word
+            for option, value in options.items()
+            for one in (value if isinstance(value, list) else [value])
+            if one
+            for word in ([option] if one is True else [option, str(one)])
+        ]
         again = shlex.join(["fpbench", command, name, *words])
         console.error(f"interrupted; what is done is kept, and this goes on: {again}")
         sys.exit(130)
@@ -227,6 +246,7 @@ def _end(run: "Run", progress: console.RunProgress, strictly: "Reproduction | No
 @app.command(cls=Command)
 def plan(
     matrix: MatrixFile,
+    settings: Settings = None,
     profile: Profile = None,
     seeds: Seeds = None,
     out: Out = None,
@@ -237,7 +257,16 @@ def plan(
     from fpbench.api import run as api
     from fpbench.cli.screen.runs import show_plan
 
-    show_plan(api.plan(matrix, profile=profile, seeds=seeds, out=out, max_cells=max_cells))
+    show_plan(
+        api.plan(
+            matrix,
+            profile=profile,
+            seeds=seeds,
+            out=out,
+            max_cells=max_cells,
+            settings=settings or (),
+        )
+    )
 
 
 @app.command(cls=Command)
@@ -246,6 +275,7 @@ def reproduce(
         str | None,
         typer.Argument(help="Name of the study; without it, list the studies.", metavar="NAME"),
     ] = None,
+    settings: Settings = None,
     profile: Annotated[
         str | None, typer.Option(help="`full`, or a profile of the matrix; quick by default.")
     ] = None,
@@ -270,8 +300,8 @@ def reproduce(
     if name is None:
         console.listing(reproduce.known().items())
         return
-    matrix = reproduce.find(name, profile, seeds, max_cells)
-    options = {"--profile": profile, "--seeds": seeds, "--out": out,
+    matrix = reproduce.find(name, profile, seeds, max_cells, settings or ())
+    options = {"--set": settings, "--profile": profile, "--seeds": seeds, "--out": out,
             "--jobs": jobs if jobs > 1 else None, "--strict": strict, "--long": long,
             "--no-third-party": no_third_party,
             "--max-cells": max_cells if max_cells != MAX_CELLS else None}  # fmt: skip

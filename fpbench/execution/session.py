@@ -18,7 +18,7 @@ from fpbench.execution.engines.opening import EngineRequest, open_engine
 from fpbench.execution.engines.requirements import list_requirements
 from fpbench.execution.runner import Finished, Runner
 from fpbench.matrix.matrix import Matrix
-from fpbench.matrix.plan import Plan, make_plan
+from fpbench.matrix.plan import Cell, Plan, make_plan
 from fpbench.store.environment import describe_environment
 from fpbench.store.locks import move_aside
 from fpbench.store.store import Store
@@ -30,6 +30,9 @@ class Session:
 
     matrix: Matrix
     plan: Plan
+    """Of the cells that the matrix chooses to run now."""
+    whole: Plan
+    """Of all its cells."""
     catalog: Catalog
     home: DataHome
 
@@ -40,12 +43,23 @@ class Session:
         Raises
         ------
         InputError
-            If the tables are no mapping of names, or a component or a parameter is not valid.
+            If the tables are no mapping of names, a component or a parameter is not valid, or no
+            cell is chosen.
         """
         if not isinstance(tables, Mapping):
             raise InputError("tables must be a dictionary: tables={'NAME': fpbench.table(...)}")
         catalog, home = discover(), replace(DataHome.default(), tables=dict(tables))
-        return cls(matrix, make_plan(matrix, catalog, home), catalog, home)
+        whole = plan = make_plan(matrix, catalog, home)
+        if matrix.chosen:
+            plan = whole.restrict(cell for cell in whole.cells if matrix.chooses(cell.labels))
+            if not plan.cells:
+                raise InputError(f"{matrix.origin}: no cell of the matrix has all that is chosen")
+        return cls(matrix, plan, whole, catalog, home)
+
+    def restrict(self, cells: Iterable[Cell]) -> Session:
+        """The session of a plan that has these cells only."""
+        part = self.plan.restrict(cells)
+        return replace(self, plan=part, whole=part)
 
     @cached_property
     def environment(self) -> dict[str, Any]:
@@ -102,7 +116,7 @@ class Session:
         """
         matrix = self.matrix
         other = store.matrix not in (None, matrix.canonical())
-        if other and not store.done() <= {cell.key for cell in self.plan.cells}:
+        if other and not store.done() <= {cell.key for cell in self.whole.cells}:
             title = f" ({store.title!r})" if store.title else ""
             raise StoreError(
                 f"{store.directory}: was made by another matrix{title} than {matrix.origin}; "
@@ -110,10 +124,10 @@ class Session:
             )
         about = {
             "matrix": matrix.canonical(), "title": matrix.title, "rank_by": matrix.rank_by,
-            "measures": json.dumps([one.as_data() for one in self.plan.measures.values()]),
+            "measures": json.dumps([one.as_data() for one in self.whole.measures.values()]),
         }  # fmt: skip
-        number = store.begin(about, self.environment, self.plan.cells)
-        store.write(matrix.file_name, matrix.text)
+        number = store.begin(about, self.environment, self.whole.cells)
+        store.write_matrix(matrix.file_name, matrix.text)
         store.write("environment.json", json.dumps(self.environment, indent=2) + "\n")
         return number
 

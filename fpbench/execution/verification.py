@@ -250,7 +250,7 @@ def _read_json(file: Path, content: bytes) -> Mapping[str, Any]:
 
 def _run_again(session: Session, cells: Iterable[Cell], jobs: int) -> dict[str, dict[str, Any]]:
     """Rows, by key, of cells that are run in a directory of their own."""
-    part = replace(session, plan=session.plan.restrict(cells))
+    part = session.restrict(cells)
     with tempfile.TemporaryDirectory(prefix="fpbench-verify-") as directory:
         part.run(Path(directory), EngineRequest(jobs=jobs))
         with Store(Path(directory)) as store:

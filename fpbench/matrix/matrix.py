@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from fpbench.base.errors import MatrixError, suggest_name
+from fpbench.base.errors import InputError, MatrixError, suggest_name
 from fpbench.base.toml_files import check_depth, read_toml
 from fpbench.base.validation import validate
 from fpbench.components.names import KINDS
 from fpbench.matrix.axes import MAX_CELLS, ComponentChoice, check_exclude, expand_axes
 from fpbench.matrix.expectations import Expectation, parse_expectations
 from fpbench.matrix.limits import NO_LIMITS, Limits
+from fpbench.matrix.settings import Settings, read_settings
 from fpbench.matrix.summary_tables import SummaryTable, parse_summaries
 
 
@@ -140,6 +141,12 @@ class Matrix:
     """The file itself, or JSON of the mapping."""
     file_name: str
     """What a run directory calls its copy."""
+    chosen: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Labels of the components to run now, by kind; of other kinds, all are run."""
+
+    def chooses(self, labels: Mapping[str, str]) -> bool:
+        """Whether the cell of these labels by kind is to be run now."""
+        return all(labels[kind] in own for kind, own in self.chosen.items() if kind in labels)
 
     def canonical(self) -> str:
         """Canonical JSON of all that determines the cells, except seeds: a run may get more."""
@@ -159,6 +166,7 @@ def read(
     profile: str | None = None,
     seeds: int | None = None,
     max_cells: int = MAX_CELLS,
+    settings: Iterable[str] = (),
     *,
     origin: str = "matrix",
 ) -> Matrix:
@@ -174,6 +182,8 @@ def read(
         Number of seeds, instead of those of the file.
     max_cells
         A larger matrix is refused before anything is expanded.
+    settings
+        What to choose and to override: `learner=plain`, `dataset.rows=500`.
     origin
         Where a mapping comes from, for messages.
 
@@ -183,13 +193,17 @@ def read(
         If it cannot be read or is not valid; names file, table, key, value and the nearest valid
         name.
     """
+    options = profile, seeds, max_cells, read_settings(settings)
     if isinstance(source, Mapping):
         check_depth(source, origin)
-        text = json.dumps(source, default=str, indent=2)
-        return _validate(dict(source), origin, text, "matrix.json", profile, seeds, max_cells)
+        return _validate(dict(source), origin, _write_json(source), "matrix.json", *options)
     path = Path(source)
     text, data = read_toml(path)
-    return _validate(data, str(path), text, "matrix.toml", profile, seeds, max_cells)
+    return _validate(data, str(path), text, "matrix.toml", *options)
+
+
+def _write_json(data: Mapping[str, Any]) -> str:
+    return json.dumps(data, default=str, indent=2)
 
 
 def _read_profiles(data: dict[str, Any], origin: str) -> dict[str, dict[str, Any]]:
@@ -220,6 +234,7 @@ def _validate(
     profile: str | None,
     seeds: int | None,
     max_cells: int,
+    settings: Settings,
 ) -> Matrix:
     profiles = _read_profiles(data, origin)
     if profile is not None and profile not in profiles:
@@ -229,7 +244,12 @@ def _validate(
     keys = {**data, **profiles.get(profile or "", {})}
     keys.pop("profile", None)
     if seeds is not None:
+        if ("seeds",) in settings.overrides:
+            raise InputError("--seeds and the setting seeds=... say the same: leave one out")
         keys["seeds"] = seeds
+    keys = settings.override(keys, origin)
+    if settings.changes_cells:  # the run directory keeps the matrix that was run
+        text, file_name = _write_json(keys), "matrix.json"
     file: Any = validate(_File, keys, origin)
     shares = file.split
     if shares.total > 1 + 1e-9:
@@ -262,4 +282,5 @@ def _validate(
         origin=origin,
         text=text,
         file_name=file_name,
+        chosen=settings.choose(axes, origin),
     )

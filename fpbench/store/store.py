@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from fpbench.base.errors import RunLostError, StoreError
-from fpbench.base.files import identify, write_file
+from fpbench.base.files import MATRIX_NAMES, identify, write_file
 from fpbench.components.measures import Glossary, measures_from
 from fpbench.components.names import Status
 from fpbench.components.own_measures import GLOSSARY
@@ -247,6 +247,12 @@ class Store:
         """Write a file beside the store, whole or not at all."""
         self.check_there()
         write_file(self.directory / name, content)
+
+    def write_matrix(self, name: str, content: str) -> None:
+        """Write the matrix file beside the store, instead of one of another name."""
+        self.write(name, content)
+        for other in set(MATRIX_NAMES) - {name}:
+            (self.directory / other).unlink(missing_ok=True)
 
     def begin(
         self, about: Mapping[str, str], environment: Mapping[str, Any], cells: Iterable[Cell]

@@ -361,8 +361,11 @@ def test_other_data_makes_other_cells_and_a_warning(command, adult_home, tmp_pat
 
 def test_what_is_skipped_is_said_after_a_run(command, toy_matrix):
     text = TOY.replace('use = "oracle"', 'use = "published"').replace('"parrot"', '"plain"')
-    done = fine(command("run", toy_matrix(text)))
+    both = toy_matrix(text + '[[disclosure]]\nuse = "oracle"\n')
+    done = fine(command("run", both))
     assert "skipped 4: learner 'plain' is trained for no fairness metric" in done.stdout
+    only = bad(command("run", both, "--set", "disclosure=published"), "nothing to run")
+    assert "is trained for no fairness metric" in only.stderr
 
 
 def test_a_slip_in_the_ranking_is_found_before_anything_is_run(command, toy_matrix, toy_trace):
