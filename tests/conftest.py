@@ -27,11 +27,16 @@ TESTS = Path(__file__).parent
 TOYS = TESTS / "plugins"
 
 LONGEST = (
-    "testing/test_new_packages.py", "components/test_catalog.py", "execution/test_faults.py",
-    "execution/engines/test_dask.py", "report/test_report_browser.py", "cli/test_main.py",
-    "execution/isolation/test_isolation.py", "system/test_kernels.py", "docs/test_docs.py",
-    "correction/exact/test_two_groups.py", "testing/test_conformance.py", "testing/test_laws.py",
-    "privacy/curator/test_service.py", "builtin/test_pafer.py", "execution/test_runner.py",
+    "execution/test_faults.py", "execution/isolation/test_isolation.py",
+    "testing/test_conformance.py", "execution/engines/test_dask.py",
+    "execution/work/test_process_watch.py", "cli/test_main.py", "execution/test_runner.py",
+    "testing/test_new_packages.py", "docs/test_docs.py", "report/test_report_browser.py",
+    "components/test_catalog.py", "builtin/test_excessive_risk.py", "builtin/test_learners.py",
+    "builtin/test_ip.py", "correction/exact/test_many_groups.py",
+    "correction/exact/test_agreement.py", "matrix/test_malformed.py", "system/test_adult_attack.py",
+    "testing/test_laws.py", "privacy/curator/test_service.py", "builtin/test_pafer.py",
+    "auditing/assessments/test_assessing.py", "system/test_kernels.py", "system/test_gate.py",
+    "correction/test_posterior.py", "correction/test_posterior_of_groups.py",
 )  # fmt: skip
 """The files that take longest. They come first, so that no process of xdist ends alone with one."""
 
@@ -42,6 +47,12 @@ def pytest_configure(config: pytest.Config) -> None:
     """Have xdist hand out files in the order below, and not by their number of tests."""
     if hasattr(config.option, "loadscopereorder"):
         config.option.loadscopereorder = False
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int | None:
+    """`-n auto` is a process more than cores: a third of the time, tests wait for other processes."""
+    return len(os.sched_getaffinity(0)) + 1 if hasattr(os, "sched_getaffinity") else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

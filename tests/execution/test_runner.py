@@ -76,11 +76,11 @@ def test_parallel_equals_serial_bit_for_bit(tmp_path):
     assert results(parallel).equals(results(serial))
 
 
-@pytest.mark.usefixtures("new_interpreters")
 @pytest.mark.parametrize("engine", ["loky", "dask"])
-def test_real_components_give_the_same_in_parallel(tmp_path, engine):
+def test_real_components_give_the_same_in_parallel(tmp_path, engine, request):
     if engine == "dask":
         pytest.importorskip("distributed")
+        request.getfixturevalue("new_interpreters")  # loky has them in the test of the quickstart
     matrix = {
         "seeds": 2,
         "dataset": [{"use": "census-synthetic", "rows": 900}],

@@ -610,13 +610,10 @@ CASES = [
 @pytest.mark.parametrize(("cls", "law", "reason"), CASES, ids=lambda x: getattr(x, "__name__", ""))
 def test_a_broken_law_is_found(cls, law, reason):
     check = next(check for check in checks(cls) if check.law.words == law)
-    verdict = check()
-    assert verdict.outcome is Outcome.BROKEN
-    assert reason in verdict.reason
-    assert "\n" not in str(verdict)
     with pytest.raises(AssertionError) as found:
         check_component(cls)
-    assert f"{check}: {verdict.reason}" in str(found.value).splitlines()
+    (verdict,) = [line for line in str(found.value).splitlines() if line.startswith(f"{check}: ")]
+    assert reason in verdict
 
 
 def test_every_law_has_one_who_breaks_it():

@@ -366,8 +366,11 @@ def test_silence_is_measured_by_our_own_clock():
 
 
 def test_a_worker_that_stops_answering_is_named_and_its_steps_go_elsewhere(
-    tmp_path, toys, cluster, caplog
+    tmp_path, toys, cluster, caplog, monkeypatch
 ):
+    from fpbench.execution.engines import dask_watch
+
+    monkeypatch.setattr(dask_watch, "_SILENCE", 8.0)
     made = cluster(mortal=True)
     stopped = made.worker("stopped")
     made.worker("other")
@@ -388,7 +391,7 @@ def test_a_worker_that_stops_answering_is_named_and_its_steps_go_elsewhere(
     assert len(seen) == len({cell.cell.key for cell in seen}) == 16
     assert timeless(far) == timeless(fpbench.run(matrix, out=tmp_path / "near"))
     (said,) = words()
-    assert "has not answered for 20 s; others do its steps" in said
+    assert "has not answered for 8 s; others do its steps" in said
     assert stopped.wait(120) is not None  # it finds that nobody counts on it any more
 
 
