@@ -35,6 +35,7 @@ from .base.errors import NameUnknownError as NameUnknownError
 from .base.errors import PluginError as PluginError
 from .base.errors import RunLostError as RunLostError
 from .base.errors import StoreError as StoreError
+from .claims.rates import unfairness as unfairness
 from .components.attack_kinds import Adversary as Adversary
 from .components.attack_kinds import Component as Component
 from .components.attack_kinds import Corrector as Corrector

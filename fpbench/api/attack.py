@@ -6,13 +6,13 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fpbench.api.saved_run import Snapshot
-from fpbench.base.arguments import check_whole_number, show_value
+from fpbench.base.arguments import check_whole_number, show_value, to_path
 from fpbench.base.errors import FpbenchError, InputError, suggest_name
 from fpbench.base.text import percent
 from fpbench.components.attack_kinds import Adversary, Corrector, Disclosure
@@ -29,10 +29,13 @@ from fpbench.results.leaderboard import Leaderboard, sheet
 from fpbench.results.rows.beside_others import add_comparisons
 from fpbench.results.sentences import list_words
 from fpbench.results.sheet import html
+from fpbench.results.snapshot import Snapshot
 from fpbench.store.results import Results
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
+
+    from fpbench.report.figures import Figure
 
 _CLAIM: Mapping[str, Any] = {"use": "published", "metric": "statistical-parity"}
 _SEEN = sights_of("adversary") - {"query", "twin"}
@@ -68,8 +71,6 @@ class AttackResult:
 
     @cached_property
     def _snapshot(self) -> Snapshot:
-        from pathlib import Path
-
         rows = add_comparisons(Results.of(self.rows, GLOSSARY))
         return Snapshot(Path(), "", _RANK_BY, rows)
 
@@ -96,8 +97,50 @@ class AttackResult:
             f"From {seen} the attack guesses {right} % ({self.rows[0]['adversary']}).",
         )
 
+    def figures(self) -> dict[str, str]:
+        """The figures of the attack: titles by name."""
+        return {one.name: one.title for one in self._draw()}
+
+    def figure(
+        self, name: str, output: str | Path | None = None, *, width: float | None = None
+    ) -> Path:
+        """Draw a figure: `people`, everybody's risk by group, or `waterfall`.
+
+        Parameters
+        ----------
+        name
+            One of `figures()`.
+        output
+            A .pdf, .svg or .png file; NAME.pdf if None.
+        width
+            Inches; by default as wide as it needs to be.
+
+        Returns
+        -------
+        Path
+            The file.
+
+        Raises
+        ------
+        InputError
+            If there is no such figure, matplotlib is not installed (extra `figures`), or the file
+            cannot be written.
+        """
+        from fpbench.report.ideas import choose_figure
+        from fpbench.report.writing import write_one
+
+        file = None if output is None else to_path("output", output)
+        return write_one(lambda: choose_figure(self._draw(), name, "the attack"), name, file, width)
+
+    def _draw(self) -> list[Figure]:
+        from fpbench.report.attack_figures import attack_figures
+
+        return attack_figures(self.people, self.leaderboard().waterfall)
+
     def __str__(self) -> str:
         return "\n".join(self.sentences)
+
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from fpbench.api.group_audit import GroupAudit, tabulate_audit
 from fpbench.base.arguments import show_value, to_generator
+from fpbench.base.arrays import check_binary
 from fpbench.base.errors import InputError
 from fpbench.base.validation import validate
 from fpbench.claims.rates import Metric, RateConstraint
@@ -22,7 +23,7 @@ from fpbench.components.guarantee import Neighbours
 from fpbench.components.mechanism import Mechanism, Policy
 from fpbench.data.groups import group_codes
 from fpbench.data.sample import Codes, Sample
-from fpbench.models.model_outputs import check_binary, get_rules, is_bare_tree
+from fpbench.models.model_outputs import get_rules, is_bare_tree
 from fpbench.models.rules import Rules, tree_rules
 from fpbench.privacy.curator.curator import Curator
 

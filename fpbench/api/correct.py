@@ -7,12 +7,13 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fpbench.base.arguments import check_type, show_value
+from fpbench.base.arrays import suggest_binary
 from fpbench.base.errors import InputError, PluginError
 from fpbench.claims.conditions import Constraint
 from fpbench.claims.rates import Form, Metric, RateConstraint
@@ -20,6 +21,7 @@ from fpbench.components.attack_kinds import Corrector
 from fpbench.components.by_name import resolve_component
 from fpbench.components.catalog import discover
 from fpbench.components.records import Correction, Problem
+from fpbench.data.groups import group_codes
 from fpbench.data.sample import Codes
 
 _MOST_GROUPS = 10_000
@@ -36,7 +38,7 @@ def correct(
     tolerance: float | Fraction = 0.0,
     form: Form = "to-overall",
     constraints: Sequence[Constraint] = (),
-    groups: int | None = None,
+    groups: int | Sequence[str] | None = None,
     corrector: str | Mapping[str, Any] | Corrector = "exact",
     **parameters: Any,
 ) -> Correction:
@@ -45,7 +47,7 @@ def correct(
     Parameters
     ----------
     guess
-        (n,) guessed group codes in 0..K-1.
+        (n,) guessed groups: codes in 0..K-1, or names.
     predictions
         (n,) the model's predictions in {0, 1}.
     labels
@@ -58,7 +60,8 @@ def correct(
         What else is known: `ShareBounds`, `RateBounds`, `KnownUnfairness`, `KnownPeople`,
         `LinearConstraint`, `Facts`, or more `RateConstraint`s.
     groups
-        K; by default the greatest code in the guess plus one, and at least 2.
+        K, or the names of the K groups in the order of their codes. By default K is the greatest
+        code in the guess plus one, and at least 2; names are sorted.
     corrector
         Name of an installed corrector; a table, `{"use": NAME, ...}`; or a corrector that was made.
     **parameters
@@ -67,7 +70,7 @@ def correct(
     Returns
     -------
     Correction
-        Corrected values (n,), objective, status, moves and seconds.
+        Corrected values (n,), names if the guess is of names; objective, status, moves and seconds.
 
     Raises
     ------
@@ -87,11 +90,33 @@ def correct(
     claim = () if metric is None else (RateConstraint(metric, tolerance, form),)
     check_type("constraints", constraints, Sequence, "a sequence of constraints")
     known = (*claim, *constraints)
-    problem = check_problem(guess, predictions, labels, weights, known, groups)
+    codes, number, names = _read_guess(guess, groups)
+    problem = check_problem(codes, predictions, labels, weights, known, number)
     started = time.perf_counter()
     correction = solver.correct(problem)
     seconds = time.perf_counter() - started
-    return replace(correction, seconds=seconds)
+    values = correction.values
+    if names and values is not None:
+        values = cast("Any", np.array(names, object)[values])
+    return replace(correction, seconds=seconds, values=values)
+
+
+def _read_guess(
+    guess: ArrayLike, groups: int | Sequence[str] | None
+) -> tuple[ArrayLike, int | None, tuple[str, ...]]:
+    """Group codes (n,), their number if it is known, and names of the groups if they have any."""
+    named = isinstance(groups, Sequence) and not isinstance(groups, str)
+    names = cast("Sequence[str]", groups) if named else None
+    first = next(iter(guess), None) if np.iterable(guess) else None
+    if not isinstance(first, str):
+        return guess, cast("int | None", groups) if names is None else len(names), ()
+    if groups is not None and names is None:
+        raise InputError(f"groups: must be names, as the guess is of names, not {groups!r}")
+    try:
+        codes, known = group_codes(guess, names)
+    except InputError as error:
+        raise InputError(f"guess: {error}") from None
+    return codes, len(known), known
 
 
 def correctors_for(constraint: Constraint) -> list[str]:
@@ -196,7 +221,8 @@ def _integers(name: str, values: ArrayLike, length: int | None = None) -> Codes:
         raise InputError(f"{name}: must be whole numbers, not {array[wrong[0]]!s} at {wrong[0]}")
     if array.size == 0:
         return array.astype(np.int64)
-    raise InputError(f"{name}: must be whole numbers, not of type {array.dtype}")
+    hint = suggest_binary(array)
+    raise InputError(f"{name}: must be whole numbers, not of type {array.dtype}{hint}")
 
 
 def _within(name: str, array: Codes, most: int) -> None:

@@ -57,6 +57,8 @@ class GroupAudit:
     def __str__(self) -> str:
         return plain_text(self._sheets())
 
+    __repr__ = __str__
+
     def _repr_html_(self) -> str:
         """What a notebook shows."""
         return html(self._sheets())

@@ -73,6 +73,16 @@ class RunPlan:
         """Number of cells that are not skipped, done or not."""
         return len(self.cells) - sum(self.skipped.values())
 
+    def __str__(self) -> str:
+        """How much there is to run, and why the rest is skipped."""
+        done = f", {len(self.done)} of them done already" if self.done else ""
+        skipped = (f"skipped {count}: {reason}" for reason, count in self.skipped.items())
+        return "\n".join(
+            [f"{self.runnable} cells to run, {sum(self.skipped.values())} skipped{done}", *skipped]
+        )
+
+    __repr__ = __str__
+
 
 def plan(
     matrix: str | Path | Mapping[str, Any] | Matrix,

@@ -2,124 +2,25 @@
 
 from __future__ import annotations
 
-import json
-from collections import Counter
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fpbench.base.argument_types import check_arguments
 from fpbench.base.arguments import to_path
-from fpbench.base.errors import FpbenchError, StoreError
-from fpbench.components.catalog import discover
-from fpbench.components.measures import Measure
-from fpbench.components.names import Status
+from fpbench.base.errors import FpbenchError
 from fpbench.execution.runner import Finished
-from fpbench.results import views
 from fpbench.results.leaderboard import Leaderboard, sheet
-from fpbench.results.pareto import Front, pareto
-from fpbench.results.rows.beside_others import add_comparisons
-from fpbench.results.rows.labels import Components, name_parameters, read_components
-from fpbench.results.rows.selection import read_filter, select_rows
-from fpbench.results.sheet import html
+from fpbench.results.pareto import Front
+from fpbench.results.sheet import Shown, html
+from fpbench.results.snapshot import Snapshot, read_snapshot
 from fpbench.store.results import Results
 from fpbench.store.store import Store
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """The content of a run when its directory was opened; read once."""
-
-    path: Path
-    title: str
-    """Title of the matrix."""
-    rank_by: str
-    """The measure that the matrix ranks by."""
-    results: Results
-    """All rows, each beside the strongest adversary of the run."""
-    matrix: str | None = None
-    """The matrix as `Store.matrix` gives it."""
-
-    @cached_property
-    def components(self) -> Components:
-        """The components of the run by kind and label, with the parameters of the matrix."""
-        return read_components(self.matrix)
-
-    def select(self, where: Iterable[str]) -> Results:
-        """The rows that pass filters."""
-        return select_rows(self.results, [read_filter(text) for text in where])
-
-    def leaderboard(self, rank_by: str | None = None, **options: Any) -> Leaderboard:
-        """The first of `leaderboards`; see `Run.leaderboard`."""
-        boards = self.leaderboards(rank_by, **options)
-        if boards:
-            return boards[0]
-        done, failed = self.results.finished()
-        if not (done | failed).any():
-            raise StoreError(f"{self.path}: no cell has been run yet")
-        view = options.get("view", "combinations")
-        raise StoreError(f"{self.path}: has no results for the view {view!r}")
-
-    def leaderboards(
-        self,
-        rank_by: str | None = None,
-        *,
-        view: str = "combinations",
-        where: Iterable[str] = (),
-        together: bool = False,
-    ) -> list[Leaderboard]:
-        """The rankings of a view; see `Run.leaderboards`."""
-        results = self.select(where)
-        view = views.check_view(view)
-        by = rank_by or views.RANK_BY.get(view, self.rank_by)
-        boards = views.view(results, view, by, self.title, together=together)
-        if boards and (missing := _missing(results)):
-            boards[0] = replace(boards[0], notes=(*boards[0].notes, missing))
-        settings = name_parameters(self.components)
-        return [replace(board, settings=settings) for board in boards]
-
-    def labels(self, kind: str, where: Iterable[str] = ()) -> list[str]:
-        """The labels of a kind in rows that pass filters, in the order of the plan."""
-        return list(dict.fromkeys(self.select(where).values(kind)))
-
-    def pareto(self, where: Iterable[str] = ()) -> list[Front]:
-        """The Pareto fronts; see `Run.pareto`."""
-        return pareto(self.select(where), self.title)
-
-
-def read_snapshot(store: Store, *, keys: bool = True) -> Snapshot:
-    """What an open store holds."""
-    results = store.results(keys=keys)
-    unrecorded = store.glossary is None
-    if unrecorded or store.lacks_figures:
-        add = results.glossary.declaring if unrecorded else results.glossary.complete
-        results = replace(results, glossary=add(_installed_measures(store.matrix or "")))
-    return Snapshot(
-        store.directory, store.title, store.rank_by, add_comparisons(results), store.matrix
-    )
-
-
-def _installed_measures(matrix: str) -> Iterator[Measure]:
-    """What the components of a run declare, as far as they are installed.
-
-    Parameters
-    ----------
-    matrix
-        Canonical JSON of the matrix, of a run of an earlier fpbench, which did not record it.
-    """
-    catalog = discover()
-    for kind, name in catalog.entries:
-        if json.dumps(name) in matrix:
-            with suppress(FpbenchError):
-                for measure in catalog.component(kind, name).measures:
-                    yield replace(measure, source=f"{kind} {name}")
 
 
 @dataclass(frozen=True)
@@ -135,7 +36,7 @@ class Run:
     """
 
     path: Path
-    finished: tuple[Finished, ...] = ()
+    finished: tuple[Finished, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "path", Path(self.path))  # a text is welcome, too
@@ -177,29 +78,42 @@ class Run:
         """The rows: labels, seed, status, reason, seconds, and one column a measure."""
         return self.results().frame()
 
-    def leaderboard(self, rank_by: str | None = None, **options: Any) -> Leaderboard:
-        """The first of `leaderboards`: of the attacks, or of the audits if there are none.
-
-        Raises
-        ------
-        StoreError
-            If no cell has been run.
-        """
-        return self.read(keys=False).leaderboard(rank_by, **options)
-
-    def leaderboards(
+    def leaderboard(
         self,
-        rank_by: str | None = None,
+        by: str | None = None,
         *,
         view: str = "combinations",
         where: Iterable[str] = (),
         together: bool = False,
-    ) -> list[Leaderboard]:
+    ) -> Leaderboard:
+        """The first of `leaderboards`: of the attacks, or of the audits if there are none.
+
+        Parameters
+        ----------
+        by, view, where, together
+            As of `leaderboards`.
+
+        Raises
+        ------
+        StoreError
+            If no cell has been run, or the view has nothing to rank.
+        """
+        snapshot = self.read(keys=False)
+        return snapshot.leaderboard(by, view=view, where=where, together=together)
+
+    def leaderboards(
+        self,
+        by: str | None = None,
+        *,
+        view: str = "combinations",
+        where: Iterable[str] = (),
+        together: bool = False,
+    ) -> Shown[Leaderboard]:
         """The rankings of a view, as far as there are any.
 
         Parameters
         ----------
-        rank_by
+        by
             The measure to rank by; by default what the matrix says, `advantage` for defences,
             `gain` for `paper` and `rate_error` for `reports`.
         view
@@ -215,19 +129,124 @@ class Run:
         InputError
             If the view, the measure or a filter makes no sense; names the nearest.
         """
-        return self.read(keys=False).leaderboards(
-            rank_by, view=view, where=where, together=together
-        )
+        return self.read(keys=False).leaderboards(by, view=view, where=where, together=together)
 
     def labels(self, kind: str, where: Iterable[str] = ()) -> list[str]:
         """The labels of a kind in rows that pass filters, in the order of the plan."""
         return self.read(keys=False).labels(kind, where)
 
-    def pareto(self, where: Iterable[str] = ()) -> list[Front]:
+    def pareto(self, where: Iterable[str] = ()) -> Shown[Front]:
         """Of each data set the learners that no other beats at once in accuracy, unfairness, leak
         and epsilon, and those that are beaten.
         """  # noqa: D205
         return self.read(keys=False).pareto(where)
+
+    def report(self, output: str | Path | None = None, *, by: str | None = None) -> Path:
+        """Write the run as one HTML file, as `fpbench report` does.
+
+        Parameters
+        ----------
+        output
+            The file; `report.html` in the run directory if None.
+        by
+            The measure that leaderboards rank by; what the matrix says, if None.
+
+        Returns
+        -------
+        Path
+            The file.
+
+        Raises
+        ------
+        InputError
+            If no cell has that measure, plotly is not installed (extra `report`), or the file
+            cannot be written.
+        StoreError
+            If no cell has been run.
+        """
+        from fpbench.report.writing import write_report  # nothing else of a run needs it
+
+        return write_report(self, None if output is None else to_path("output", output), by)
+
+    def figures(self, *, by: str | None = None, where: Iterable[str] = ()) -> dict[str, str]:
+        """The figures that the run has enough results for: titles by name.
+
+        Parameters
+        ----------
+        by, where
+            As of `leaderboards`.
+        """
+        from fpbench.report.writing import list_figures
+
+        return list_figures(self, by, where)
+
+    def figure(
+        self,
+        name: str,
+        output: str | Path | None = None,
+        *,
+        width: float | None = None,
+        by: str | None = None,
+        where: Iterable[str] = (),
+    ) -> Path:
+        """Draw a figure for a paper, as `fpbench figure` does.
+
+        Parameters
+        ----------
+        name
+            One of `figures()`.
+        output
+            A .pdf, .svg or .png file; NAME.pdf if None.
+        width
+            Inches; by default as wide as its panels need.
+        by, where
+            As of `leaderboards`.
+
+        Returns
+        -------
+        Path
+            The file.
+
+        Raises
+        ------
+        InputError
+            If the run has no such figure, matplotlib is not installed (extra `figures`), or the
+            file cannot be written.
+        StoreError
+            If no cell has been run.
+        """
+        from fpbench.report.writing import write_figure
+
+        file = None if output is None else to_path("output", output)
+        return write_figure(self, name, file, width, by, where)
+
+    def export(self, output: str | Path, *, format: str | None = None, long: bool = False) -> Path:
+        """Write the rows as a tidy table, as `fpbench export` does.
+
+        Parameters
+        ----------
+        output
+            The file.
+        format
+            `csv`, `parquet` or `jsonl`; what the ending of the file says, if None.
+        long
+            One row a measure instead of one a cell.
+
+        Returns
+        -------
+        Path
+            The file.
+
+        Raises
+        ------
+        InputError
+            If the format is unknown, pyarrow is not installed, or the file cannot be written.
+        """
+        from fpbench.store.export import choose_format, export_rows
+
+        file = to_path("output", output)
+        export_rows(self.results(), choose_format(file, format), file, long=long)
+        return file
 
     def __str__(self) -> str:
         """What the run says, a paragraph for each data set; or how much of it is done."""
@@ -252,18 +271,6 @@ class Run:
         if not boards:
             return f"<p>{escape(str(self.path))}: no cell has been run yet</p>"
         return html([sheet(board) for board in boards])
-
-
-def _missing(results: Results) -> str:
-    """How many cells have no result, so that nobody takes the others for all."""
-    done, failed = results.finished()
-    if (done | failed).all():
-        return ""
-    counts = Counter(results.statuses)
-    skipped, waiting = counts[Status.SKIPPED], counts[""]
-    parts = [f"{skipped:,} of {len(results):,} cells skipped"] if skipped else []
-    parts += [f"{waiting:,} of {len(results):,} cells not run yet"] if waiting else []
-    return ", ".join(parts)
 
 
 @check_arguments

@@ -21,6 +21,7 @@ from fpbench.base.argument_types import check_arguments
 from fpbench.base.arguments import to_generator
 from fpbench.base.errors import BudgetError, InputError, check_choice
 from fpbench.components.guarantee import Guarantee, check_epsilon
+from fpbench.data.groups import group_codes
 from fpbench.privacy.ledger import Ledger
 
 _Bits = NDArray[np.int64]
@@ -34,7 +35,7 @@ class ParityCurator:
     Parameters
     ----------
     groups
-        (n,) in {0, 1}, the group of each person; both occur.
+        (n,) the group of each person, codes or names, of two.
     noise
         None: exact answers. `laplace`: noise for the greatest change of the gap that a person's
         group makes among any people, 1 + 1/n. `attribute-conceal`: Laplace noise for a smooth bound
@@ -73,9 +74,12 @@ class ParityCurator:
         ledger: Ledger | None = None,
         rng: np.random.Generator | int | None = None,
     ) -> None:
-        codes = np.asarray(groups)
-        if codes.ndim != 1 or not np.isin(codes, (0, 1)).all() or len(np.unique(codes)) < 2:
-            raise InputError("groups must be (n,) numbers, 0 or 1, and both must occur")
+        try:
+            codes, names = group_codes(groups)
+        except InputError as error:
+            raise InputError(f"groups must be (n,), one of two a person: {error}") from None
+        if len(names) != 2:
+            raise InputError(f"groups must be two, not {len(names)}: {', '.join(names)}")
         if noise is not None:
             check_choice("noise", noise, ("laplace", "attribute-conceal"))
             if epsilon is None:

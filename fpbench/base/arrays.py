@@ -1,4 +1,4 @@
-"""Helpers on NumPy arrays: rounding that is the same on every processor, and a fast unique."""
+"""Helpers on NumPy arrays: portable rounding, a fast unique, and values that must be 0 or 1."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from fpbench.base.errors import InputError
 
 BITS = 24
 """As many as single precision has."""
@@ -56,3 +58,41 @@ def unique_inverse(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArra
     present[values - least] = True
     place = np.cumsum(present) - 1
     return np.flatnonzero(present) + least, place[values - least]
+
+
+def check_binary(name: str, raw_values: Any) -> NDArray[np.int8]:
+    """Values (n,) as bytes, all of them 0 or 1.
+
+    Raises
+    ------
+    InputError
+        If there are other values.
+    """
+    values: NDArray[Any] = np.asarray(raw_values)
+    if values.ndim != 1:
+        raise InputError(f"{name}: must have one dimension, not {values.ndim}")
+    if not len(values):
+        raise InputError(f"{name}: is empty")
+    if values.dtype.kind not in "biuf":
+        first = values.tolist()[0]
+        raise InputError(f"{name}: must be 0 or 1, not {first!r} at 0{suggest_binary(values)}")
+    if values.dtype.kind == "b":
+        return values.view(np.int8)
+    binary = values.dtype.kind != "f" and values.min() >= 0 and values.max() <= 1
+    wrong = np.empty(0) if binary else np.flatnonzero((values != 0) & (values != 1))
+    if len(wrong):
+        raise InputError(
+            f"{name}: must be 0 or 1, not {values[wrong[0]]!s} at {wrong[0]}"
+            f"{suggest_binary(values)}"
+        )
+    return values.astype(np.int8, copy=False)
+
+
+def suggest_binary(values: NDArray[Any]) -> str:
+    """A hint for messages: how to make 0 and 1 of two texts or numbers; else empty."""
+    seen = list(dict.fromkeys(values.ravel().tolist()))
+    texts = all(isinstance(value, str) for value in seen)
+    if len(seen) != 2 or not (texts or all(isinstance(value, int | float) for value in seen)):
+        return ""
+    low, high = sorted(seen)  # the larger one counts as 1, as it does for scikit-learn
+    return f"; they are {low!r} and {high!r}: pass (values == {high!r})"

@@ -25,7 +25,7 @@ from .rates import METRICS as METRICS
 from .rates import Form as Form
 from .rates import Metric as Metric
 from .rates import RateConstraint as RateConstraint
+from .rates import compare_rates as compare_rates
 from .rates import group_counts as group_counts
-from .rates import unfairness as unfairness
 from .set_counts import ContradictionError as ContradictionError
 from .set_counts import Facts as Facts

@@ -8,18 +8,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from pydantic import BeforeValidator
 
 from fpbench.base.argument_types import check_arguments
 from fpbench.base.arguments import to_array
+from fpbench.base.arrays import check_binary
 from fpbench.base.errors import InputError, check_choice
 from fpbench.base.text import to_fraction
 from fpbench.claims.conditions import Constraint, Occupied, Proportional, RatesWithin
 from fpbench.claims.counts import Classes, Condition, Part
+from fpbench.data.groups import group_codes
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 _MetricName: TypeAlias = Literal[
     "statistical-parity", "predictive-equality", "equal-opportunity", "equalized-odds"
@@ -158,7 +163,7 @@ class RateConstraint(Constraint):
             Number of groups.
         """
         return max(
-            unfairness(*group_counts(groups, predictions, k, part), self.form)
+            compare_rates(*group_counts(groups, predictions, k, part), self.form)
             for part in self.slices(labels)
         )
 
@@ -224,7 +229,7 @@ def group_counts(
 
 
 @check_arguments
-def unfairness(
+def compare_rates(
     members: NDArray[np.int64], positives: NDArray[np.int64], form: Form = "to-overall"
 ) -> Fraction:
     """The exact difference between the groups' rates of positive predictions.
@@ -251,3 +256,50 @@ def unfairness(
     if form == "between-groups":
         return max(rates) - min(rates)
     return 1 - min(rates) / max(rates) if max(rates) > 0 else Fraction(0)
+
+
+def unfairness(
+    sensitive: ArrayLike | DataFrame,
+    predictions: ArrayLike,
+    labels: ArrayLike | None = None,
+    *,
+    metric: Metric = "statistical-parity",
+    form: Form = "to-overall",
+) -> Fraction:
+    """How unfair predictions are, exactly: the least tolerance within which they count as fair.
+
+    Parameters
+    ----------
+    sensitive
+        (n,) the group of each person: names, numbers, a column; or a data frame of several
+        attributes, which are crossed.
+    predictions
+        (n,) in {0, 1}.
+    labels
+        (n,) true labels in {0, 1}; every metric but statistical parity needs them.
+    metric, form
+        Over whom rates of positive predictions are taken, and how the groups' are compared: see
+        `fpbench.claims.RateConstraint`.
+
+    Raises
+    ------
+    InputError
+        If an argument is not as described, or there are fewer than two groups.
+
+    Examples
+    --------
+    >>> import fpbench
+    >>> sex, hired = ["f", "f", "m", "m"], [0, 1, 1, 1]
+    >>> fpbench.unfairness(sex, hired, form="between-groups")
+    Fraction(1, 2)
+    >>> float(fpbench.unfairness(sex, hired, [0, 1, 1, 0], metric="equal-opportunity"))
+    0.0
+    """
+    constraint = RateConstraint(metric, form=form)
+    codes, names = group_codes(sensitive)
+    predicted = check_binary("predictions", predictions)
+    truth = None if labels is None else check_binary("labels", labels)
+    for what, values in (("predictions", predicted), ("labels", truth)):
+        if values is not None and len(values) != len(codes):
+            raise InputError(f"{what}: has {len(values)} values, and sensitive {len(codes)} people")
+    return constraint.unfairness(codes, predicted, truth, len(names))

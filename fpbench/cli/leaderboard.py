@@ -23,9 +23,9 @@ from fpbench.cli.screen import console
 from fpbench.components.names import KINDS
 
 if TYPE_CHECKING:
-    from fpbench.api.saved_run import Snapshot
     from fpbench.results.leaderboard import Leaderboard, Line
     from fpbench.results.sheet import Sheet
+    from fpbench.results.snapshot import Snapshot
 
 
 class Form(StrEnum):

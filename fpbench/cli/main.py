@@ -317,7 +317,10 @@ def reproduce(
 @app.command(cls=Command)
 def export(
     run: RunDirectory,
-    format: Annotated[Format, typer.Option(help="File format.")] = Format.CSV,
+    format: Annotated[
+        Format | None,
+        typer.Option(help="File format; by default what the ending of the file says, else csv."),
+    ] = None,
     long: Annotated[
         bool, typer.Option("--long", help="One row per measure instead of one per cell.")
     ] = False,
@@ -325,9 +328,9 @@ def export(
 ) -> None:
     """Write the rows of a run as tidy CSV, Parquet or JSON lines."""
     from fpbench.api.saved_run import load
-    from fpbench.store.export import export_rows
+    from fpbench.store.export import choose_format, export_rows
 
-    export_rows(load(run).results(), format.value, output, long=long)
+    export_rows(load(run).results(), choose_format(output, format), output, long=long)
 
 
 app.command(cls=Command)(assess_cli.assess)

@@ -61,11 +61,13 @@ def figure(
 ) -> None:
     """Draw a figure of a run for a paper, or list the figures."""
     from fpbench.api.saved_run import Run
+    from fpbench.report.ideas import NO_FIGURE
     from fpbench.report.writing import list_figures, render_figure, write_figure
 
     loaded_run = Run(run)
     if name is None:
-        console.listing(list_figures(loaded_run, by, where or ()), indent=0)
+        available = list_figures(loaded_run, by, where or ())
+        console.listing(available.items() or [(NO_FIGURE,)], indent=0)
     elif output == STANDARD:
         if sys.stdout.isatty():
             raise InputError("PDF is binary: name a file with --output")

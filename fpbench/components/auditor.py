@@ -133,6 +133,8 @@ class Release:
             f"neighbours by {guarantee.neighbours}, {self.noise} noise{more})"
         )
 
+    __repr__ = __str__
+
 
 class HistogramSource(Protocol):
     """The owner of people's groups, who answers histogram queries under differential privacy.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fpbench.base.errors import DataError, InputError
+from fpbench.base.errors import DataError, InputError, suggest_name
 from fpbench.data.attributes import MOST_VALUES, format_value
 from fpbench.data.sample import Codes
 from fpbench.data.table import Table
@@ -25,9 +25,9 @@ def group_codes(
 ) -> tuple[Codes, tuple[str, ...]]:
     """Codes (n,) in 0..K-1 and names of the K groups.
 
-    `sensitive` holds codes (n,), if `groups` names them (some groups may be empty); else values of
-    any kind, or a data frame of several columns, whose combinations are the groups. InputError if
-    codes or names do not fit, values are missing, or there are fewer than two groups.
+    `sensitive` holds codes or names (n,), if `groups` names them (some groups may be empty); else
+    values of any kind, or a data frame of several columns, whose combinations are the groups.
+    InputError if codes or names do not fit, values are missing, or there are fewer than two groups.
     """
     return _encode_values(sensitive) if groups is None else _check_codes(sensitive, groups)
 
@@ -42,11 +42,25 @@ def _check_codes(sensitive: Any, groups: Sequence[str]) -> tuple[Codes, tuple[st
     if len(set(names)) < len(names):
         raise InputError("groups names a group twice")
     codes = np.asarray(sensitive)
+    if codes.ndim == 1 and codes.dtype.kind in "OUT":
+        return _find_names(codes, names), names
     if codes.ndim != 1 or codes.dtype.kind not in "biu":
-        raise InputError("with groups, sensitive must be codes: one whole number a person")
+        raise InputError(
+            "with groups, sensitive must be codes or names: one whole number or text a person"
+        )
     if len(codes) and not (codes.min() >= 0 and codes.max() < len(names)):
         raise InputError(f"sensitive must be in 0..{len(names) - 1}, as {len(names)} groups")
     return codes, names
+
+
+def _find_names(values: NDArray[Any], names: tuple[str, ...]) -> Codes:
+    """The codes of people whose groups are named."""
+    places = {name: code for code, name in enumerate(names)}
+    distinct, numbers = np.unique(values.astype(str), return_inverse=True)
+    for name in distinct.tolist():
+        if name not in places:
+            raise InputError(f"sensitive: there is no group {name!r}; {suggest_name(name, names)}")
+    return np.array([places[name] for name in distinct.tolist()], np.int64)[numbers]
 
 
 def _encode_values(sensitive: Any) -> tuple[Codes, tuple[str, ...]]:
@@ -57,6 +71,11 @@ def _encode_values(sensitive: Any) -> tuple[Codes, tuple[str, ...]]:
         codes = _encode_integers(sensitive)
         if codes is not None:
             return codes
+        if isinstance(sensitive, str):
+            raise InputError(
+                f"sensitive must be one value a person, not the text {sensitive!r:.60}; if that is "
+                f"a column of X, pass X[{sensitive!r:.60}]"
+            )
         if np.ndim(sensitive) != 1:
             raise InputError(
                 "sensitive must be one value a person, or a data frame with one row a person, not "

@@ -6,8 +6,8 @@ from inspect import signature
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from fpbench.base.arrays import check_binary
 from fpbench.base.errors import InputError
 from fpbench.data.sample import Codes
 from fpbench.models.rules import Rules, tree_rules
@@ -57,27 +57,3 @@ def is_bare_tree(model: Any) -> bool:
     """Whether a model is a fitted decision tree like scikit-learn's, without `rules`."""
     tree = hasattr(model, "tree_") and hasattr(model, "classes_")
     return tree and getattr(model, "rules", None) is None
-
-
-def check_binary(name: str, raw_values: Any) -> Codes:
-    """Values (n,) as bytes, all of them 0 or 1.
-
-    Raises
-    ------
-    InputError
-        If there are other values.
-    """
-    values: NDArray[Any] = np.asarray(raw_values)
-    if values.ndim != 1:
-        raise InputError(f"{name}: must have one dimension, not {values.ndim}")
-    if not len(values):
-        raise InputError(f"{name}: is empty")
-    if values.dtype.kind not in "biuf":
-        raise InputError(f"{name}: must be 0 or 1, not {values[0]!r} at 0")
-    if values.dtype.kind == "b":
-        return values.view(np.int8)
-    binary = values.dtype.kind != "f" and values.min() >= 0 and values.max() <= 1
-    wrong = np.empty(0) if binary else np.flatnonzero((values != 0) & (values != 1))
-    if len(wrong):
-        raise InputError(f"{name}: must be 0 or 1, not {values[wrong[0]]!s} at {wrong[0]}")
-    return values.astype(np.int8, copy=False)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
 
-from fpbench.api.saved_run import Run, Snapshot, read_snapshot
 from fpbench.base.errors import StoreError
 from fpbench.base.files import read_matrix
 from fpbench.components.names import KINDS
@@ -18,6 +17,7 @@ from fpbench.results.ranking import choose_measure, rank
 from fpbench.results.rows.groups import RowGroup
 from fpbench.results.rows.labels import Components, LabelsByKind, name_parameters
 from fpbench.results.rows.lines import Tallies
+from fpbench.results.snapshot import SavedRun, Snapshot, read_snapshot
 from fpbench.results.statistics.intervals import Interval
 from fpbench.results.views import RANK_BY, VIEWS, view
 from fpbench.results.waterfall import Waterfall
@@ -121,7 +121,7 @@ class Gathered:
         return name_parameters(self.components)
 
 
-def gather(run: Run, rank_by: str | None = None, where: Iterable[str] = ()) -> Gathered:
+def gather(run: SavedRun, rank_by: str | None = None, where: Iterable[str] = ()) -> Gathered:
     """Read a run.
 
     Parameters

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from fpbench.base.errors import InputError, suggest_name
 from fpbench.components.measures import MeasureFigure
@@ -19,9 +19,10 @@ from fpbench.report.figures import (
     make,
     number,
 )
-from fpbench.report.gathered import Combination, Gathered
+from fpbench.report.gathered import Combination, Gathered, Labels
 from fpbench.results.defences import OF_MODELS
 from fpbench.results.published_reports import ON_FRONT, PARETO
+from fpbench.results.waterfall import Waterfall
 
 _AT: dict[str, str] = {
     "penalty": "lambda (penalty)",
@@ -129,20 +130,34 @@ _PRIVACY = ("epsilon", "sigma")
 """The parameters of learners that make them more or less private."""
 
 
+NO_FIGURE = "no figure is possible: it takes two learners, or a swept parameter"
+
+
 def figures(run: Gathered) -> list[Figure]:
     """All figures that a run has enough for."""
-    possible = (_waterfall(run), _reports(run), *(make(run, idea) for idea in _ideas(run)))
+    number_of = {one.labels: one.number for one in run.combinations}
+    waterfall = draw_waterfalls(run.waterfalls, number_of)
+    possible = (waterfall, _reports(run), *(make(run, idea) for idea in _ideas(run)))
     return [figure for figure in possible if figure is not None]
 
 
-def _waterfall(run: Gathered) -> Figure | None:
-    """What gives groups away, level by level; a panel for each data set."""
-    if not run.waterfalls:
+def draw_waterfalls(
+    waterfalls: Sequence[Waterfall], number_of: Mapping[Labels, int]
+) -> Figure | None:
+    """What gives groups away, level by level; a panel for each waterfall, None without any.
+
+    Parameters
+    ----------
+    waterfalls
+        One for each data set.
+    number_of
+        The number of each combination of labels.
+    """
+    if not waterfalls:
         return None
-    number_of = {one.labels: one.number for one in run.combinations}
     axis = Axis("people whose group is right, %")
     panels, captions = [], []
-    for each in run.waterfalls:
+    for each in waterfalls:
         points = tuple(
             Point(
                 level.name,
@@ -154,7 +169,7 @@ def _waterfall(run: Gathered) -> Figure | None:
             )
             for level in each.levels
         )
-        scope = f"{each.scope}: " if len(run.waterfalls) > 1 else ""
+        scope = f"{each.scope}: " if len(waterfalls) > 1 else ""
         series = Series(axis.title, points, joined=False, bars=True)
         panels.append(Panel(f"{scope}{each.about}", (series,)))
         captions.append(f"{scope}{each.caption}")
@@ -195,25 +210,27 @@ def _reports(run: Gathered) -> Figure | None:
 
 
 def figure(run: Gathered, name: str) -> Figure:
+    """A figure of a run by name; see `choose_figure`."""
+    return choose_figure(figures(run), name, run.path)
+
+
+def choose_figure(available: Iterable[Figure], name: str, origin: str) -> Figure:
     """A figure by name.
 
     Raises
     ------
     InputError
-        If the run has no figure of that name; names those that it has.
+        If there is no figure of that name; names those that there are.
     """
-    available = {one.name: one for one in figures(run)}
-    if not available:
+    by_name = {one.name: one for one in available}
+    if not by_name:
+        raise InputError(f"{origin}: {NO_FIGURE}")
+    if name not in by_name:
         raise InputError(
-            f"{run.path}: no figure is possible: its results have no two points on any x axis "
-            "(sweep a parameter)"
+            f"{origin}: no figure {name!r}; {suggest_name(name, by_name)} "
+            f"(it has {', '.join(by_name)})"
         )
-    if name not in available:
-        raise InputError(
-            f"{run.path}: no figure {name!r}; {suggest_name(name, available)} "
-            f"(it has {', '.join(available)})"
-        )
-    return available[name]
+    return by_name[name]
 
 
 def _ideas(run: Gathered) -> Iterator[Idea]:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from fpbench.api.saved_run import Run
 from fpbench.base.errors import InputError
 from fpbench.base.files import write_file
 from fpbench.components.catalog import discover
 from fpbench.report.content import content
 from fpbench.report.drawing import check, draw, render
+from fpbench.report.figures import Figure
 from fpbench.report.gathered import gather
 from fpbench.report.ideas import figure, figures
 from fpbench.report.page import page
+from fpbench.results.snapshot import SavedRun
 
 
-def write_report(run: Run, output: Path | None = None, rank_by: str | None = None) -> Path:
+def write_report(run: SavedRun, output: Path | None = None, by: str | None = None) -> Path:
     """Write a run as one self-contained HTML file.
 
     Parameters
@@ -25,7 +26,7 @@ def write_report(run: Run, output: Path | None = None, rank_by: str | None = Non
         The run.
     output
         The file; `report.html` in the run directory if None.
-    rank_by
+    by
         The measure that leaderboards rank by; what the matrix says, if None.
 
     Returns
@@ -40,7 +41,7 @@ def write_report(run: Run, output: Path | None = None, rank_by: str | None = Non
     StoreError
         If no cell has been run.
     """
-    text = render_report(run, rank_by)
+    text = render_report(run, by)
     file = output or run.path / "report.html"
     try:
         if output:
@@ -53,17 +54,17 @@ def write_report(run: Run, output: Path | None = None, rank_by: str | None = Non
     return file
 
 
-def render_report(run: Run, rank_by: str | None = None) -> str:
+def render_report(run: SavedRun, by: str | None = None) -> str:
     """A run as one self-contained HTML page; see `write_report`."""
-    return page(content(gather(run, rank_by), discover()))
+    return page(content(gather(run, by), discover()))
 
 
 def write_figure(
-    run: Run,
+    run: SavedRun,
     name: str,
     output: Path | None = None,
     width: float | None = None,
-    rank_by: str | None = None,
+    by: str | None = None,
     where: Iterable[str] = (),
 ) -> Path:
     """Draw a figure of a run; see `draw`.
@@ -75,27 +76,31 @@ def write_figure(
     StoreError
         If no cell has been run.
     """
+    return write_one(lambda: figure(gather(run, by, where), name), name, output, width)
+
+
+def write_one(
+    choose: Callable[[], Figure], name: str, output: Path | None, width: float | None
+) -> Path:
+    """Draw a figure, which is chosen only if its file can be drawn; NAME.pdf if None is named."""
     file = output or Path(f"{name}.pdf")
     check(file)
-    draw(figure(gather(run, rank_by, where), name), file, width=width)
+    draw(choose(), file, width=width)
     return file
 
 
 def render_figure(
-    run: Run,
+    run: SavedRun,
     name: str,
     width: float | None = None,
-    rank_by: str | None = None,
+    by: str | None = None,
     where: Iterable[str] = (),
 ) -> bytes:
     """A figure of a run as PDF; see `write_figure`."""
     check(Path(f"{name}.pdf"))
-    return render(figure(gather(run, rank_by, where), name), "pdf", width=width)
+    return render(figure(gather(run, by, where), name), "pdf", width=width)
 
 
-def list_figures(
-    run: Run, rank_by: str | None = None, where: Iterable[str] = ()
-) -> list[tuple[str, str]]:
-    """The figures that a run has enough for: their names and titles."""
-    available = figures(gather(run, rank_by, where))
-    return [(one.name, one.title) for one in available] or [("none", "its results are too few")]
+def list_figures(run: SavedRun, by: str | None = None, where: Iterable[str] = ()) -> dict[str, str]:
+    """The figures that a run has enough for: titles by name."""
+    return {one.name: one.title for one in figures(gather(run, by, where))}

@@ -96,6 +96,8 @@ class Line:
         place = "" if self.rank is None else f"{self.rank}. "
         return f"{place}{labels} ({self.done} seed{'s' * (self.done != 1)}): {means}"
 
+    __repr__ = __str__
+
 
 @dataclass(frozen=True)
 class Leaderboard:
@@ -159,6 +161,8 @@ class Leaderboard:
     def __str__(self) -> str:
         """The table, and what it says."""
         return plain_text([sheet(self)])
+
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""

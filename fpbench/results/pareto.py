@@ -67,6 +67,8 @@ class Front:
         """The table."""
         return plain_text([front_sheet(self)])
 
+    __repr__ = __str__
+
     def _repr_html_(self) -> str:
         """What a notebook shows."""
         return html([front_sheet(self)])

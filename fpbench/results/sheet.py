@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from itertools import zip_longest
+from typing import Protocol, TypeVar
 
 from fpbench.base.text import escape_unprintable
 
@@ -256,6 +257,26 @@ def _format_tex_value(text: str) -> str:
 def html(sheets: Sequence[Sheet]) -> str:
     """Tables for a notebook: plain HTML without scripts, and every word escaped."""
     return "\n".join(map(_format_html, sheets))
+
+
+class _Table(Protocol):
+    def _repr_html_(self) -> str: ...
+
+
+_AnyTable = TypeVar("_AnyTable", bound=_Table)
+
+
+class Shown(list[_AnyTable]):
+    """A list of tables that shows them below each other."""
+
+    def __str__(self) -> str:
+        return "\n\n".join(map(str, self))
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return "\n".join(table._repr_html_() for table in self)
 
 
 def _format_html(sheet: Sheet) -> str:

@@ -9,12 +9,29 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fpbench.base.distribution import tell_extra
-from fpbench.base.errors import InputError
+from fpbench.base.errors import InputError, suggest_name
 from fpbench.base.text import escape_unprintable
 from fpbench.store.results import Results
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+
+FORMATS = ("csv", "parquet", "jsonl")
+
+
+def choose_format(output: Path | None, form: str | None) -> str:
+    """One of `FORMATS`: what is asked for, else what the ending of the file says; CSV by default.
+
+    Raises
+    ------
+    InputError
+        If another format is asked for.
+    """
+    if form is not None and form not in FORMATS:
+        raise InputError(f"unknown format {form!r}; {suggest_name(form, FORMATS)}")
+    ending = "" if output is None else output.suffix.lower().removeprefix(".")
+    return form or (ending if ending in FORMATS else "csv")
 
 
 def export_rows(results: Results, form: str, output: Path | None, *, long: bool) -> None:

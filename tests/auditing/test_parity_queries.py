@@ -138,7 +138,7 @@ def test_attribute_conceal_answers_are_nearer_than_those_of_laplace():
 
 
 def test_bad_input_is_refused():
-    for codes in ([0, 0], [0, 2], [[0, 1]]):
+    for codes in ([0, 0], [0, 1, 2], [[0, 1]]):
         with pytest.raises(InputError, match="groups must be"):
             ParityCurator(codes)
     with pytest.raises(InputError, match="noise needs an epsilon"):

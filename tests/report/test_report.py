@@ -150,10 +150,10 @@ def test_its_file_is_small(text):
 
 
 def test_it_is_ranked_as_asked(real, tmp_path):
-    said = carried(reported(real, output=tmp_path / "r.html", rank_by="seconds"))
+    said = carried(reported(real, output=tmp_path / "r.html", by="seconds"))
     assert said["boards"][0]["rank_by"] == "seconds"
     with pytest.raises(InputError, match="unknown measure to rank by: 'gian'; .*'gain'"):
-        write_report(real, rank_by="gian")
+        write_report(real, by="gian")
 
 
 def test_failures_keep_their_reasons(toy_run, tmp_path):

@@ -214,6 +214,8 @@ class Assessment:
     def __str__(self) -> str:
         return self.to_text()
 
+    __repr__ = __str__
+
     def _repr_html_(self) -> str:
         return lay_out_html(self._page)
 

@@ -77,6 +77,8 @@ class RiskReport:
             lines.append(f"excessive risk on {row.on}: {parts}; gap {row.risk_gap:.4f}")
         return "; ".join(lines) + " (not private)"
 
+    __repr__ = __str__
+
 
 @dataclass(frozen=True, eq=False)
 class EvaluationRisks:

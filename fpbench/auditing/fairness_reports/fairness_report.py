@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, replace
+from html import escape
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
@@ -48,6 +49,8 @@ from fpbench.tabular.table_files import parse_csv
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+_MOST_ROWS = 20
+"""That a notebook shows."""
 _MOST_BYTES = 2**28
 """Of the file of a report, which may be a stranger's."""
 
@@ -245,6 +248,29 @@ class FairnessReport(ReportRows):
     @classmethod
     def _of(cls, rows: ReportRows) -> FairnessReport:
         return cls(**{own.name: getattr(rows, own.name) for own in fields(rows)})
+
+    def __str__(self) -> str:
+        """What it is about, and how much of it is told."""
+        slices = ", ".join(column.name for column in self.columns) or "nothing"
+        kinds = {
+            "rounded": (self.within > 0).any() or self.round_to,
+            "noisy": self.noisy.any(),
+            "suppressed": self.suppressed.any(),
+        }
+        told = [f"{int(self.suppressed.sum()):,} suppressed" if k == "suppressed" else k
+                for k, v in kinds.items() if v]  # fmt: skip
+        return (
+            f"Fairness report: {', '.join(dict.fromkeys(self.metric.tolist()))} of "
+            f"{', '.join(self.groups)}, in {len(self):,} rows; cut by {slices}; "
+            f"values {' and '.join(told) or 'exact'}"
+        )
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        frame = self.to_frame().to_html(index=False, max_rows=_MOST_ROWS)
+        return f"<p>{escape(str(self))}</p>\n{frame}"
 
     def to_frame(self) -> DataFrame:
         """Long form: slice columns (blank where a slice is not cut), group, metric, value, n.

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from fpbench.base.argument_types import check_arguments
 from fpbench.base.arguments import check_type, to_array, to_floats
+from fpbench.base.arrays import suggest_binary
 from fpbench.base.errors import InputError, suggest_name
 
 if TYPE_CHECKING:
@@ -259,7 +260,7 @@ def check_bits(values: Any, n: int, what: str) -> NDArray[np.int64]:
         raise InputError(needed)
     if (wrong := ~np.isin(bits, (0, 1))).any():
         row = int(np.flatnonzero(wrong)[0])
-        raise InputError(f"{needed}; row {row} is {bits.tolist()[row]!r}")
+        raise InputError(f"{needed}; row {row} is {bits.tolist()[row]!r}{suggest_binary(bits)}")
     return bits.astype(np.int64)
 
 

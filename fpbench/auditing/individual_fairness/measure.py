@@ -17,10 +17,11 @@ from fpbench.auditing.individual_fairness.similarity import (
 )
 from fpbench.auditing.individual_fairness.tree_boxes import measure_nearest_region
 from fpbench.base.arguments import to_generator
+from fpbench.base.arrays import check_binary
 from fpbench.base.errors import InputError
 from fpbench.data.domain import Domain
 from fpbench.data.sample import Codes
-from fpbench.models.model_outputs import check_binary, get_rules, predict_any
+from fpbench.models.model_outputs import get_rules, predict_any
 from fpbench.models.rules import Rules
 
 if TYPE_CHECKING:
@@ -111,6 +112,12 @@ class SimilarityReport:
                 f"isolated {self.isolated[i]:.4f}"
             )
         return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: a row for each tau."""
+        return str(self.table().to_html(index=False))
 
 
 def individual_fairness(

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from fpbench.base.argument_types import check_arguments
 from fpbench.base.arguments import to_array, to_floats
 from fpbench.base.errors import InputError
+from fpbench.data.groups import group_codes
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -36,6 +37,15 @@ class MembershipReport:
     """
 
     table: DataFrame
+
+    def __str__(self) -> str:
+        return str(self.table.replace({"group": {"": "everybody"}}).to_string(index=False))
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return str(self.table.replace({"group": {"": "everybody"}}).to_html(index=False))
 
     @check_arguments
     def find_gap(self, measure: str) -> float:
@@ -81,7 +91,7 @@ def measure_membership(
     members
         (n,) true or false: the truth.
     sensitive
-        (n,) group codes.
+        (n,) group codes, or names.
     groups
         Names of the K groups.
     rng
@@ -107,7 +117,7 @@ def measure_membership(
     import pandas as pd
 
     values, inside = to_floats("scores", scores), to_array("members", members, "b")
-    codes = to_array("sensitive", sensitive, "biu")
+    codes, groups = group_codes(sensitive, groups)
     if not values.shape == inside.shape == codes.shape or values.ndim != 1:
         raise InputError(
             f"shapes do not agree: scores {values.shape}, members {inside.shape}, sensitive "

@@ -24,9 +24,9 @@ from fpbench.claims import (
     Form,
     Metric,
     RateConstraint,
+    compare_rates,
     group_counts,
     limit_claim_nats,
-    unfairness,
 )
 from fpbench.privacy import limit_private_nats
 
@@ -105,7 +105,7 @@ class Noisy(Disclosure):
                 counts, COUNT_SENSITIVITY["attribute"], self.epsilon, rng, upper=counts.sum()
             )
             negatives, positives = np.rint(np.maximum(noisy, 0)).astype(np.int64).reshape(2, k)
-            measured.append(unfairness(negatives + positives, positives, self.form))
+            measured.append(compare_rates(negatives + positives, positives, self.form))
         constraint = RateConstraint(metric, round_up(max(measured)), self.form)
         guarantee = self.mechanism.guarantee(self.epsilon, "attribute")
         nats = min(

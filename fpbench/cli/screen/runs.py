@@ -28,11 +28,7 @@ _NOT_COMPARABLE = (
 def show_plan(plan: RunPlan) -> None:
     """What would run: cells, unique steps beside what each cell alone would cost, skips."""
     console.warn(plan.warnings)
-    done = len(plan.done)
-    show_line(
-        f"{plan.runnable} cells to run, {sum(plan.skipped.values())} skipped"
-        + (f", {done} of them done already" if done else "")
-    )
+    show_line(str(plan).partition("\n")[0])
     rows = [(" ".join(step), count, plan.steps_alone[step]) for step, count in plan.steps.items()]
     rows.append(("all", sum(plan.steps.values()), sum(plan.steps_alone.values())))
     _show_table("", ("step",), ("unique", "without sharing"),
@@ -42,7 +38,7 @@ def show_plan(plan: RunPlan) -> None:
         show_line(f"note: {remark}")
     if plan.seconds is not None:
         show_line(f"about {duration(plan.seconds)} of work left, from the times of earlier steps")
-    elif plan.runnable > done:
+    elif plan.runnable > len(plan.done):
         show_line("time: unknown on a first run")
 
 

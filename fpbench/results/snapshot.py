@@ -1,0 +1,141 @@
+"""The content of a run, read once: what rankings, reports and notebooks ask."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Protocol
+
+from fpbench.base.errors import FpbenchError, StoreError
+from fpbench.components.catalog import discover
+from fpbench.components.measures import Measure
+from fpbench.components.names import Status
+from fpbench.results import views
+from fpbench.results.leaderboard import Leaderboard
+from fpbench.results.pareto import Front, pareto
+from fpbench.results.rows.beside_others import add_comparisons
+from fpbench.results.rows.labels import Components, name_parameters, read_components
+from fpbench.results.rows.selection import read_filter, select_rows
+from fpbench.results.sheet import Shown
+from fpbench.store.results import Results
+from fpbench.store.store import Store
+
+
+class SavedRun(Protocol):
+    """A run on disk, such as `fpbench.Run`."""
+
+    @property
+    def path(self) -> Path:
+        """The run directory."""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The content of a run when its directory was opened; read once."""
+
+    path: Path
+    title: str
+    """Title of the matrix."""
+    rank_by: str
+    """The measure that the matrix ranks by."""
+    results: Results
+    """All rows, each beside the strongest adversary of the run."""
+    matrix: str | None = None
+    """The matrix as `Store.matrix` gives it."""
+
+    @cached_property
+    def components(self) -> Components:
+        """The components of the run by kind and label, with the parameters of the matrix."""
+        return read_components(self.matrix)
+
+    def select(self, where: Iterable[str]) -> Results:
+        """The rows that pass filters."""
+        return select_rows(self.results, [read_filter(text) for text in where])
+
+    def leaderboard(
+        self,
+        by: str | None = None,
+        *,
+        view: str = "combinations",
+        where: Iterable[str] = (),
+        together: bool = False,
+    ) -> Leaderboard:
+        """The first of `leaderboards`; see `Run.leaderboard`."""
+        boards = self.leaderboards(by, view=view, where=where, together=together)
+        if boards:
+            return boards[0]
+        done, failed = self.results.finished()
+        if not (done | failed).any():
+            raise StoreError(f"{self.path}: no cell has been run yet")
+        raise StoreError(f"{self.path}: has no results for the view {view!r}")
+
+    def leaderboards(
+        self,
+        by: str | None = None,
+        *,
+        view: str = "combinations",
+        where: Iterable[str] = (),
+        together: bool = False,
+    ) -> Shown[Leaderboard]:
+        """The rankings of a view; see `Run.leaderboards`."""
+        results = self.select(where)
+        view = views.check_view(view)
+        measure = by or views.RANK_BY.get(view, self.rank_by)
+        boards = views.view(results, view, measure, self.title, together=together)
+        if boards and (missing := _missing(results)):
+            boards[0] = replace(boards[0], notes=(*boards[0].notes, missing))
+        settings = name_parameters(self.components)
+        return Shown(replace(board, settings=settings) for board in boards)
+
+    def labels(self, kind: str, where: Iterable[str] = ()) -> list[str]:
+        """The labels of a kind in rows that pass filters, in the order of the plan."""
+        return list(dict.fromkeys(self.select(where).values(kind)))
+
+    def pareto(self, where: Iterable[str] = ()) -> Shown[Front]:
+        """The Pareto fronts; see `Run.pareto`."""
+        return Shown(pareto(self.select(where), self.title))
+
+
+def read_snapshot(store: Store, *, keys: bool = True) -> Snapshot:
+    """What an open store holds."""
+    results = store.results(keys=keys)
+    unrecorded = store.glossary is None
+    if unrecorded or store.lacks_figures:
+        add = results.glossary.declaring if unrecorded else results.glossary.complete
+        results = replace(results, glossary=add(_installed_measures(store.matrix or "")))
+    return Snapshot(
+        store.directory, store.title, store.rank_by, add_comparisons(results), store.matrix
+    )
+
+
+def _installed_measures(matrix: str) -> Iterator[Measure]:
+    """What the components of a run declare, as far as they are installed.
+
+    Parameters
+    ----------
+    matrix
+        Canonical JSON of the matrix, of a run of an earlier fpbench, which did not record it.
+    """
+    catalog = discover()
+    for kind, name in catalog.entries:
+        if json.dumps(name) in matrix:
+            with suppress(FpbenchError):
+                for measure in catalog.component(kind, name).measures:
+                    yield replace(measure, source=f"{kind} {name}")
+
+
+def _missing(results: Results) -> str:
+    """How many cells have no result, so that nobody takes the others for all."""
+    done, failed = results.finished()
+    if (done | failed).all():
+        return ""
+    counts = Counter(results.statuses)
+    skipped, waiting = counts[Status.SKIPPED], counts[""]
+    parts = [f"{skipped:,} of {len(results):,} cells skipped"] if skipped else []
+    parts += [f"{waiting:,} of {len(results):,} cells not run yet"] if waiting else []
+    return ", ".join(parts)

@@ -1,0 +1,127 @@
+"""Results show themselves: printed, in a list, in a notebook; and write themselves as files."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import fpbench
+from fpbench import InputError
+from fpbench.auditing import measure_membership
+
+MATRIX = {
+    "title": "toys",
+    "seeds": 2,
+    "dataset": [{"use": "flock"}],
+    "learner": [{"use": "parrot", "number": {"sweep": [1, 2]}}],
+    "disclosure": [{"use": "oracle"}],
+    "adversary": [{"use": "coin"}, {"use": "peek"}],
+    "corrector": [{"use": "flip"}],
+}
+
+
+@pytest.fixture
+def run(tmp_path, toys):
+    return fpbench.run(MATRIX, out=tmp_path / "run")
+
+
+@pytest.fixture(scope="module")
+def people():
+    rng = np.random.default_rng(0)
+    sex = rng.choice(["f", "m"], 200)
+    X = pd.DataFrame({"hours": rng.normal(sex == "m", 0.5), "age": rng.normal(size=200)})
+    return X, (X["hours"] > 0.5).to_numpy().astype(int), sex
+
+
+def test_a_run_writes_what_the_commands_write(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run.report() == run.path / "report.html"
+    assert run.report("page.html", by="gain").read_text().startswith("<!doctype html>")
+    figures = run.figures()
+    assert "with_accuracy-by-adversary" in figures
+    assert run.figure("with_accuracy-by-adversary").name == "with_accuracy-by-adversary.pdf"
+    drawn = run.figure("with_accuracy-by-adversary", "f.svg", where=["learner=*1"])
+    assert drawn.read_text().startswith("<?xml")
+    with pytest.raises(InputError, match="did you mean 'with_accuracy-by-adversary'"):
+        run.figure("with_accuracy-by-adversry")
+    rows = [json.loads(line) for line in run.export("rows.jsonl").read_text().splitlines()]
+    assert [row["adversary"] for row in rows] == run.frame()["adversary"].tolist()
+    assert run.export("r", format="csv", long=True).read_text().startswith("cell,dataset,")
+    with pytest.raises(InputError, match="unknown format 'json'; did you mean 'jsonl'"):
+        run.export("rows.json", format="json")
+
+
+def test_a_run_without_results_for_a_figure_says_what_it_takes(tmp_path, toys):
+    one = {"dataset": [{"use": "flock"}], "learner": [{"use": "parrot"}]}
+    run = fpbench.run({**one, "auditor": [{"use": "group-fairness"}]}, out=tmp_path / "run")
+    assert run.figures() == {}
+    with pytest.raises(InputError, match="no figure is possible: it takes two learners, or a"):
+        run.figure("accuracy")
+
+
+def test_leaderboards_take_the_words_of_the_command(run):
+    assert run.leaderboard(by="gain", view="attacks").rank_by == "gain"
+    with pytest.raises(TypeError, match=r"Run\.leaderboard\(\) got an unexpected"):
+        run.leaderboard(ranked="gain")
+
+
+def test_boards_and_fronts_show_themselves_in_any_list(run):
+    boards, fronts = run.leaderboards(view="defences"), run.pareto()
+    for many in (boards, fronts):
+        assert str(many) == repr(many) == "\n\n".join(map(str, many))
+        assert many._repr_html_().count("<table>") == len(many)
+    line = boards[0].lines[0]
+    assert repr(line) == str(line)
+    assert "_Measures" not in repr(boards) + repr([line]) + repr(run)
+    assert repr(run) == f"Run(path={run.path!r})"
+    assert (
+        repr(fpbench.plan(MATRIX, out=run.path))
+        == "8 cells to run, 0 skipped, 8 of them done already"
+    )
+
+
+def test_audits_reports_and_assessments_show_themselves(people):
+    X, predictions, sex = people
+    report = fpbench.FairnessReport.from_predictions(X, predictions, sex, by=["hours"], bins=2)
+    rounded = report.protect(decimals=2, min_group=60)
+    assert str(report) == (
+        "Fairness report: selection-rate of f, m, in 6 rows; cut by hours; values exact"
+    )
+    assert str(rounded).endswith("values rounded and 4 suppressed")
+    similar = fpbench.individual_fairness(predictions, X, tau=0.1)
+    members = measure_membership(
+        X["age"], predictions == 1, sex, ("f", "m"), rng=np.random.default_rng(0)
+    )
+    assert str(members).splitlines()[1].split()[0] == "everybody"
+    results = [
+        fpbench.audit(predictions, None, sex, epsilon=1.0, rng=0),
+        fpbench.audit(predictions, None, sex, resamples=0),
+        fpbench.assess(report, X, predictions, groups=sex, seconds=1.0),
+        report, rounded, similar, members,
+    ]  # fmt: skip
+    for one in results:
+        assert repr(one) == str(one)
+        assert "array(" not in str(one)
+    for one in results[3:]:
+        assert "<table" in one._repr_html_()
+
+
+def test_an_attack_draws_everybodys_risk_and_what_gives_groups_away(people, tmp_path, monkeypatch):
+    X, predictions, sex = people
+    attacked = fpbench.attack(predictions, X, predictions, sex, seeds=1)
+    assert repr(attacked) == "\n".join(attacked.sentences)
+    assert set(attacked.figures()) == {"people", "waterfall"}
+    risks, levels = attacked._draw()
+    for series in risks.panels[0].series:
+        group = series.name.split()[0]
+        counted = (attacked.people["group"] == group).sum()
+        assert sum(point.y for point in series.points) == pytest.approx(100)
+        assert all(point.seeds == counted for point in series.points)
+    assert levels.panels[0].series[0].points[0].x == "largest group"
+    assert attacked.figure("people", tmp_path / "risk.svg").read_text().startswith("<?xml")
+    with pytest.raises(InputError, match="the attack: no figure 'risk'"):
+        attacked.figure("risk", tmp_path / "risk.svg")
+    monkeypatch.setattr("fpbench.report.drawing.find_spec", lambda _: None)
+    with pytest.raises(InputError, match=r"needs matplotlib: pip install .*\[figures\]"):
+        attacked.figure("people", tmp_path / "risk.svg")
