@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -15,6 +16,9 @@ from fpbench.data.domain import Domain
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+_COPIES_ON_WRITE = int(version("pandas").partition(".")[0]) >= 3
+"""Whether a shallow copy of a DataFrame may be written to without changing the original."""
 
 Codes: TypeAlias = NDArray[np.integer[Any]]
 """Whole numbers, one a person: labels, predictions or groups."""
@@ -123,9 +127,9 @@ class Sample:
 
     @property
     def features(self) -> DataFrame:
-        """The features, a DataFrame of n rows."""
+        """The features, a DataFrame of n rows: a copy that shares memory until it is written to."""
         value: DataFrame = self._column("features")
-        return value
+        return value.copy(deep=not _COPIES_ON_WRITE)
 
     @property
     def labels(self) -> Codes:

@@ -1,4 +1,4 @@
-"""Runs of a component in another process, with another hash seed and no shared state."""
+"""Runs of a component in another process: another hash seed, no shared state, read-only inputs."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def _run_request(request: bytes | bytearray) -> RemoteResult | NotTransferable:
         component, home = pickle.loads(request)
     except Exception as error:  # whatever its module does when it is imported
         return NotTransferable(_describe(error))
-    watched = run_watched(component, home)
+    watched = run_watched(component, home, read_only=True)
     if watched.error is not None:
         return RemoteResult({}, _describe(watched.error))
     return RemoteResult(dict(parts(watched.result)), "")

@@ -30,6 +30,7 @@ from fpbench.data.data_files import DataHome
 from fpbench.data.sample import Codes, Sample, Split
 from fpbench.data.table import Table
 from fpbench.execution.work.actions import ACTIONS, HANDED, MEASURING
+from fpbench.execution.work.read_only import make_read_only
 from fpbench.models.rules import Rules
 from fpbench.testing.brute_force import satisfies, unknown_constraint
 from fpbench.testing.fixtures import (
@@ -535,8 +536,19 @@ STAGES: dict[str, Stage] = {
 """How the components of each kind are run."""
 
 
-def run_watched(component: Component, home: DataHome, k: int = 2, seed: int = 0) -> Watched:
-    """What the component does when it is run with people of k groups."""
+def run_watched(
+    component: Component, home: DataHome, k: int = 2, seed: int = 0, *, read_only: bool = False
+) -> Watched:
+    """What the component does when it is run with people of k groups.
+
+    With `read_only` its inputs cannot be written to, as in the run of a matrix.
+    """
     stage = STAGES[component.kind]
     inputs = stage.prepare(component, k, home)
-    return watch(lambda copied: stage.run(component, copied, seed), inputs)
+
+    def run(copied: Any) -> Any:
+        if read_only:
+            make_read_only(copied)
+        return stage.run(component, copied, seed)
+
+    return watch(run, inputs)

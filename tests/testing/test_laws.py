@@ -344,10 +344,10 @@ class Overwriting(Clip):
         return repaired
 
 
-class Renaming(Plain):
+class Relabelling(Plain):
     def fit(self, sample, rng):
         model = super().fit(sample, rng)
-        sample.features.iloc[0, 0] = 12345.0
+        sample.labels[0] = 1 - sample.labels[0]
         return model
 
 
@@ -585,7 +585,7 @@ CASES = [
     (SeedingToo, "leaves global random state alone", "global generator of numpy.random"),
     (Standard, "leaves global random state alone", "global generator of random"),
     (Overwriting, "does not modify what it is given", "'0.0'"),
-    (Renaming, "does not modify what it is given", "features.skill"),
+    (Relabelling, "does not modify what it is given", "labels"),
     (Refitting, "does not modify what it is given", "'2.tree.max_depth'"),
     (Sorting, "does not modify what it is given", "tables.people.features"),
     (TwoOnly, "handles more than two groups, or refuses with a reason", "assert"),

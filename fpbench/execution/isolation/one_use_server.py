@@ -45,9 +45,10 @@ from fpbench.execution.isolation.processes import (
 )
 from fpbench.execution.wire.answers import write_result
 from fpbench.execution.wire.sealing import seal, unseal
-from fpbench.execution.work.actions import ACTIONS, HANDED
+from fpbench.execution.work.actions import HANDED
 from fpbench.execution.work.execute import (
     StoppedError,
+    act,
     attempt,
     build_for,
     make_failure,
@@ -279,7 +280,7 @@ def _work(
 ) -> Any:
     try:
         inputs = tuple(map(unseal, pickle.loads(receive(channel))))
-        value = ACTIONS[step.action](build_for(step), inputs, step)
+        value = act(step, build_for(step), inputs)
         # All other changes end with this process.
         if replaced := watched.replaced():
             raise PluginError(f"changed {Changes(replaced).words} in its process")

@@ -18,6 +18,7 @@ from fpbench.execution.wire.answers import ROW, write_result
 from fpbench.execution.wire.sealing import unseal
 from fpbench.execution.work.actions import ACTIONS, HANDED, MEASURING
 from fpbench.execution.work.process_watch import Watch
+from fpbench.execution.work.read_only import make_read_only
 from fpbench.matrix.step import Failure, Result, Step, shortened
 
 
@@ -57,7 +58,7 @@ def execute(step: Step, parents: tuple[Any, ...]) -> Result:
         # Sealed results are opened where their component runs; an adversary runs elsewhere.
         opened = parents if step.action in HANDED else tuple(map(unseal, parents))
         inputs = make_inputs(step, component, opened)
-        return measure(step, ACTIONS[step.action](component, inputs, step), inputs)
+        return measure(step, act(step, component, inputs), inputs)
 
     return attempt(step, work)
 
@@ -121,6 +122,12 @@ def make_inputs(
     return make(component, parents, step) if make else parents
 
 
+def act(step: Step, component: Component | None, inputs: tuple[Any, ...]) -> Any:
+    """What a step's component answers; its inputs are made read-only, for other steps read them."""
+    make_read_only(inputs)
+    return ACTIONS[step.action](component, inputs, step)
+
+
 def measure(step: Step, answer: Any, inputs: tuple[Any, ...]) -> Any:
     """The result of a step, from its component's answer."""
     make = MEASURING.get(step.action)
@@ -161,6 +168,8 @@ def make_failure(step: Step, error: BaseException) -> Failure:
     message = " ".join(str(error).split())
     known = isinstance(error, (InputError, HiddenError, PluginError, StoppedError))
     words = [message] if known else [type(error).__name__, message]
+    if isinstance(error, ValueError) and "read-only" in message:
+        words.append("what a component is given is shared with others; copy what is to be changed")
     reason = ": ".join([str(step), *filter(None, words)])
     trace = shortened(traceback.format_exc())
     return Failure(shortened(reason), trace, isinstance(error, InputError))

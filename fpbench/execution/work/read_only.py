@@ -1,0 +1,31 @@
+"""Results that several steps read cannot be written to."""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import numpy as np
+
+from fpbench.data.sample import Sample
+
+
+def make_read_only(value: Any) -> None:
+    """Make all arrays of a result read-only: in samples, records, containers.
+
+    What is not fpbench's own is left as it is: the models of other libraries may keep what they
+    compute. A `Sample` hands out copies of its features.
+    """
+    if isinstance(value, np.ndarray):
+        value.flags.writeable = False
+    elif isinstance(value, Sample):
+        for name in value.seen - {"features"}:
+            make_read_only(getattr(value, name))
+    elif isinstance(value, tuple | list):
+        for one in value:
+            make_read_only(one)
+    elif isinstance(value, dict):
+        make_read_only(list(value.values()))
+    elif is_dataclass(value) and type(value).__module__.startswith("fpbench."):
+        for field in fields(value):
+            make_read_only(getattr(value, field.name, None))
