@@ -123,8 +123,12 @@ def make_inputs(
 
 
 def act(step: Step, component: Component | None, inputs: tuple[Any, ...]) -> Any:
-    """What a step's component answers; its inputs are made read-only, for other steps read them."""
-    make_read_only(inputs)
+    """What a step's component answers; its inputs are made read-only, for other steps read them.
+
+    What is loaded may be the user's own tables, which no other step is given.
+    """
+    if step.action not in ("load", "split"):
+        make_read_only(inputs)
     return ACTIONS[step.action](component, inputs, step)
 
 

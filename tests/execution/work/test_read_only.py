@@ -129,3 +129,14 @@ def test_arrays_of_records_and_containers_are_locked():
     mine = sample.features
     mine.iloc[0, 0] = 5.0
     assert sample.features.iloc[0, 0] == 1.0
+
+
+def test_the_users_own_arrays_stay_writable(toys, tmp_path):
+    labels = np.arange(60) // 2 % 2
+    people = pd.DataFrame({"group": pd.Categorical(["a", "b"] * 30)})
+    table = fpbench.Table("mine", pd.DataFrame({"x": np.arange(60.0)}), labels, people)
+    tables = {kind: [{"use": name}] for kind, name in INNOCENT.items()}
+    mine = {"title": "T", "seeds": 1, "dataset": [{"use": "table", "table": "mine"}], **tables}
+    run = fpbench.run(mine, out=tmp_path / "mine", tables={"mine": table})
+    assert run.frame().status.eq("done").all()
+    labels[0] = 1
