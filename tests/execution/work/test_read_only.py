@@ -132,7 +132,7 @@ def test_arrays_of_records_and_containers_are_locked():
 
 
 def test_the_users_own_arrays_stay_writable(toys, tmp_path):
-    labels = np.arange(60) // 2 % 2
+    labels = (np.arange(60) // 2 % 2).astype(np.int8)
     people = pd.DataFrame({"group": pd.Categorical(["a", "b"] * 30)})
     table = fpbench.Table("mine", pd.DataFrame({"x": np.arange(60.0)}), labels, people)
     tables = {kind: [{"use": name}] for kind, name in INNOCENT.items()}
