@@ -341,14 +341,15 @@ app.command(cls=Command)(report_cli.figure)
 @app.command(cls=Command)
 def plugins(
     long: Annotated[
-        bool, typer.Option("--long", help="Import every component and show its summary.")
+        bool,
+        typer.Option("--long", help="Show distributions too, and what cannot be used here."),
     ] = False,
     trace: Annotated[
         bool, typer.Option("--trace", help="Show the tracebacks of broken plugins.")
     ] = False,
     no_third_party: NoThirdParty = False,
 ) -> None:
-    """List installed components, their distributions, and broken plugins."""
+    """List installed components with a summary each, and broken plugins."""
     from fpbench.cli.screen import catalog as listings
     from fpbench.components.catalog import discover
 
@@ -370,16 +371,22 @@ def describe(
     name: Annotated[
         str | None, typer.Argument(metavar="NAME", autocompletion=complete_component)
     ] = None,
+    long: Annotated[
+        bool, typer.Option("--long", help="Show how it works, too: all of its documentation.")
+    ] = False,
     no_third_party: NoThirdParty = False,
 ) -> None:
-    """Show a component: what it does, its parameters, its source."""
+    """Show a component: what it does, its parameters; or list the components of a kind."""
     from fpbench.cli.screen import catalog as listings
     from fpbench.components.catalog import discover
 
     catalog = discover()
+    if name is None and kind in KINDS:
+        listings.show_kind(catalog, kind)
+        return
     if name is None:
         kind, name = listings.find_kind(catalog, kind), kind
-    listings.show_component(catalog, kind, name)
+    listings.show_component(catalog, kind, name, long=long)
 
 
 @app.command(cls=Command)

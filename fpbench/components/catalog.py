@@ -6,6 +6,7 @@ A plugin that fails is a row in the listing and stops no command.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import re
 import sys
 from collections.abc import Iterable, Iterator
@@ -123,8 +124,47 @@ class Catalog:
         loaded = _import(entry.registered, entry) if isinstance(entry.registered, Lazy) else None
         return _check_class(entry.registered if loaded is None else loaded, entry)
 
+    def summary(self, entry: Entry) -> str:
+        """What a component says of itself in a line, mostly without an import of it.
+
+        Raises
+        ------
+        PluginError
+            If the component has to be imported, and that fails.
+        """
+        lazy = entry.registered
+        written = _read_summary(lazy.target) if isinstance(lazy, Lazy) else None
+        return written or self.component(entry.kind, entry.name).summary
+
     def __iter__(self) -> Iterator[Entry]:
         return (entry for kind in KINDS for entry in self.of_kind(kind))
+
+
+def _read_summary(target: str) -> str | None:
+    """The `summary` that stands in the source of a class, so that a listing imports nothing."""
+    import ast
+
+    module, _, name = target.partition(":")
+    try:
+        spec = importlib.util.find_spec(module)
+        if spec is None or spec.origin is None or not spec.has_location:
+            return None
+        source = Path(spec.origin).read_text(encoding="utf-8")
+        # Of the class only what stands before its methods: the rest takes long to parse.
+        start = re.search(rf"^class {re.escape(name)}\b", source, re.MULTILINE)
+        if start is None:
+            return None
+        head = re.split(r"\n +(?:def |async |@)|\n(?=\S)", source[start.end() :], maxsplit=1)[0]
+        (found,) = ast.parse(start[0] + head).body
+    except (ImportError, OSError, SyntaxError, ValueError):  # which an import tells
+        return None
+    for line in found.body if isinstance(found, ast.ClassDef) else ():
+        match line:
+            case ast.Assign(targets=[ast.Name("summary")], value=ast.Constant(str(text))):
+                return text
+            case ast.AnnAssign(target=ast.Name("summary"), value=ast.Constant(str(text))):
+                return text
+    return None
 
 
 def _import(lazy: Lazy, entry: Entry) -> Any:

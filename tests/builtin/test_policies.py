@@ -150,7 +150,7 @@ def test_names_with_a_slash_work_everywhere(command, toys, tmp_path):
         assert re.search(rf",{label},", exported)
     listed = command("plugins").stdout
     described = command("describe", "policy", "uniform/uniform")
-    assert all(re.search(rf" {name} +fpbench-toolkit ", listed) for name in ALL)
+    assert all(re.search(rf"^  {name}  +\w", listed, re.MULTILINE) for name in ALL)
     assert "policy uniform/uniform  (fpbench" in described.stdout
     wrong = command("describe", "policy", "uniform/unifrom")
     assert wrong.returncode == 2

@@ -243,12 +243,17 @@ def test_an_interruption_says_how_to_go_on(command, install, toys, tmp_path):
 def test_plugins_are_listed_with_their_distribution(command, install, toys):
     install("bad-plugin", "bad", "1 / 0")
     shown = fine(command("plugins")).stdout
-    assert re.search(rf"^ +adult +fpbench-toolkit {re.escape(fpbench.__version__)}$", shown, re.M)
-    assert re.search(r"^ +flock +fpbench-toys 1\.0$", shown, re.MULTILINE)
+    assert re.search(r"^  adult +UCI Adult: 45,222 people, income above 50K", shown, re.M)
+    assert re.search(r"^  flock +fpbench-toys 1\.0: a few people with one feature$", shown, re.M)
     assert "broken: bad of bad-plugin 1.0: ZeroDivisionError: division by zero" in shown
     assert "Traceback" not in shown
     assert "Traceback" in command("plugins", "--trace").stdout
-    assert "a few people with one feature" in fine(command("plugins", "--long")).stdout
+    narrow = fine(command("plugins", COLUMNS="80")).stdout.splitlines()
+    assert all(len(line) <= 80 for line in narrow if not line.startswith("broken: "))
+    long = fine(command("plugins", "--long")).stdout
+    assert re.search(
+        rf"^  adult +fpbench-toolkit {re.escape(fpbench.__version__)}  UCI ", long, re.M
+    )
 
 
 def test_a_component_of_every_kind_can_be_described(command):
@@ -261,7 +266,15 @@ def test_a_component_of_every_kind_can_be_described(command):
     alone = fine(command("describe", "exponentiated-gradient")).stdout
     assert alone == shown
     bad(command("describe", "exponentiated-gradients"), "did you mean 'exponentiated-gradient'?")
-    bad(command("describe", "learner"), "'learner' is a kind: name a component, too")
+    listed = fine(command("describe", "learner")).stdout
+    assert listed.startswith("learner  (trains the model under attack or audit)\n  adversarial  ")
+    assert "\n  plain  " in listed
+    bad(command("describe", "learners"), "did you mean 'learner'?")
+    census = fine(command("describe", "census-synthetic")).stdout
+    assert "parameters\n  rows " in census
+    assert "P(v | g)" not in census
+    assert "--long` says how it works" in census
+    assert "P(v | g)" in fine(command("describe", "census-synthetic", "--long")).stdout
     assert "share, to-overall" in fine(command("describe", "corrector", "exact")).stdout
     bad(command("describe", "learner", "plan"), "unknown learner 'plan'; did you mean 'plain'?")
     bad(command("describe", "lerner", "plain"), "unknown kind 'lerner'; did you mean 'learner'?")

@@ -6,6 +6,7 @@ from flips import FLIP
 import fpbench
 from fpbench import NameUnknownError, PluginError, discover
 from fpbench.components.bases import BASES
+from fpbench.components.catalog import _read_summary
 from fpbench.components.hooks import HOOKS
 from fpbench.components.names import ATTACK, AUDIT, KINDS
 
@@ -174,3 +175,14 @@ def test_unknown_names_come_with_the_nearest():
         discover().component("lerner", "plain")
     with pytest.raises(NameUnknownError, match="unknown learner 'plane'; did you mean 'plain'"):
         discover().component("learner", "plane")
+
+
+def test_summaries_are_read_without_an_import():
+    """They are those of the classes, so that a listing may be both quick and right."""
+    catalog = fpbench.discover()
+    for entry in catalog:
+        if isinstance(entry.registered, fpbench.Lazy):
+            written = _read_summary(entry.registered.target)
+            assert written == catalog.component(entry.kind, entry.name).summary, entry
+    assert _read_summary("nowhere_to_be_found:Class") is None
+    assert _read_summary("fpbench.builtin.learners.plain:NoSuchClass") is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from fpbench.base.distribution import DISTRIBUTION
 from fpbench.base.errors import InputError, PluginError, suggest_name
 from fpbench.cli.screen import console
 from fpbench.components.catalog import Catalog, Entry
@@ -15,17 +16,30 @@ if TYPE_CHECKING:
 
 
 def show_catalog(catalog: Catalog, *, long: bool) -> None:
-    """Names of every kind with their distribution; `long` imports them for their summaries."""
-    rows = []
+    """Names and summaries by kind; `long` imports components, to say which cannot be used here."""
     for kind in KINDS:
-        for number, entry in enumerate(catalog.of_kind(kind)):
-            summary = _state(catalog, entry) if long else _owners(entry)
-            rows.append((kind if number == 0 else "", entry.name, str(entry.source), summary))
-    console.listing(rows, indent=0)
+        show_kind(catalog, kind, long=long)
 
 
-def _owners(entry: Entry) -> str:
-    return f"also claimed by {' and '.join(map(str, entry.rivals))}" if entry.rivals else ""
+def show_kind(catalog: Catalog, kind: str, *, long: bool = False) -> None:
+    """The components of a kind, one a line, which a terminal need not fold unless it is `long`."""
+    console.heading(f"{kind}  ({KINDS[kind].summary})")
+    entries = catalog.of_kind(kind)
+    if long:
+        console.listing((e.name, str(e.source), _state(catalog, e)) for e in entries)
+        return
+    console.listing([(e.name, _summary(catalog, e)) for e in entries], cut=True)
+
+
+def _summary(catalog: Catalog, entry: Entry) -> str:
+    """The summary of a component; whose it is before it, if it is not ours."""
+    if entry.rivals:
+        return f"{entry.source} also claimed by {' and '.join(map(str, entry.rivals))}"
+    whose = "" if entry.source.distribution == DISTRIBUTION else f"{entry.source}: "
+    try:
+        return whose + catalog.summary(entry)
+    except PluginError as error:
+        return f"broken: {error}"
 
 
 def show_broken(catalog: Catalog, *, trace: bool) -> None:
@@ -66,21 +80,26 @@ def find_kind(catalog: Catalog, name: str) -> str:
     if kinds:
         choices = " or ".join(f"`fpbench describe {kind} {name}`" for kind in kinds)
         raise InputError(f"{name!r} is the name of several components: {choices}")
-    if name in KINDS:
-        raise InputError(f"{name!r} is a kind: name a component, too; `fpbench plugins` lists them")
-    names = {entry.name for entry in catalog}
+    names = {entry.name for entry in catalog} | KINDS.keys()
     raise InputError(f"no component {name!r}; {suggest_name(name, names)}")
 
 
-def show_component(catalog: Catalog, kind: str, name: str) -> None:
-    """Summary, documentation, source and parameters of one component."""
+def show_component(catalog: Catalog, kind: str, name: str, *, long: bool = False) -> None:
+    """Summary, parameters, needs and reference of one component; `long`: all of its docstring."""
     import inspect
 
     from fpbench.cli.screen.data_sets import show_about
 
     cls = catalog.component(kind, name)
+    doc = inspect.getdoc(cls) or ""
+    first, _, rest = doc.partition("\n")
     console.heading(f"{kind} {name}  ({catalog.entry(kind, name).source})")
-    console.listing([(line,) for line in (inspect.getdoc(cls) or cls.summary).splitlines()])
+    console.listing([(line,) for line in (cls.summary, first) if line])
+    console.heading("parameters")
+    schema = cls.model_json_schema()
+    rows = [_parameter(n, p, n in schema.get("required", ())) for n, p in
+            schema.get("properties", {}).items()]  # fmt: skip
+    console.listing(rows or [("none",)])
     if cls.reference:
         console.heading("reference")
         console.listing([(cls.reference,)])
@@ -91,11 +110,11 @@ def show_component(catalog: Catalog, kind: str, name: str) -> None:
         console.heading(what)
         console.listing([(words,)])
     show_about(cls)
-    console.heading("parameters")
-    schema = cls.model_json_schema()
-    rows = [_parameter(n, p, n in schema.get("required", ())) for n, p in
-            schema.get("properties", {}).items()]  # fmt: skip
-    console.listing(rows or [("none",)])
+    if long:
+        console.heading("details")
+        console.listing([(line,) for line in rest.strip("\n").splitlines()])
+    elif rest.strip():
+        console.heading(f"`fpbench describe {kind} {name} --long` says how it works")
 
 
 def _list_demands(cls: type[Component]) -> Iterator[tuple[str, str]]:

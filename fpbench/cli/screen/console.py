@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -105,15 +106,19 @@ def heading(text: str) -> None:
         typer.secho(escape_unprintable(text), bold=True)
 
 
-def listing(rows: Iterable[Sequence[str]], indent: int = 2) -> None:
-    """Rows in aligned columns; the last one may be of any length."""
+def listing(rows: Iterable[Sequence[str]], indent: int = 2, *, cut: bool = False) -> None:
+    """Rows in aligned columns; the last one may be of any length, or is cut at the terminal's."""
     rows = [[escape_unprintable(str(value)) for value in row] for row in rows]
     widths = [max(map(len, column)) for column in list(zip(*rows, strict=True))[:-1]]
+    width = get_terminal_size((_PIPED_WIDTH, 24)).columns
     for row in rows:
         start = "".join(
             value.ljust(width + 2) for value, width in zip(row[:-1], widths, strict=True)
         )
-        typer.echo(" " * indent + (start + row[-1]).rstrip())
+        line = " " * indent + (start + row[-1]).rstrip()
+        typer.echo(
+            line if not cut or len(line) <= width else f"{line[: width - 3].rpartition(' ')[0]}..."
+        )
 
 
 def terminal(*, stderr: bool = False) -> Console:
