@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer.completion import completion_init  # type: ignore[attr-defined]
 
-from fpbench.base.errors import FpbenchError, RunLostError
+from fpbench.base.errors import FpbenchError, RunLostError, StoreError
 from fpbench.cli import assess as assess_cli
 from fpbench.cli import check as check_cli
 from fpbench.cli import curator as curator_cli
 from fpbench.cli import data as data_cli
 from fpbench.cli import leaderboard as leaderboard_cli
 from fpbench.cli import report as report_cli
+from fpbench.cli import site as site_cli
 from fpbench.cli.completion import COMPLETE, complete_component, complete_engine, complete_kind
 from fpbench.cli.groups import Command, NoThirdParty, Output, group
 from fpbench.cli.screen import console
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 app = group("fpbench", "Measure what fair machine-learning models give away about people.")
 app.add_typer(data_cli.app, name="data")
 app.add_typer(curator_cli.app, name="curator")
+app.add_typer(site_cli.app, name="submit")
 app.command(cls=Command)(leaderboard_cli.leaderboard)
 app.command(cls=Command)(leaderboard_cli.compare)
 app.command(cls=Command)(leaderboard_cli.completion)
@@ -336,6 +338,8 @@ def export(
 app.command(cls=Command)(assess_cli.assess)
 app.command(cls=Command)(report_cli.report)
 app.command(cls=Command)(report_cli.figure)
+app.command(cls=Command)(site_cli.site)
+app.command(cls=Command)(site_cli.sign)
 
 
 @app.command(cls=Command)
@@ -447,18 +451,41 @@ def verify(
         typer.Option(min=0, help="Seed that draws the sample; without it, each sample is new."),
     ] = None,
     jobs: Jobs = 1,
+    signed: site_cli.Signed = None,
     no_third_party: NoThirdParty = False,
 ) -> None:
-    """Run a sample of cells again and compare them with the run.
+    """Run a sample of cells again and compare them with the run, which may be in a submission.
 
-    Numbers must agree to the last bit if this machine's kernels computed the run, else within 1e-6;
-    cells that are not portable are then shown apart. Exit code 0: all comparable cells are the
-    same; 1: some differ or could not be run again.
+    With --signed, the signature of the submission and its files are checked first. Numbers must
+    agree to the last bit if this machine's kernels computed the run, else within 1e-6; cells that
+    are not portable are then shown apart. Exit code 0: all comparable cells are the same; 1: some
+    differ or could not be run again, or the signature is not one of these files.
     """
     from fpbench.cli.screen import runs as boards
     from fpbench.execution import verification
+    from fpbench.submissions.folder import find_submission
 
-    result = verification.verify(run, sample, seed=seed, jobs=jobs)
+    submission = find_submission(run)
+    if signed is not None:
+        _check_signature(submission.folder, signed)
+    result = verification.verify(submission.run, sample, seed=seed, jobs=jobs)
     boards.show_verification(result)
     if not result.same:
         raise typer.Exit(1)
+
+
+def _check_signature(folder: Path, signers: Path) -> None:
+    """Show who signed a submission; exit with 1 if a file of it is not as it was signed."""
+    from fpbench.submissions.folder import require_submission
+    from fpbench.submissions.manifest import find_changes, read_manifest
+    from fpbench.submissions.signing import find_signer
+
+    require_submission(folder)
+    try:
+        signer = find_signer(folder, signers)
+        if changes := find_changes(folder, read_manifest(folder)[1]):
+            raise StoreError(f"{folder}: is not as {signer} signed it: {changes}")
+    except StoreError as error:
+        console.error(str(error))
+        raise typer.Exit(1) from None
+    console.show_text(f"signed by {signer}: all files are as they were signed")

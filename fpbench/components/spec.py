@@ -129,12 +129,12 @@ def slot_kinds(cls: type[Component]) -> dict[str, str]:
 def fingerprint(spec: Spec, catalog: Catalog) -> str:
     """A text that changes with a component's version and code, and those of its slots."""
     entry = catalog.entry(spec.kind, spec.use)
-    own = f"{entry.source}/{_hash_code(catalog.component(spec.kind, spec.use))}"
+    own = f"{entry.source}/{hash_code(catalog.component(spec.kind, spec.use))}"
     return "+".join([own, *(fingerprint(inner, catalog) for inner in spec.slots.values())])
 
 
 @cache
-def _hash_code(cls: type[Component]) -> str:
+def hash_code(cls: type[Component]) -> str:
     """Hash of the code, without prose, of a component's module, its base classes and their imports.
 
     Only imports from their own package or from fpbench count.

@@ -24,6 +24,7 @@ from fpbench.data.table import Table
 from fpbench.execution.engines.opening import EngineRequest
 from fpbench.execution.session import Session
 from fpbench.matrix.axes import MAX_CELLS
+from fpbench.matrix.limits import NO_LIMITS, Limits
 from fpbench.matrix.matrix import Matrix, read
 from fpbench.matrix.plan import Cell
 from fpbench.store.differences import Change, environment_changes, is_near, is_time, name_cell
@@ -145,7 +146,19 @@ def verify(
     check_whole_number("jobs", jobs, 1)
     if seed is not None:
         check_whole_number("seed", seed, 0)
-    path = to_path("run", run)
+    return recompute(to_path("run", run), sample, seed=seed, jobs=jobs, tables=tables)
+
+
+def recompute(
+    path: Path,
+    sample: int,
+    *,
+    seed: int | None = None,
+    jobs: int = 1,
+    tables: Mapping[str, Table] = MappingProxyType({}),
+    limits: Limits = NO_LIMITS,
+) -> Verification:
+    """What `verify` does; with `limits`, each step has no more time and memory than these."""
     with Store(path) as store:
         results, then = store.results(), store.environment()
         environments = [session.environment for session in store.sessions()]
@@ -163,7 +176,8 @@ def verify(
         for row in np.sort(drawn).tolist()
     }
     seeds = tuple(sorted({seed for _, seed in sample_rows}))
-    session = Session.prepare(replace(matrix, seeds=seeds), tables)
+    limits = matrix.limits.tighten(limits)
+    session = Session.prepare(replace(matrix, seeds=seeds, limits=limits), tables)
     exact = same_kernels([*environments, session.environment])
     stored = {row["cell"]: row for row in results.rows()}
     cells = {

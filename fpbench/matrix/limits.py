@@ -50,6 +50,17 @@ class Limits(BaseModel):
     def __bool__(self) -> bool:
         return self.timeout is not None or self.memory_limit is not None
 
+    def __str__(self) -> str:
+        time = [] if self.timeout is None else [f"{self.timeout:g} s"]
+        size = [] if self.memory_limit is None else [_format_size(self.memory_limit)]
+        return " and ".join([*time, *size]) or "as much as it takes"
+
+    def tighten(self, other: Limits) -> Limits:
+        """The smaller of both limits on time, and on memory."""
+        times = [each.timeout for each in (self, other) if each.timeout is not None]
+        sizes = [each.memory_limit for each in (self, other) if each.memory_limit is not None]
+        return Limits(timeout=min(times, default=None), memory_limit=min(sizes, default=None))
+
     @property
     def on_time(self) -> str:
         """The limit on time, for messages."""

@@ -12,7 +12,8 @@ from fpbench.base.files import identify, open_file
 
 STORE = "store.sqlite"
 """The file that makes a directory a run directory."""
-_FILE = "store.lock"
+LOCK_FILE = "store.lock"
+"""The file that names who writes, and on which machine."""
 _MOST = 4096
 """Bytes of that file."""
 _held: set[int] = set()
@@ -36,7 +37,7 @@ class Lock:
     """
 
     def __init__(self, directory: Path) -> None:
-        file = directory / _FILE
+        file = directory / LOCK_FILE
         try:
             self._descriptor = open_file(file, most=_MOST, flags=os.O_RDWR | os.O_CREAT)
         except OSError as error:
@@ -107,7 +108,7 @@ if hasattr(os, "register_at_fork"):
 
 def is_locked_here(directory: Path) -> bool:
     """Whether this process itself is writing to a run directory."""
-    here = identify(directory / _FILE)
+    here = identify(directory / LOCK_FILE)
     owned = (os.fstat(descriptor) for descriptor in _held)
     return here is not None and here in {(status.st_dev, status.st_ino) for status in owned}
 

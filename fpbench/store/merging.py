@@ -70,10 +70,26 @@ def merge(runs: Sequence[str | Path], out: str | Path) -> Merged:
     twice = [path for path, n in Counter(p.resolve() for p in paths).items() if n > 1]
     if twice:
         raise StoreError(f"{twice[0]}: is named twice")
+    return _write_whole(paths, target)
+
+
+def copy(run: Path, target: Path) -> Merged:
+    """Copy what a run has committed to a new run directory, and nothing else that lies there.
+
+    Raises
+    ------
+    StoreError
+        If there is no run, the target is neither missing nor empty, or it cannot be written.
+    """
+    return _write_whole([run], target)
+
+
+def _write_whole(runs: Sequence[Path], target: Path) -> Merged:
+    """Write the runs as one to the target, whole or not at all."""
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise StoreError(f"{target}: already exists; name a new directory with --out")
     with ExitStack() as stack:
-        stores = [stack.enter_context(Store(path)) for path in paths]
+        stores = [stack.enter_context(Store(path)) for path in runs]
         _check_same(stores)
         merger = _Merger(stores)
         place = _follow_links(target)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import fpbench
 from fpbench import discover
-from fpbench.components.spec import _hash_code, build_component, specify
+from fpbench.components.spec import hash_code, build_component, specify
 
 NEEDED = {
     "counter": {"mechanism": {"use": "hiss"}},
@@ -85,12 +85,12 @@ def test_the_code_hash_follows_base_classes_and_private_modules_of_the_kind(monk
     monkeypatch.setattr(
         specs, "_hash_module", lambda name, module: read.append(name) or code(name, module)
     )
-    _hash_code.__wrapped__(discover().component("adversary", "a2"))
+    hash_code.__wrapped__(discover().component("adversary", "a2"))
     assert {
         "fpbench.builtin.adversaries.ferry", "fpbench.models.classifiers", "fpbench.models.encoding"
     } <= {*read}  # fmt: skip
     read.clear()
-    _hash_code.__wrapped__(discover().component("learner", "plain"))
+    hash_code.__wrapped__(discover().component("learner", "plain"))
     assert {
         "fpbench.builtin.learners._fitted",
         "fpbench.models.classifiers",
@@ -117,14 +117,14 @@ def test_a_change_in_any_room_changes_the_keys_of_what_uses_it(monkeypatch, kind
     from fpbench.components import spec as specs
 
     cls, code = discover().component(kind, name), specs._hash_module
-    before = _hash_code.__wrapped__(cls)
+    before = hash_code.__wrapped__(cls)
 
     def changed(read, loaded):
         text, imported = code(read, loaded)
         return text + "changed" * (read == module), imported
 
     monkeypatch.setattr(specs, "_hash_module", changed)
-    assert _hash_code.__wrapped__(cls) != before
+    assert hash_code.__wrapped__(cls) != before
 
 
 CODE = """

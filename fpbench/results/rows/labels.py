@@ -41,7 +41,8 @@ def read_components(matrix: str | None) -> dict[str, dict[str, ConfiguredCompone
         axes = json.loads(matrix or "")[1]
         return {
             kind: {label: ConfiguredComponent(use, parameters)
-                   for use, label, parameters in axes.get(kind, [])}
+                   for use, label, parameters in axes.get(kind, [])
+                   if isinstance(use, str) and isinstance(parameters, dict)}
             for kind in KINDS
         }  # fmt: skip
     except (ValueError, LookupError, TypeError, AttributeError):

@@ -1,0 +1,39 @@
+"""What checks of submissions show, and what a site that was built holds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fpbench.cli.screen import console
+from fpbench.cli.screen.sheets import show_line
+from fpbench.submissions.checking import Outcome
+
+if TYPE_CHECKING:
+    from fpbench.site.building import Site
+    from fpbench.submissions.checking import Checkup
+
+_COLOURS = {Outcome.NOTED: "yellow", Outcome.FAILED: "red", Outcome.SKIPPED: "yellow"}
+
+
+def show_checkup(checkup: Checkup) -> None:
+    """The verdict, then every check."""
+    name = checkup.submission.folder
+    if checkup.verified:
+        show_line(f"{name} passes", "green")
+    else:
+        show_line(f"{name} does not pass: {checkup.reason}", "red")
+    for each in checkup.findings:
+        show_line(f"{each.outcome:8}{each.name}: {each.words}", _COLOURS.get(each.outcome))
+
+
+def show_site(site: Site) -> None:
+    """What was verified, and where the site is."""
+    for entrant in site.entrants:
+        if entrant.verified:
+            show_line(f"verified: {entrant.checkup.submission.folder}")
+        else:
+            show_line(
+                f"not verified: {entrant.checkup.submission.folder}: {entrant.checkup.reason}",
+                "yellow",
+            )
+    console.show_text(f"site: {site.directory / 'index.html'} ({site.pages} pages)")

@@ -1,0 +1,367 @@
+"""Boards of several runs: the strongest attack, the best defence, the safest report.
+
+Runs are of different matrices, and their labels are whatever their authors chose. So components are
+named here by what they are and the parameters that the matrix sets, and only what had the same task
+stands on one board: a report is no safer, and a model no better a defence, for having met weaker
+attacks.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from fpbench.base.text import percent, points_above, signed_points
+from fpbench.components.names import KINDS
+from fpbench.components.own_measures import GUARANTEE
+from fpbench.matrix.matrix import Shares
+from fpbench.results.defences import defences
+from fpbench.results.leaderboard import LEAK_RANKING, Leaderboard, Line
+from fpbench.results.published_reports import rank_reports
+from fpbench.results.ranking import rank
+from fpbench.results.rows.labels import ConfiguredComponent, read_components
+from fpbench.results.statistics.intervals import Interval
+from fpbench.store.results import Results
+
+_LONGEST = 300
+"""Letters of a component's name with its parameters."""
+_EACH_SIDE = 0.025
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a board across runs ranks."""
+
+    name: str
+    title: str
+    rule: str
+    """What it ranks by, in a sentence."""
+    verdict: str
+    """What is said of the best: `{name}` and `{value}` are filled in."""
+    kinds: tuple[str, ...]
+    """The kinds whose components are ranked."""
+    measure: str
+    least_first: bool
+    columns: tuple[str, ...]
+    """Measures that it shows."""
+    within: tuple[str, ...]
+    """The kinds that all entries of a board share."""
+    beside: str = ""
+    """The measure that makes a front with the one it ranks by; empty if there is no front."""
+    beside_least: bool = False
+    """Whether less of that is better."""
+
+
+TASKS = (
+    Task(
+        "attacks", "Strongest attack",
+        "Attacks on the same model, given the same disclosure, are ranked by the share of people "
+        "whose group they name right with it (with), the greatest first.",
+        "{name} names {value} % of people's groups right",
+        ("adversary", "corrector"), LEAK_RANKING, False,
+        ("majority_accuracy", "without_accuracy", LEAK_RANKING, "leak", "limit"),
+        ("dataset", "learner", "disclosure"),
+    ),
+    Task(
+        "defences", "Best defence",
+        "Models that met the same attacks are ranked by the advantage of the strongest of these: "
+        "the share of people whose group it names right, less that of naming the largest group; "
+        "the least first. A model that predicts nothing gives nothing away, so that its accuracy "
+        "stands beside it: on the front are those that no other beats in both.",
+        "{name} gives away least: {value} points above naming the largest group",
+        ("learner",), "advantage", True,
+        ("test_accuracy", "test_unfairness", "strongest_accuracy", "advantage"),
+        ("dataset",), "test_accuracy",
+    ),
+    Task(
+        "reports", "Safest report",
+        "Fairness reports about the same model that met the same attacks are ranked by their leak, "
+        "the rise of the share of people whose group is named right; the least first. A report "
+        "that says nothing leaks nothing, so that the error of its rates stands beside it: on the "
+        "front are those that no other beats in both.",
+        "{name} leaks least: {value} points",
+        ("disclosure",), "leak", True,
+        ("without_accuracy", "with_accuracy", "leak", "people_proven", "rate_error"),
+        ("dataset", "learner"), "rate_error", True,
+    ),
+)  # fmt: skip
+_POINTS = {"leak": signed_points, "advantage": signed_points, "limit": points_above}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A line of a run on a board across runs."""
+
+    run: int
+    """Position of its run."""
+    components: Mapping[str, str]
+    """By kind: its name and the parameters that the matrix sets."""
+    uses: tuple[tuple[str, str], ...]
+    """Kind and name of every component that it is about."""
+    measures: Mapping[str, Interval]
+    seeds: int
+    verified: bool
+    guarantee: str = ""
+    rank: int | None = None
+    """None if it is not verified, or of one seed."""
+    on_front: bool = False
+
+
+@dataclass(frozen=True)
+class Section:
+    """A board: entries that had the same task."""
+
+    task: Task
+    shared: tuple[tuple[str, str], ...]
+    """What its entries share: words and values, such as `data set` and its name."""
+    entries: tuple[Entry, ...]
+    """The ranked first; then those of one seed; those that are not verified come last."""
+
+    @property
+    def best(self) -> tuple[Entry, ...]:
+        """The entries of the first rank."""
+        return tuple(entry for entry in self.entries if entry.rank == 1)
+
+
+@dataclass(frozen=True)
+class RunResults:
+    """The rows of a run, and whether they could be recomputed."""
+
+    results: Results
+    matrix: str | None
+    """As `Store.matrix` gives it."""
+    verified: bool
+
+
+def rank_across(runs: Sequence[RunResults | None]) -> list[Section]:
+    """The boards of some runs, in the order of `TASKS`; a run that could not be read is None.
+
+    Notes
+    -----
+    An entry's rank is one more than the number of verified entries of its board that are better for
+    certain: whose 95 % interval (Student's t over seeds) lies beyond its own. So entries that the
+    seeds do not tell apart may share a rank. Entries of different runs have different seeds, so
+    that nothing is paired, as it is within a run.
+    """
+    sections: dict[tuple[str, tuple[tuple[str, str], ...]], list[Entry]] = {}
+    for number, run in enumerate(runs):
+        if run is None:
+            continue
+        names = _Names(run)
+        for task in TASKS:
+            for shared, entry in _list_entries(task, number, run, names):
+                sections.setdefault((task.name, shared), []).append(entry)
+    by_name = {task.name: task for task in TASKS}
+    order = [task.name for task in TASKS]
+    keys = sorted(sections, key=lambda key: (order.index(key[0]), key[1]))
+    return [
+        Section(by_name[name], shared, _rank_entries(by_name[name], sections[name, shared]))
+        for name, shared in keys
+    ]
+
+
+def write_value(measure: str, value: float) -> str:
+    """A measure of a board in percent or percentage points."""
+    return _POINTS.get(measure, percent)(value)
+
+
+def write_interval(measure: str, value: Interval) -> str:
+    """The 95 % interval that ranks rest on; a dash for one seed."""
+    ends = _compute_ends(value)
+    if ends is None:
+        return "-"
+    if measure not in _POINTS:  # a share
+        ends = max(ends[0], 0.0), min(ends[1], 1.0)
+    return " to ".join(write_value(measure, end) for end in ends)
+
+
+class _Names:
+    """Components of a run by what they are, not by what their author calls them."""
+
+    def __init__(self, run: RunResults) -> None:
+        self._components = read_components(run.matrix)
+        self._split = _describe_split(run.matrix)
+
+    def name(self, kind: str, label: str) -> str:
+        """Its name with parameters; the label if the matrix does not tell."""
+        component = self._components[kind].get(label)
+        text = label if component is None else _describe(component)
+        if kind == "dataset" and self._split:
+            text = f"{text}, {self._split}"
+        return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+
+    def use(self, kind: str, label: str) -> str:
+        """Its name alone."""
+        component = self._components[kind].get(label)
+        return label if component is None else component.use
+
+
+def _describe(component: ConfiguredComponent) -> str:
+    words = [f"{key}={_write(value)}" for key, value in sorted(component.parameters.items())]
+    return " ".join([component.use, *words])
+
+
+def _write(value: Any) -> str:
+    if isinstance(value, dict) and isinstance(value.get("use"), str):
+        inner = {key: each for key, each in value.items() if key != "use"}
+        return f"({_describe(ConfiguredComponent(value['use'], inner))})"
+    return value if isinstance(value, str) else json.dumps(value, default=str)
+
+
+def _describe_split(matrix: str | None) -> str:
+    """The shares of people that differ from the usual ones."""
+    try:
+        shares = json.loads(matrix or "")[0]
+        usual = Shares().model_dump()
+        other = {k: v for k, v in shares.items() if v != usual.get(k)}
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return ""
+    return " ".join(f"{key}={_write(value)}" for key, value in sorted(other.items()))
+
+
+def _list_entries(
+    task: Task, number: int, run: RunResults, names: _Names
+) -> Iterator[tuple[tuple[tuple[str, str], ...], Entry]]:
+    attacks = _Attacks(run.results, names)
+    for board in _make_boards(task, run.results):
+        for line in board.lines:
+            value = line.measures.get(task.measure)
+            if value is None or not line.labels.get("dataset") or not math.isfinite(value.mean):
+                continue
+            labels = {k: line.labels.get(k, "") for k in (*task.within, *task.kinds)}
+            shared = [(_WORDS[k], names.name(k, labels[k])) for k in task.within if labels[k]]
+            met = attacks.describe_met(task, labels)
+            shared += [("attacks", met)] * bool(met) + [("note", text) for text in board.apart]
+            components = {k: names.name(k, labels[k]) for k in task.kinds if labels[k]}
+            uses = tuple((k, names.use(k, label)) for k, label in labels.items() if label)
+            yield (
+                tuple(shared),
+                Entry(
+                    number, components, uses, _take_measures(task, line), line.done, run.verified,
+                    str(line.labels.get(GUARANTEE, "")),
+                ),
+            )  # fmt: skip
+
+
+_WORDS = {"dataset": "data set", "learner": "model", "disclosure": "disclosure"}
+
+
+def _take_measures(task: Task, line: Line) -> dict[str, Interval]:
+    return {name: line.measures[name] for name in task.columns if name in line.measures}
+
+
+def _make_boards(task: Task, results: Results) -> list[Leaderboard]:
+    """The leaderboards of a run that have the lines of a task; none if it has none."""
+    if task.measure not in results.names and task.name != "defences":
+        return []
+    if task.name == "attacks":
+        return [board for board in rank(results, LEAK_RANKING) if "adversary" in board.kinds]
+    if task.name == "defences":
+        return defences(results)
+    return rank_reports(results, "leak")
+
+
+class _Attacks:
+    """Which attacks were made on what, in words."""
+
+    def __init__(self, results: Results, names: _Names) -> None:
+        done, _ = results.finished()
+        self._names = names
+        self._made: list[dict[str, str]] = []
+        """Labels by kind of the attacks of which a cell is done."""
+        for number in np.unique(results.combination[done]).tolist():
+            labels = dict(zip(KINDS, results.combinations[number], strict=True))
+            if labels["adversary"]:
+                self._made.append(labels)
+
+    def describe_met(self, task: Task, labels: Mapping[str, str]) -> str:
+        """The attacks that decide where a line stands; empty where it is an attack itself."""
+        if task.name == "attacks":
+            return ""
+        if task.name == "reports":
+            mine = [made for made in self._made if all(made[k] == v for k, v in labels.items())]
+            return _join(self._name(made, ("adversary", "corrector")) for made in mine)
+        on_learner: dict[str, set[str]] = {}
+        for made in self._made:
+            if made["dataset"] == labels["dataset"]:
+                attack = self._name(made, ("disclosure", "adversary", "corrector"))
+                on_learner.setdefault(made["learner"], set()).add(attack)
+        # Of a run, only attacks that were made on all learners count.
+        return _join(set.intersection(*on_learner.values()) if on_learner else ())
+
+    def _name(self, made: Mapping[str, str], kinds: Iterable[str]) -> str:
+        return ", ".join(self._names.name(kind, made[kind]) for kind in kinds if made[kind])
+
+
+def _join(texts: Iterable[str]) -> str:
+    return "; ".join(sorted(set(texts)))
+
+
+def _rank_entries(task: Task, entries: Sequence[Entry]) -> tuple[Entry, ...]:
+    sign = 1 if task.least_first else -1
+    ends = [_compute_ends(entry.measures[task.measure]) for entry in entries]
+    counted = [i for i, entry in enumerate(entries) if entry.verified and ends[i] is not None]
+    front = _find_front(task, entries)
+    ranked = []
+    for i, entry in enumerate(entries):
+        place = None
+        if i in counted:
+            place = 1 + sum(_is_better(ends[j], ends[i], least=task.least_first) for j in counted)
+        ranked.append(replace(entry, rank=place, on_front=i in front))
+    return tuple(
+        sorted(
+            ranked,
+            key=lambda entry: (
+                not entry.verified,
+                math.inf if entry.rank is None else entry.rank,
+                sign * entry.measures[task.measure].mean,
+                sorted(entry.components.items()),
+                entry.run,
+            ),
+        )
+    )
+
+
+def _compute_ends(value: Interval) -> tuple[float, float] | None:
+    """The 95 % interval of a mean by Student's t; None for one seed."""
+    from scipy.special import stdtrit
+
+    if value.count < 2 or value.deviation is None:
+        return None
+    half = float(stdtrit(value.count - 1, 1 - _EACH_SIDE)) * value.deviation
+    half /= math.sqrt(value.count)
+    return value.mean - half, value.mean + half
+
+
+def _is_better(
+    one: tuple[float, float] | None, other: tuple[float, float] | None, *, least: bool
+) -> bool:
+    if one is None or other is None:
+        return False
+    return one[1] < other[0] if least else one[0] > other[1]
+
+
+def _find_front(task: Task, entries: Sequence[Entry]) -> set[int]:
+    """The verified entries that no other beats in both measures of a task."""
+    if not task.beside:
+        return set()
+    points: dict[int, tuple[float, float]] = {}
+    for i, entry in enumerate(entries):
+        beside = entry.measures.get(task.beside)
+        if entry.verified and beside is not None:
+            # Who gives away less than nothing is no better than who gives away nothing.
+            cost = max(entry.measures[task.measure].mean, 0.0)
+            points[i] = cost, beside.mean if task.beside_least else -beside.mean
+    return {
+        i for i, one in points.items()
+        if not any(_beats(other, one) for other in points.values())
+    }  # fmt: skip
+
+
+def _beats(one: tuple[float, float], other: tuple[float, float]) -> bool:
+    return one != other and all(a <= b for a, b in zip(one, other, strict=True))

@@ -1,0 +1,163 @@
+"""The runs of a site: each read once, checked, and described; what cannot be read says so."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from fpbench import __version__
+from fpbench.api.saved_run import Snapshot, read_snapshot
+from fpbench.base.errors import FpbenchError
+from fpbench.base.files import read_file, read_matrix
+from fpbench.components.catalog import discover
+from fpbench.results.across_runs import RunResults, rank_across
+from fpbench.store.environment import describe_environment
+from fpbench.store.reading import SessionRecord
+from fpbench.store.store import Store
+from fpbench.submissions.checking import CheckOptions, Checkup, Finding, Outcome, check
+from fpbench.submissions.folder import Submission, find_submission
+from fpbench.submissions.manifest import TEXT_BYTES, compute_manifest, write_manifest
+
+_LONGEST_NAME = 60
+_LONGEST_TITLE = 200
+
+
+@dataclass(frozen=True)
+class Entrant:
+    """A run of a site."""
+
+    name: str
+    """Stem of its page."""
+    title: str
+    checkup: Checkup
+    checksum: str
+    """sha256 of its manifest; empty if its files cannot be listed."""
+    snapshot: Snapshot | None = None
+    """What it holds; None if that cannot be read or ranked."""
+    sessions: tuple[SessionRecord, ...] = ()
+    matrix: str = ""
+    """The text of its matrix."""
+
+    @property
+    def verified(self) -> bool:
+        """Whether a sample of its cells was recomputed, and no check failed."""
+        return self.checkup.verified and self.snapshot is not None
+
+    @property
+    def started(self) -> str:
+        """The day of its latest session."""
+        return write_time(self.sessions[-1].started)[:10] if self.sessions else ""
+
+
+def write_time(seconds: float) -> str:
+    """A time, in UTC."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC).isoformat(" ", "seconds")
+    except (OverflowError, ValueError, OSError):  # of a run that somebody changed
+        return ""
+
+
+def read_entrants(
+    paths: Sequence[Path], options: CheckOptions, earlier: Mapping[str, Any]
+) -> list[Entrant]:
+    """The runs of some folders, in their order.
+
+    Parameters
+    ----------
+    paths
+        Run directories and submissions.
+    options
+        How they are checked.
+    earlier
+        What `record_check` gave of a run when the site was built before, by checksum. A run that
+        has not changed, and would be checked in the same way, is not checked again.
+
+    Raises
+    ------
+    StoreError
+        If one of the paths is neither a run directory nor a submission.
+    """
+    submissions = [find_submission(path) for path in paths]
+    names = make_names([submission.folder.resolve().name for submission in submissions])
+    here = describe_checks(options)
+    return [
+        _read_entrant(submission, name, options, earlier, here)
+        for submission, name in zip(submissions, names, strict=True)
+    ]
+
+
+def make_names(texts: Sequence[str]) -> list[str]:
+    """Stems of files: small letters, digits and hyphens, no two alike."""
+    names: list[str] = []
+    for text in texts:
+        stem = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:_LONGEST_NAME] or "unnamed"
+        name, number = stem, 1
+        while name in names:
+            number += 1
+            name = f"{stem}-{number}"
+        names.append(name)
+    return names
+
+
+def describe_checks(options: CheckOptions) -> str:
+    """A checksum of all that decides what checks come to, besides the run: versions, options."""
+    catalog = discover()
+    versions = describe_environment({}, catalog)
+    signers = ""
+    if options.signers is not None:
+        signers = read_file(options.signers, most=TEXT_BYTES, named=True).hex()
+    parts = [__version__, versions, options.sample, options.limits.model_dump(), signers]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def record_check(entrant: Entrant, here: str) -> dict[str, Any]:
+    """A check as plain data, for the next time that the site is built."""
+    return {
+        "checks": here,
+        "same": entrant.checkup.same,
+        "findings": [list(finding) for finding in entrant.checkup.findings],
+    }
+
+
+def _recall_check(submission: Submission, recorded: Any, here: str) -> Checkup | None:
+    """A check that was recorded; None if there is none, or checks would be other ones now."""
+    try:
+        if recorded["checks"] != here:
+            return None
+        findings = tuple(Finding(str(n), Outcome(o), str(w)) for n, o, w in recorded["findings"])
+        return Checkup(submission, findings, int(recorded["same"])) if findings else None
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def _read_entrant(
+    submission: Submission,
+    name: str,
+    options: CheckOptions,
+    earlier: Mapping[str, Any],
+    here: str,
+) -> Entrant:
+    try:
+        manifest = write_manifest(compute_manifest(submission.folder))
+        checksum = hashlib.sha256(manifest.encode()).hexdigest()
+    except FpbenchError:
+        checksum = ""  # the check of the manifest, or of the run, says why
+    checkup = _recall_check(submission, earlier.get(checksum), here) or check(submission, options)
+    try:
+        with Store(submission.run) as store:
+            snapshot, sessions = read_snapshot(store, keys=False), tuple(store.sessions())
+        rank_across([RunResults(snapshot.results, snapshot.matrix, verified=False)])
+        matrix = read_matrix(submission.run)
+    except FpbenchError as error:
+        finding = Finding("results", Outcome.FAILED, str(error))
+        checkup = Checkup(submission, (*checkup.findings, finding), checkup.same)
+        return Entrant(name, name, checkup, checksum)
+    text = matrix[1].decode(errors="replace") if matrix else ""
+    title = snapshot.title[:_LONGEST_TITLE].strip() or name
+    return Entrant(name, title, checkup, checksum, snapshot, sessions, text)

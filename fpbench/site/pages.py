@@ -1,0 +1,319 @@
+"""The pages of a site."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from fpbench.base.errors import InputError
+from fpbench.base.text import percent
+from fpbench.components.names import KINDS
+from fpbench.components.own_measures import GLOSSARY, GUARANTEE
+from fpbench.results.across_runs import TASKS, Entry, Section, Task, write_interval, write_value
+from fpbench.results.leaderboard import sheet
+from fpbench.results.sheet import Sheet
+from fpbench.site.cards import Card
+from fpbench.site.entrants import Entrant, write_time
+from fpbench.site.html import Child, Html, element, join, page, table
+from fpbench.submissions.checking import Finding, Outcome
+
+_MOST_ROWS = 200
+"""Rows of a board that a page shows."""
+_NUMBERS = frozenset(
+    {"rank", "seeds", "95 %", *(GLOSSARY.heading(m) for task in TASKS for m in task.columns)}
+)
+_APART = ("attacks", "note")
+"""What entries of a board share that is too long for its name."""
+_CLASSES = {
+    Outcome.PASSED: "passed", Outcome.NOTED: "note", Outcome.FAILED: "failed",
+    Outcome.SKIPPED: "skipped",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Contents:
+    """All that a site shows."""
+
+    title: str
+    entrants: Sequence[Entrant]
+    sections: Sequence[Section]
+    cards: Mapping[tuple[str, str], Card]
+    """By kind and name."""
+
+    def write_pages(self) -> dict[str, str]:
+        """Every page by its path."""
+        pages = {"index.html": self._write_start()}
+        for task in TASKS:
+            pages[f"{task.name}.html"] = self._write_task(task)
+        for number, entrant in enumerate(self.entrants):
+            pages[f"submissions/{entrant.name}.html"] = self._write_submission(number, entrant)
+        for card in self.cards.values():
+            pages[f"components/{card.name}.html"] = self._write_card(card)
+        return pages
+
+    def _write_start(self) -> str:
+        verified = sum(entrant.verified for entrant in self.entrants)
+        count = len(self.entrants)
+        lead = (
+            f"{count} submission{'s' * (count != 1)}, {verified} verified: a sample of the cells "
+            f"was run again here, and gave what the submission says. Submissions that are not "
+            "verified have no rank."
+        )
+        parts: list[Child] = [element("p", lead, class_="lead")]
+        for task in TASKS:
+            mine = [section for section in self.sections if section.task is task]
+            parts += [element("h2", task.title, id=task.name), element("p", task.rule)]
+            if not mine:
+                parts.append(element("p", "No submission has any.", class_="hint"))
+                continue
+            parts.append(self._write_winners(task, mine))
+            link = element("a", f"All boards: {len(mine)}", href=f"{task.name}.html")
+            parts.append(element("p", link))
+        parts += [element("h2", "Submissions", id="submissions"), self._write_submissions()]
+        parts += [element("h2", "Components", id="components"), self._write_components()]
+        return page(self.title, self.title, "", *parts)
+
+    def _write_winners(self, task: Task, sections: Sequence[Section]) -> Html:
+        """A row for each board: what is best on it."""
+        heading = GLOSSARY.heading(task.measure)
+        rows: list[tuple[list[Child], str | None]] = []
+        for number, section in enumerate(sections):
+            board = element("a", _name_section(section), href=f"{task.name}.html#board-{number}")
+            best = section.best
+            if not best:
+                rows.append(([board, "no verified submission", "-", "-", "-"], "doubtful"))
+                continue
+            entry = best[0]
+            others = len(best) - 1
+            shared = f" and {others} not told apart from it" if others else ""
+            value = entry.measures[task.measure]
+            rows.append((
+                [board, f"{_name_entry(entry)}{shared}", write_value(task.measure, value.mean),
+                 write_interval(task.measure, value), self._link_submission(entry.run, "")],
+                None,
+            ))  # fmt: skip
+        headings = ["board", "best", heading, "95 %", "submission"]
+        return table(f"{task.title}: the best of each board", headings, rows, _NUMBERS)
+
+    def _write_submissions(self) -> Html:
+        rows = []
+        for number, entrant in enumerate(self.entrants):
+            status = _write_status(entrant)
+            results = entrant.snapshot.results if entrant.snapshot else None
+            done = f"{int(results.finished()[0].sum()):,}" if results else "-"
+            words = "" if entrant.verified else entrant.checkup.reason
+            cells = [self._link_submission(number, "", status=False), entrant.title, done,
+                     entrant.started, join([status, " " if words else None, words])]  # fmt: skip
+            rows.append((cells, None if entrant.verified else "doubtful"))
+        headings = ["submission", "title", "cells", "run on", "checked"]
+        return table("Submissions", headings, rows, ["cells"])
+
+    def _write_components(self) -> Html:
+        parts: list[Child] = []
+        for kind in KINDS:
+            mine = [card for card in self.cards.values() if card.kind == kind]
+            if mine:
+                links = [element("a", card.use, href=f"components/{card.name}.html")
+                         for card in sorted(mine, key=lambda card: card.use)]  # fmt: skip
+                parts += [element("dt", kind), element("dd", join(links, ", "))]
+        return element("dl", *parts)
+
+    def _write_task(self, task: Task) -> str:
+        mine = [section for section in self.sections if section.task is task]
+        how = (
+            "A rank is one more than the number of entries that are better for certain: whose 95 % "
+            "interval over seeds lies beyond. Entries that seeds do not tell apart may share a "
+            "rank. Submissions that are not verified, and entries of one seed, have none."
+        )
+        parts: list[Child] = [element("p", task.rule), element("p", how, class_="hint")]
+        if not mine:
+            parts.append(element("p", "No submission has any.", class_="hint"))
+        for number, section in enumerate(mine):
+            parts.append(element("h2", _name_section(section), id=f"board-{number}"))
+            parts.append(_write_facts(p for p in section.shared if p[0] in _APART))
+            parts.append(element("p", _summarise(section)))
+            parts.append(self._write_entries(section.task, section.entries, ""))
+        return page(task.title, self.title, "", *parts)
+
+    def _write_entries(self, task: Task, entries: Sequence[Entry], root: str) -> Html:
+        names = [name for name in task.columns if any(name in entry.measures for entry in entries)]
+        front = bool(task.beside) and any(entry.on_front for entry in entries)
+        guarantee = any(entry.guarantee for entry in entries)
+        headings = ["rank", *task.kinds, *([GUARANTEE] * guarantee),
+                    *map(GLOSSARY.heading, names), "95 %", *(["front"] * front), "seeds",
+                    "submission"]  # fmt: skip
+        rows: list[tuple[list[Child], str | None]] = []
+        for entry in entries[:_MOST_ROWS]:
+            values = [
+                write_value(name, entry.measures[name].mean) if name in entry.measures else "-"
+                for name in names
+            ]
+            cells: list[Child] = [
+                "-" if entry.rank is None else str(entry.rank),
+                *(self._link_component(kind, entry, root) for kind in task.kinds),
+                *([entry.guarantee] * guarantee),
+                *values,
+                write_interval(task.measure, entry.measures[task.measure]),
+                *(["front" if entry.on_front else "-"] * front),
+                str(entry.seeds),
+                self._link_submission(entry.run, root),
+            ]
+            rows.append((cells, None if entry.verified else "doubtful"))
+        more = len(entries) - _MOST_ROWS
+        note = element("p", f"{more:,} more entries", class_="hint") if more > 0 else None
+        return join([table(task.title, headings, rows, _NUMBERS), note])
+
+    def _link_component(self, kind: str, entry: Entry, root: str) -> Child:
+        text = entry.components.get(kind)
+        if text is None:
+            return "-"
+        card = self.cards.get((kind, dict(entry.uses).get(kind, "")))
+        return text if card is None else element(
+            "a", text, href=f"{root}components/{card.name}.html"
+        )  # fmt: skip
+
+    def _link_submission(self, number: int, root: str, *, status: bool = True) -> Html:
+        entrant = self.entrants[number]
+        link = element("a", entrant.name, href=f"{root}submissions/{entrant.name}.html")
+        return join([link, " ", _write_status(entrant)]) if status else link
+
+    def _write_submission(self, number: int, entrant: Entrant) -> str:
+        again = "" if entrant.verified else f": {entrant.checkup.reason}"
+        parts: list[Child] = [
+            element("p", _write_status(entrant), again, class_="lead"),
+            element("h2", "Checks"),
+            _write_findings(entrant.checkup.findings),
+            element("h2", "Where it comes from"),
+            _write_provenance(entrant),
+        ]
+        mine = [s for s in self.sections if any(entry.run == number for entry in s.entries)]
+        if mine:
+            parts.append(element("h2", "On the boards"))
+        for section in mine:
+            here = [entry for entry in section.entries if entry.run == number]
+            parts += [
+                element("h3", f"{section.task.title}: {_name_section(section)}"),
+                self._write_entries(section.task, here, "../"),
+            ]
+        if entrant.snapshot is not None:
+            parts.append(element("h2", "All that it measured"))
+            try:
+                boards = entrant.snapshot.leaderboards()
+            except InputError as error:  # it may rank by what nothing has
+                parts.append(element("p", str(error), class_="hint"))
+            else:
+                parts += [_write_sheet(sheet(board, most=_MOST_ROWS)) for board in boards]
+        if entrant.matrix:
+            parts += [element("h2", "Its matrix"), element("pre", entrant.matrix)]
+        return page(entrant.title, self.title, "../", *parts)
+
+    def _write_card(self, card: Card) -> str:
+        facts = [("kind", f"{card.kind}: {KINDS[card.kind].summary}"), ("paper", card.reference),
+                 ("distribution", card.source), ("code", card.code)]  # fmt: skip
+        parts: list[Child] = [
+            element("p", card.summary, class_="lead"),
+            _write_facts(facts),
+            element(
+                "p", "Parameters: ", element("code", f"fpbench describe {card.kind} {card.use}")
+            ),
+        ]
+        if card.description and card.description != card.summary:
+            parts += [element("h2", "What it is"), element("pre", card.description)]
+        mine = [
+            (section, here) for section in self.sections
+            if (here := [e for e in section.entries if (card.kind, card.use) in e.uses])
+        ]  # fmt: skip
+        if mine:
+            parts.append(element("h2", "Its numbers"))
+        for section, here in mine:
+            parts += [
+                element("h3", f"{section.task.title}: {_name_section(section)}"),
+                self._write_entries(section.task, here, "../"),
+            ]
+        return page(card.title, self.title, "../", *parts)
+
+
+def _name_section(section: Section) -> str:
+    shared = dict(section.shared)
+    words = [value for word, value in section.shared if word not in _APART]
+    if attacks := shared.get("attacks"):
+        count = len(attacks.split("; "))
+        words.append(f"{count} attack{'s' * (count != 1)}")
+    return ", ".join(words)
+
+
+def _name_entry(entry: Entry) -> str:
+    return ", ".join(entry.components.values())
+
+
+def _write_facts(facts: Iterable[tuple[str, str]]) -> Html:
+    parts = [part for word, value in facts if value
+             for part in (element("dt", word), element("dd", value))]  # fmt: skip
+    return element("dl", *parts)
+
+
+def _summarise(section: Section) -> str:
+    """What a board says, in a sentence or two."""
+    task, best = section.task, section.best
+    ranked = [entry for entry in section.entries if entry.rank is not None]
+    if not best:
+        return "No verified submission has two seeds or more here: nothing is ranked."
+    entry = best[0]
+    value = entry.measures[task.measure]
+    said = task.verdict.format(
+        name=_name_entry(entry), value=write_value(task.measure, value.mean).lstrip("+")
+    )
+    among = f"Of {len(ranked)} that are ranked, " if len(ranked) > 1 else ""
+    text = f"{among}{said} (95 %: {write_interval(task.measure, value)})."
+    if task.name == "attacks" and "majority_accuracy" in entry.measures:
+        baseline = percent(entry.measures["majority_accuracy"].mean)
+        text += f" Naming the largest group is right for {baseline} %."
+    if others := len(best) - 1:
+        text += f" The seeds do not tell {others} other{'s' * (others != 1)} apart from it."
+    return text.replace(" %", "\N{NO-BREAK SPACE}%")
+
+
+def _write_status(entrant: Entrant) -> Html:
+    if entrant.verified:
+        return element("span", "verified", class_="verified")
+    return element("span", "not verified", class_="doubted")
+
+
+def _write_findings(findings: Iterable[Finding]) -> Html:
+    rows = [
+        ([each.name, element("span", str(each.outcome), class_=_CLASSES[each.outcome]), each.words],
+         None)
+        for each in findings
+    ]  # fmt: skip
+    return table("Checks", ["check", "outcome", "what came of it"], rows)
+
+
+def _write_provenance(entrant: Entrant) -> Html:
+    parts: list[Child] = [
+        _write_facts([("title", entrant.title), ("sha256 of its files", entrant.checksum)])
+    ]
+    for session in entrant.sessions:
+        environment = session.environment
+        facts = [("session", write_time(session.started))]
+        facts += [(word, str(environment.get(word, ""))) for word in ("python", "platform")]
+        for word in ("packages", "solvers", "data"):
+            listed = environment.get(word)
+            if isinstance(listed, Mapping):
+                facts.append((word, ", ".join(f"{k} {v}" for k, v in listed.items())))
+        for word in ("blas", "simd"):
+            listed = environment.get(word)
+            if isinstance(listed, list):
+                facts.append((word, ", ".join(map(str, listed))))
+        parts.append(_write_facts(facts))
+    return join(parts)
+
+
+def _write_sheet(shown: Sheet) -> Html:
+    numbers = [column.heading for column in shown.columns if column.number]
+    headings = [column.heading for column in shown.columns]
+    lines: list[Child] = [element("p", " ".join(shown.opening)) if shown.opening else None]
+    lines.append(element("p", shown.about, class_="hint") if shown.about else None)
+    lines.append(table(shown.title, headings, [(row, None) for row in shown.rows], numbers))
+    if shown.remarks:
+        lines.append(element("ul", *(element("li", text) for text in shown.remarks)))
+    return join(lines)

@@ -1,0 +1,359 @@
+"""Checks of a submission, which a stranger made: what is in it, what it needs, whether it is true.
+
+Nothing of a submission is imported or run. Its matrix names components that are installed here; a
+sample of its cells is run again, each step in a process of its own with limits.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from fpbench.base.distribution import DISTRIBUTION
+from fpbench.base.errors import FpbenchError, StoreError
+from fpbench.components.attack_kinds import Dataset
+from fpbench.components.catalog import Catalog, Entry, discover
+from fpbench.components.names import Status
+from fpbench.components.spec import specify
+from fpbench.execution.isolation.confining import USER, isolated_user
+from fpbench.execution.verification import read_stored_matrix, recompute
+from fpbench.matrix.axes import MAX_CELLS
+from fpbench.matrix.limits import Limits
+from fpbench.matrix.matrix import Matrix
+from fpbench.store.differences import TOLERANCE
+from fpbench.store.results import Results
+from fpbench.store.store import Store
+from fpbench.submissions.folder import Submission
+from fpbench.submissions.lock import list_differences, list_versions, read_lock
+from fpbench.submissions.manifest import MANIFEST, SIGNATURE, find_changes, read_manifest
+from fpbench.submissions.signing import find_signer
+from fpbench.testing.laws import Outcome as LawOutcome
+from fpbench.testing.targets import checks_of_entry
+
+_FEW = 5
+"""Things that are named where more are counted."""
+_IMPORT_PATH = re.compile(r"([A-Za-z_]\w*)(?:\.\w+)*:[A-Za-z_]\w*")
+_OWN_LIMITS = Limits(timeout=600.0, memory_limit=4 * 2**30)
+
+
+class Outcome(StrEnum):
+    """What became of a check."""
+
+    PASSED = "passed"
+    NOTED = "note"
+    """Passed, but there is something to know."""
+    FAILED = "failed"
+    SKIPPED = "skipped"
+    """Could not be made, or was not asked for."""
+
+
+class Finding(NamedTuple):
+    """A check of a submission, and what came of it."""
+
+    name: str
+    outcome: Outcome
+    words: str
+
+
+@dataclass(frozen=True)
+class CheckOptions:
+    """How a submission is checked."""
+
+    signers: Path | None = None
+    """Whom to trust, an allowed-signers file of OpenSSH; None not to ask who signed."""
+    sample: int = 10
+    """Number of cells to run again; 0 for none."""
+    seed: int | None = None
+    """Draws the sample; a new one each time if None."""
+    jobs: int = 1
+    kit: bool = True
+    """Whether components of third parties are tested against the laws of their kinds."""
+    limits: Limits = _OWN_LIMITS
+    """What a step may take, however much more the matrix allows."""
+    max_cells: int = MAX_CELLS
+
+
+@dataclass(frozen=True)
+class Checkup:
+    """What the checks of a submission came to."""
+
+    submission: Submission
+    findings: tuple[Finding, ...]
+    same: int = 0
+    """Number of cells that were run again and gave what the run says."""
+
+    @property
+    def passes(self) -> bool:
+        """Whether no check failed."""
+        return all(each.outcome is not Outcome.FAILED for each in self.findings)
+
+    @property
+    def verified(self) -> bool:
+        """Whether no check failed, and cells that were run again gave what the run says."""
+        return self.passes and self.same > 0
+
+    @property
+    def reason(self) -> str:
+        """The check that failed first, or else the last one, which runs cells again."""
+        failed = (each for each in self.findings if each.outcome is Outcome.FAILED)
+        told = next(failed, self.findings[-1])
+        return f"{told.name}: {told.words}"
+
+
+def check(submission: Submission, options: CheckOptions) -> Checkup:
+    """Check a submission, or a mere run directory, which has no manifest, signature and lock.
+
+    Parameters
+    ----------
+    submission
+        What was sent. It is only read.
+    options
+        How to check it.
+
+    Raises
+    ------
+    InputError
+        If the file of trusted signers is missing, or a program that reads signatures is.
+    """
+    inspector = _Inspector(submission, options)
+    sent: tuple[tuple[str, Callable[[], tuple[Outcome, str]]], ...] = (
+        ("manifest", inspector.check_manifest),
+        ("signature", inspector.check_signature),
+    )
+    always = (
+        ("run", inspector.check_run),
+        ("lock", inspector.check_lock),
+        ("limits", inspector.check_limits),
+        ("data", inspector.check_data),
+        ("components", inspector.check_components),
+        ("kit", inspector.check_kit),
+        ("recomputation", inspector.recompute),
+    )
+    findings: list[Finding] = []
+    for name, make in (*(sent if submission.is_submission else ()), *always):
+        if name == "lock" and not submission.is_submission:
+            continue
+        if name == "kit" and not options.kit:
+            continue
+        # What does not hold together is not run, and what cannot be read has nothing to check.
+        failed = next((each.name for each in findings if each.outcome is Outcome.FAILED), None)
+        if failed and (name == "recomputation" or inspector.unreadable):
+            findings.append(Finding(name, Outcome.SKIPPED, f"because of {failed}"))
+            continue
+        try:
+            findings.append(Finding(name, *make()))
+        except StoreError as error:
+            findings.append(Finding(name, Outcome.FAILED, _shorten(str(error), submission)))
+        except FpbenchError as error:
+            if name == "signature":
+                raise
+            findings.append(Finding(name, Outcome.FAILED, _shorten(str(error), submission)))
+    return Checkup(submission, tuple(findings), inspector.same)
+
+
+def _shorten(text: str, submission: Submission) -> str:
+    """A message without the place of the submission, which is nobody's business."""
+    return text.replace(str(submission.folder), submission.folder.name or ".")
+
+
+class _Inspector:
+    """The checks; each gives an outcome in words, or raises what is wrong."""
+
+    def __init__(self, submission: Submission, options: CheckOptions) -> None:
+        self._submission, self._options = submission, options
+        self.unreadable = False
+        """Whether the run cannot be read."""
+        self.same = 0
+        """Number of cells that were run again and are the same."""
+
+    @cached_property
+    def _results(self) -> Results:
+        with Store(self._submission.run) as store:
+            return store.results(keys=False)
+
+    @cached_property
+    def _environment(self) -> dict[str, Any]:
+        with Store(self._submission.run) as store:
+            return store.environment()
+
+    @cached_property
+    def _matrix(self) -> Matrix:
+        with Store(self._submission.run) as store:
+            return read_stored_matrix(store, self._options.max_cells)
+
+    @cached_property
+    def _catalog(self) -> Catalog:
+        return discover()
+
+    def check_manifest(self) -> tuple[Outcome, str]:
+        _, checksums = read_manifest(self._submission.folder)
+        if changes := find_changes(self._submission.folder, checksums):
+            return Outcome.FAILED, f"files differ from {MANIFEST}: {changes}"
+        return Outcome.PASSED, f"{len(checksums)} files are as {MANIFEST} says"
+
+    def check_signature(self) -> tuple[Outcome, str]:
+        if self._options.signers is not None:
+            signer = find_signer(self._submission.folder, self._options.signers)
+            return Outcome.PASSED, f"of {signer}"
+        if (self._submission.folder / SIGNATURE).exists():
+            return Outcome.NOTED, "there is one; --signed FILE says whose"
+        return Outcome.NOTED, "there is none"
+
+    def check_run(self) -> tuple[Outcome, str]:
+        self.unreadable = True
+        statuses = list(self._results.statuses)
+        _ = self._matrix  # which is that of the run, or this raises
+        self.unreadable = False
+        done, failed = statuses.count(Status.DONE), statuses.count(Status.FAILED)
+        words = f"{done:,} of {len(statuses):,} cells are done"
+        if not done:
+            return Outcome.FAILED, words
+        if failed:
+            return Outcome.NOTED, f"{words}, {failed:,} failed"
+        return (Outcome.PASSED if done == len(statuses) else Outcome.NOTED), words
+
+    def check_lock(self) -> tuple[Outcome, str]:
+        locked, recorded = read_lock(self._submission.folder), list_versions(self._environment)
+        if differences := list_differences(locked, recorded):
+            return Outcome.FAILED, f"contradicts what the run records: {_name_few(differences)}"
+        return Outcome.PASSED, f"{len(locked)} versions, as the run records them"
+
+    def check_limits(self) -> tuple[Outcome, str]:
+        limits, user = self._matrix.limits.tighten(self._options.limits), isolated_user()
+        words = f"{_count(len(self._results), 'cell')} of at most {self._options.max_cells:,}"
+        if limits:
+            words += f"; each step has a process of its own, and may take {limits}"
+        if user is None:
+            return Outcome.NOTED, f"{words}; adversaries have your rights: {USER} is not set"
+        return Outcome.PASSED, f"{words}; adversaries run as user {user.pw_name}"
+
+    def check_data(self) -> tuple[Outcome, str]:
+        """Its matrix could name any file of this user, and what is measured of it is published."""
+        own = []
+        for choice in self._matrix.axes["dataset"]:
+            where = f"dataset {choice.label!r}"
+            component, _ = specify(
+                self._catalog, "dataset", choice.use, dict(choice.parameters), where
+            )
+            assert isinstance(component, Dataset)
+            if any(not (file.url or file.sha256) for file in component.files):
+                own.append(f"{where} reads a file that the matrix names")
+        if own:
+            return Outcome.FAILED, f"{_name_few(own)}: nobody else can recompute it"
+        count = len(self._matrix.axes["dataset"])
+        return Outcome.PASSED, f"{_count(count, 'data set')}, published or generated"
+
+    def check_components(self) -> tuple[Outcome, str]:
+        used = [*self._find_entries()]
+        foreign = [
+            f"{entry.kind} {entry.name!r} is of {entry.source}" for entry in self._third_party
+        ]
+        foreign += [f"{path!r} is imported" for path in _list_import_paths(self._matrix)]
+        if foreign:
+            words = f"third parties' code, which --no-third-party refuses: {_name_few(foreign)}"
+            return Outcome.NOTED, words
+        return Outcome.PASSED, f"{_count(len(used), 'component')}, all built in"
+
+    def check_kit(self) -> tuple[Outcome, str]:
+        if not self._third_party:
+            return Outcome.PASSED, "built-in components keep the laws of their kinds"
+        broken, kept = [], 0
+        for entry in self._third_party:
+            for each in checks_of_entry(self._catalog, entry):
+                verdict = each()
+                kept += verdict.outcome is LawOutcome.KEPT
+                if verdict.outcome is LawOutcome.BROKEN:
+                    broken.append(f"{each} ({verdict.reason})" if verdict.reason else str(each))
+        if broken:
+            return Outcome.FAILED, f"broken laws: {_name_few(broken)}"
+        return Outcome.PASSED, f"third parties' components keep {kept} laws of their kinds"
+
+    def recompute(self) -> tuple[Outcome, str]:
+        options = self._options
+        if not options.sample:
+            return Outcome.SKIPPED, "no cell was run again"
+        again = recompute(
+            self._submission.run, options.sample, seed=options.seed, jobs=options.jobs,
+            limits=options.limits,
+        )  # fmt: skip
+        if again.misplaced:
+            names = _name_few([ascii(name) for name in again.misplaced])
+            return Outcome.FAILED, f"rows name what fpbench measures elsewhere, or never: {names}"
+        wrong = [_describe_wrong(each.cell, each.problem, [c.name for c in each.changes])
+                 for each in again.checked if each.wrong]  # fmt: skip
+        count = len(again.checked)
+        if wrong:
+            return Outcome.FAILED, f"{len(wrong)} of {count} cells: {_name_few(wrong)}"
+        self.same = sum(each.same for each in again.checked)
+        if not self.same:
+            return Outcome.NOTED, (
+                f"none of {count} cells can be compared here: they are not portable"
+            )
+        how = "to the last bit" if again.exact else f"within {TOLERANCE:g}"
+        return Outcome.PASSED, (
+            f"{self.same} of {count} cells run again are the same {how} ({again.done:,} are done)"
+        )
+
+    def _find_entries(self) -> Iterator[Entry]:
+        """The components that the matrix names; raises if one is not installed."""
+        found: dict[tuple[str, str], Entry] = {}
+        for kind, choices in self._matrix.axes.items():
+            for choice in choices:
+                found[kind, choice.use] = self._catalog.entry(kind, choice.use)
+                for value in _walk(choice.parameters):
+                    if isinstance(value, dict) and isinstance(value.get("use"), str):
+                        for entry in self._catalog:
+                            if entry.name == value["use"]:
+                                found[entry.kind, entry.name] = entry
+        yield from found.values()
+
+    @property
+    def _third_party(self) -> list[Entry]:
+        with suppress(FpbenchError):  # which the check of components tells
+            return [e for e in self._find_entries() if e.source.distribution != DISTRIBUTION]
+        return []
+
+
+def _walk(value: Any) -> Iterator[Any]:
+    """A value and all that it holds."""
+    yield value
+    inner = value.values() if isinstance(value, dict) else value
+    if isinstance(inner, str) or not hasattr(inner, "__iter__"):
+        return
+    for each in inner:
+        yield from _walk(each)
+
+
+def _list_import_paths(matrix: Matrix) -> list[str]:
+    """Classes by import path, but for scikit-learn's."""
+    texts = (
+        value
+        for choices in matrix.axes.values()
+        for choice in choices
+        for value in _walk(choice.parameters)
+        if isinstance(value, str)
+    )
+    matches = (_IMPORT_PATH.fullmatch(text) for text in texts)
+    return list(dict.fromkeys(m[0] for m in matches if m and m[1] != "sklearn"))
+
+
+def _describe_wrong(cell: str, problem: str | None, measures: list[str]) -> str:
+    """What is wrong with a cell; not the values measured here, which a page would publish."""
+    if problem is not None:
+        return f"{cell} could not be run again ({problem})"
+    return f"{cell} differs in {_name_few(measures)}"
+
+
+def _name_few(texts: list[str]) -> str:
+    more = len(texts) - _FEW
+    return ", ".join(texts[:_FEW]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'s' * (number != 1)}"

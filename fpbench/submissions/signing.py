@@ -1,0 +1,126 @@
+"""Signatures of submissions: OpenSSH signs a manifest, and says whose signature it is."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from fpbench.base.errors import InputError, StoreError
+from fpbench.base.files import write_file
+from fpbench.submissions.manifest import (
+    MANIFEST,
+    SIGNATURE,
+    compute_manifest,
+    read_manifest,
+    read_text_file,
+    write_manifest,
+)
+
+NAMESPACE = "fpbench"
+"""What signatures are for: one made for mail or for git is none of a submission."""
+_SECONDS = 120.0
+"""How long somebody may take to type the passphrase of a key."""
+
+
+def sign(folder: Path, key: Path) -> Path:
+    """Write the manifest of a submission as it is now, and sign it with an SSH key.
+
+    Parameters
+    ----------
+    folder
+        The submission.
+    key
+        File of the private key; or of a public key whose private key an agent holds.
+
+    Returns
+    -------
+    Path
+        The signature.
+
+    Raises
+    ------
+    InputError
+        If there is no `ssh-keygen`, or it cannot use the key.
+    StoreError
+        If the submission cannot be read or written to.
+    """
+    if not key.is_file():
+        raise InputError(f"{key}: there is no such key; ssh-keygen -t ed25519 makes one")
+    manifest = write_manifest(compute_manifest(folder)).encode()
+    done = _run_ssh_keygen(["sign", "-q", "-f", str(key), "-n", NAMESPACE], manifest)
+    if done.returncode:
+        raise InputError(f"{key}: cannot sign: {_read_reason(done)}")
+    try:
+        write_file(folder / MANIFEST, manifest)
+        write_file(folder / SIGNATURE, done.stdout)
+    except OSError as error:
+        raise StoreError(f"{folder}: cannot be written: {error.strerror or error}") from error
+    return folder / SIGNATURE
+
+
+def find_signer(folder: Path, signers: Path) -> str:
+    """Who has signed the manifest of a submission, by the name in a file of trusted signers.
+
+    It says nothing of the files: `find_changes` compares them with the manifest.
+
+    Parameters
+    ----------
+    folder
+        The submission.
+    signers
+        Whom to trust: an allowed-signers file of OpenSSH, `NAME ssh-ed25519 KEY` in each line.
+
+    Raises
+    ------
+    InputError
+        If there is no such file, or no `ssh-keygen`.
+    StoreError
+        If there is no signature, it is not one of the manifest, or nobody in the file made it.
+    """
+    if not signers.is_file():
+        raise InputError(
+            f"{signers}: there is no such file of trusted signers (NAME ssh-ed25519 KEY a line)"
+        )
+    manifest, _ = read_manifest(folder)
+    if not (folder / SIGNATURE).exists():
+        raise StoreError(f"{folder}: is not signed; its author can: fpbench sign {folder}")
+    with tempfile.TemporaryDirectory(prefix="fpbench-") as private:
+        # ssh-keygen opens files by name: it gets a copy of what was read with care.
+        signature = Path(private) / SIGNATURE
+        write_file(signature, read_text_file(folder / SIGNATURE))
+        common = ["-f", str(signers), "-s", str(signature)]
+        known = _run_ssh_keygen(["find-principals", *common])
+        names = known.stdout.decode(errors="replace").splitlines()
+        if known.returncode or not names:
+            raise StoreError(f"{folder}: is signed by nobody whom {signers} names")
+        name = names[0].partition(",")[0]
+        done = _run_ssh_keygen(["verify", *common, "-I", name, "-n", NAMESPACE], manifest)
+    if done.returncode:
+        raise StoreError(
+            f"{folder / SIGNATURE}: is not a signature of {MANIFEST}: {_read_reason(done)}"
+        )
+    return name
+
+
+def _run_ssh_keygen(arguments: list[str], given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    program = shutil.which("ssh-keygen")
+    if program is None:
+        raise InputError(
+            "ssh-keygen is not installed: apt-get install openssh-client (Debian, Ubuntu), "
+            "dnf install openssh (Fedora); macOS and Windows bring it"
+        )
+    try:
+        return subprocess.run(
+            [program, "-Y", *arguments], input=given, capture_output=True, check=False,
+            timeout=_SECONDS,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise InputError(f"ssh-keygen did not answer: {error}") from error
+
+
+def _read_reason(done: subprocess.CompletedProcess[bytes]) -> str:
+    """What ssh-keygen said last."""
+    lines = (done.stderr + done.stdout).decode(errors="replace").split("\n")
+    return next((line.strip() for line in reversed(lines) if line.strip()), "it does not say why")
