@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from fpbench.base.text import percent, points_above, signed_points
+from fpbench.base.toml_files import check_depth
 from fpbench.components.names import KINDS
 from fpbench.components.own_measures import GUARANTEE
 from fpbench.matrix.matrix import Shares
@@ -217,9 +218,10 @@ def _describe_split(matrix: str | None) -> str:
     """The shares of people that differ from the usual ones."""
     try:
         shares = json.loads(matrix or "")[0]
+        check_depth(shares, "matrix")
         usual = Shares().model_dump()
         other = {k: v for k, v in shares.items() if v != usual.get(k)}
-    except (ValueError, LookupError, TypeError, AttributeError):
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return ""
     return " ".join(f"{key}={_write(value)}" for key, value in sorted(other.items()))
 

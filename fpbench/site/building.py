@@ -118,7 +118,7 @@ def _describe_entrant(entrant: Entrant) -> dict[str, Any]:
         "name": entrant.name,
         "title": entrant.title,
         "verified": entrant.verified,
-        "reason": "" if entrant.verified else entrant.checkup.reason,
+        "reason": "" if entrant.verified else entrant.reason,
         "sha256": entrant.checksum,
     }
 

@@ -43,11 +43,18 @@ class Entrant:
     sessions: tuple[SessionRecord, ...] = ()
     matrix: str = ""
     """The text of its matrix."""
+    problem: str = ""
+    """Why it cannot be ranked."""
 
     @property
     def verified(self) -> bool:
         """Whether a sample of its cells was recomputed, and no check failed."""
-        return self.checkup.verified and self.snapshot is not None
+        return self.checkup.verified and not self.problem
+
+    @property
+    def reason(self) -> str:
+        """Why it is not verified."""
+        return self.problem if self.checkup.verified else self.checkup.reason
 
     @property
     def started(self) -> str:
@@ -155,9 +162,8 @@ def _read_entrant(
         rank_across([RunResults(snapshot.results, snapshot.matrix, verified=False)])
         matrix = read_matrix(submission.run)
     except FpbenchError as error:
-        finding = Finding("results", Outcome.FAILED, str(error))
-        checkup = Checkup(submission, (*checkup.findings, finding), checkup.same)
-        return Entrant(name, name, checkup, checksum)
+        problem = submission.hide_place(str(error))
+        return Entrant(name, name, checkup, checksum, problem=problem)
     text = matrix[1].decode(errors="replace") if matrix else ""
     title = snapshot.title[:_LONGEST_TITLE].strip() or name
     return Entrant(name, title, checkup, checksum, snapshot, sessions, text)

@@ -101,7 +101,7 @@ class Contents:
             status = _write_status(entrant)
             results = entrant.snapshot.results if entrant.snapshot else None
             done = f"{int(results.finished()[0].sum()):,}" if results else "-"
-            words = "" if entrant.verified else entrant.checkup.reason
+            words = "" if entrant.verified else entrant.reason
             cells = [self._link_submission(number, "", status=False), entrant.title, done,
                      entrant.started, join([status, " " if words else None, words])]  # fmt: skip
             rows.append((cells, None if entrant.verified else "doubtful"))
@@ -178,7 +178,7 @@ class Contents:
         return join([link, " ", _write_status(entrant)]) if status else link
 
     def _write_submission(self, number: int, entrant: Entrant) -> str:
-        again = "" if entrant.verified else f": {entrant.checkup.reason}"
+        again = "" if entrant.verified else f": {entrant.reason}"
         parts: list[Child] = [
             element("p", _write_status(entrant), again, class_="lead"),
             element("h2", "Checks"),

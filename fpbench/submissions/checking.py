@@ -149,17 +149,12 @@ def check(submission: Submission, options: CheckOptions) -> Checkup:
         try:
             findings.append(Finding(name, *make()))
         except StoreError as error:
-            findings.append(Finding(name, Outcome.FAILED, _shorten(str(error), submission)))
+            findings.append(Finding(name, Outcome.FAILED, submission.hide_place(str(error))))
         except FpbenchError as error:
             if name == "signature":
                 raise
-            findings.append(Finding(name, Outcome.FAILED, _shorten(str(error), submission)))
+            findings.append(Finding(name, Outcome.FAILED, submission.hide_place(str(error))))
     return Checkup(submission, tuple(findings), inspector.same)
-
-
-def _shorten(text: str, submission: Submission) -> str:
-    """A message without the place of the submission, which is nobody's business."""
-    return text.replace(str(submission.folder), submission.folder.name or ".")
 
 
 class _Inspector:

@@ -33,6 +33,10 @@ class Submission:
         """Whether it is the folder of a submission, and no mere run directory."""
         return self.folder != self.run
 
+    def hide_place(self, text: str) -> str:
+        """A message without the path that leads to the folder, which is nobody's business."""
+        return text.replace(str(self.folder), self.folder.name or ".")
+
 
 def find_submission(path: Path) -> Submission:
     """The submission in a folder, or the run of a run directory.

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import fpbench
 from fpbench import discover
-from fpbench.components.spec import hash_code, build_component, specify
+from fpbench.components.spec import build_component, hash_code, specify
 
 NEEDED = {
     "counter": {"mechanism": {"use": "hiss"}},

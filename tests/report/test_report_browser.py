@@ -3,7 +3,6 @@
 import csv
 import json
 import os
-import shutil
 import sqlite3
 import time
 from contextlib import closing
@@ -11,23 +10,14 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from browser import list_requests, needs_browser, set_width, start_chromium
 from runs import HOSTILE
 
 from fpbench.base.text import percent, points_above, signed_points
 from fpbench.report.writing import write_report
 from fpbench.results.pareto import pareto
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-DRIVER = shutil.which("chromedriver")
-pytestmark = pytest.mark.skipif(
-    not (CHROMIUM and DRIVER),
-    reason="no browser here: apt-get install chromium chromium-driver",
-)
-FLAGS = (
-    "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-    "--disable-dev-shm-usage",
-)  # fmt: skip
+pytestmark = needs_browser
 SECONDS = 90
 MINUS, DASH = "\N{MINUS SIGN}", "\N{EN DASH}"
 
@@ -35,23 +25,8 @@ MINUS, DASH = "\N{MINUS SIGN}", "\N{EN DASH}"
 @pytest.fixture(scope="session")
 def chromium(tmp_path_factory):
     """A browser with a profile of its own."""
-    from selenium import webdriver
-    from selenium.webdriver.chrome.service import Service
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    home = tmp_path_factory.mktemp("chromium")
-    for flag in (*FLAGS, f"--user-data-dir={home / 'profile'}", "--window-size=1280,900"):
-        options.add_argument(flag)
-    options.add_experimental_option("prefs", {"download.default_directory": str(home)})
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    # The path of the driver is given, so that selenium looks for none to download.
-    driver = webdriver.Chrome(options=options, service=Service(DRIVER))
-    driver.downloads = home
-    try:
+    with start_chromium(tmp_path_factory.mktemp("chromium")) as driver:
         yield driver
-    finally:
-        driver.quit()
 
 
 @pytest.fixture(scope="session")
@@ -74,10 +49,7 @@ class Page:
 
     def __init__(self, driver, file, width=1280):
         self.driver = driver
-        driver.execute_cdp_cmd(
-            "Emulation.setDeviceMetricsOverride",
-            {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500},
-        )
+        set_width(driver, width)
         driver.get_log("browser"), driver.get_log("performance")
         driver.get(file.as_uri())
         wait(lambda: self.js("return document.documentElement.dataset.ready === 'yes'"))
@@ -107,16 +79,7 @@ class Page:
         return self.all(f"#{table} thead th")[heads.index(title)]
 
     def requests(self):
-        """What was asked for, besides what a page holds itself."""
-        said = [
-            json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance")
-        ]
-        asked = [
-            m["params"]["request"]["url"]
-            for m in said
-            if m["method"] == "Network.requestWillBeSent"
-        ]
-        return [url for url in asked if not url.startswith(("data:", "blob:", "chrome:"))]
+        return list_requests(self.driver)
 
     def complaints(self):
         return [entry["message"] for entry in self.driver.get_log("browser")]

@@ -33,7 +33,7 @@ def show_site(site: Site) -> None:
             show_line(f"verified: {entrant.checkup.submission.folder}")
         else:
             show_line(
-                f"not verified: {entrant.checkup.submission.folder}: {entrant.checkup.reason}",
+                f"not verified: {entrant.checkup.submission.folder}: {entrant.reason}",
                 "yellow",
             )
     console.show_text(f"site: {site.directory / 'index.html'} ({site.pages} pages)")

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from fpbench.base.toml_files import check_depth
 from fpbench.components.names import KINDS
 
 
@@ -39,13 +40,14 @@ def read_components(matrix: str | None) -> dict[str, dict[str, ConfiguredCompone
     """
     try:
         axes = json.loads(matrix or "")[1]
+        check_depth(axes, "matrix")
         return {
             kind: {label: ConfiguredComponent(use, parameters)
                    for use, label, parameters in axes.get(kind, [])
                    if isinstance(use, str) and isinstance(parameters, dict)}
             for kind in KINDS
         }  # fmt: skip
-    except (ValueError, LookupError, TypeError, AttributeError):
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return {kind: {} for kind in KINDS}
 
 

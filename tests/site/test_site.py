@@ -1,0 +1,293 @@
+"""A site of runs and submissions: honest, forged, of a stranger who writes HTML; in a browser."""
+
+import json
+import re
+import shutil
+from dataclasses import replace
+from html import escape
+from html.parser import HTMLParser
+
+import pytest
+from browser import list_requests, needs_browser, set_width, start_chromium
+from malformed import command
+from strangers import look
+from submissions import HOSTILE, MATRIX, QUICK, UNRUN, copy, forge
+
+import fpbench
+from fpbench import InputError, StoreError
+from fpbench.results.across_runs import TASKS, Entry, _rank_entries
+from fpbench.results.statistics.intervals import Interval
+from fpbench.site.building import build_site
+from fpbench.site.entrants import make_names
+from fpbench.site.html import element, table
+from fpbench.store.store import Store
+from fpbench.submissions.folder import make_submission
+from fpbench.submissions.manifest import compute_manifest, write_manifest
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """An honest run, its submission, one with other numbers, one that is damaged."""
+    place = tmp_path_factory.mktemp("place")
+    run = fpbench.run(MATRIX, out=place / "honest").path
+    make_submission(run, place / "sent")
+    forged = copy(place / "sent", place / "forged")
+    forge(forged / "run", with_accuracy=0.2)
+    (forged / "manifest.txt").write_text(write_manifest(compute_manifest(forged)))
+    damaged = copy(place / "sent", place / "Damaged <b>")
+    (damaged / "run" / "store.sqlite").write_bytes(b"no store")
+    return place
+
+
+@pytest.fixture(scope="module")
+def site(place):
+    """The site of all of them."""
+    runs = [place / name for name in ("honest", "sent", "forged", "Damaged <b>")]
+    return build_site(runs, place / "site", QUICK, title="Who & what")
+
+
+def read(site, page):
+    return (site.directory / page).read_text(encoding="utf-8")
+
+
+class Elements(HTMLParser):
+    """The tags of a page, and where its links lead."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.links, self.ids = set(), set(), set()
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.add(tag)
+        self.links |= {value for name, value in attributes if name in ("href", "src")}
+        self.ids |= {value for name, value in attributes if name == "id"}
+
+
+def pages(site):
+    return {
+        path.relative_to(site.directory).as_posix(): Elements(path.read_text(encoding="utf-8"))
+        for path in site.directory.rglob("*.html")
+    }
+
+
+def test_what_is_not_verified_is_shown_as_such_and_has_no_rank(site):
+    assert [entrant.verified for entrant in site.entrants] == [True, True, False, False]
+    assert re.search(r"4 submissions, 2 verified", read(site, "index.html"))
+    reasons = [entrant.reason for entrant in site.entrants]
+    assert " differs in with_accuracy" in reasons[2]
+    assert reasons[3] == "manifest: files differ from manifest.txt: changed: run/store.sqlite"
+    (section,) = [each for each in site.sections if each.task.name == "attacks"]
+    runs = [(entry.run, entry.rank) for entry in section.entries]
+    assert sorted(runs[:4]) == [(0, 1), (0, 1), (1, 1), (1, 1)]
+    assert runs[4:] == [(2, None), (2, None)]  # last, though it claims to be the strongest
+    claimed = [entry.measures["with_accuracy"].mean for entry in section.entries]
+    assert min(claimed[4:]) > max(claimed[:4])
+    rows = re.findall(r"<tr[^>]*>.*?</tr>", read(site, "attacks.html"))
+    forged = [row for row in rows if "forged.html" in row]
+    assert len(forged) == 2
+    assert all("not verified" in row and 'class="doubtful"' in row for row in forged)
+    assert "not verified" in read(site, "submissions/damaged-b.html")
+    assert "not a database" in read(site, "submissions/damaged-b.html")
+
+
+def test_components_have_a_card_and_are_not_what_their_labels_say(site):
+    card = read(site, "components/adversary-prior.html")
+    component = fpbench.discover().component("adversary", "prior")
+    for words in (component.summary, "fpbench-toolkit", "Its numbers", "submissions/honest.html"):
+        assert words in card
+    paper = fpbench.discover().component("disclosure", "published").reference
+    assert f"<dt>paper</dt><dd>{escape(paper)}</dd>" in read(
+        site, "components/disclosure-published.html"
+    )
+    entries = [entry for section in site.sections for entry in section.entries]
+    assert {entry.components.get("adversary") for entry in entries} == {
+        "majority", "prior", None
+    }  # fmt: skip
+    assert "the best of all" not in read(site, "attacks.html")
+
+
+def test_a_submission_shows_where_it_comes_from(site, place):
+    page = read(site, "submissions/sent.html")
+    for name in ("manifest", "signature", "run", "lock", "limits", "data", "components",
+                 "recomputation"):  # fmt: skip
+        assert f">{name}<" in page
+    recorded = json.loads((place / "honest" / "environment.json").read_text())
+    for words in (recorded["platform"], f"numpy {recorded['packages']['numpy']}"):
+        assert words in page
+    assert "1 of 1 cells run again are the same to the last bit" in page
+    assert not [name for name in pages(site) if str(place) in read(site, name)]
+
+
+def test_no_text_of_a_stranger_becomes_an_element_and_every_link_leads_somewhere(site):
+    """Title, labels and folder are HTML; no page asks for anything, or runs anything."""
+    allowed = {
+        "html", "head", "meta", "link", "title", "style", "body", "a", "header", "p", "nav", "ul",
+        "li", "h1", "h2", "h3", "main", "span", "table", "caption", "thead", "tbody", "tr", "th",
+        "td", "dl", "dt", "dd", "code", "pre",
+    }  # fmt: skip
+    made = pages(site)
+    assert any(HOSTILE.replace("<", "&lt;").replace(">", "&gt;") in read(site, p) for p in made)
+    for name, page in made.items():
+        assert page.tags <= allowed, name
+        assert "default-src 'none'" in read(site, name)
+        for link in page.links - {"data:,"}:
+            path, _, anchor = link.partition("#")
+            target = (site.directory / name).parent / path
+            key = (
+                target.resolve().relative_to(site.directory.resolve()).as_posix() if path else name
+            )
+            assert key in made, (name, link)
+            assert not anchor or anchor in made[key].ids, (name, link)
+
+
+def test_programs_read_it_too_and_it_is_built_again_quickly(site, place, monkeypatch):
+    record = json.loads(read(site, "site.json"))
+    assert [each["verified"] for each in record["submissions"]] == [True, True, False, False]
+    before = {each: read(site, each) for each in record["pages"]}
+    monkeypatch.setattr("fpbench.submissions.checking.recompute", None)  # nobody may call it
+    runs = [place / name for name in ("honest", "sent", "forged", "Damaged <b>")]
+    build_site(runs, site.directory, QUICK, title="Who & what")
+    assert {each: read(site, each) for each in record["pages"]} == before
+    with pytest.raises(TypeError, match="not callable"):
+        build_site(runs[:1], place / "other", QUICK)
+    with pytest.raises(TypeError, match="not callable"):
+        build_site(runs[:1], site.directory, QUICK, again=True)
+    with pytest.raises(TypeError, match="not callable"):  # other options are another check
+        build_site(runs[:1], site.directory, replace(QUICK, sample=2))
+
+
+def test_pages_of_what_has_gone_are_removed_and_nothing_else(site, place, tmp_path):
+    directory = shutil.copytree(site.directory, tmp_path / "site")
+    record = json.loads((directory / "site.json").read_text())
+    record["pages"] += ["../../precious.html", "precious.txt"]
+    (directory / "site.json").write_text(json.dumps(record))
+    (tmp_path.parent / "precious.html").write_text("mine")
+    (directory / "precious.txt").write_text("mine")
+    build_site([place / "honest"], directory, UNRUN)
+    assert not (directory / "submissions" / "forged.html").exists()
+    assert (directory / "submissions" / "honest.html").exists()
+    assert (tmp_path.parent / "precious.html").exists()
+    assert (directory / "precious.txt").exists()
+
+
+def test_a_folder_that_is_no_site_is_left_alone(place, tmp_path):
+    (tmp_path / "thesis.html").write_text("mine")
+    before = look(tmp_path)
+    with pytest.raises(InputError, match="is no site of fpbench .* name a new directory with -o"):
+        build_site([place / "honest"], tmp_path, UNRUN)
+    assert look(tmp_path) == before
+    with pytest.raises(StoreError, match="neither a run directory"):
+        build_site([tmp_path], tmp_path / "site", UNRUN)
+
+
+def test_the_command_says_what_is_verified(place, tmp_path):
+    honest, forged, out = place / "honest", place / "forged", tmp_path / "site"
+    before = look(honest, forged)
+    said = command("site", str(honest), str(forged), "-o", str(out), "--sample", "0")
+    assert said.code == 0, said
+    assert said.output.splitlines()[:2] == [
+        f"not verified: {honest}: recomputation: no cell was run again",
+        f"not verified: {forged}: recomputation: no cell was run again",
+    ]
+    assert f"site: {out / 'index.html'} (" in said.output
+    assert look(honest, forged) == before
+    assert "nothing is ranked" in (out / "attacks.html").read_text()
+
+
+@pytest.mark.parametrize(
+    "matrix",
+    ["", "[]", "[1, 2, 3]", '[{}, {"learner": [[["x"], "plain", 3]]}, []]', "[" * 3000,
+     '[{"train": {}}, {"adversary": [["a2", "the best of all", "text"], [1, 2, 3]]}, []]'],
+)  # fmt: skip
+def test_whatever_a_store_says_of_its_matrix_it_is_shown(matrix, place, tmp_path):
+    run = copy(place / "honest", tmp_path / "run")
+    with Store(run, create=True) as store, store.writing():
+        store._open.execute("UPDATE about SET value = ? WHERE name = 'matrix'", (matrix,))
+        store._open.execute("UPDATE about SET value = 'nothing' WHERE name = 'rank_by'")
+    site = build_site([run], tmp_path / "site", UNRUN)
+    assert not site.entrants[0].verified
+    assert "not verified" in read(site, "submissions/run.html")
+
+
+# Ranks
+
+
+def entry(name, mean, deviation=0.01, count=10, *, verified=True, accuracy=0.8):
+    ends = Interval(mean, deviation, None, None, count)
+    return Entry(0, {"learner": name}, (("learner", name),),
+                 {"advantage": ends, "test_accuracy": Interval(accuracy, 0, None, None, count)},
+                 count, verified)  # fmt: skip
+
+
+def test_a_rank_is_one_more_than_those_that_are_better_for_certain():
+    """Student's t over ten seeds: half the interval is 2.262 x .01 / sqrt(10), which is .0072."""
+    (task,) = [each for each in TASKS if each.name == "defences"]
+    entries = [
+        entry("worst", 0.3), entry("best", 0.1), entry("near", 0.114), entry("far", 0.115),
+        entry("liar", 0.0, verified=False), entry("once", 0.0, None, 1),
+        entry("useless", 0.09, accuracy=0.1), entry("noisy", 0.2, 1.0),
+    ]  # fmt: skip
+    ranked = _rank_entries(task, entries)
+    assert [(each.components["learner"], each.rank) for each in ranked] == [
+        ("useless", 1), ("best", 1), ("noisy", 1), ("near", 2), ("far", 3), ("worst", 5),
+        ("once", None), ("liar", None),
+    ]  # fmt: skip
+    front = {each.components["learner"] for each in ranked if each.on_front}
+    assert front == {"useless", "best", "once"} - {"useless", "best"}  # none beats `once` in both
+
+
+def test_names_of_pages_are_plain_and_no_two_alike():
+    names = make_names(["A b", "a-b", "../../etc", "\u202e", "", "x" * 999])
+    assert names == ["a-b", "a-b-2", "etc", "unnamed", "unnamed-2", "x" * 60]
+
+
+def test_what_is_no_element_is_escaped():
+    assert element("p", "<b>", element("i", "\x1b"), class_='"') == (
+        '<p class="&quot;">&lt;b&gt;<i>\\x1b</i></p>'
+    )
+    assert "<td" in table("<", ["<"], [(["<script>"], "<")])
+    assert "<script>" not in table("<", ["<"], [(["<script>"], "<")])
+
+
+# In a browser
+
+
+@pytest.fixture(scope="module")
+def chromium(tmp_path_factory):
+    with start_chromium(tmp_path_factory.mktemp("chromium")) as driver:
+        yield driver
+
+
+@needs_browser
+def test_it_is_read_in_a_browser_on_a_phone_and_in_the_dark(site, chromium):
+    start = (site.directory / "index.html").as_uri()
+    for width in (1280, 390):
+        set_width(chromium, width)
+        for name in pages(site):
+            chromium.get((site.directory / name).as_uri())
+            wide = chromium.execute_script("return document.documentElement.scrollWidth")
+            assert wide <= width, (name, wide)
+    asked = list_requests(chromium)
+    assert len(asked) >= 2 * len(pages(site))
+    assert all(url.startswith(site.directory.as_uri()) for url in asked)
+    chromium.get(start)
+    cell = chromium.find_element("css selector", "#attacks ~ table td[data-name=best]")
+    before = chromium.execute_script(
+        "return getComputedStyle(arguments[0], '::before').content", cell
+    )
+    assert before == '"best"'  # a card names its values
+    for scheme, colour in (("light", "rgb(255, 255, 255)"), ("dark", "rgb(20, 23, 26)")):
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+        body = chromium.find_element("tag name", "body")
+        shown = chromium.execute_script(
+            "return getComputedStyle(arguments[0]).backgroundColor", body
+        )
+        assert shown == colour
+    set_width(chromium, 1280)
+    chromium.find_element("link text", "Attacks").click()
+    assert chromium.title == "Strongest attack · Who & what"
+    chromium.find_element("link text", "forged").click()
+    assert "not verified" in chromium.find_element("css selector", "main .lead").text
+    assert chromium.get_log("browser") == []
