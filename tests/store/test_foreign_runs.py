@@ -27,7 +27,7 @@ from fpbench.store.store import Store
 FORMS = ("table", "markdown", "latex", "html", "json")
 NO_RUNS = {
     "output", "matrix", "directory", "file", "ledger", "token_file", "certfile", "keyfile",
-    "report", "people", "known", "json", "protected",
+    "report", "people", "known", "json", "protected", "signed", "submission", "key",
 }  # fmt: skip
 """Options and arguments that name a path, but no run directory."""
 
@@ -44,8 +44,11 @@ READING = {
     "diff": [["RUN", "HONEST"], ["HONEST", "RUN"]],
     "verify": [["RUN", "--sample", "1", "--seed", "0"]],
     "plan": [["MATRIX", "--out", "RUN"]],
+    "submit new": [["RUN", "-o", "OUT"]],
 }
 """How each command that reads run directories is called."""
+SHOWING = {"site": ["RUN", "HONEST", "-o", "OUT", "--sample", "0"]}
+"""What shows that a run cannot be read, instead of refusing it."""
 WRITING = {
     "run": [["MATRIX", "--out", "RUN"], ["MATRIX", "--out", "RUN", "--seeds", "3"]],
     "reproduce": [["MATRIX", "--out", "RUN"]],
@@ -121,7 +124,7 @@ def place(tmp_path, monkeypatch):
 def words(name, arguments, run, honest, out):
     known = {"RUN": str(run), "HONEST": str(honest), "MATRIX": str(honest.parent / "m.toml")}
     known |= {"OUT": str(out), "OUT.svg": f"{out}.svg"}
-    return [name, *(known.get(word, word) for word in arguments)]
+    return [*name.split(), *(known.get(word, word) for word in arguments)]
 
 
 def fine(said):
@@ -156,7 +159,7 @@ def commands_with_runs():
 
 
 def test_no_command_and_no_function_is_forgotten():
-    assert set(commands_with_runs()) == {*READING, *WRITING}
+    assert set(commands_with_runs()) == {*READING, *SHOWING, *WRITING}
     public = [getattr(fpbench, name) for name in fpbench.__all__]
     taking = {
         each.__name__
@@ -183,6 +186,9 @@ def test_reading_changes_nothing(kind, request, honest, place, tmp_path):
     for name, call in CALLS.items():
         call(run, honest, next(out))
         assert look(place, honest.parent) == before, name
+    for name, arguments in SHOWING.items():
+        assert command(*words(name, arguments, run, honest, next(out))).code == 0
+        assert look(place, honest.parent) == before, name
     seconds = {row["seconds"] for row in fpbench.load(run).rows()}
     assert (77.0 in seconds) is (kind == "killed")  # what is in the log was read, too
 
@@ -201,6 +207,11 @@ def test_a_journal_is_obeyed_by_nobody(killed, honest, place, tmp_path):
     for name, call in CALLS.items():
         with pytest.raises(StoreError, match="fpbench never writes such a file"):
             call(run, honest, next(out))
+        assert look(place, honest.parent) == before, name
+    for name, arguments in SHOWING.items():
+        said = command(*words(name, arguments, run, honest, next(out)))
+        assert said.code == 0
+        assert "fpbench never writes such a file" in said.output
         assert look(place, honest.parent) == before, name
 
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from fpbench.api.submissions.checking import Finding, Outcome
 from fpbench.base.errors import InputError
 from fpbench.base.text import percent
 from fpbench.components.names import KINDS
 from fpbench.components.own_measures import GLOSSARY, GUARANTEE
+from fpbench.report.site.cards import Card
+from fpbench.report.site.entrants import Entrant, write_time
+from fpbench.report.site.html import Child, Html, element, join, page, table
 from fpbench.results.across_runs import TASKS, Entry, Section, Task, write_interval, write_value
 from fpbench.results.leaderboard import sheet
 from fpbench.results.sheet import Sheet
-from fpbench.site.cards import Card
-from fpbench.site.entrants import Entrant, write_time
-from fpbench.site.html import Child, Html, element, join, page, table
-from fpbench.submissions.checking import Finding, Outcome
 
 _MOST_ROWS = 200
 """Rows of a board that a page shows."""

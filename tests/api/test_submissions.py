@@ -13,19 +13,19 @@ from submissions import MATRIX, QUICK, UNRUN, copy, forge, make_key
 
 import fpbench
 from fpbench import InputError, StoreError
-from fpbench.base.trust import NO_THIRD_PARTY
-from fpbench.execution.isolation.confining import USER
-from fpbench.matrix.limits import NO_LIMITS, Limits
-from fpbench.submissions import signing
-from fpbench.submissions.checking import Outcome, check
-from fpbench.submissions.folder import find_submission, make_submission, require_submission
-from fpbench.submissions.lock import read_lock
-from fpbench.submissions.manifest import (
+from fpbench.api.submissions import signing
+from fpbench.api.submissions.checking import Outcome, check
+from fpbench.api.submissions.folder import find_submission, make_submission, require_submission
+from fpbench.api.submissions.lock import read_lock
+from fpbench.api.submissions.manifest import (
     compute_manifest,
     find_changes,
     read_manifest,
     write_manifest,
 )
+from fpbench.base.trust import NO_THIRD_PARTY
+from fpbench.execution.isolation.confining import USER
+from fpbench.matrix.limits import NO_LIMITS, Limits
 
 FILES = ["lock.txt", "run/environment.json", "run/matrix.json", "run/store.sqlite"]
 TOYS = {

@@ -11,21 +11,21 @@ from pathlib import Path
 from typing import Any
 
 from fpbench import __version__
+from fpbench.api.submissions.checking import CheckOptions
 from fpbench.base.errors import InputError, StoreError
 from fpbench.base.files import read_file, write_file
 from fpbench.components.catalog import discover
 from fpbench.components.names import KINDS
-from fpbench.results.across_runs import RunResults, Section, rank_across
-from fpbench.site.cards import Card, make_card
-from fpbench.site.entrants import (
+from fpbench.report.site.cards import Card, make_card
+from fpbench.report.site.entrants import (
     Entrant,
     describe_checks,
     make_names,
     read_entrants,
     record_check,
 )
-from fpbench.site.pages import Contents
-from fpbench.submissions.checking import CheckOptions
+from fpbench.report.site.pages import Contents
+from fpbench.results.across_runs import RunResults, Section, rank_across
 
 RECORD = "site.json"
 """What the site shows, for programs and for the next time that it is built."""

@@ -7,9 +7,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from fpbench.base.errors import InputError, StoreError
-from fpbench.base.files import write_file
-from fpbench.submissions.manifest import (
+from fpbench.api.submissions.manifest import (
     MANIFEST,
     SIGNATURE,
     compute_manifest,
@@ -17,6 +15,8 @@ from fpbench.submissions.manifest import (
     read_text_file,
     write_manifest,
 )
+from fpbench.base.errors import InputError, StoreError
+from fpbench.base.files import write_file
 
 NAMESPACE = "fpbench"
 """What signatures are for: one made for mail or for git is none of a submission."""

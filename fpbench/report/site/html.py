@@ -103,7 +103,7 @@ def page(title: str, site: str, root: str, *content: Child) -> str:
     content
         What is below the heading.
     """
-    style = (files("fpbench.site") / "assets" / "site.css").read_text(encoding="utf-8")
+    style = (files("fpbench.report.site") / "assets" / "site.css").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode("ascii")
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; "
     links = [
