@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# The leaderboard of our own runs, as a site: .ci/leaderboard.sh DIRECTORY. It needs no data: all
+# people are generated. Some minutes on one core.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+site=$1
+runs=$(mktemp -d)
+trap 'rm -rf "$runs"' EXIT
+
+fpbench -q run benchmarks/quickstart.toml --out "$runs/quickstart"
+fpbench -q run benchmarks/reports.toml --profile quick -s 'dataset=synthetic*' --out "$runs/reports"
+for name in quickstart reports; do
+  fpbench submit new "$runs/$name" --out "$runs/submissions/$name"
+done
+fpbench site "$runs"/submissions/* --output "$site" --no-third-party \
+  --title "fpbench: our own runs"
