@@ -461,9 +461,9 @@ def verify(
     are not portable are then shown apart. Exit code 0: all comparable cells are the same; 1: some
     differ or could not be run again, or the signature is not one of these files.
     """
-    from fpbench.api.submissions.folder import find_submission
     from fpbench.cli.screen import runs as boards
     from fpbench.execution import verification
+    from fpbench.testing.submissions.folder import find_submission
 
     submission = find_submission(run)
     if signed is not None:
@@ -476,9 +476,9 @@ def verify(
 
 def _check_signature(folder: Path, signers: Path) -> None:
     """Show who signed a submission; exit with 1 if a file of it is not as it was signed."""
-    from fpbench.api.submissions.folder import require_submission
-    from fpbench.api.submissions.manifest import find_changes, read_manifest
-    from fpbench.api.submissions.signing import find_signer
+    from fpbench.testing.submissions.folder import require_submission
+    from fpbench.testing.submissions.manifest import find_changes, read_manifest
+    from fpbench.testing.submissions.signing import find_signer
 
     require_submission(folder)
     try:

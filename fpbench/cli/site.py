@@ -10,7 +10,7 @@ from fpbench.cli.groups import Command, NoThirdParty, group
 from fpbench.cli.screen import console
 
 if TYPE_CHECKING:
-    from fpbench.api.submissions.checking import CheckOptions
+    from fpbench.testing.submissions.checking import CheckOptions
 
 app = group("submit", "Make and check submissions to a leaderboard.")
 
@@ -41,7 +41,7 @@ def new_submission(
     ] = None,
 ) -> None:
     """Make a submission of a run: its results, the lock of its versions, and a manifest."""
-    from fpbench.api.submissions.folder import make_submission
+    from fpbench.testing.submissions.folder import make_submission
 
     target = out or run.absolute().with_name(f"{run.absolute().name}-submission")
     folder = make_submission(run, target)
@@ -70,9 +70,9 @@ def check_submission(
     The cells of the sample are run again, each step in a process of its own with limits. Nothing of
     the submission is imported. Exit code 0: it passes; 1: some check fails; 2: bad input.
     """
-    from fpbench.api.submissions.checking import check
-    from fpbench.api.submissions.folder import require_submission
     from fpbench.cli.screen.submissions import show_checkup
+    from fpbench.testing.submissions.checking import check
+    from fpbench.testing.submissions.folder import require_submission
 
     options = _read_options(sample, seed, jobs, signed, timeout, memory, kit=True)
     checkup = check(require_submission(submission), options)
@@ -86,8 +86,8 @@ def sign(
     key: Annotated[Path, typer.Option(help="Your private SSH key, ~/.ssh/id_ed25519 for example.")],
 ) -> None:
     """Sign a submission with your SSH key: all its files, as they are now."""
-    from fpbench.api.submissions.folder import require_submission
-    from fpbench.api.submissions.signing import sign
+    from fpbench.testing.submissions.folder import require_submission
+    from fpbench.testing.submissions.signing import sign
 
     folder = require_submission(submission).folder
     console.show_text(f"signature: {sign(folder, key.expanduser())}")
@@ -138,8 +138,8 @@ def _read_options(
 ) -> "CheckOptions":
     from pydantic import ValidationError
 
-    from fpbench.api.submissions.checking import CheckOptions
     from fpbench.matrix.limits import Limits
+    from fpbench.testing.submissions.checking import CheckOptions
 
     try:
         limits = Limits.model_validate({"timeout": timeout, "memory_limit": memory})

@@ -5,9 +5,9 @@ import subprocess
 from dataclasses import replace
 from pathlib import Path
 
-from fpbench.api.submissions.checking import CheckOptions
 from fpbench.matrix.limits import NO_LIMITS
 from fpbench.store.store import Store
+from fpbench.testing.submissions.checking import CheckOptions
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 MATRIX = {

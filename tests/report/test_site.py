@@ -15,14 +15,14 @@ from submissions import HOSTILE, MATRIX, QUICK, UNRUN, copy, forge
 
 import fpbench
 from fpbench import InputError, StoreError
-from fpbench.api.submissions.folder import make_submission
-from fpbench.api.submissions.manifest import compute_manifest, write_manifest
 from fpbench.report.site.building import build_site
 from fpbench.report.site.entrants import make_names
 from fpbench.report.site.html import element, table
 from fpbench.results.across_runs import TASKS, Entry, _rank_entries
 from fpbench.results.statistics.intervals import Interval
 from fpbench.store.store import Store
+from fpbench.testing.submissions.folder import make_submission
+from fpbench.testing.submissions.manifest import compute_manifest, write_manifest
 
 
 @pytest.fixture(scope="module")
@@ -145,7 +145,9 @@ def test_programs_read_it_too_and_it_is_built_again_quickly(site, place, monkeyp
     record = json.loads(read(site, "site.json"))
     assert [each["verified"] for each in record["submissions"]] == [True, True, False, False]
     before = {each: read(site, each) for each in record["pages"]}
-    monkeypatch.setattr("fpbench.api.submissions.checking.recompute", None)  # nobody may call it
+    monkeypatch.setattr(
+        "fpbench.testing.submissions.checking.recompute", None
+    )  # nobody may call it
     runs = [place / name for name in ("honest", "sent", "forged", "Damaged <b>")]
     build_site(runs, site.directory, QUICK, title="Who & what")
     assert {each: read(site, each) for each in record["pages"]} == before

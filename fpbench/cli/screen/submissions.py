@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fpbench.api.submissions.checking import Outcome
 from fpbench.cli.screen import console
 from fpbench.cli.screen.sheets import show_line
+from fpbench.testing.submissions.checking import Outcome
 
 if TYPE_CHECKING:
-    from fpbench.api.submissions.checking import Checkup
     from fpbench.report.site.building import Site
+    from fpbench.testing.submissions.checking import Checkup
 
 _COLOURS = {Outcome.NOTED: "yellow", Outcome.FAILED: "red", Outcome.SKIPPED: "yellow"}
 

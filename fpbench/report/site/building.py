@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from fpbench import __version__
-from fpbench.api.submissions.checking import CheckOptions
 from fpbench.base.errors import InputError, StoreError
 from fpbench.base.files import read_file, write_file
 from fpbench.components.catalog import discover
@@ -26,6 +25,7 @@ from fpbench.report.site.entrants import (
 )
 from fpbench.report.site.pages import Contents
 from fpbench.results.across_runs import RunResults, Section, rank_across
+from fpbench.testing.submissions.checking import CheckOptions
 
 RECORD = "site.json"
 """What the site shows, for programs and for the next time that it is built."""

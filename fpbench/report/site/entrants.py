@@ -12,17 +12,17 @@ from pathlib import Path
 from typing import Any
 
 from fpbench import __version__
-from fpbench.api.saved_run import Snapshot, read_snapshot
-from fpbench.api.submissions.checking import CheckOptions, Checkup, Finding, Outcome, check
-from fpbench.api.submissions.folder import Submission, find_submission
-from fpbench.api.submissions.manifest import TEXT_BYTES, compute_manifest, write_manifest
 from fpbench.base.errors import FpbenchError
 from fpbench.base.files import read_file, read_matrix
 from fpbench.components.catalog import discover
 from fpbench.results.across_runs import RunResults, rank_across
+from fpbench.results.snapshot import Snapshot, read_snapshot
 from fpbench.store.environment import describe_environment
 from fpbench.store.reading import SessionRecord
 from fpbench.store.store import Store
+from fpbench.testing.submissions.checking import CheckOptions, Checkup, Finding, Outcome, check
+from fpbench.testing.submissions.folder import Submission, find_submission
+from fpbench.testing.submissions.manifest import TEXT_BYTES, compute_manifest, write_manifest
 
 _LONGEST_NAME = 60
 _LONGEST_TITLE = 200

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from fpbench.api.submissions.checking import Finding, Outcome
 from fpbench.base.errors import InputError
 from fpbench.base.text import percent
 from fpbench.components.names import KINDS
@@ -16,6 +15,7 @@ from fpbench.report.site.html import Child, Html, element, join, page, table
 from fpbench.results.across_runs import TASKS, Entry, Section, Task, write_interval, write_value
 from fpbench.results.leaderboard import sheet
 from fpbench.results.sheet import Sheet
+from fpbench.testing.submissions.checking import Finding, Outcome
 
 _MOST_ROWS = 200
 """Rows of a board that a page shows."""

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fpbench.api.submissions.manifest import read_text_file
 from fpbench.base.errors import StoreError
+from fpbench.testing.submissions.manifest import read_text_file
 
 LOCK = "lock.txt"
 PYTHON = "python"

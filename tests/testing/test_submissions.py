@@ -13,19 +13,19 @@ from submissions import MATRIX, QUICK, UNRUN, copy, forge, make_key
 
 import fpbench
 from fpbench import InputError, StoreError
-from fpbench.api.submissions import signing
-from fpbench.api.submissions.checking import Outcome, check
-from fpbench.api.submissions.folder import find_submission, make_submission, require_submission
-from fpbench.api.submissions.lock import read_lock
-from fpbench.api.submissions.manifest import (
+from fpbench.base.trust import NO_THIRD_PARTY
+from fpbench.execution.isolation.confining import USER
+from fpbench.matrix.limits import NO_LIMITS, Limits
+from fpbench.testing.submissions import signing
+from fpbench.testing.submissions.checking import Outcome, check
+from fpbench.testing.submissions.folder import find_submission, make_submission, require_submission
+from fpbench.testing.submissions.lock import read_lock
+from fpbench.testing.submissions.manifest import (
     compute_manifest,
     find_changes,
     read_manifest,
     write_manifest,
 )
-from fpbench.base.trust import NO_THIRD_PARTY
-from fpbench.execution.isolation.confining import USER
-from fpbench.matrix.limits import NO_LIMITS, Limits
 
 FILES = ["lock.txt", "run/environment.json", "run/matrix.json", "run/store.sqlite"]
 TOYS = {

@@ -7,13 +7,13 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from fpbench.api.submissions.lock import LOCK, list_versions, write_lock
-from fpbench.api.submissions.manifest import MANIFEST, compute_manifest, write_manifest
 from fpbench.base.errors import StoreError
 from fpbench.base.files import write_file
 from fpbench.store.locks import LOCK_FILE, STORE
 from fpbench.store.merging import copy
 from fpbench.store.store import Store
+from fpbench.testing.submissions.lock import LOCK, list_versions, write_lock
+from fpbench.testing.submissions.manifest import MANIFEST, compute_manifest, write_manifest
 
 RUN = "run"
 """Name of the run directory in a submission."""

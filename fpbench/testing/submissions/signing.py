@@ -7,7 +7,9 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from fpbench.api.submissions.manifest import (
+from fpbench.base.errors import InputError, StoreError
+from fpbench.base.files import write_file
+from fpbench.testing.submissions.manifest import (
     MANIFEST,
     SIGNATURE,
     compute_manifest,
@@ -15,8 +17,6 @@ from fpbench.api.submissions.manifest import (
     read_text_file,
     write_manifest,
 )
-from fpbench.base.errors import InputError, StoreError
-from fpbench.base.files import write_file
 
 NAMESPACE = "fpbench"
 """What signatures are for: one made for mail or for git is none of a submission."""

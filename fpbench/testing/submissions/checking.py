@@ -15,10 +15,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fpbench.api.submissions.folder import Submission
-from fpbench.api.submissions.lock import list_differences, list_versions, read_lock
-from fpbench.api.submissions.manifest import MANIFEST, SIGNATURE, find_changes, read_manifest
-from fpbench.api.submissions.signing import find_signer
 from fpbench.base.distribution import DISTRIBUTION
 from fpbench.base.errors import FpbenchError, StoreError
 from fpbench.components.attack_kinds import Dataset
@@ -34,6 +30,10 @@ from fpbench.store.differences import TOLERANCE
 from fpbench.store.results import Results
 from fpbench.store.store import Store
 from fpbench.testing.laws import Outcome as LawOutcome
+from fpbench.testing.submissions.folder import Submission
+from fpbench.testing.submissions.lock import list_differences, list_versions, read_lock
+from fpbench.testing.submissions.manifest import MANIFEST, SIGNATURE, find_changes, read_manifest
+from fpbench.testing.submissions.signing import find_signer
 from fpbench.testing.targets import checks_of_entry
 
 _FEW = 5
