@@ -8,6 +8,11 @@ from pathlib import Path
 
 import pytest
 import warm_start
+
+# Before numpy is imported: where each core has a process of tests already, several threads of
+# linear algebra wait for each other, and take up to six times the processor time of one.
+os.environ.update(warm_start.ONE_THREAD)
+
 from commands import run_command
 from hypothesis import settings
 

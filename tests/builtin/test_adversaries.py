@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 from sklearn.ensemble import RandomForestClassifier
-from threadpoolctl import threadpool_limits
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import fpbench
 from fpbench import DataError, HiddenError, InputError, View
@@ -33,13 +33,6 @@ SMALL = {
     EXTRA: {"n_estimators": 8, "max_depth": 5},
 }
 FAMILY = [*FAMILIES, EXTRA, BAYES]
-
-
-@pytest.fixture(autouse=True)
-def _one_thread(request):
-    """As in a run; threads that wait for each other take long on a busy machine."""
-    with threadpool_limits(None if request.function is test_threads_do_not_matter else 1):
-        yield
 
 
 @pytest.fixture
@@ -217,9 +210,10 @@ def test_threads_do_not_matter(family, make_view):
     view = make_view(m=600, k=3)
     small = {**SMALL, HGB: {"max_iter": 2}}  # two threads that wait for each other take long
     adversary = A2(family=family, parameters=small.get(family, {}))
-    with threadpool_limits(1):
-        one = guess_of(adversary, view)
-    assert same(one, guess_of(adversary, view))
+    one = guess_of(adversary, view)
+    with threadpool_limits(2):
+        assert {info["num_threads"] for info in threadpool_info()} == {2}
+        assert same(one, guess_of(adversary, view))
 
 
 def test_predictions_help_those_who_see_them(make_view):

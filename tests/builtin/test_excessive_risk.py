@@ -21,13 +21,18 @@ SETS = {
 
 
 @cache
-def pate(name, **parameters):
-    """A student as in the paper: 75 % private, 200 public, and 2,000 of the rest for testing."""
+def load(name):
     dataset = fpbench.component("dataset", name, **SETS[name])
     missing = dataset.absent(HOME)
     if missing:
         pytest.skip(f"{missing}, or set FPBENCH_DATA")
-    people = dataset.load(HOME).sample()
+    return dataset.load(HOME).sample()
+
+
+@cache
+def pate(name, **parameters):
+    """A student as in the paper: 75 % private, 200 public, and 2,000 of the rest for testing."""
+    people = load(name)
     rows = np.random.default_rng(0).permutation(len(people))
     end = int(0.75 * len(people)) + 200
     train, test = people.take(np.sort(rows[:end])), people.take(np.sort(rows[end:][:2_000]))

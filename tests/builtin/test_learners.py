@@ -9,7 +9,6 @@ import pytest
 from pydantic import ValidationError
 from scipy import optimize
 from sklearn.ensemble import HistGradientBoostingClassifier
-from threadpoolctl import threadpool_limits
 
 import fpbench
 from fpbench import Classifier, DataError, Dataset, FpbenchError, HiddenError, InputError
@@ -35,13 +34,6 @@ FAST = {
     "sklearn.ensemble:ExtraTreesClassifier": {"n_estimators": 5, "max_depth": 4},
     "sklearn.naive_bayes:GaussianNB": {},
 }
-
-
-@pytest.fixture(autouse=True)
-def _one_thread():
-    """As in a run; threads that wait for each other take long on a busy machine."""
-    with threadpool_limits(1):
-        yield
 
 
 def groups_for(learner, sample):

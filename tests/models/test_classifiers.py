@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.ensemble import HistGradientBoostingClassifier
-from threadpoolctl import threadpool_limits
 
 from fpbench import InputError
 from fpbench.models import FAMILIES, Recipe
@@ -18,13 +17,6 @@ pytestmark = pytest.mark.numeric
 EXTRA = "sklearn.ensemble:ExtraTreesClassifier"
 BAYES = "sklearn.naive_bayes:GaussianNB"
 NEIGHBORS = "sklearn.neighbors:KNeighborsClassifier"
-
-
-@pytest.fixture(autouse=True)
-def _one_thread():
-    """As in a run; threads that wait for each other take long on a busy machine."""
-    with threadpool_limits(1):
-        yield
 
 
 @pytest.fixture
