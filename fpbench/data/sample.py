@@ -129,6 +129,8 @@ class Sample:
     def features(self) -> DataFrame:
         """The features, a DataFrame of n rows: a copy that shares memory until it is written to."""
         value: DataFrame = self._column("features")
+        if not hasattr(value, "iloc"):  # what a user's own model takes: an array, for instance
+            return value
         return value.copy(deep=not _COPIES_ON_WRITE)
 
     @property

@@ -21,7 +21,6 @@ from fpbench.builtin.datasets._own import OwnFile
 from fpbench.components.names import ATTACK, KINDS
 from fpbench.matrix.matrix import _FIELDS, read
 from fpbench.matrix.plan import make_plan
-from fpbench.testing import Outcome, checks
 
 LANGUAGES = {"python", "toml", "sh", "bash", "console", "json", "text", "yaml", "bibtex"}
 ELSEWHERE = {
@@ -107,10 +106,8 @@ def _threat(names, said):
 
 
 def _readme(names, said):
-    assert names["found"].values.tolist() == [0, 0, 0, 1, 0, 1]
-    assert (names["found"].objective, names["found"].status) == (1.0, "optimal")
-    (hook,) = [v for k, v in names.items() if k == "fpbench_adversaries"]
-    assert hook() == [names["Majority"]]
+    assert names["result"].people["risk"].between(0, 1).all()
+    assert re.search(r"^(Do not publish|Publish|May be published)", said, re.M), said
 
 
 CHECKS = {
@@ -122,16 +119,6 @@ CHECKS = {
     "docs/threat-model.md": _threat,
 }
 """What must come of the code of some pages."""
-
-
-def test_the_plugin_of_the_readme_is_short_and_keeps_the_laws(tmp_path):
-    (code,) = [b.text for b in blocks(PAGES["README.md"], "python") if "@hookimpl" in b.text]
-    assert len([line for line in code.splitlines() if line.strip()]) <= 15
-    (tmp_path / "plugin_of_the_readme.py").write_text(code)
-    laws = checks(str(tmp_path / "plugin_of_the_readme.py"))
-    assert len(laws) > 10
-    for law in laws:
-        assert law().outcome is Outcome.KEPT, law
 
 
 @pytest.mark.parametrize("page", sorted(ELSEWHERE))

@@ -94,12 +94,9 @@ corrector = [{ use = "none" }, { use = "exact" }]
 
 @contextmanager
 def readme(where):
-    """A model and people to audit, a pandas frame, and a matrix."""
-    (where / "benchmarks").mkdir()
-    (where / "benchmarks" / "quickstart.toml").write_text(SMALL.replace("seeds = 2", "seeds = 1"))
+    """A model, and people to attack and to report on."""
     X, labels, group, model = people()
-    frame = X.assign(sex=group, paid=labels.map({0: "no", 1: "yes"}))
-    yield {"model": model, "X": X, "y": labels, "group": group, "frame": frame}, str
+    yield {"model": model, "X": X, "y": labels, "group": group}, str
 
 
 @contextmanager
