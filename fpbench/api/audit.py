@@ -265,7 +265,9 @@ def _predicted(
         known = replace(rules, find=lambda _: codes)
         return rules.labels.take(codes), _Audited(known), X
     more = {"rng": rng} if "rng" in signature(model.predict).parameters else {}
-    predictions = check_binary("predictions of the model", model.predict(X, **more))
+    predictions = check_binary(
+        "predictions of the model", model.predict(X, **more), "model.predict(X)"
+    )
     if len(predictions) != len(X):
         raise InputError(f"X: has {len(X)} rows, and the model predicts for {len(predictions)}")
     return predictions, _Audited(get_rules(model) if needs_rules else None), X

@@ -101,7 +101,9 @@ def find(
     if path.suffix != ".toml":
         names = known()
         if name not in names:
-            raise InputError(f"no study {name!r}; {suggest_name(name, names)}")
+            begin = [known_name for known_name in names if known_name.startswith(name)]
+            several = f"{', '.join(begin)} begin so" if len(begin) > 1 else ""
+            raise InputError(f"no study {name!r}; {several or suggest_name(name, names)}")
         path = _folder() / f"{name}.toml"
     chosen = profile or ("quick" if _has_quick(path) else FULL)
     return read_stated(path, None if chosen == FULL else chosen, seeds, max_cells, settings)

@@ -60,8 +60,8 @@ def unique_inverse(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArra
     return np.flatnonzero(present) + least, place[values - least]
 
 
-def check_binary(name: str, raw_values: Any) -> NDArray[np.int8]:
-    """Values (n,) as bytes, all of them 0 or 1.
+def check_binary(name: str, raw_values: Any, written: str = "values") -> NDArray[np.int8]:
+    """Values (n,) as bytes, all of them 0 or 1; `written` is what a caller writes for them.
 
     Raises
     ------
@@ -75,7 +75,9 @@ def check_binary(name: str, raw_values: Any) -> NDArray[np.int8]:
         raise InputError(f"{name}: is empty")
     if values.dtype.kind not in "biuf":
         first = values.tolist()[0]
-        raise InputError(f"{name}: must be 0 or 1, not {first!r} at 0{suggest_binary(values)}")
+        raise InputError(
+            f"{name}: must be 0 or 1, not {first!r} at 0{suggest_binary(values, written)}"
+        )
     if values.dtype.kind == "b":
         return values.view(np.int8)
     binary = values.dtype.kind != "f" and values.min() >= 0 and values.max() <= 1
@@ -83,16 +85,16 @@ def check_binary(name: str, raw_values: Any) -> NDArray[np.int8]:
     if len(wrong):
         raise InputError(
             f"{name}: must be 0 or 1, not {values[wrong[0]]!s} at {wrong[0]}"
-            f"{suggest_binary(values)}"
+            f"{suggest_binary(values, written)}"
         )
     return values.astype(np.int8, copy=False)
 
 
-def suggest_binary(values: NDArray[Any]) -> str:
+def suggest_binary(values: NDArray[Any], written: str = "values") -> str:
     """A hint for messages: how to make 0 and 1 of two texts or numbers; else empty."""
     seen = list(dict.fromkeys(values.ravel().tolist()))
     texts = all(isinstance(value, str) for value in seen)
     if len(seen) != 2 or not (texts or all(isinstance(value, int | float) for value in seen)):
         return ""
     low, high = sorted(seen)  # the larger one counts as 1, as it does for scikit-learn
-    return f"; they are {low!r} and {high!r}: pass (values == {high!r})"
+    return f"; they are {low!r} and {high!r}: pass ({written} == {high!r})"

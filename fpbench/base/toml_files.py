@@ -60,9 +60,27 @@ def parse_toml(content: bytes, name: str) -> tuple[str, dict[str, Any]]:
     except RecursionError as error:
         raise MatrixError(f"{name}: not valid TOML: nested too deeply") from error
     except ValueError as error:  # TOMLDecodeError, numbers of too many digits, other encodings
-        raise MatrixError(f"{name}: not valid TOML: {error}") from error
+        raise MatrixError(
+            f"{name}: not valid TOML: {error}{_show_place(content, error)}"
+        ) from error
     check_depth(data, name)
     return text, data
+
+
+def _show_place(content: bytes, error: ValueError) -> str:
+    """The line that is not TOML, and the mend of what is written most often; empty if unknown."""
+    place = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
+    lines = content.decode("utf-8-sig", "replace").splitlines()
+    if place is None or int(place[1]) > len(lines):
+        return ""
+    line = lines[int(place[1]) - 1]
+    word = re.match(r"[^\s,\]}#]*", line[int(place[2]) - 1 :])
+    hint = ""
+    if word and word[0] in {"True", "False"}:
+        hint = f"; write {word[0].lower()}, in lower case"
+    elif word and word[0][:1].isalpha() and "value" in str(error):
+        hint = f'; a text needs quotes: "{word[0][:40]}"'
+    return f": {line.strip()[:80]}{hint}"
 
 
 def _longest_key(text: str) -> int:

@@ -39,6 +39,9 @@ def validate(
             message = "must be a table"
         case "literal_error" if isinstance(value, str):
             hint = "; " + suggest_name(value, _literals(first["ctx"]["expected"]))
+    if isinstance(value, list) and first["type"].endswith("_type") and "[[" in where:
+        # A table of a matrix takes several values of a parameter as a sweep.
+        hint = f"; to try several: {key} = {{ sweep = {value} }}"
     actual = "" if isinstance(value, dict | BaseModel) else f", not {value!r}"
     # There is no key if a default is wrong, or the table as a whole.
     place = ": ".join(filter(None, (where, key or ".".join(tags))))

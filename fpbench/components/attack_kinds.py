@@ -155,7 +155,10 @@ class Dataset(Component):
         if not missing:
             return None
         names = " and ".join(file.name for file in missing)
-        return f"data of {self.name!r} not found ({names}): fpbench data fetch {self.name}"
+        return (
+            f"data of {self.name!r} not found ({names}): fpbench data fetch {self.name}"
+            f"{home.explain_gap()}"
+        )
 
     def check(self, home: DataHome) -> None:
         """Look at the data before anything is run; an error says what is wrong with it.

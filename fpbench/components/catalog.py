@@ -36,6 +36,15 @@ _OURS = __name__.partition(".")[0]
 """The package that built-ins are in."""
 
 
+def explain_unknown_kind(kind: object) -> str:
+    """Message for a kind that is none: all are named, as there are few."""
+    from difflib import get_close_matches  # which takes milliseconds to import
+
+    near = get_close_matches(kind, KINDS, 1, 0.6) if isinstance(kind, str) else []
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    return f"unknown kind {kind!r:.60}; {hint}kinds: {', '.join(KINDS)}"
+
+
 class Source(NamedTuple):
     """Which distribution a component comes from."""
 
@@ -90,7 +99,7 @@ class Catalog:
             If two distributions claim the name.
         """
         if not isinstance(kind, str) or kind not in KINDS:
-            raise NameUnknownError(f"unknown kind {kind!r:.60}; {suggest_name(kind, KINDS)}")
+            raise NameUnknownError(explain_unknown_kind(kind))
         if not isinstance(name, str):
             raise NameUnknownError(f"{kind}: must be the name of a {kind}, not {name!r:.60}")
         try:

@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias, cast, get_args
 
-from fpbench.base.errors import InputError, PluginError, suggest_name
+from fpbench.base.errors import InputError, PluginError, find_near_name, suggest_name
 
 Better: TypeAlias = Literal["greater", "less", "neither"]
 Column: TypeAlias = Literal["always", "varying", "asked"]
@@ -177,6 +177,16 @@ class Measure:
         return asdict(self)
 
 
+_MAIN = (
+    "with_accuracy", "without_accuracy", "majority_accuracy", "leak", "limit", "gain",
+    "initial_accuracy", "corrected_accuracy", "test_accuracy", "test_unfairness", "advantage",
+    "error",
+)  # fmt: skip
+"""What most boards rank by or show."""
+_MOST = 12
+"""Measures that are named to somebody who names none."""
+
+
 class Glossary:
     """Measures by name; a name without a declaration has a measure without heading and meaning.
 
@@ -261,9 +271,16 @@ class Glossary:
     def suggest(self, text: str, among: Collection[str]) -> str:
         """A hint for messages: the name or heading nearest to a text."""
         headings = {self.heading(name) for name in among}
-        return suggest_name(
+        near = find_near_name(
             text, {*among, *(h for h in headings if h.replace(" ", "_") not in among)}
         )
+        if near is not None:
+            return f"did you mean {near!r}?"
+        main = [self.heading(name) for name in _MAIN if name in among]
+        main += [measure.heading for measure in self.columns(among)]
+        main = main[:_MOST] or sorted(among)[:_MOST]
+        more = f" and {len(among) - len(main)} more (docs/measures.md)"
+        return f"valid: {', '.join(main)}{more if len(among) > len(main) else ''}"
 
 
 def _undeclared(name: str) -> Measure:

@@ -92,6 +92,11 @@ class DataHome:
         places = [Path(place).expanduser() for place in variable.split(os.pathsep) if place]
         return cls((*places, user_data_path("fpbench")))
 
+    def explain_gap(self) -> str:
+        """Which folders of FPBENCH_DATA are not there, in brackets; empty if all are."""
+        gone = [repr(str(place)) for place in self.directories[:-1] if not place.is_dir()]
+        return f" (FPBENCH_DATA: no folder {' or '.join(gone)})" if gone else ""
+
     def missing(self, files: Sequence[DataFile]) -> list[DataFile]:
         """Files that are in none of the directories."""
         return [file for file in files if self._look(file) is None]
@@ -197,7 +202,7 @@ class DataHome:
                 draft.replace(target)
         except (OSError, DataError) as error:
             whence = f" from {file.url}" if file.url else ""
-            why = " ".join(str(error).split())
+            why = _explain_failure(error)
             raise DataError(
                 f"data file {file.name!r} could not be fetched{whence} into "
                 f"{str(target.parent)!r}: {why}; or download it by hand into a "
@@ -253,6 +258,15 @@ def _download(file: DataFile, check: Callable[[bytes], bytes]) -> bytes:
                 raise
             time.sleep(_PAUSE)
     raise AssertionError("unreachable")
+
+
+def _explain_failure(error: Exception) -> str:
+    """Why a download failed, in a few words where there is no network."""
+    text = " ".join(str(error).split())
+    for why in ("NameResolutionError", "NewConnectionError", "ConnectTimeoutError", "ProxyError"):
+        if why in text:
+            return f"the server cannot be reached ({why}): is there a network?"
+    return text
 
 
 def _may_pass(error: Exception) -> bool:

@@ -109,6 +109,8 @@ _FIELDS: dict[str, Any] = {
     ),
     **dict.fromkeys(KINDS, (_Choices | None, None)),
 }
+_LISTED = ("exclude", "expect", "summary")
+"""Tables, besides those of components, of which there may be several."""
 _File: type[BaseModel] = create_model("_File", __base__=_Table, **_FIELDS)
 
 
@@ -250,6 +252,11 @@ def _validate(
     keys = settings.override(keys, origin)
     if settings.changes_cells:  # the run directory keeps the matrix that was run
         text, file_name = _write_json(keys), "matrix.json"
+    for name in (*KINDS, *_LISTED):
+        if isinstance(keys.get(name), dict):
+            raise MatrixError(
+                f"{origin}: [{name}]: write [[{name}]], with two brackets: there may be several"
+            )
     file: Any = validate(_File, keys, origin)
     shares = file.split
     if shares.total > 1 + 1e-9:

@@ -35,7 +35,9 @@ def predict_any(model: Any, X: Any, rng: np.random.Generator) -> tuple[Codes, Ru
         predictions = check_binary("model (predictions, as it has no predict)", model)
     else:
         options = {"rng": rng} if "rng" in signature(model.predict).parameters else {}
-        predictions = check_binary("predictions of the model", model.predict(X, **options))
+        predictions = check_binary(
+            "predictions of the model", model.predict(X, **options), "model.predict(X)"
+        )
     if len(predictions) != len(X):
         raise InputError(f"X: has {len(X)} rows, and there are {len(predictions)} predictions")
     return predictions, get_rules(model)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from fpbench.base.arrays import suggest_binary
 from fpbench.base.errors import InputError
 from fpbench.data.sample import Codes
 from fpbench.models.encoding import Encoding, encode
@@ -241,7 +242,9 @@ def tree_rules(
         If it has several outputs, or predicts anything but 0 and 1.
     """
     if getattr(tree, "n_outputs_", 1) != 1 or not np.isin(tree.classes_, (0, 1)).all():
-        raise InputError("rules: the tree must predict one label, 0 or 1")
+        classes = np.asarray(tree.classes_) if getattr(tree, "n_outputs_", 1) == 1 else np.empty(0)
+        hint = suggest_binary(classes, "model.predict(X)")
+        raise InputError(f"rules: the tree must predict one label, 0 or 1{hint}")
     if not columns:
         names = getattr(tree, "feature_names_in_", [f"x{i}" for i in range(tree.n_features_in_)])
         columns = [EncodedColumn(str(name)) for name in names]

@@ -72,7 +72,8 @@ class Snapshot:
         done, failed = self.results.finished()
         if not (done | failed).any():
             raise StoreError(f"{self.path}: no cell has been run yet")
-        raise StoreError(f"{self.path}: has no results for the view {view!r}")
+        takes = views.TAKES.get(view, "attacks or audits")
+        raise StoreError(f"{self.path}: has no results for the view {view!r}: it takes {takes}")
 
     def leaderboards(
         self,

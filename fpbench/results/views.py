@@ -64,6 +64,12 @@ VIEWS = {
 """Views by name, and what they rank."""
 
 
+TAKES = {
+    **dict.fromkeys(("attacks", "correctors", "defences", "paper"), "attacks"),
+    "mechanisms": "audits with a mechanism",
+    "reports": "the disclosure `report`",
+}
+"""What a run must have for a view, where some have not."""
 RANK_BY = {"defences": "advantage", "paper": "gain", "reports": REPORT_RANKING}
 """What a view is ranked by if nothing is asked for, where it is not what the matrix says."""
 

@@ -102,7 +102,8 @@ class Store:
             where, why = file, str(error)
             if isinstance(error, OSError):
                 where, why = Path(error.filename or file), error.strerror or why
-            raise StoreError(f"{where}: cannot be used: {why}") from error
+            hint = "; choose another directory with --out" if create else ""
+            raise StoreError(f"{where}: cannot be used: {why}{hint}") from error
 
     @property
     def _open(self) -> sqlite3.Connection:

@@ -6,8 +6,8 @@ import re
 from importlib import metadata, resources
 from pathlib import Path
 
-from fpbench.base.errors import InputError, NameUnknownError, suggest_name
-from fpbench.components.catalog import discover
+from fpbench.base.errors import InputError, NameUnknownError
+from fpbench.components.catalog import discover, explain_unknown_kind
 from fpbench.components.names import ATTACK, AUDIT, KINDS
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
@@ -152,7 +152,7 @@ def write_package(kind: str, name: str, directory: Path) -> Path:
 
 def _check(kind: str, name: str) -> None:
     if kind not in KINDS:
-        raise NameUnknownError(f"unknown kind {kind!r}; {suggest_name(kind, KINDS)}")
+        raise NameUnknownError(explain_unknown_kind(kind))
     if not _NAME.fullmatch(name):
         raise InputError(
             f"name {name!r}: must be lower case, words joined by hyphens, such as my-{kind}"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from fpbench.base.distribution import DISTRIBUTION
-from fpbench.base.errors import InputError, PluginError, suggest_name
+from fpbench.base.errors import InputError, PluginError, find_near_name
 from fpbench.cli.screen import console
 from fpbench.components.catalog import Catalog, Entry
 from fpbench.components.names import KINDS
@@ -81,7 +81,9 @@ def find_kind(catalog: Catalog, name: str) -> str:
         choices = " or ".join(f"`fpbench describe {kind} {name}`" for kind in kinds)
         raise InputError(f"{name!r} is the name of several components: {choices}")
     names = {entry.name for entry in catalog} | KINDS.keys()
-    raise InputError(f"no component {name!r}; {suggest_name(name, names)}")
+    near = find_near_name(name, names)
+    hint = f"did you mean {near!r}?" if near else "`fpbench plugins` lists all"
+    raise InputError(f"no component {name!r}; {hint}")
 
 
 def show_component(catalog: Catalog, kind: str, name: str, *, long: bool = False) -> None:

@@ -173,6 +173,8 @@ class RunProgress(AbstractContextManager["RunProgress"]):
         """The plan is known."""
         self.skipped = plan.count_skipped()
         warn(plan.warnings)
+        if self._visible:  # others read it after the run
+            warn(f"{count} cells are skipped: {why}" for why, count in self.skipped.items())
         runnable = {cell.key for cell in plan.runnable}
         self._progress.reset(self._task, total=len(runnable - done))
 

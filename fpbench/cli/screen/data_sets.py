@@ -50,7 +50,8 @@ def _places(catalog: Catalog, cls: type[Component], home: DataHome) -> list[str]
         if not home.missing([file]):
             places.append(str(home.find(file)))
         elif file.url or type(dataset).fetch is not Dataset.fetch:
-            places.append(f"{file.name} missing: fpbench data fetch {dataset.name}")
+            gap = home.explain_gap()
+            places.append(f"{file.name} missing: fpbench data fetch {dataset.name}{gap}")
         else:
             places.append(f"{file.name} missing: put it where FPBENCH_DATA points")
     return places
