@@ -12,6 +12,7 @@ if [ -n "${INPUT_REPORT:-}" ] && [ -z "${INPUT_MATRIX:-}" ]; then
   done
 elif [ -n "${INPUT_MATRIX:-}" ] && [ -z "${INPUT_REPORT:-}" ]; then
   words=(run "$INPUT_MATRIX" --strict)
+  [ -z "${INPUT_JSON:-}" ] || words+=(--json "$INPUT_JSON")
 else
   echo "error: give the input \`report\` or the input \`matrix\`" >&2
   exit 2

@@ -1,14 +1,14 @@
 """The `assess` command."""
 
-import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from fpbench.base.errors import InputError
 from fpbench.cli.completion import complete_column
 from fpbench.cli.groups import STANDARD, NoThirdParty
+from fpbench.cli.records import check_file, write_record
 from fpbench.cli.screen import console
 
 _EXCEEDS = 3
@@ -93,8 +93,7 @@ def assess(
 
     allowed = _read_share(max_leak)
     for output in (json, protected):
-        if output is not None and output != STANDARD and not output.absolute().parent.is_dir():
-            raise InputError(f"{output}: there is no directory {output.parent}")
+        check_file(output)
     if protected is not None and no_search:
         raise InputError("--protected writes what the search finds: leave out --no-search")
     names = ColumnNames(group, tuple(prediction or ()), label)
@@ -116,7 +115,15 @@ def assess(
             name: {"file": str(path), "sha256": files.checksums[name]}
             for name, path in files.paths.items()
         }
-        _record(json, {"inputs": inputs, "options": options, **result.to_json()})
+        write_record(
+            json,
+            {
+                "gate": "assessment of reports",
+                "inputs": inputs,
+                "options": options,
+                **result.to_json(),
+            },
+        )
     if json != STANDARD:
         show_assessment(result)
         if protected is not None and change is not None:
@@ -135,21 +142,3 @@ def _read_share(text: str) -> float:
     if rest.strip() or not 0 <= share <= 1:
         raise InputError(f"--max-leak: {text!r} is no share from 0 to 1, as 1% or 0.01")
     return share
-
-
-def _record(file: Path, content: dict[str, Any]) -> None:
-    from importlib.metadata import version
-    from json import dumps
-    from platform import python_version
-
-    from fpbench import __version__
-    from fpbench.base.files import write_file
-
-    packages = ("numpy", "pandas", "scipy", "scikit-learn", "highspy")
-    versions = {"fpbench": __version__, "python": python_version()}
-    versions |= {name: version(name) for name in packages}
-    text = dumps({"versions": versions, **content}, indent=2, allow_nan=False) + "\n"
-    if file == STANDARD:
-        sys.stdout.write(text)
-    else:
-        write_file(file, text)

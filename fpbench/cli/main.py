@@ -26,7 +26,8 @@ from fpbench.cli import leaderboard as leaderboard_cli
 from fpbench.cli import report as report_cli
 from fpbench.cli import site as site_cli
 from fpbench.cli.completion import COMPLETE, complete_component, complete_engine, complete_kind
-from fpbench.cli.groups import Command, NoThirdParty, Output, group
+from fpbench.cli.groups import STANDARD, Command, NoThirdParty, Output, group
+from fpbench.cli.records import check_file, record_statements, write_record
 from fpbench.cli.screen import console
 from fpbench.components.names import KINDS, Status
 from fpbench.matrix.axes import MAX_CELLS
@@ -63,6 +64,10 @@ Settings = Annotated[
         "dataset.rows=500); may be repeated.",
         metavar="KEY=VALUE",
     ),
+]
+Record = Annotated[
+    Path | None,
+    typer.Option("--json", help="Record what is stated and measured there; - for standard output."),
 ]
 MaxCells = Annotated[int, typer.Option(min=1, help="Refuse a matrix with more cells than this.")]
 
@@ -169,11 +174,13 @@ def run(
         bool, typer.Option("--fresh", help="Start a new run; an earlier run is renamed.")
     ] = False,
     strict: Strict = False,
+    record: Record = None,
     max_cells: MaxCells = MAX_CELLS,
     no_third_party: NoThirdParty = False,
 ) -> None:
     """Run the cells of a matrix that are not done, then show the leaderboard.
 
+    With --strict or --json, what the matrix states in [[expect]] is compared with the results.
     Exit code 0: all cells done or skipped; 1: some failed, or the run directory was removed, or
     --strict and an expectation deviates; 2: bad input; 130: interrupted.
     """
@@ -181,15 +188,16 @@ def run(
     from fpbench.api import run as api
     from fpbench.cli.screen import results as boards
 
+    check_file(record)
     chosen = settings or ()
     stated = None
-    if strict:
+    if strict or record:
         stated = reproduce.read_stated(matrix, profile, seeds, max_cells, chosen)
     options = {"--set": settings, "--profile": profile, "--seeds": seeds, "--out": out,
             "--engine": engine, "--scheduler": scheduler, "--jobs": jobs if jobs > 1 else None,
             "--retries": retries,
             "--max-cells": max_cells if max_cells != MAX_CELLS else None,
-            "--strict": strict, "--allow-mismatch": allow_mismatch,
+            "--strict": strict, "--json": record, "--allow-mismatch": allow_mismatch,
             "--no-third-party": no_third_party}  # fmt: skip
     with _resumable("run", str(matrix), options) as stop, console.RunProgress() as progress:
         result = api.run(
@@ -199,11 +207,13 @@ def run(
             stop=stop, max_cells=max_cells, settings=chosen,
         )  # fmt: skip
     judged = reproduce.judge(result, stated) if stated else None
-    if judged:
+    if judged and record:
+        write_record(record, record_statements(judged))
+    if judged and record != STANDARD:
         boards.show_reproduction(judged)
-    elif not console.MODE.quiet:
+    elif not judged and not console.MODE.quiet:
         boards.show_leaderboards(result.leaderboards())
-    _end(result, progress, judged)
+    _end(result, progress, judged if strict else None, silent=record == STANDARD)
 
 
 @contextmanager
@@ -227,15 +237,22 @@ def _resumable(command: str, name: str, options: Mapping[str, object]) -> Iterat
         sys.exit(130)
 
 
-def _end(run: "Run", progress: console.RunProgress, strictly: "Reproduction | None" = None) -> None:
+def _end(
+    run: "Run",
+    progress: console.RunProgress,
+    strictly: "Reproduction | None" = None,
+    *,
+    silent: bool = False,
+) -> None:
     """Show skipped cells and the run directory, and exit with the code of a run.
 
-    With 1, too, if what was judged `strictly` deviates.
+    With 1, too, if what was judged `strictly` deviates. Nothing but errors is shown if `silent`.
     """
     from fpbench.cli.screen.runs import show_skipped
 
-    show_skipped(progress.skipped)
-    console.show_text(f"run directory: {run.path}")
+    if not silent:
+        show_skipped(progress.skipped)
+        console.show_text(f"run directory: {run.path}")
     failed = [cell for cell in run.finished if cell.status is Status.FAILED]
     if failed:
         console.error(f"{len(failed)} of {len(run.finished)} cells failed")
@@ -285,6 +302,7 @@ def reproduce(
     out: Out = None,
     jobs: Jobs = 1,
     strict: Strict = False,
+    record: Record = None,
     long: Annotated[
         bool, typer.Option("--long", help="Show the checks of each statement one by one, too.")
     ] = False,
@@ -302,18 +320,22 @@ def reproduce(
     if name is None:
         console.listing(reproduce.known().items())
         return
+    check_file(record)
     matrix = reproduce.find(name, profile, seeds, max_cells, settings or ())
     options = {"--set": settings, "--profile": profile, "--seeds": seeds, "--out": out,
             "--jobs": jobs if jobs > 1 else None, "--strict": strict, "--long": long,
-            "--no-third-party": no_third_party,
+            "--json": record, "--no-third-party": no_third_party,
             "--max-cells": max_cells if max_cells != MAX_CELLS else None}  # fmt: skip
     with _resumable("reproduce", name, options) as stop, console.RunProgress() as progress:
         result = reproduce.reproduce(
             matrix, out=out, jobs=jobs, on_plan=progress.planned, on_cell=progress.finished,
             stop=stop,
         )  # fmt: skip
-    boards.show_reproduction(result, long=long)
-    _end(result.run, progress, result if strict else None)
+    if record:
+        write_record(record, record_statements(result))
+    if record != STANDARD:
+        boards.show_reproduction(result, long=long)
+    _end(result.run, progress, result if strict else None, silent=record == STANDARD)
 
 
 @app.command(cls=Command)

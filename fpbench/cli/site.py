@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fpbench.base.errors import InputError
-from fpbench.cli.groups import Command, NoThirdParty, group
+from fpbench.cli.groups import STANDARD, Command, NoThirdParty, group
+from fpbench.cli.records import check_file, record_checkup, write_record
 from fpbench.cli.screen import console
 
 if TYPE_CHECKING:
@@ -63,6 +64,9 @@ def check_submission(
     signed: Signed = None,
     timeout: Timeout = 600.0,
     memory: Memory = "4 GiB",
+    record: Annotated[
+        Path | None, typer.Option("--json", help="Record the checks there; - for standard output.")
+    ] = None,
     no_third_party: NoThirdParty = False,
 ) -> None:
     """Check a stranger's submission: files, signature, versions, components, and a sample of cells.
@@ -75,8 +79,12 @@ def check_submission(
     from fpbench.testing.submissions.folder import require_submission
 
     options = _read_options(sample, seed, jobs, signed, timeout, memory, kit=True)
+    check_file(record)
     checkup = check(require_submission(submission), options)
-    show_checkup(checkup)
+    if record:
+        write_record(record, record_checkup(checkup))
+    if record != STANDARD:
+        show_checkup(checkup)
     if not checkup.verified:
         raise typer.Exit(1)
 

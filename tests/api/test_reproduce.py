@@ -1,5 +1,7 @@
 """`fpbench reproduce`: a matrix that states what it expects, run and compared."""
 
+import hashlib
+import json
 import os
 import subprocess
 import sys
@@ -381,14 +383,25 @@ def test_strictly_a_deviation_is_an_exit_code(file, tmp_path, command):
     paths = [path for path in sys.path if path]
     words = [command, str(file), "--out", str(tmp_path / "run")]
     assert fpbench(*words, toys_path=paths).returncode == 0
-    out = fpbench(*words, "--strict", toys_path=paths)
+    record = tmp_path / "record.json"
+    out = fpbench(*words, "--strict", "--json", str(record), toys_path=paths)
     assert out.returncode == 1
     assert "deviate from what the matrix states" in out.stderr
     assert "everybody is guessed" in out.stdout
+    told = json.loads(record.read_text())
+    assert told["passes"] is False
+    assert {"fpbench", "python", "numpy"} <= told["versions"].keys()
+    stored = (tmp_path / "run" / "matrix.toml").read_bytes()
+    assert told["matrix_sha256"] == hashlib.sha256(stored).hexdigest()
+    wrong = [each for each in told["checks"] if each["outcome"] == "deviates"]
+    assert "everybody is guessed" in {each["statement"] for each in wrong}
+    assert all({"threshold", "measured", "low", "high", "source"} <= each.keys() for each in wrong)
+    assert all(isinstance(each["measured"], float) for each in wrong)
     kept = MATRIX.partition('[[expect]]\ncheck = "at-least"')[0]
     file.write_text(kept)
-    out = fpbench(*words, "--strict", toys_path=paths)
+    out = fpbench(*words, "--strict", "--json", "-", toys_path=paths)
     assert (out.returncode, out.stderr) == (0, "")
+    assert json.loads(out.stdout)["passes"] is True  # and nothing else is printed
     file.write_text(kept.partition("[[expect]]")[0])
     out = fpbench(*words, "--strict", toys_path=paths)
     assert out.returncode == 2

@@ -57,6 +57,12 @@ def test_the_record_says_all_that_matters(work, command):
     assert record["verdict"] in " ".join(done.stdout.split())
     assert record["passes"] is False
     assert record["criteria"] == {"max_leak": 0.01, "max_proven": 0}
+    measured = {"leak": record["measures"]["leak"], "proven": record["measures"]["proven"]}
+    assert {each["name"]: each["measured"] for each in record["checks"]} == measured
+    assert {each["name"]: each["threshold"] for each in record["checks"]} == {
+        "leak": 0.01, "proven": 0
+    }  # fmt: skip
+    assert {each["outcome"] for each in record["checks"]} == {"not met"}
     assert set(record["versions"]) >= {"fpbench", "python", "numpy", "scipy", "highspy"}
     assert set(record["inputs"]) == {"report", "people", "known"}
     for name in ("much", "people", "known"):
@@ -314,7 +320,7 @@ def test_what_the_page_tells_to_type_does_what_it_says(tmp_path, command, monkey
     fine(command(*record[1:]), 3)
     told = json.loads((tmp_path / "work" / "assessment.json").read_text())
     text = page.read_text(encoding="utf-8")
-    named = {"criteria", "versions", "inputs", "options", "verdict", "passes", "measures",
+    named = {"criteria", "checks", "gate", "versions", "inputs", "options", "verdict", "passes", "measures",
              "riskiest", "riskiest_alone", "change"}  # fmt: skip
     assert named <= set(told)
     assert all(f"`{name}`" in text for name in named)

@@ -76,8 +76,9 @@ def test_a_matrix_is_compared_with_what_it_states(gate, tmp_path):
     for name, expected in (("holds", 0.0), ("deviates", 1.0)):
         (tmp_path / f"{name}.toml").write_text(MATRIX.format(expected=expected))
     assert gate(matrix="holds.toml")[0] == 0
-    code, output, summary = gate(matrix="deviates.toml")
+    code, output, summary = gate(matrix="deviates.toml", json="record.json")
     assert code == 1
+    assert '"outcome": "deviates"' in (tmp_path / "record.json").read_text()
     assert "no correction, no gain" in output
     assert "deviate from what the matrix states" in summary
 

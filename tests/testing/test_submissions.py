@@ -398,6 +398,13 @@ def test_made_signed_and_checked_by_commands(run, ada, tmp_path):
     said = command("submit", "check", str(folder), "--sample", "1")
     assert said.code == 1
     assert f"{folder} does not pass: manifest: " in said.output
+    said = command("submit", "check", str(folder), "--sample", "1", "--json", "-")
+    assert said.code == 1
+    record = json.loads(said.output)
+    assert record["passes"] is False
+    assert [each["name"] for each in record["checks"] if each["outcome"] == "failed"] == [
+        "manifest"
+    ]
 
 
 def test_commands_refuse_what_is_no_submission(run, tmp_path):

@@ -174,6 +174,7 @@ class Assessment:
             "verdict": self.verdict,
             "passes": self.passes,
             "criteria": {"max_leak": self.allowed.leak, "max_proven": self.allowed.proven},
+            "checks": self._list_checks(),
             "people": len(self.proven),
             "groups": list(self.groups),
             "reports": [asdict(one) for one in self.reports],
@@ -200,6 +201,25 @@ class Assessment:
             "riskiest_alone": {"proven": self.alone[0], "leak": self.alone[1]},
             "change": None if search is None else search.to_dict(),
         }
+
+    def _list_checks(self) -> list[dict[str, Any]]:
+        """Every criterion with its threshold, and whether it is met."""
+        proven = int(self.proven.sum())
+        told = "the report raises the share of people who are guessed right by no more"
+        rows = (
+            ("leak", told, self.allowed.leak, self.leak),
+            (
+                "proven",
+                "the report proves the group of no more people",
+                self.allowed.proven,
+                proven,
+            ),
+        )
+        return [
+            {"name": name, "statement": statement, "threshold": threshold, "measured": measured,
+             "outcome": "met" if measured <= threshold else "not met"}
+            for name, statement, threshold, measured in rows
+        ]  # fmt: skip
 
     def to_text(self, width: int = 100) -> str:
         """The verdict, and below it what it rests on.

@@ -1,0 +1,97 @@
+"""Records of gates, for programs: criteria, thresholds, what was measured, versions.
+
+Every gate writes the same keys: `versions`, `gate`, `passes`, and `checks`, each with its criterion
+in words, its threshold, what was measured and the outcome: statement by statement, as evaluations
+by SATRE, the Standardised Architecture for Trusted Research Environments, are kept.
+"""
+
+import sys
+from collections.abc import Mapping
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fpbench.base.errors import InputError
+from fpbench.cli.groups import STANDARD
+
+if TYPE_CHECKING:
+    from fpbench.api.reproduce import Reproduction
+    from fpbench.results.statistics.intervals import Interval
+    from fpbench.testing.submissions.checking import Checkup
+
+_PACKAGES = ("numpy", "pandas", "scipy", "scikit-learn", "highspy")
+
+
+def check_file(file: Path | None) -> None:
+    """Raise InputError, before anything is done, if there is no directory for a file."""
+    if file is not None and file != STANDARD and not file.absolute().parent.is_dir():
+        raise InputError(f"{file}: there is no directory {file.parent}")
+
+
+def write_record(file: Path, content: Mapping[str, Any]) -> None:
+    """Write a record, with the versions that are here, to a file or to standard output."""
+    from importlib.metadata import version
+    from json import dumps
+    from platform import python_version
+
+    from fpbench import __version__
+    from fpbench.base.files import write_file
+
+    versions = {"fpbench": __version__, "python": python_version()}
+    versions |= {name: version(name) for name in _PACKAGES}
+    text = dumps({"versions": versions, **content}, indent=2, allow_nan=False) + "\n"
+    if file == STANDARD:
+        sys.stdout.write(text)
+    else:
+        write_file(file, text)
+
+
+def record_statements(judged: "Reproduction") -> dict[str, Any]:
+    """What a matrix states, and what became of it in a run."""
+    from hashlib import sha256
+
+    from fpbench.base.files import read_matrix
+
+    matrix = read_matrix(judged.run.path)
+    failed = sum(cell.status == "failed" for cell in judged.run.finished)
+    return {
+        "gate": "statements of a matrix",
+        "title": judged.title,
+        "run": str(judged.run.path),
+        "matrix_sha256": sha256(matrix[1]).hexdigest() if matrix else None,
+        "passes": not judged.deviates and not failed,
+        "failed_cells": failed,
+        "checks": [
+            {
+                "name": verdict.expectation.check,
+                "statement": verdict.expectation.says,
+                "source": verdict.expectation.source,
+                "where": {name: str(value) for name, value in verdict.per.items()},
+                "threshold": verdict.stated,
+                **_describe_number(verdict.ours),
+                "outcome": str(verdict.outcome),
+                "note": verdict.note,
+            }
+            for verdict in judged.verdicts
+        ],
+    }
+
+
+def _describe_number(ours: "Interval | None") -> dict[str, float | None]:
+    """A number of a run with its 95 % interval; None where there is none, or it is not finite."""
+    ends = (None, None, None) if ours is None else (ours.mean, ours.low, ours.high)
+    finite = [end if end is not None and isfinite(end) else None for end in ends]
+    return dict(zip(("measured", "low", "high"), finite, strict=True))
+
+
+def record_checkup(checkup: "Checkup") -> dict[str, Any]:
+    """The checks of a submission."""
+    return {
+        "gate": "checks of a submission",
+        "submission": str(checkup.submission.folder),
+        "passes": checkup.verified,
+        "checks": [
+            {"name": each.name, "outcome": str(each.outcome), "measured": each.words}
+            for each in checkup.findings
+        ],
+    }
