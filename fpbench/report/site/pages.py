@@ -17,6 +17,8 @@ from fpbench.results.leaderboard import sheet
 from fpbench.results.sheet import Sheet
 from fpbench.testing.submissions.checking import Finding, Outcome
 
+_MOST_BOARDS = 8
+"""Boards of a task that the start page shows."""
 _MOST_ROWS = 200
 """Rows of a board that a page shows."""
 _NUMBERS = frozenset(
@@ -67,17 +69,19 @@ class Contents:
                 parts.append(element("p", "No submission has any.", class_="hint"))
                 continue
             parts.append(self._write_winners(task, mine))
-            link = element("a", f"All boards: {len(mine)}", href=f"{task.name}.html")
-            parts.append(element("p", link))
+            more = len(mine) - _MOST_BOARDS
+            words = f"All {len(mine)} boards" if more > 0 else "All entries"
+            parts.append(element("p", element("a", words, href=f"{task.name}.html")))
         parts += [element("h2", "Submissions", id="submissions"), self._write_submissions()]
         parts += [element("h2", "Components", id="components"), self._write_components()]
         return page(self.title, self.title, "", *parts)
 
     def _write_winners(self, task: Task, sections: Sequence[Section]) -> Html:
-        """A row for each board: what is best on it."""
+        """A row for each board, those of most entries first: what is best on it."""
         heading = GLOSSARY.heading(task.measure)
         rows: list[tuple[list[Child], str | None]] = []
-        for number, section in enumerate(sections):
+        largest = sorted(enumerate(sections), key=lambda pair: -len(pair[1].entries))
+        for number, section in largest[:_MOST_BOARDS]:
             board = element("a", _name_section(section), href=f"{task.name}.html#board-{number}")
             best = section.best
             if not best:
