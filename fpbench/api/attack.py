@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fpbench.base.arguments import check_whole_number, show_value, to_path
-from fpbench.base.errors import FpbenchError, InputError, suggest_name
+from fpbench.base.errors import InputError, suggest_name
 from fpbench.base.text import percent
 from fpbench.components.attack_kinds import Adversary, Corrector, Disclosure
 from fpbench.components.by_name import resolve_component
@@ -25,6 +25,7 @@ from fpbench.data.groups import group_codes
 from fpbench.data.sample import Codes, Sample, Split
 from fpbench.execution.work.actions import ACTIONS, HANDED, MEASURING
 from fpbench.matrix.step import Step
+from fpbench.models.model_outputs import ask_predictions
 from fpbench.results.leaderboard import Leaderboard, sheet
 from fpbench.results.rows.beside_others import add_comparisons
 from fpbench.results.sentences import list_words
@@ -431,16 +432,7 @@ def _read_groups(groups: Any, n: int) -> tuple[Codes, tuple[str, ...]]:
 
 def _predict(model: Any, X: Any, classes: tuple[Any, Any], n: int) -> Codes:
     """(n,) predictions in {0, 1}."""
-    if isinstance(model, type):
-        raise InputError(f"model must be fitted, not the class {model.__name__}")
-    try:
-        answer = np.asarray(model.predict(X) if hasattr(model, "predict") else model)
-    except FpbenchError:
-        raise
-    except Exception as error:
-        raise InputError(
-            f"model: {type(model).__name__}.predict(X) fails: {type(error).__name__}: {error}"
-        ) from error
+    answer = np.asarray(ask_predictions(model, X) if hasattr(model, "predict") else model)
     if answer.shape != (n,):
         what = "the model predicts" if hasattr(model, "predict") else "model, as it has no predict,"
         raise InputError(f"{what} {answer.shape} values, and X has {n} rows")

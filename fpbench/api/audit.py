@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 import numpy as np
@@ -23,7 +22,7 @@ from fpbench.components.guarantee import Neighbours
 from fpbench.components.mechanism import Mechanism, Policy
 from fpbench.data.groups import group_codes
 from fpbench.data.sample import Codes, Sample
-from fpbench.models.model_outputs import get_rules, is_bare_tree
+from fpbench.models.model_outputs import ask_predictions, get_rules, is_bare_tree
 from fpbench.models.rules import Rules, tree_rules
 from fpbench.privacy.curator.curator import Curator
 
@@ -264,10 +263,8 @@ def _predicted(
         codes = rules.apply(X)
         known = replace(rules, find=lambda _: codes)
         return rules.labels.take(codes), _Audited(known), X
-    more = {"rng": rng} if "rng" in signature(model.predict).parameters else {}
-    predictions = check_binary(
-        "predictions of the model", model.predict(X, **more), "model.predict(X)"
-    )
+    answer = ask_predictions(model, X, rng)
+    predictions = check_binary("predictions of the model", answer, "model.predict(X)")
     if len(predictions) != len(X):
         raise InputError(f"X: has {len(X)} rows, and the model predicts for {len(predictions)}")
     return predictions, _Audited(get_rules(model) if needs_rules else None), X

@@ -194,7 +194,8 @@ def _describe_scale(matrix: Matrix, seeds: int) -> str:
     """How a run is smaller or larger than its whole matrix; empty if it is not."""
     profile = f"profile {matrix.profile}" if matrix.profile else ""
     instead = f"{seeds} seed{'s' * (seeds != 1)} instead of {matrix.seeds_in_full}"
-    parts = [profile, instead if seeds != matrix.seeds_in_full else ""]
+    chosen = (f"{kind} {', '.join(sorted(own)) or '-'}" for kind, own in matrix.chosen.items())
+    parts = [profile, instead if seeds != matrix.seeds_in_full else "", *chosen]
     words = ", ".join(filter(None, parts))
     return f"Not the whole matrix: {words}." if words else ""
 

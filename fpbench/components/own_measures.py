@@ -306,7 +306,7 @@ corrected_accuracy, corrected | greater share | people whose group is right afte
 gain | greater share | what the correction adds to the accuracy of the guess
 best_initial_accuracy, best guess | greater share | accuracy of the best guess of any adversary of
     the run at the same model and seed
-gain_over_best, over best | greater share | accuracy after the correction less that of the best
+gain_over_best, over best | greater share | accuracy after the correction minus that of the best
     guess of any adversary
 changes | less people | guesses that the correction changes
 change_precision, changes right | greater share | changed guesses that are right now
@@ -342,9 +342,9 @@ uar, UAR | greater share | unweighted average recall of the tenths, over all see
 uar_minus_error, UAR - error | greater | that less the mean error over the same seeds
 mean_accuracy, mean reached | less share | accuracy that attacks reach, on average over them
 strongest_accuracy, reached | less share | accuracy that the strongest attack reaches
-mean_advantage, mean advantage | less share | mean accuracy of attacks less that of always guessing
+mean_advantage, mean advantage | less share | mean accuracy of attacks minus that of always guessing
     the largest group
-advantage | less share | accuracy of the strongest attack less that of always guessing the largest
+advantage | less share | accuracy of the strongest attack minus that of always guessing the largest
     group
 """,
 )

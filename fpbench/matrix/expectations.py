@@ -324,7 +324,7 @@ class Lower(_Sided):
     def quantity(self) -> str:
         """The difference of the two."""
         of = "" if self.of is None else f" of {self.value}"
-        return f"mean {self.measure}{of} less that of {self.than}"
+        return f"mean {self.measure}{of} minus that of {self.than}"
 
 
 CHECKS: dict[str, type[Expectation]] = {

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
+from fpbench.base.arguments import show_value
 from fpbench.base.errors import InputError, MatrixError, suggest_name
 from fpbench.base.toml_files import check_depth, read_toml
 from fpbench.base.validation import validate
@@ -256,6 +257,12 @@ def _validate(
         if isinstance(keys.get(name), dict):
             raise MatrixError(
                 f"{origin}: [{name}]: write [[{name}]], with two brackets: there may be several"
+            )
+        tables = keys.get(name) or []
+        if not (isinstance(tables, list) and all(isinstance(table, dict) for table in tables)):
+            raise MatrixError(
+                f'{origin}: {name}: must be a list of tables, such as [{{"use": "NAME"}}], not '
+                f"{show_value(tables)}"
             )
     file: Any = validate(_File, keys, origin)
     shares = file.split

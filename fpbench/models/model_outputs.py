@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fpbench.base.arrays import check_binary
-from fpbench.base.errors import InputError
+from fpbench.base.errors import FpbenchError, InputError
 from fpbench.data.sample import Codes
 from fpbench.models.rules import Rules, tree_rules
 
@@ -34,13 +34,31 @@ def predict_any(model: Any, X: Any, rng: np.random.Generator) -> tuple[Codes, Ru
     if not hasattr(model, "predict"):
         predictions = check_binary("model (predictions, as it has no predict)", model)
     else:
-        options = {"rng": rng} if "rng" in signature(model.predict).parameters else {}
-        predictions = check_binary(
-            "predictions of the model", model.predict(X, **options), "model.predict(X)"
-        )
+        answer = ask_predictions(model, X, rng)
+        predictions = check_binary("predictions of the model", answer, "model.predict(X)")
     if len(predictions) != len(X):
         raise InputError(f"X: has {len(X)} rows, and there are {len(predictions)} predictions")
     return predictions, get_rules(model)
+
+
+def ask_predictions(model: Any, X: Any, rng: np.random.Generator | None = None) -> Any:
+    """What a model predicts, with `rng` if it takes one.
+
+    Raises
+    ------
+    InputError
+        If it is a class, or fails, as a model does that is not fitted or takes other columns.
+    """
+    if isinstance(model, type):
+        raise InputError(f"model must be fitted, not the class {model.__name__}")
+    try:
+        draws = rng is not None and "rng" in signature(model.predict).parameters
+        return model.predict(X, **({"rng": rng} if draws else {}))
+    except FpbenchError:
+        raise
+    except Exception as error:  # of somebody's code
+        why = " ".join(f"{type(error).__name__}: {error}".split())
+        raise InputError(f"model: {type(model).__name__}.predict(X) fails: {why}") from error
 
 
 def get_rules(model: Any) -> Rules | None:

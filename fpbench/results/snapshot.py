@@ -54,8 +54,9 @@ class Snapshot:
         return read_components(self.matrix)
 
     def select(self, where: Iterable[str]) -> Results:
-        """The rows that pass filters."""
-        return select_rows(self.results, [read_filter(text) for text in where])
+        """The rows that pass filters, or one filter."""
+        filters = [where] if isinstance(where, str) else where
+        return select_rows(self.results, [read_filter(text) for text in filters])
 
     def leaderboard(
         self,

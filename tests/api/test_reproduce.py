@@ -272,7 +272,7 @@ def test_audits_have_a_table_and_no_strongest_adversary(toys, tmp_path, capsys, 
     shown = capsys.readouterr().out
     for words in ("Audits, [bold]not markup[/]", "dataset flock · learner parrot · means over 2",
                   "pafer epsilon=0.5", "better than guessing (here)",
-                  "mean error of project less that of clip; stated: < 0", "Of 4 checks, 1 matched"):  # fmt: skip
+                  "mean error of project minus that of clip; stated: < 0", "Of 4 checks, 1 matched"):  # fmt: skip
         assert words in shown
     assert "strongest" not in shown
     assert max(map(len, shown.splitlines())) <= 120

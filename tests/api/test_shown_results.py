@@ -8,7 +8,10 @@ import pytest
 
 import fpbench
 from fpbench import InputError
+from fpbench.api import reproduce
 from fpbench.auditing import measure_membership
+from fpbench.cli.screen.results import show_leaderboard
+from fpbench.matrix.matrix import read
 
 MATRIX = {
     "title": "toys",
@@ -125,3 +128,19 @@ def test_an_attack_draws_everybodys_risk_and_what_gives_groups_away(people, tmp_
     monkeypatch.setattr("fpbench.report.drawing.find_spec", lambda _: None)
     with pytest.raises(InputError, match=r"needs matplotlib: pip install .*\[figures\]"):
         attacked.figure("people", tmp_path / "risk.svg")
+
+
+def test_curves_are_those_of_a_board_that_is_shown_whole(run, monkeypatch, capsys):
+    drawn = []
+    monkeypatch.setattr("fpbench.cli.screen.results.curve_sheet", drawn.append)
+    board = run.leaderboard(by="gain")
+    for most in (1, None, len(board.lines)):
+        show_leaderboard(board, most=most)
+    assert drawn == [board, board]
+
+
+def test_a_reproduction_of_a_part_says_which(toys):
+    matrix = read(MATRIX, settings=["learner=*1", "auditor="])
+    assert reproduce._describe_scale(matrix, 2) == (
+        "Not the whole matrix: learner parrot number=1, auditor -."
+    )

@@ -282,7 +282,8 @@ def test_a_component_of_every_kind_can_be_described(command):
 
 def test_the_doctor_says_what_works(command, tmp_path):
     shown = fine(command("doctor", FPBENCH_DATA=str(tmp_path), XDG_DATA_HOME=str(tmp_path))).stdout
-    for words in ("components", "engines", "loky", "extras", "fpbench data fetch adult"):
+    for words in ("components", "engines", "loky", "extras", "fpbench data fetch adult",
+                  "data sets can be used; `fpbench data list`"):  # fmt: skip
         assert words in shown
 
 

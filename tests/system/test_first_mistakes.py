@@ -117,3 +117,28 @@ def test_a_tree_of_words_is_asked_for_numbers():
         fpbench.audit(tree, X, ["a", "b"] * 10)
     said = tree.predict(X) == "yes"
     assert fpbench.audit(said, X, ["a", "b"] * 10, resamples=0).by_group["people"].sum() == 20
+
+
+@pytest.mark.parametrize("ask", [
+    lambda model, X: fpbench.audit(model, X, ["a", "b"] * 10),
+    lambda model, X: fpbench.individual_fairness(model, X, tau=0.1),
+    lambda model, X: fpbench.attack(model, X, [0, 1] * 10, ["a", "b"] * 10),
+])  # fmt: skip
+def test_a_model_that_cannot_predict_is_named(ask):
+    X = np.arange(20.0)[:, None]
+    with pytest.raises(
+        InputError, match=r"DecisionTreeClassifier.predict\(X\) fails: NotFittedError"
+    ):
+        ask(DecisionTreeClassifier(), X)
+    with pytest.raises(InputError, match="must be fitted, not the class DecisionTreeClassifier"):
+        ask(DecisionTreeClassifier, X)
+
+
+def test_a_matrix_of_names_and_one_filter_are_understood_or_refused(toys, tmp_path):
+    for learner in ("parrot", ["parrot"]):
+        with pytest.raises(MatrixError, match='learner: must be a list of tables, such as .*"use"'):
+            fpbench.plan({"dataset": [{"use": "flock"}], "learner": learner})
+    file = tmp_path / "toys.toml"
+    file.write_text(MATRIX)
+    run = fpbench.run(file, out=tmp_path / "run")
+    assert len(run.results("learner=parrot")) == 1

@@ -256,7 +256,7 @@ class Assessment:
         how = (
             f"measured on the true groups; the beliefs expect {expected}"
             if self.measured
-            else "as the beliefs expect, for want of the true groups"
+            else "as the beliefs expect, since the true groups are unknown"
         )
         yield "leak", f"{signed_points(self.leak)} points, {how}"
         more = "more may be provable than was found"

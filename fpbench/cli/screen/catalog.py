@@ -167,7 +167,7 @@ def _type(option: dict[str, Any]) -> str:
 
 def show_health(catalog: Catalog) -> None:
     """What works here: components, engines, extras, data."""
-    from fpbench.cli.screen.data_sets import show_data
+    from fpbench.cli.screen.data_sets import show_missing_data
     from fpbench.execution.engines.local import ENGINES
     from fpbench.store.environment import list_extras, warn_of_namesake
 
@@ -191,4 +191,4 @@ def show_health(catalog: Catalog) -> None:
     console.heading("extras")
     console.listing(list_extras())
     console.heading("data")
-    show_data(catalog)
+    show_missing_data(catalog)

@@ -19,6 +19,22 @@ _OF_MATRICES = ("use", "label")
 """Keys of a matrix's tables that are no parameters."""
 
 
+def show_missing_data(catalog: Catalog) -> None:
+    """How many data sets are here, and what brings the others."""
+    home, here, missing = DataHome.default(), 0, []
+    for entry in catalog.of_kind("dataset"):
+        try:
+            cls = catalog.component("dataset", entry.name)
+        except PluginError:  # which is told among the components
+            continue
+        absent = [place for place in _places(catalog, cls, home) if " missing: " in place]
+        missing += [(entry.name, place) for place in absent]
+        here += not absent
+    console.listing([(f"{here} data sets can be used; `fpbench data list` says where they are",)])
+    if missing:
+        console.listing(missing)
+
+
 def show_data(catalog: Catalog) -> None:
     """Every dataset: people and features, share of label 1, and where its files are."""
     home = DataHome.default()

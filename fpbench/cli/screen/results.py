@@ -82,7 +82,8 @@ def show_leaderboard(
         show_sheet(grid)
     if board.waterfall is not None and not measures and not console.MODE.plain:
         show_sheet(waterfall_sheet(board.waterfall))
-    curves = curve_sheet(board)
+    # Whoever asks for a few lines wants no curves of the others.
+    curves = curve_sheet(board) if most is None or most >= min(len(board.lines), MOST) else None
     if curves is not None and not console.MODE.plain:
         show_sheet(curves)
 

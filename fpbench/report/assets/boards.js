@@ -68,7 +68,7 @@ class Board {
     for (const [text, lines] of counted(said.warnings)) notice(`${text} (${many(lines, 'line')})`);
     if (said.done.some((done) => done === 1)) notice('One seed gives no interval: run more seeds.');
     this.table = new Table({
-      caption: `${what}: means over seeds${ranked ? `, ranked by ${titled(said.rank_by)} (${direction(glossary[said.rank_by]?.better)}), lines that no test tells apart share a rank` : ''}`
+      caption: `${what}: means over seeds${ranked ? `, ranked by ${titled(said.rank_by)} (${direction(glossary[said.rank_by]?.better)}), lines that do not differ significantly share a rank` : ''}`
         + (said.within.length ? `; ranked for each ${said.within.join(' and ')}` : '') + (said.in_points ? (said.view === 'reports' ? '; in %' : '; % of people') : ''),
       columns: this.columns(), rows: this.rows, key: `board-${this.number}`,
       open: (row, measure) => showLine(this.run, said.of[row], measure ?? said.rank_by, said.labels[row].filter(Boolean).join(' · ')),

@@ -89,7 +89,7 @@ const explorer = (run) => {
   const lacks = (point) => [...chosen.counted].some((aim) => worth(point, aim) === null);
   const state = (i) => (best.has(points[i]) ? 'not beaten' : lacks(points[i]) ? 'not compared' : 'beaten');
   const table = new Table({
-    caption: 'Models: accuracy and unfairness on the test part; leak is the accuracy of the strongest attack less that of calling everyone a member of the largest group', key: 'table-models',
+    caption: 'Models: accuracy and unfairness on the test part; leak is the accuracy of the strongest attack minus that of always guessing the largest group', key: 'table-models',
     columns: [
       { title: 'learner', value: (i) => points[i].learner, text: (i) => points[i].learner },
       ...(names.length > 1 ? [{ title: 'dataset', choose: true, value: (i) => points[i].dataset, text: (i) => points[i].dataset }] : []),

@@ -89,7 +89,7 @@ class Contents:
                 continue
             entry = best[0]
             others = len(best) - 1
-            shared = f" and {others} not told apart from it" if others else ""
+            shared = f" and {others} not significantly different from it" if others else ""
             value = entry.measures[task.measure]
             rows.append((
                 [board, f"{_name_entry(entry)}{shared}", write_value(task.measure, value.mean),
@@ -126,7 +126,7 @@ class Contents:
         mine = [section for section in self.sections if section.task is task]
         how = (
             "A rank is one more than the number of entries that are better for certain: whose 95 % "
-            "interval over seeds lies beyond. Entries that seeds do not tell apart may share a "
+            "interval over seeds lies beyond. Entries that do not differ significantly may share a "
             "rank. Submissions that are not verified, and entries of one seed, have none."
         )
         parts: list[Child] = [element("p", task.rule), element("p", how, class_="hint")]

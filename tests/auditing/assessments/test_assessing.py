@@ -42,7 +42,7 @@ def test_a_report_that_tells_little_is_within_the_limits():
     assert result.verdict.startswith(
         "May be published within these limits: nobody's group is proven"
     )
-    assert "as the beliefs expect, for want of the true groups" in str(result)
+    assert "as the beliefs expect, since the true groups are unknown" in str(result)
     assert result.leak == pytest.approx(result.leak_expected)
     # The shares of the groups are in the report.
     assert result.posterior.mean(axis=0)[1] == pytest.approx((groups == "m").mean(), abs=0.001)
