@@ -4,59 +4,28 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from fpbench.api.run import default_directory, run
 from fpbench.api.saved_run import Run
-from fpbench.base.errors import FpbenchError, InputError, suggest_name
+from fpbench.base.errors import InputError, suggest_name
 from fpbench.base.toml_files import read_toml
 from fpbench.execution.runner import Finished
-from fpbench.execution.verification import read_stored_matrix
 from fpbench.matrix.axes import MAX_CELLS
 from fpbench.matrix.matrix import Matrix, read
 from fpbench.matrix.plan import Plan
-from fpbench.results.rows.groups import RowGroup
-from fpbench.results.sheet import Sheet
-from fpbench.results.verdicts.paper_tables import make_sheet, summarise
-from fpbench.results.verdicts.standings import describe_outcomes
-from fpbench.results.verdicts.verdicts import Outcome, Verdict, evaluate, evaluate_strongest
-from fpbench.store.results import Results
-from fpbench.store.store import Store
+from fpbench.results.verdicts.judging import Judgement, judge_results
 
 FULL = "full"
 """The profile that is no profile: the matrix as it stands."""
 
 
-@dataclass(frozen=True)
-class Reproduction:
+@dataclass(frozen=True, kw_only=True)
+class Reproduction(Judgement):
     """A run beside what was stated of it."""
 
     run: Run
-    title: str
-    scale: str
-    """With which profile and how many seeds, where the whole matrix has others; or empty."""
-    tables: list[Sheet]
-    """The tables that the matrix asks for."""
-    verdicts: list[Verdict]
-    """What is stated, one by one."""
-    tables_of_strongest: list[Sheet]
-    """What the paper does not show: tables of the strongest adversaries of the run."""
-    verdicts_on_strongest: list[Verdict]
-
-    @property
-    def sentences(self) -> tuple[str, ...]:
-        """How many statements hold, in plain English."""
-        strongest = self.verdicts_on_strongest
-        beside = f"With the strongest adversary only: {describe_outcomes(strongest)}"
-        parts = (describe_outcomes(self.verdicts), beside if strongest else "", self.scale)
-        return tuple(filter(None, parts))
-
-    @property
-    def deviates(self) -> bool:
-        """Whether anything that is stated deviates from what was measured."""
-        return any(verdict.outcome == Outcome.DEVIATES for verdict in self.verdicts)
 
 
 def known() -> dict[str, str]:
@@ -145,59 +114,9 @@ def reproduce(
     return judge(result, matrix)
 
 
-def judge(run: Run, matrix: Matrix, results: Results | None = None) -> Reproduction:
-    """A run compared with what its matrix states.
-
-    Parameters
-    ----------
-    run, matrix
-        The run, and its matrix.
-    results
-        The rows of the run; read from it if None.
-    """
-    results = run.results() if results is None else results
-    rows = RowGroup(results)
-    tables = [(table, make_sheet(table, summarise(table, rows))) for table in matrix.summaries]
-    return Reproduction(
-        run,
-        matrix.title,
-        _describe_scale(matrix, len({*results.seeds})),
-        [sheet for table, sheet in tables if not table.strongest],
-        evaluate(matrix.expect, rows),
-        [sheet for table, sheet in tables if table.strongest],
-        evaluate_strongest(matrix.expect, rows),
-    )
-
-
-def judge_saved(run: Run, results: Results) -> Reproduction | None:
-    """A run that was made before, compared with what its matrix states.
-
-    Parameters
-    ----------
-    run
-        The run; its directory holds the matrix, whatever profile it was run with.
-    results
-        The rows of the run.
-
-    Returns
-    -------
-    Reproduction or None
-        None if the matrix states nothing, or cannot be read.
-    """
-    with suppress(FpbenchError), Store(run.path) as store:
-        matrix = read_stored_matrix(store, max(MAX_CELLS, len(results)), {*results.seeds})
-        return judge(run, matrix, results) if matrix.expect else None
-    return None
-
-
-def _describe_scale(matrix: Matrix, seeds: int) -> str:
-    """How a run is smaller or larger than its whole matrix; empty if it is not."""
-    profile = f"profile {matrix.profile}" if matrix.profile else ""
-    instead = f"{seeds} seed{'s' * (seeds != 1)} instead of {matrix.seeds_in_full}"
-    chosen = (f"{kind} {', '.join(sorted(own)) or '-'}" for kind, own in matrix.chosen.items())
-    parts = [profile, instead if seeds != matrix.seeds_in_full else "", *chosen]
-    words = ", ".join(filter(None, parts))
-    return f"Not the whole matrix: {words}." if words else ""
+def judge(run: Run, matrix: Matrix) -> Reproduction:
+    """A run compared with what its matrix states."""
+    return Reproduction(run=run, **vars(judge_results(matrix, run.results())))
 
 
 def _folder() -> Path:

@@ -222,7 +222,8 @@ train_accuracy | greater share | training people whose label the model predicts
 test_accuracy, accuracy | greater share | test people whose label the model predicts
 train_unfairness | less | unfairness of the predictions for the training people, by the metric of
     the claim, or else by the one that the learner was trained for
-test_unfairness, unfairness | less | the same for the test people
+test_unfairness, unfairness | less | unfairness of the predictions for the test people, by the same
+    metric as for the training people
 model_epsilon, model eps | less | epsilon of the differential privacy that the model guarantees its
     training people
 model_delta | less | delta of that guarantee
@@ -244,12 +245,12 @@ n_groups, groups | neither | groups that the sensitive attribute has
 adversary_sees, sees | neither | what the adversary sees of the target people
 majority_accuracy, baseline | neither share | people whose group is right if everyone is called a
     member of the largest group
-prior_accuracy, prior | neither share | the same, expected, if everyone's group is drawn from the
-    shares of the attack set
+prior_accuracy, prior | neither share | people whose group is right, as expected, if everyone's
+    group is drawn from the shares of the attack set
 without_accuracy, without | greater share | people whose group the adversary's calibrated beliefs
     name right, without the disclosure
-with_accuracy, with | greater share | the same with the disclosure: of the beliefs given it, or of
-    the corrected guess of a corrector that has no beliefs
+with_accuracy, with | greater share | people whose group the beliefs given the disclosure name
+    right, or the corrected guess of a corrector that has no beliefs
 leak | greater share | what the disclosure adds: with less without
 leak_expected, leak expected | greater share | what the beliefs given the disclosure expect it to
     add to what is named right
@@ -287,18 +288,22 @@ auc, AUC | greater share | chance that a member of a group is believed more like
     another person, averaged over groups
 tpr_at_tenth_percent, TPR at .001 | greater share | members of a group that are found out where .1 %
     of the others are taken for members; of the group most exposed
-tpr_at_one_percent, TPR at .01 | greater share | the same at 1 %
+tpr_at_one_percent, TPR at .01 | greater share | members of a group that are found out where 1 % of
+    the others are taken for members; of the group most exposed
 surest_one_percent, surest 1 % | greater share | right guesses about the 1 % of people of whom the
     adversary is surest
-surest_ten_percent, surest 10 % | greater share | the same of 10 %
+surest_ten_percent, surest 10 % | greater share | right guesses about the 10 % of people of whom
+    the adversary is surest
 worst_group, worst group | neither | the group whose members are named right most often
-worst_group_accuracy, worst group right | greater share | its members who are named right
+worst_group_accuracy, worst group right | greater share | members of the worst group who are named
+    right
 worst_slice, worst slice | neither | the slice of at least 50 people that is named right most often,
     chosen on one half of the people
-worst_slice_accuracy, worst slice right | greater share | its members of the other half who are
-    named right
+worst_slice_accuracy, worst slice right | greater share | members of the worst slice, of the other
+    half, who are named right
 answered | greater share | people of whom the adversary does not abstain
-answered_accuracy, answers right | greater share | those of them whose group is named right
+answered_accuracy, answers right | greater share | of the people answered about, those whose group
+    is named right
 initial_accuracy, guess | greater share | people whose group the adversary guesses right
 balanced_accuracy, balanced | greater share | the same share of each group's members, averaged over
     groups
@@ -339,7 +344,7 @@ four_fifths_right, 4/5 right | greater share | estimates on the same side of 0.8
 true_tenth | neither ratio | the truth, rounded down to tenths
 tenth_recall | greater share | estimates that round down to the same tenth
 uar, UAR | greater share | unweighted average recall of the tenths, over all seeds of the same audit
-uar_minus_error, UAR - error | greater | that less the mean error over the same seeds
+uar_minus_error, UAR - error | greater | UAR less the mean error over the same seeds
 mean_accuracy, mean reached | less share | accuracy that attacks reach, on average over them
 strongest_accuracy, reached | less share | accuracy that the strongest attack reaches
 mean_advantage, mean advantage | less share | mean accuracy of attacks minus that of always guessing

@@ -19,9 +19,18 @@ from fpbench.report.ideas import figures
 from fpbench.results.leaderboard import Leaderboard, Line, columns, is_of_audits
 from fpbench.results.pareto import Front
 from fpbench.results.rows.labels import ConfiguredComponent
+from fpbench.results.sentences import summarise_ranking
+from fpbench.results.sheet import Sheet
+from fpbench.results.verdicts.judging import Judgement
+from fpbench.results.verdicts.standings import JudgedStatement, judge_statements
+from fpbench.results.verdicts.verdict_sheets import format_range, lay_out_verdicts
+from fpbench.results.verdicts.verdicts import Outcome
+
+_OF_DATASET = "data set "
+"""How the scope of a leaderboard of one data set begins."""
 
 
-def content(run: Gathered, catalog: Catalog) -> dict[str, Any]:
+def content(run: Gathered, catalog: Catalog, judged: Judgement | None = None) -> dict[str, Any]:
     """A run as plain data: what the page's script reads.
 
     Parameters
@@ -30,6 +39,8 @@ def content(run: Gathered, catalog: Catalog) -> dict[str, Any]:
         The run.
     catalog
         What is installed: it knows the parameters that the matrix leaves as they are.
+    judged
+        The run beside what its matrix states, if it states anything.
     """
     latest: Mapping[str, Any] = run.sessions[-1].environment if run.sessions else {}
     versions = latest.get("packages", {})
@@ -37,14 +48,20 @@ def content(run: Gathered, catalog: Catalog) -> dict[str, Any]:
         "title": run.title,
         "path": run.path,
         "kinds": list(KINDS),
+        "messages": _messages(run, judged),
+        "statements": _statements(judged) if judged else None,
         "matrix": run.matrix,
         "combinations": [list(one.labels) for one in run.combinations],
         "cells": _cells(run),
         "glossary": _glossary(run),
+        "summaries": {kind.name: kind.summary for kind in KINDS.values()},
         "boards": [_board(board, run) for board in run.boards],
         "components": {
             kind: {
-                label: _component(_add_defaults(kind, component, catalog, versions))
+                label: _component(
+                    _add_defaults(kind, component, catalog, versions),
+                    _summarise(kind, component, catalog),
+                )
                 for label, component in by_label.items()
             }
             for kind, by_label in run.components.items()
@@ -83,8 +100,61 @@ def _glossary(run: Gathered) -> dict[str, dict[str, str]]:
     glossary = run.results.glossary
     return {
         name: {"heading": glossary[name].heading, "better": glossary[name].better,
-               "meaning": glossary[name].meaning}
+               "unit": glossary[name].unit, "meaning": glossary[name].meaning}
         for name in dict.fromkeys(names)
+    }  # fmt: skip
+
+
+def _messages(run: Gathered, judged: Judgement | None) -> list[dict[str, Any]]:
+    """What the page says first: sentences on each data set, beside its waterfall."""
+    messages: dict[str, dict[str, Any]] = {}
+
+    def say(scope: str) -> dict[str, Any]:
+        blank: dict[str, Any] = {"scope": scope, "sentences": [], "waterfall": None, "caption": ""}
+        return messages.setdefault(scope, blank)
+
+    if judged:
+        say("")["sentences"] += judged.sentences
+    for board in run.boards:
+        if board.view in ("combinations", "reports") and board.sentences:
+            say(board.scope.removeprefix(_OF_DATASET))["sentences"] += board.sentences
+    for number, waterfall in enumerate(run.waterfalls):
+        one = say(waterfall.scope if len(run.waterfalls) > 1 else "")
+        one.update(waterfall=number, caption=waterfall.caption)
+    if not messages and run.boards:
+        say("")["sentences"] += summarise_ranking(run.boards[0])
+    return list(messages.values())
+
+
+def _statements(judged: Judgement) -> dict[str, Any]:
+    """What a matrix states, and whether it holds; the tables that it asks for."""
+    groups = {"": judged.verdicts, "with the strongest adversary": judged.verdicts_on_strongest}
+    lines = [
+        {"among": among, **_statement(one)}
+        for among, verdicts in groups.items()
+        for one in judge_statements(verdicts)
+    ]
+    tables = [*judged.tables, *judged.tables_of_strongest]
+    return {"lines": lines, "tables": [_table(sheet) for sheet in tables]}
+
+
+def _statement(judged: JudgedStatement) -> dict[str, Any]:
+    expectation = judged.expectation
+    return {
+        "says": expectation.says, "source": expectation.source, "quantity": expectation.quantity,
+        "stated": expectation.stated, "tolerance": expectation.tolerance,
+        "standing": judged.standing, "matched": judged.counts.get(Outcome.MATCHED, 0),
+        "run": sum(judged.counts.values()), "ours": format_range(judged),
+        "table": _table(lay_out_verdicts(expectation, judged.verdicts)),
+    }  # fmt: skip
+
+
+def _table(sheet: Sheet) -> dict[str, Any]:
+    """A table as it is printed."""
+    return {
+        "title": sheet.title, "about": sheet.about, "rows": [list(row) for row in sheet.rows],
+        "columns": [[column.heading, column.number] for column in sheet.columns],
+        "remarks": list(sheet.remarks),
     }  # fmt: skip
 
 
@@ -131,10 +201,6 @@ def _board(board: Leaderboard, run: Gathered) -> dict[str, Any]:
         "warnings": [list(line.warnings) for line in lines],
         "measures": measures,
     }
-
-
-_OF_DATASET = "data set "
-"""How the scope of a leaderboard of one data set begins."""
 
 
 def _list_combinations(board: Leaderboard, line: Line, run: Gathered) -> list[int]:
@@ -203,9 +269,17 @@ def _add_defaults(
     return replace(component, defaults=others)
 
 
-def _component(component: ConfiguredComponent) -> dict[str, Any]:
+def _summarise(kind: str, component: ConfiguredComponent, catalog: Catalog) -> str:
+    """What a component does, in a line; empty if it is not installed here."""
+    try:
+        return catalog.component(kind, component.use).summary
+    except FpbenchError:
+        return ""
+
+
+def _component(component: ConfiguredComponent, summary: str) -> dict[str, Any]:
     return {
-        "use": component.use, "parameters": _safe(component.parameters),
+        "use": component.use, "summary": summary, "parameters": _safe(component.parameters),
         "defaults": _safe(component.defaults), "note": component.note,
     }  # fmt: skip
 

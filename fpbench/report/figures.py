@@ -14,6 +14,11 @@ MOST_SERIES = 7
 """Lines that one panel has at most, where they can be told apart by panels: there are as many
 colours that the colour-blind tell apart, on white and on black."""
 
+_MOST_LEFT_OUT = 4
+"""Components that a figure leaves out and names; more are counted."""
+OPTIONAL = ("mechanism", "policy")
+"""Kinds that an audit may do without."""
+
 Place: TypeAlias = float | str
 
 
@@ -86,6 +91,8 @@ class Drawn:
     without: tuple[str, ...] = ()
     """Kinds on which it does not depend."""
     dashed: bool = False
+    beside: bool = False
+    """Whether it is there to compare others with, and drawn only where others are."""
     where: Callable[[Combination], bool] = field(default=lambda _: True, repr=False)
 
 
@@ -127,6 +134,7 @@ def dimensions(run: Gathered, one: Combination) -> Dimensions:
 def make(run: Gathered, idea: Idea) -> Figure | None:
     """The figure, or None if no panel of it would have points at two places of its x axis."""
     lines: dict[tuple[Drawn, tuple[tuple[str, str], ...]], dict[tuple[Place, int], Point]] = {}
+    used: list[tuple[Drawn, Combination]] = []
     for one in run.combinations:
         at = idea.at(one)
         if at is None:
@@ -141,12 +149,38 @@ def make(run: Gathered, idea: Idea) -> Figure | None:
             place = (at, 0 if drawn.without or idea.joined else one.number)
             point = Point(at, value.mean, value.low, value.high, value.count, one.number)
             if _drawable(idea, point):
+                used.append((drawn, one))
                 lines.setdefault((drawn, key), {}).setdefault(place, point)
-    series = {key: _sorted(points.values()) for key, points in lines.items()}
+    others = {at for (drawn, _), points in lines.items() if not drawn.beside for at, _ in points}
+    series = {
+        (drawn, key): _sorted(
+            point for point in points.values() if not drawn.beside or point.x in others
+        )
+        for (drawn, key), points in lines.items()
+    }
     panels = tuple(panel for panel in _panels(series, idea) if _tells(panel))
     if not panels:
         return None
-    return Figure(idea.name, idea.title, idea.caption, idea.x, idea.y, panels)
+    caption = " ".join(filter(None, [idea.caption, _name_left_out(run, used)]))
+    return Figure(idea.name, idea.title, caption, idea.x, idea.y, panels)
+
+
+def _name_left_out(run: Gathered, used: Sequence[tuple[Drawn, Combination]]) -> str:
+    """Components of the run that a figure could show and does not, in a sentence."""
+    parts = []
+    for kind in KINDS:
+        shown = {one.label(kind) for drawn, one in used if kind not in drawn.without} - {""}
+        labels = {one.label(kind) for one in run.combinations if one.measures} - {""}
+        bases = {label: run.settings[kind][label].base for label in labels
+                 if label in run.settings[kind]}  # fmt: skip
+        whole = {bases.get(label, label) for label in shown}  # of which a part is shown
+        left = sorted({label if (base := bases.get(label, label)) in whole else base
+                       for label in labels - shown})  # fmt: skip
+        if shown and left:
+            many = len(left) > _MOST_LEFT_OUT
+            parts.append(f"{len(left)} {KINDS[kind].plural}" if many else
+                         f"{kind} {', '.join(left)}")  # fmt: skip
+    return f"Without such numbers, so not drawn: {'; '.join(parts)}." if parts else ""
 
 
 def _tells(panel: Panel) -> bool:
@@ -212,6 +246,8 @@ def _panels(series: Mapping[_Key, tuple[Point, ...]], idea: Idea) -> tuple[Panel
 def _describe_value(name: str, value: str) -> str:
     """The value of a dimension in words; also where there is none."""
     kind, _, parameter = name.partition(".")
+    if kind in OPTIONAL and not value and not parameter:  # it may add noise of its own
+        return f"takes no {kind}"
     # What is left of a label without its parameter may end in a comma.
     return value.rstrip(", ") or (f"without {parameter}" if parameter else f"no {kind}")
 
@@ -230,7 +266,10 @@ def _panel(
     drawn_series = []
     for (drawn, key), points in series.items():
         known = dict(key)
-        words = [_describe_value(n, known[n]) for n in names if n in within and n in known]
+        told = [name for name in names if name in within and name in known]
+        # An auditor that takes no mechanism needs no word on it: its name says what it does.
+        told = [name for name in told if known[name] or name not in OPTIONAL] or told
+        words = [_describe_value(name, known[name]) for name in told]
         name = ", ".join(filter(None, [drawn.name, *words])) or drawn.measure.replace("_", " ")
         drawn_series.append(Series(name, points, drawn.dashed, joined))
     return Panel(", ".join(filter(None, [*place, *shared.values()])), tuple(drawn_series))

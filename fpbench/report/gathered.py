@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
 
-from fpbench.base.errors import StoreError
+from fpbench.base.errors import FpbenchError, StoreError
 from fpbench.base.files import read_matrix
 from fpbench.components.names import KINDS
+from fpbench.execution.verification import read_stored_matrix
+from fpbench.matrix.axes import MAX_CELLS
 from fpbench.results.defences import OF_MODELS
 from fpbench.results.leaderboard import LEAK_RANKING, Leaderboard
 from fpbench.results.pareto import Front
@@ -19,6 +22,7 @@ from fpbench.results.rows.labels import Components, LabelsByKind, name_parameter
 from fpbench.results.rows.lines import Tallies
 from fpbench.results.snapshot import SavedRun, Snapshot, read_snapshot
 from fpbench.results.statistics.intervals import Interval
+from fpbench.results.verdicts.judging import Judgement, judge_results
 from fpbench.results.views import RANK_BY, VIEWS, view
 from fpbench.results.waterfall import Waterfall
 from fpbench.store.reading import SessionRecord
@@ -158,6 +162,28 @@ def gather(run: SavedRun, rank_by: str | None = None, where: Iterable[str] = ())
             timings=store.timings(),
             matrix=matrix[1].decode(errors="replace") if matrix else "",
         )
+
+
+def judge_saved(run: SavedRun, results: Results) -> Judgement | None:
+    """A run compared with what its matrix states.
+
+    Parameters
+    ----------
+    run
+        The run; its directory holds the matrix, whatever profile it was run with.
+    results
+        Its rows.
+
+    Returns
+    -------
+    Judgement or None
+        None if the matrix states nothing, or cannot be read.
+    """
+    with suppress(FpbenchError), Store(run.path) as store:
+        seeds = {*results.seeds.tolist()}
+        matrix = read_stored_matrix(store, max(MAX_CELLS, len(results)), seeds)
+        return judge_results(matrix, results) if matrix.expect else None
+    return None
 
 
 def _boards(snapshot: Snapshot, requested: str | None) -> list[Leaderboard]:

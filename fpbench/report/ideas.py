@@ -21,6 +21,7 @@ from fpbench.report.figures import (
 )
 from fpbench.report.gathered import Combination, Gathered, Labels
 from fpbench.results.defences import OF_MODELS
+from fpbench.results.leaderboard import LEAK_RANKING
 from fpbench.results.published_reports import ON_FRONT, PARETO
 from fpbench.results.waterfall import Waterfall
 
@@ -31,9 +32,18 @@ _AT: dict[str, str] = {
     "epsilon": "epsilon",
 }
 """What parameters of the learners of private models are called in the papers."""
-_CORRECTED = Drawn(
-    "corrected_accuracy", "corrected", where=lambda one: one.texts.get("solver_status") is not None
-)
+
+
+def _is_corrected(one: Combination) -> bool:
+    """Whether a corrector decided anything, be it to change nothing."""
+    return "objective" in one.measures or "solver_status" in one.texts
+
+
+_CORRECTED = Drawn("corrected_accuracy", "corrected", where=_is_corrected)
+_BASELINE = Drawn(
+    "majority_accuracy", "largest group",
+    without=("learner", "disclosure", "adversary", "corrector"), dashed=True, beside=True,
+)  # fmt: skip
 _GUESSED = Drawn("initial_accuracy", "guess", without=("corrector",), dashed=True)
 _SHARE = "accuracy of the guess"
 
@@ -69,11 +79,12 @@ _FIXED = (
         "accuracy",
         "Accuracy before and after the correction",
         "How many people's groups an adversary gets right, against the tolerance that the learner "
-        "was trained for: its guess (dashed), and after the correction. Bands are 95 % intervals.",
+        "was trained for: its guess (dashed), and after the correction; beside that of naming the "
+        "largest group. Bands are 95 % intervals.",
         Axis("tolerance of the fair learner"),
         Axis(_SHARE),
         _measured("asked_tolerance"),
-        (_GUESSED, _CORRECTED),
+        (_BASELINE, _GUESSED, _CORRECTED),
         without=("learner.tolerance",),
     ),
     Idea(
@@ -84,7 +95,7 @@ _FIXED = (
         Axis("metric", words=True),
         Axis("gain"),
         _get_text("asked_metric"),
-        (Drawn("gain", where=_CORRECTED.where),),
+        (Drawn("gain", where=_is_corrected),),
         without=("learner",),
         joined=False,
     ),
@@ -282,9 +293,12 @@ _WORDS = {"with_accuracy": "accuracy with the disclosure"}
 def _ranked(run: Gathered, measure: str, swept: list[tuple[str, str]]) -> Iterator[Idea]:
     """Figures of a measure that is ranked by: against what is swept, and by kind."""
     own = run.results.glossary[measure].figure
-    words, drawn = _WORDS.get(measure, measure.replace("_", " ")), Drawn(measure)
+    words = _WORDS.get(measure, measure.replace("_", " "))
+    draws: tuple[Drawn, ...] = (Drawn(measure),)
     if measure == "gain":  # which is 0 where nothing is corrected
-        drawn = Drawn(measure, where=_CORRECTED.where)
+        draws = (Drawn(measure, where=_is_corrected),)
+    elif measure == LEAK_RANKING:
+        draws = (_BASELINE, *draws)
     for kind, parameter in swept:
         drawn_above = kind == "learner" and own is not None and own.against == "parameters"
         if not drawn_above and (measure, kind, parameter) != ("error", "auditor", "epsilon"):
@@ -296,7 +310,7 @@ def _ranked(run: Gathered, measure: str, swept: list[tuple[str, str]]) -> Iterat
                 Axis(_AT.get(parameter, parameter), log=_spread(run, at)),
                 Axis(words),
                 at,
-                (drawn,),
+                draws,
                 without=(f"{kind}.{parameter}",),
             )
     for kind in KINDS:
@@ -308,7 +322,7 @@ def _ranked(run: Gathered, measure: str, swept: list[tuple[str, str]]) -> Iterat
                 Axis(kind, words=True),
                 Axis(words),
                 _labelled(kind),
-                (drawn,),
+                draws,
                 without=(kind,),
                 joined=False,
             )

@@ -14,8 +14,8 @@ from fpbench.base.distribution import tell_extra
 from fpbench.base.errors import InputError
 from fpbench.report import embedding
 
-_SCRIPTS = ("data.js", "words.js", "tables.js", "boards.js", "cells.js", "details.js", "charts.js",
-            "frontier.js", "main.js")  # fmt: skip
+_SCRIPTS = ("data.js", "words.js", "tables.js", "boards.js", "cells.js", "details.js",
+            "statements.js", "charts.js", "frontier.js", "glossary.js", "main.js")  # fmt: skip
 """Parts of the page's script, in order: later ones use earlier ones."""
 
 

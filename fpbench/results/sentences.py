@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench.base.text import percent, points_above, signed_points
+from fpbench.base.text import format_number, percent, points_above, signed_points
 from fpbench.results.statistics.intervals import all_alike, widest
 from fpbench.results.statistics.signed_ranks import ALPHA, signed_rank
 
@@ -76,6 +76,28 @@ def summarise_leak(
         limit = _describe_limit(line, text("limit_covers", chosen), alone=alone)
         sentences.append(f"{claim} {added}{limit}.")
     return tuple(sentences)
+
+
+def summarise_ranking(board: Leaderboard) -> tuple[str, ...]:
+    """Which line of any leaderboard is first, and how surely; nothing if none is ranked."""
+    ranked = [line for line in board.lines if line.rank is not None]
+    if len(ranked) < 2:
+        return ()
+    first, measure = ranked[0], board.glossary[board.rank_by]
+    value = first.measures[board.rank_by]
+    labels = [label for kind, label in first.labels.items()
+              if label and len({line.labels.get(kind) for line in ranked}) > 1]  # fmt: skip
+    spread = "" if value.low is None or value.high is None else (
+        f" (95 %: {format_number(value.low)} to {format_number(value.high)})"
+    )  # fmt: skip
+    tied = sum(line.rank == first.rank for line in ranked) - 1
+    beside = f"; {tied} other{'s are' if tied > 1 else ' is'} tied with it" if tied else ""
+    about = ", ".join(filter(None, [board.scope, *board.apart]))
+    extreme = "least" if board.least_first else "greatest"
+    return (
+        f"Of {len(ranked)} lines{f' ({about})' if about else ''}, {', '.join(labels)} "
+        f"has the {extreme} {measure.heading}: {format_number(value.mean)}{spread}{beside}.",
+    )
 
 
 def choose_line(board: Leaderboard) -> int | None:

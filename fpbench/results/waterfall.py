@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _BAR = 30
 """Letters of a bar for everybody."""
+_OTHERS = " --where chooses others."
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
@@ -83,7 +84,7 @@ def waterfall_sheet(waterfall: Waterfall) -> Sheet:
             Column("best attack", number=False),
         ),
         rows=tuple(rows),
-        notes=(waterfall.caption,),
+        notes=(f"{waterfall.caption}{_OTHERS if waterfall.chosen else ''}",),
         spare=("95 %",),
     )  # fmt: skip
 

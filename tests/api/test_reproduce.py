@@ -16,6 +16,7 @@ from fpbench import InputError, component
 from fpbench.api import reproduce
 from fpbench.cli.screen import results as boards
 from fpbench.components.own_measures import GLOSSARY
+from fpbench.report.gathered import judge_saved
 from fpbench.results.leaderboard import Leaderboard, Line
 from fpbench.results.statistics.intervals import interval
 
@@ -170,15 +171,16 @@ def test_the_tables_say_it_all(file, tmp_path, capsys, monkeypatch):
     boards.show_reproduction(made)
     shown = capsys.readouterr().out
     lines = shown.splitlines()
-    assert lines[:4] == [
+    assert lines[:5] == [
         "Toys, [bold]not markup[/]",
-        "Of 3 checks, 1 matched what is stated, 1 deviated and 1 could not be run.",
-        "With the strongest adversary only: Of 1 check, 1 deviated.",
+        "Of 3 statements, 1 holds, 1 does not hold and 1 was not run. Of 3 checks, 1 matched what is stated, ",
+        "1 deviated and 1 could not be run.",
+        "With the strongest adversary only: Of 1 statement, 1 does not hold.",
         "Not the whole matrix: profile quick, 2 seeds instead of 4.",
     ]
-    assert lines[6].split() == ["holds", "no", "correction,", "no", "gain", "1", "of", "1",
+    assert lines[7].split() == ["holds", "no", "correction,", "no", "gain", "1", "of", "1",
                                 ".0000", "mean"]  # fmt: skip
-    assert lines[9].startswith("not run: no row with dataset = 'sheep'")
+    assert lines[10].startswith("not run: no row with dataset = 'sheep'")
     assert shown.count("Toys, ") == shown.count("the strongest adversary of the run") == 1
     assert "everybody is guessed (nowhere)" not in shown  # which is for those who ask
     assert lines[-1].startswith("`fpbench reproduce --long`")
@@ -191,11 +193,11 @@ def test_the_tables_say_it_all(file, tmp_path, capsys, monkeypatch):
 
 def test_a_saved_run_is_judged_by_the_profile_that_it_was_run_with(file, tmp_path):
     made = reproduce.reproduce(reproduce.find(str(file)), out=tmp_path / "run")
-    saved = reproduce.judge_saved(made.run, made.run.results())
+    saved = judge_saved(made.run, made.run.results())
     assert (saved.verdicts, saved.sentences) == (made.verdicts, made.sentences)
     assert "profile quick, 2 seeds instead of 4" in saved.scale
     (made.run.path / "matrix.toml").unlink()
-    assert reproduce.judge_saved(made.run, made.run.results()) is None
+    assert judge_saved(made.run, made.run.results()) is None
 
 
 def test_a_whole_matrix_needs_no_word_on_its_size(file, tmp_path):

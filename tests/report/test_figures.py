@@ -27,15 +27,20 @@ def points(made):
             for point in series.points]  # fmt: skip
 
 
-MEASURES = {"guess": "initial_accuracy", "corrected": "corrected_accuracy"}
+MEASURES = {"guess": "initial_accuracy", "corrected": "corrected_accuracy",
+            "largest group": "majority_accuracy"}  # fmt: skip
 
 
 def test_accuracy_before_and_after_is_that_of_the_rows(real):
     run = gather(real)
     made = figure(run, "accuracy")
     assert {series.name for panel in made.panels for series in panel.series} == {
-        f"{what}, {who}" for what in ("guess", "corrected") for who in (HOSTILE, "a2")
+        "largest group",
+        *(f"{what}, {who}" for what in ("guess", "corrected") for who in (HOSTILE, "a2")),
     }
+    assert made.caption.endswith(
+        "Without such numbers, so not drawn: learner plain; corrector none."
+    )
     for _, series, point in points(made):
         every = run.results.rows()
         rows = [every[i] for i in run.combinations[point.combination].rows]
@@ -47,7 +52,7 @@ def test_accuracy_before_and_after_is_that_of_the_rows(real):
             assert point.low <= point.y <= point.high
         assert point.seeds == 3
         assert {row["asked_tolerance"] for row in rows} == {point.x}
-        assert series.dashed is series.name.startswith("guess")
+        assert series.dashed is not series.name.startswith("corrected")
     assert {point.x for *_, point in points(made)} == {0.0, 0.05, 0.1}
 
 

@@ -95,6 +95,28 @@ def test_parameters_are_those_of_the_matrix_and_the_defaults(text):
     assert not set(learner["parameters"]) & set(learner["defaults"])
 
 
+def test_it_says_first_what_the_run_says(real, audited, text):
+    (board,) = real.leaderboards()
+    (message,) = carried(text)["messages"]
+    assert message["sentences"] == list(board.sentences)
+    assert message["waterfall"] == 0 and "--where" not in message["caption"]
+    assert carried(text)["statements"] is None
+    said = content(gather(audited), fpbench.discover())
+    best = said["boards"][0]["measures"]["error"]["mean"]
+    (message,) = said["messages"]
+    (sentence,) = message["sentences"]
+    least = f"{min(embedding.values(best)):.4f}".lstrip("0")
+    apart = ", ".join(said["boards"][0]["apart"])
+    assert sentence.startswith(f"Of 4 lines ({apart}), pafer epsilon=1.0, ")
+    assert f" has the least error: {least} (95 %: " in sentence
+
+
+def test_components_have_a_summary(text):
+    components = carried(text)["components"]
+    assert all(one["summary"] for by_label in components.values() for one in by_label.values())
+    assert carried(text)["summaries"]["adversary"] == "guesses each person's group"
+
+
 def test_every_cell_is_of_a_session_with_its_versions(real, text):
     said = carried(text)
     assert set(embedding.values(said["cells"]["session"])) == {1}

@@ -1,20 +1,21 @@
 // Leaderboards.
 
+// What views are called, and what they show.
 const VIEWS = {
-  combinations: ['Every combination', 'Every combination of components.'],
-  attacks: ['Attacks', 'Disclosures, adversaries and correctors, averaged over the models that they attack.'],
-  correctors: ['Correctors', 'Correctors, averaged over the guesses that they correct.'],
-  defences: ['Defences', 'Learners by advantage: accuracy of the best attack minus that of always guessing the largest group.'],
-  paper: ['As the paper ranks', 'Every combination, by what the correction adds to the guess.'],
-  reports: ['Reports', 'Fairness reports by the error of their rates, beside what they give away to the best attack; front: no other leaks less at as small an error.'],
-  mechanisms: ['Mechanisms', 'Mechanisms and policies, by the error of audits that use them.'],
+  combinations: ['Every combination', ''],
+  attacks: ['Attacks', 'averaged over the models that they attack'],
+  correctors: ['Correctors', 'averaged over the guesses that they correct'],
+  defences: ['Defences', 'learners by advantage: accuracy of the best attack minus that of always guessing the largest group'],
+  paper: ['As the paper ranks', 'every combination, by what the correction adds to the guess'],
+  reports: ['Reports', 'fairness reports by the error of their rates, beside what they give away to the best attack; front: no other leaks less at as small an error'],
+  mechanisms: ['Mechanisms', 'with their policies, by the error of audits that use them'],
 };
-const OPEN = ['combinations', 'defences'];
+const OPEN = ['combinations', 'defences', 'reports'];
 
 // What measures are called and mean: the table that the page carries.
 let glossary = {};
 const titled = (name) => glossary[name]?.heading ?? worded(name);
-const meant = (name) => [name, glossary[name]?.meaning].filter(Boolean).join(': ');
+const meant = (name) => glossary[name]?.meaning || name;
 const direction = (better) => ({ greater: 'more is better', less: 'less is better' }[better] ?? 'neither more nor less is better');
 
 // How shares are written on a board in percent: the same as in a terminal.
@@ -52,13 +53,9 @@ class Board {
   build() {
     const { said } = this;
     const ranked = said.rank_by in this.measures;
-    const what = `${VIEWS[said.view]?.[0] ?? worded(said.view)}${said.scope ? `, ${said.scope}` : ''}`;
-    const shared = said.kinds.map((kind, k) => [kind, said.labels[0]?.[k], k])
-      .filter(([, label, k]) => label && !this.varying.includes(k)).map(([kind, label]) => `${kind} ${label}`);
     const notice = (text, bad) => this.node.append(el('p', { class: bad ? 'notice bad' : 'notice' }, text));
-    if (shared.length) this.node.append(el('p', { class: 'hint' }, `All with ${shared.join(' · ')}`));
+    this.node.append(el('p', { class: 'hint' }, this.describe(ranked)));
     if (said.apart.length) notice(`Ranked apart from lines that are not comparable: these have ${said.apart.join(', ')}.`);
-    said.notes.forEach((text) => notice(text));
     const counted = (all) => {
       const found = new Map();
       all.forEach((texts) => texts.forEach((text) => found.set(text, (found.get(text) ?? 0) + 1)));
@@ -67,14 +64,39 @@ class Board {
     for (const [text, lines] of counted(said.reasons)) notice(`Failed in ${many(lines, 'line')}: ${text}`, true);
     for (const [text, lines] of counted(said.warnings)) notice(`${text} (${many(lines, 'line')})`);
     if (said.done.some((done) => done === 1)) notice('One seed gives no interval: run more seeds.');
+    const what = `${VIEWS[said.view]?.[0] ?? worded(said.view)}${said.scope ? `, ${said.scope}` : ''}`;
+    const [group] = said.within.filter((kind) => this.varying.includes(said.kinds.indexOf(kind)));
     this.table = new Table({
-      caption: `${what}: means over seeds${ranked ? `, ranked by ${titled(said.rank_by)} (${direction(glossary[said.rank_by]?.better)}), lines that do not differ significantly share a rank` : ''}`
-        + (said.within.length ? `; ranked for each ${said.within.join(' and ')}` : '') + (said.in_points ? (said.view === 'reports' ? '; in %' : '; % of people') : ''),
-      columns: this.columns(), rows: this.rows, key: `board-${this.number}`,
+      caption: `${what}: means over seeds${ranked ? `, ranked by ${titled(said.rank_by)}` : ''}`, columns: this.columns(), rows: this.rows, key: `board-${this.number}`,
       open: (row, measure) => showLine(this.run, said.of[row], measure ?? said.rank_by, said.labels[row].filter(Boolean).join(' · ')),
+      group: group && this.standsInGroups(said.kinds.indexOf(group)) ? group : null, extra: () => this.chooser(),
     });
-    this.table.node.querySelector('.filters').after(this.chooser());
     this.node.append(this.table.node);
+  }
+
+  // What all lines share, and how they are ranked: once.
+  describe(ranked) {
+    const { said } = this;
+    const shared = said.kinds.map((kind, k) => [kind, said.labels[0]?.[k], k])
+      .filter(([, label, k]) => label && !this.varying.includes(k)).map(([kind, label]) => `${kind} ${label}`);
+    const seeds = this.seedsAlike() ? `over ${many(said.done[0], 'seed')}` : 'over seeds';
+    return [
+      `Means ${seeds}${said.in_points ? (said.view === 'reports' ? ', in %' : ', in % of people') : ''}`,
+      ranked ? `ranked by ${titled(said.rank_by)} (${direction(glossary[said.rank_by]?.better)})${said.within.length ? ` for each ${said.within.join(' and ')}` : ''}` : '',
+      shared.length ? `all with ${shared.join(', ')}` : '', ...said.notes,
+    ].filter(Boolean).join('; ').concat('.');
+  }
+
+  // Whether every line has all the seeds that it was to have, and as many as each other.
+  seedsAlike() {
+    const { said } = this;
+    return said.done.every((done, i) => done === said.done[0] && !said.failed[i] && this.planned(i) === done);
+  }
+
+  // Whether the lines of a label stand together, so that it may stand above them.
+  standsInGroups(k) {
+    const labels = this.said.labels.map((each) => each[k]);
+    return labels.filter((label, i) => label !== labels[i - 1]).length === new Set(labels).size;
   }
 
   columns() {
@@ -83,10 +105,11 @@ class Board {
     const ranks = said.rank.map((rank, i) => JSON.stringify([rank, ...grouped.map((k) => said.labels[i][k])]));
     const counts = new Map();
     ranks.forEach((rank) => counts.set(rank, (counts.get(rank) ?? 0) + 1));
-    const place = { title: '#', number: true, first: true, value: (i) => said.rank[i], hint: 'rank; 1 is best, = is shared',
+    const place = { title: '#', number: true, first: true, value: (i) => said.rank[i],
       text: (i) => (said.rank[i] === null ? '–' : `${counts.get(ranks[i]) > 1 ? '=' : ''}${said.rank[i]}`) };
     const labels = this.varying.map((k) => ({
-      title: said.kinds[k], choose: true, value: (i) => said.labels[i][k], text: (i) => said.labels[i][k] || '–',
+      title: said.kinds[k], choose: true, value: (i) => said.labels[i][k], hint: this.run.summaries[said.kinds[k]],
+      text: (i) => said.labels[i][k] || (said.kinds[k] === 'mechanism' && this.isPrivate(i) ? 'its own' : '–'),
     }));
     const found = [place, ...labels];
     // What is ranked by comes first: a phone shows no more. Percent are read from left to right.
@@ -104,12 +127,19 @@ class Board {
     if (said.in_points) {
       for (const name of new Set(['leak', said.rank_by])) if (names.includes(name)) found.push(this.interval(name, POINTS[name] ?? short));
     }
-    found.push({
-      title: 'seeds', number: true, hint: 'seeds that are done, of those that were to be run', value: (i) => said.done[i],
-      text: (i) => (this.planned(i) > said.done[i] ? `${said.done[i]} of ${this.planned(i)}` : String(said.done[i])),
-      tone: (i) => (said.failed[i] ? 'failed' : this.planned(i) > said.done[i] ? 'skipped' : ''),
-    });
+    if (!this.seedsAlike()) {
+      found.push({
+        title: 'seeds', number: true, value: (i) => said.done[i],
+        text: (i) => (this.planned(i) > said.done[i] ? `${said.done[i]} of ${this.planned(i)}` : String(said.done[i])),
+        tone: (i) => (said.failed[i] ? 'failed' : this.planned(i) > said.done[i] ? 'skipped' : ''),
+      });
+    }
     return found;
+  }
+
+  // Whether the audits of a line are private: without a mechanism their auditor adds the noise.
+  isPrivate(i) {
+    return this.measures.epsilon?.mean[i] > 0;
   }
 
   // How many seeds a line was to have; of means over several combinations only what was run is known.
@@ -131,7 +161,6 @@ class Board {
     const text = (i) => (low[i] === null || low[i] === undefined ? '–' : `${format(low[i])} to ${format(high[i])}`);
     return {
       title: name === this.said.rank_by ? '95 % interval' : `95 % of ${titled(name)}`, number: true, measure: name, value: (i) => low[i] ?? null, text,
-      hint: 'of the mean over seeds, by bootstrap; sorted by its lower end',
       node: (i) => {
         if (mean[i] === null || mean[i] === undefined) return '–';
         const box = el('span', { class: 'wisker', 'aria-hidden': 'true' });
@@ -154,7 +183,7 @@ class Board {
       } });
       return el('label', {}, box, titled(name));
     });
-    return el('details', { class: 'chooser' }, el('summary', {}, 'Choose columns'), el('div', {}, ...boxes));
+    return el('fieldset', { class: 'chooser' }, el('legend', {}, 'Columns'), el('div', {}, ...boxes));
   }
 }
 
@@ -165,10 +194,10 @@ const viewsOf = (run) => {
     const [title, about] = VIEWS[name] ?? [worded(name), ''];
     const place = el('div');
     const show = (board) => place.replaceChildren(board.shownNode());
-    const select = boards.length > 1 ? el('label', {}, 'Leaderboard of', el('select', { onchange: (event) => show(boards[event.target.value]) },
-      ...boards.map((board, i) => el('option', { value: i }, board.name || 'all others')))) : null;
+    const select = boards.length > 1 ? el('div', { class: 'filters' }, el('label', {}, 'Leaderboard of', el('select', { onchange: (event) => show(boards[event.target.value]) },
+      ...boards.map((board, i) => el('option', { value: i }, board.name || 'all others'))))) : null;
     const inner = el('details', { class: 'view', open: OPEN.includes(name) || names.length === 1, id: `view-${name}` },
-      el('summary', {}, el('h3', {}, title)), el('p', { class: 'hint' }, about), select ? el('div', { class: 'filters' }, select) : null, place);
+      el('summary', {}, el('h3', {}, title), about ? el('span', { class: 'what' }, about) : null), select, place);
     const first = () => { if (inner.open && !place.childElementCount) show(boards[0]); };
     inner.addEventListener('toggle', first);
     first();

@@ -20,7 +20,7 @@ const cellTable = (run) => {
   const reasons = run.column('reason');
   if (reasons.some(Boolean)) columns.push({ title: 'reason', value: (row) => reasons[row], text: (row) => reasons[row] ?? '' });
   return new Table({
-    caption: 'Every cell of the run', columns, rows: run.of.map((_, i) => i), key: 'table-cells',
+    caption: 'All cells of the run', columns, rows: run.of.map((_, i) => i), key: 'table-cells', first: 20,
     open: (row, measure) => showCell(run, row, measure),
   });
 };

@@ -7,8 +7,9 @@ const COLOURS = {
 };
 const MARKERS = ['circle', 'square', 'diamond', 'triangle-up', 'cross', 'x', 'star'];
 const SIZES = { 'triangle-up': 13 }; // plotly's triangles are half as high
-const MOST_PANELS = 6;
-const WIDE = 12; // words from which on a lone chart takes the whole width
+const MOST_PANELS = matchMedia('(max-width: 40rem)').matches ? 2 : 8; // at first
+const FOLD = 20, TITLE = 30, BAR = 12; // letters of a line of a label beside a chart, of a title, and below a bar
+const POINTED = matchMedia('(hover: hover)').matches; // a finger scrolls the page, and draws no box
 
 let loading = null;
 const plots = new Map(); // by node: how it is drawn
@@ -30,23 +31,28 @@ const plotly = () => {
   return loading;
 };
 
-// Words below an axis: upright where there are many, as plotly hides a first one that leaves the page.
-const slant = (words) => {
-  if (words.length > WIDE) return -90;
-  return told(words).join('').length > 40 ? -35 : 0;
-};
+// A label in lines that are short enough for the edge of a chart.
+const folded = (text, width) => text.split(' ').reduce((lines, word) => {
+  const last = lines.at(-1);
+  if (last !== undefined && `${last} ${word}`.length <= width) lines[lines.length - 1] = `${last} ${word}`;
+  else lines.push(word);
+  return lines;
+}, []).map((line) => safe(line.length > 2 * width ? `${line.slice(0, 2 * width)}…` : line)).join('<br>');
+
+// Words of any length stand beside a chart and not below it, but for the few steps of a waterfall.
+const isSideways = (figure) => figure.x.words && !figure.panels.some((panel) => panel.series.some((series) => series.bars));
 
 const layout = (x, y, more = {}) => {
   const axis = (said) => ({
-    title: { text: safe(said.title), standoff: 8 }, type: said.log ? 'log' : 'linear', gridcolor: ink('line'), zerolinecolor: ink('line'),
+    title: { text: folded(said.title, TITLE), standoff: 8 }, type: said.log ? 'log' : 'linear', gridcolor: ink('line'), zerolinecolor: ink('line'),
     linecolor: ink('dim'), automargin: true, tickformat: said.log ? '~g' : undefined,
-    ...(said.log ? { exponentformat: 'power', minor: { showgrid: false }, dtick: said.decades > 2.5 ? 1 : 'D2' } : {}),
-    ...(said.words ? { tickvals: said.words.map((_, i) => i), ticktext: told(said.words).map((word) => safe(cut(word))), tickangle: slant(said.words), range: [-0.6, said.words.length - 0.4] } : {}),
+    ...(said.log ? { exponentformat: 'power', minor: { showgrid: false }, dtick: said.decades > 2.5 ? 1 : 'D2' } : { nticks: 6 }),
+    ...(said.words ? { title: undefined, tickvals: said.words.map((_, i) => i), ticktext: told(said.words).map((word) => folded(word, said.down ? FOLD : BAR)), tickangle: 0, range: said.down ? [said.words.length - 0.4, -0.6] : [-0.6, said.words.length - 0.4] } : {}),
     ...(said.range ? { range: said.range } : {}),
   });
   return {
     paper_bgcolor: 'rgba(0,0,0,0)', plot_bgcolor: 'rgba(0,0,0,0)', font: { color: ink('ink'), family: 'inherit', size: 12.5 },
-    margin: { l: x.words && slant(x.words) === -35 ? 96 : 56, r: 12, t: 30, b: 44 }, xaxis: axis(x), yaxis: axis(y), hovermode: 'closest',
+    margin: { l: 56, r: 12, t: 24, b: 44 }, xaxis: axis(x), yaxis: axis(y), hovermode: 'closest', dragmode: POINTED ? 'zoom' : false,
     showlegend: false,
     modebar: { bgcolor: 'rgba(0,0,0,0)', color: ink('dim'), activecolor: ink('accent') },
     hoverlabel: { bgcolor: ink('panel'), font: { color: ink('ink') }, bordercolor: ink('line') }, ...more,
@@ -55,9 +61,6 @@ const layout = (x, y, more = {}) => {
 
 // plotly reads some tags in text; there are none in labels.
 const safe = (text) => String(text).replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
-// Long labels differ at their ends, where sweeps write their values.
-const cut = (text) => (text.length > 24 ? `${text.slice(0, 7)}…${text.slice(-16)}` : text);
-
 // What words of an axis begin with alike is left out, word by word.
 const told = (words) => {
   const apart = words.map((word) => word.split(' '));
@@ -88,16 +91,17 @@ const traces = (figure, panel, names, places, hidden) => panel.series.filter((se
   const width = Math.min(0.6, 0.1 * panel.series.length);
   const shift = panel.series.length > 1 ? (at / (panel.series.length - 1) - 0.5) * width : 0;
   const x = figure.x.words ? series.x.map((word) => places.indexOf(word) + shift) : series.x;
+  const sideways = isSideways(figure);
   if (series.bars) return [bars(figure, series, x, colour)];
   const errors = (end) => series.y.map((y, i) => (series[end][i] === null ? 0 : Math.abs(series[end][i] - y)));
   const line = {
-    x, y: series.y, name: safe(series.name), customdata: series.of, type: 'scatter',
+    ...(sideways ? { x: series.y, y: x } : { x, y: series.y }), name: safe(series.name), customdata: series.of, type: 'scatter',
     mode: series.joined ? 'lines+markers' : 'markers', line: { color: colour, dash, width: 2 },
     marker: { color: colour, symbol: marker, size: SIZES[marker] ?? 9, line: { width: 1, color: ink('paper') } },
     hovertemplate: series.x.map((place, i) => `${safe(series.name)}<br>${safe(figure.x.title)}: ${safe(typeof place === 'number' ? short(place) : place)}`
       + `<br>${safe(figure.y.title)}: ${short(series.y[i])}${series.low[i] === null ? '' : ` (${short(series.low[i])} to ${short(series.high[i])})`}`
       + `<br>${many(series.seeds[i], 'seed')}<extra></extra>`),
-    ...(series.joined ? {} : { error_y: { type: 'data', symmetric: false, array: errors('high'), arrayminus: errors('low'), color: colour, thickness: 1.2, width: 3 } }),
+    ...(series.joined ? {} : { [sideways ? 'error_x' : 'error_y']: { type: 'data', symmetric: false, array: errors('high'), arrayminus: errors('low'), color: colour, thickness: 1.2, width: 3 } }),
   };
   return [...(series.joined ? band(series, colour) : []), line];
 });
@@ -127,7 +131,7 @@ const scale = (figure) => {
 };
 
 // Only buttons that stay in the page: others lead to plotly's site.
-const CONFIG = { responsive: true, displaylogo: false, showLink: false, modeBarButtons: [['toImage', 'zoom2d', 'pan2d', 'resetScale2d']],
+const CONFIG = { responsive: true, displayModeBar: POINTED ? 'hover' : false, displaylogo: false, showLink: false, modeBarButtons: [['toImage', 'zoom2d', 'pan2d', 'resetScale2d']],
   toImageButtonOptions: { format: 'svg' } };
 
 const draw = async (node) => {
@@ -174,11 +178,11 @@ const redraw = (all = false) => {
   return Promise.all([...plots].filter(([, made]) => all || made.drawn).map(([node]) => draw(node)));
 };
 
-// One legend for all panels: a button for each series, that hides it.
-const legend = (figure, names, hidden, update) => el('div', { class: 'legend', role: 'group', 'aria-label': `Series of ${figure.title}` }, ...names.map((name) => {
-  const dashed = figure.panels.some((panel) => panel.series.some((series) => series.name === name && series.dashed));
+// One legend for all panels: a button for each series, that hides it. `seriesOf` gives a series of a name.
+const legend = (title, names, seriesOf, hidden, update) => el('div', { class: 'legend', role: 'group', 'aria-label': `Series of ${title}` }, ...names.map((name) => {
   const swatch = el('canvas', { width: 56, height: 28, 'aria-hidden': 'true' });
-  const paint = () => sample(swatch, look(names, name, dashed), figure.panels[0].series[0].joined);
+  const { dashed, joined } = seriesOf(name);
+  const paint = () => sample(swatch, look(names, name, dashed), joined);
   paint();
   swatches.push(paint);
   const button = el('button', { type: 'button', 'aria-pressed': 'true', title: 'hide or show', onclick: () => {
@@ -213,6 +217,9 @@ const sample = (node, { colour, marker, dash }, joined) => {
   pen.fill();
 };
 
+// How many panels stand beside each other where there is room.
+const columnsFor = (count) => (count <= 4 ? count : count <= 6 ? 3 : 4);
+
 const figureOf = (run, figure) => {
   const names = [...new Set(figure.panels.flatMap((panel) => panel.series.map((series) => series.name)))];
   const places = figure.x.words ? [...new Set(figure.panels.flatMap((panel) => panel.series.flatMap((series) => series.x)))] : [];
@@ -222,12 +229,20 @@ const figureOf = (run, figure) => {
   const decades = Math.max(...across) - Math.min(...across);
   const hidden = new Set();
   const mine = [];
-  const box = el('div', { class: one ? `panels one${places.length > WIDE ? ' wide' : ''}` : 'panels' });
-  const add = (panels) => box.append(...panels.map((panel) => el('div', { class: 'panel' },
-    panel.title ? el('h4', {}, panel.title) : null,
-    keep(plot(run, `${figure.title}${panel.title ? `, ${panel.title}` : ''}: a chart of ${figure.y.title} against ${figure.x.title}. The table below has its numbers.`,
-      () => [traces(figure, panel, names, places, hidden), layout({ ...figure.x, decades, words: figure.x.words ? places : null }, { ...figure.y, range, decades: range[1] - range[0] })])))));
-  const keep = (node) => { mine.push(node); return node; };
+  const sideways = isSideways(figure);
+  const most = Math.max(...figure.panels.map((panel) => panel.series.length));
+  const box = el('div', { class: `panels of-${columnsFor(figure.panels.length)}` });
+  const make = (panel) => () => {
+    const places_ = { ...figure.x, decades, words: figure.x.words ? places : null, down: sideways };
+    const measured = { ...figure.y, range, decades: range[1] - range[0] };
+    return [traces(figure, panel, names, places, hidden), sideways ? layout(measured, places_) : layout(places_, measured)];
+  };
+  const add = (panels) => box.append(...panels.map((panel) => {
+    const node = plot(run, `${figure.title}${panel.title ? `, ${panel.title}` : ''}: a chart of ${figure.y.title} against ${figure.x.title}. The table below has its numbers.`, make(panel));
+    if (sideways) node.style.height = `${100 + places.length * Math.max(40, 12 * most)}px`;
+    mine.push(node);
+    return el('div', { class: 'panel' }, panel.title ? el('h4', {}, panel.title) : null, node);
+  }));
   add(figure.panels.slice(0, MOST_PANELS));
   const rest = figure.panels.slice(MOST_PANELS);
   const more = rest.length ? el('button', { type: 'button', class: 'screen-only', onclick: () => { add(rest); more.remove(); } }, `Show ${many(rest.length, 'more panel')}`) : null;
@@ -235,9 +250,20 @@ const figureOf = (run, figure) => {
   numbers.addEventListener('toggle', () => {
     if (numbers.open && numbers.childElementCount === 1) numbers.append(numbersOf(run, figure).node);
   });
-  return el('figure', { id: `figure-${figure.name}` }, el('h3', {}, figure.title),
-    el('figcaption', {}, figure.caption, ' ', el('span', { class: 'screen-only' }, 'Click a point to see where it comes from.')),
-    names.length > 1 ? legend(figure, names, hidden, () => mine.filter((node) => plots.get(node).drawn).forEach(draw)) : null, box, more, numbers);
+  return el('figure', { id: `figure-${figure.name}`, class: one ? 'alone' : null }, el('h3', {}, figure.title), el('figcaption', {}, figure.caption),
+    names.length > 1 ? legend(figure.title, names, (name) => figure.panels.flatMap((panel) => panel.series).find((series) => series.name === name), hidden, () => mine.filter((node) => plots.get(node).drawn).forEach(draw)) : null, box, more, numbers);
+};
+
+// Lone charts stand in pairs; one that is left over takes the whole width.
+const figuresOf = (run) => {
+  const nodes = run.figures.filter((figure) => figure.name !== 'waterfall').map((figure) => figureOf(run, figure));
+  let open = null;
+  for (const node of nodes) {
+    if (!node.classList.contains('alone')) open = null;
+    else if (open) open = (open.classList.add('paired'), node.classList.add('paired'), null);
+    else open = node;
+  }
+  return nodes.length ? [el('div', { class: 'figures' }, ...nodes)] : [];
 };
 
 const numbersOf = (run, figure) => {

@@ -35,12 +35,6 @@ const startDetails = (run) => {
   follow();
 };
 
-const simple = (caption, heads, rows) => el('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': caption },
-  el('table', {}, el('caption', { class: 'unseen' }, caption),
-    el('thead', {}, el('tr', {}, ...heads.map(([text, number]) => el('th', { scope: 'col', class: number ? 'number' : null }, text)))),
-    el('tbody', {}, ...rows.map(({ cells, asked }) => el('tr', { class: asked ? 'asked' : null },
-      ...cells.map((cell, i) => (i === 0 ? el('th', { scope: 'row' }, cell) : el('td', { class: heads[i][1] ? 'number' : null }, cell))))))));
-
 const parts = (run, combination) => el('div', { class: 'parts' }, ...run.labels(combination).map(([kind, label]) => {
   const said = run.components[kind]?.[label];
   const lines = [];
@@ -55,6 +49,9 @@ const parts = (run, combination) => el('div', { class: 'parts' }, ...run.labels(
   return el('div', { class: 'part' }, el('h4', {}, kind), el('p', {}, label), use, el('dl', {}, ...lines), note);
 }));
 
+// A measure by its heading, beside its name in the downloads.
+const named = (name) => el('span', { title: glossary[name]?.meaning || null }, titled(name), titled(name) === worded(name) ? '' : el('code', {}, name));
+
 // A line of a leaderboard: one combination, or all that its means are over.
 const showLine = (run, numbers, measure, title) => {
   if (numbers.length === 1) return showCombination(run, numbers[0], measure);
@@ -65,7 +62,7 @@ const showLine = (run, numbers, measure, title) => {
     ...(own ? [{ title: titled(own), number: true, measure: own, value: (n) => run.spread(own, n)?.mean ?? null }] : []),
     { title: 'seeds', number: true, value: (n) => run.rowsOf[n].filter((row) => run.value('status', row) === 'done').length },
   ];
-  const table = new Table({ caption: 'What it is about', columns, rows: numbers, key: 'table-line', open: (n, name) => showCombination(run, n, name ?? own) });
+  const table = new Table({ caption: 'Combinations of this line', columns, rows: numbers, key: 'table-line', open: (n, name) => showCombination(run, n, name ?? own) });
   return sheet(title, el('p', { class: 'hint' }, numbers.length
     ? `A mean over ${many(numbers.length, 'combination')}, each over its seeds.` : 'Nothing is known of what it is about.'), table.node);
 };
@@ -78,7 +75,7 @@ const showCombination = (run, combination, measure = null) => {
     const spread = run.spread(name, combination);
     if (!spread) continue;
     const [low, high] = interval(run, combination, name);
-    lines.push({ asked: name === measure, cells: [name, short(spread.mean), short(spread.deviation),
+    lines.push({ asked: name === measure, cells: [named(name), short(spread.mean), short(spread.deviation),
       low === null ? '–' : `${short(low)} to ${short(high)}`, String(spread.count)] });
   }
   const said = measure ? run.spread(measure, combination) : null;
@@ -118,7 +115,7 @@ const showCell = (run, row, measure = null, from = null) => {
   const status = run.value('status', row) || 'not run';
   const fixed = ['cell', 'seed', 'status', 'reason', 'seconds'];
   const lines = run.names.filter((name) => !fixed.includes(name) && run.value(name, row) !== null)
-    .map((name) => ({ asked: name === measure, cells: [name, exact(run.value(name, row))] }));
+    .map((name) => ({ asked: name === measure, cells: [named(name), exact(run.value(name, row))] }));
   const facts = [['status', el('span', { class: status }, status)], ['seed', String(run.value('seed', row))],
     ['seconds', exact(run.value('seconds', row))], ['key', el('code', {}, run.value('cell', row))]];
   const reason = run.value('reason', row);

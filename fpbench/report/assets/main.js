@@ -28,27 +28,54 @@ const summary = (run) => {
   const said = [...counts].map(([status, count]) => `${count.toLocaleString('en')} ${status}`).join(', ');
   const seeds = new Set(run.column('seed')).size;
   const made = run.sessions.at(-1);
-  const version = made?.environment?.packages?.fpbench;
+  const packages = made?.environment?.packages ?? {};
+  const version = packages['fpbench-toolkit'] ?? packages.fpbench;
   return `${many(run.count, 'cell')} (${said}) · ${many(run.combinations.length, 'combination')} · ${many(seeds, 'seed')}`
     + (made ? ` · ${made.started.slice(0, 10)}${version ? ` · fpbench ${version}` : ''}` : '');
 };
 
-const about = (run) => {
-  const timings = run.timings.map((_, i) => i);
-  const nodes = [madeAll(run)];
-  if (timings.length) {
-    nodes.push(el('h3', {}, 'Time'), new Table({ caption: 'Mean seconds of a step', key: 'table-time', rows: timings, columns: [
+// What the run says, beside what gives groups away: a block for each data set.
+const messagesOf = (run) => {
+  const drawn = run.figures.find((figure) => figure.name === 'waterfall');
+  return run.messages.map(({ scope, sentences, waterfall, caption }) => {
+    const words = el('div', { class: 'says' }, scope ? el('h3', {}, scope) : null, ...sentences.map((sentence) => el('p', {}, sentence)));
+    const chart = waterfall === null || !drawn ? null : figureOf(run, { ...drawn, name: `waterfall${waterfall || ''}`, panels: [{ ...drawn.panels[waterfall], title: '' }],
+      caption: `${caption} Bars are 95 % intervals.` });
+    return el('div', { class: chart ? 'message drawn' : 'message' }, words, chart);
+  });
+};
+
+const boardsOf = (run) => {
+  run.views = run.boards.map((said, i) => new Board(run, said, i));
+  return run.views.length ? viewsOf(run) : [];
+};
+
+const cellsOf = (run) => {
+  const name = run.path.replace(/[^\w.-]+/g, '_') || 'run';
+  return [...losses(run), el('p', { class: 'tools screen-only' },
+    el('button', { type: 'button', id: 'save-csv', onclick: () => save(`${name}.csv`, asCsv(run), 'text/csv') }, 'Download CSV'),
+    el('button', { type: 'button', id: 'save-json', onclick: () => save(`${name}.json`, asJson(run), 'application/json') }, 'Download JSON')),
+  cellTable(run).node];
+};
+
+const aboutOf = (run) => {
+  const nodes = run.sessions.toReversed().map((session, i) =>
+    el('details', { open: i === 0 }, el('summary', {}, `Session ${session.number}, started ${session.started}`), environment(session.environment)));
+  if (run.timings.length) {
+    nodes.push(el('details', {}, el('summary', {}, 'Mean seconds of a step'), new Table({ caption: 'Mean seconds of a step', key: 'table-time', rows: run.timings.map((_, i) => i), columns: [
       { title: 'step', choose: true, value: (i) => run.timings[i][0] }, { title: 'component', value: (i) => run.timings[i][1] },
-      { title: 'seconds', number: true, value: (i) => run.timings[i][2] }] }).node);
+      { title: 'seconds', number: true, value: (i) => run.timings[i][2] }] }).node));
   }
-  if (run.matrix) {
-    nodes.push(el('h3', {}, 'Matrix'), el('details', {}, el('summary', {}, 'The matrix file'), el('pre', { tabindex: '0' }, run.matrix)));
-  }
+  if (run.matrix) nodes.push(el('details', {}, el('summary', {}, 'The matrix file'), el('pre', { tabindex: '0' }, run.matrix)));
   return nodes;
 };
 
-const madeAll = (run) => el('div', {}, ...run.sessions.toReversed().map((session, i) =>
-  el('details', { open: i === 0 }, el('summary', {}, `Session ${session.number}, started ${session.started}`), environment(session.environment))));
+// A section that has nothing to say is not there.
+const add = (id, title, nodes) => {
+  if (!nodes.length) return;
+  one('main').append(el('section', { id, 'aria-labelledby': `${id}-title` }, el('h2', { id: `${id}-title` }, title), ...nodes));
+  one('nav ul').append(el('li', {}, el('a', { href: `#${id}` }, title)));
+};
 
 const start = async () => {
   if (!('DecompressionStream' in window)) {
@@ -57,28 +84,17 @@ const start = async () => {
   }
   const run = new Run(JSON.parse(await packed('data')));
   glossary = run.glossary;
-  const name = run.path.replace(/[^\w.-]+/g, '_') || 'run';
-  one('.tools').append(themeButton(),
-    el('button', { type: 'button', id: 'save-csv', onclick: () => save(`${name}.csv`, asCsv(run), 'text/csv') }, 'Download CSV'),
-    el('button', { type: 'button', id: 'save-json', onclick: () => save(`${name}.json`, asJson(run), 'application/json') }, 'Download JSON'));
+  one('.tools').append(themeButton());
   one('#summary').textContent = summary(run);
-  run.views = run.boards.map((said, i) => new Board(run, said, i));
-  const boards = one('#boards');
-  for (const said of run.boards) {
-    if (said.sentences.length && ['combinations', 'reports'].includes(said.view)) {
-      boards.append(el('p', { class: 'says' }, said.scope ? el('strong', {}, `${said.scope}: `) : null, said.sentences.join(' ')));
-    }
-  }
-  if (run.views.length) {
-    boards.append(el('p', { class: 'hint screen-only' }, 'Click a number, or the button of its row, to see where it comes from.'), ...viewsOf(run));
-  } else boards.append(el('p', { class: 'hint' }, 'No cell was done or failed: there is nothing to rank.'));
+  add('message', 'In short', messagesOf(run));
+  add('statements', 'Statements', statementsOf(run));
+  add('boards', 'Leaderboards', boardsOf(run));
   await 0; // the leaderboards are seen before the rest is made
-  const figures = one('#figures');
-  if (run.figures.length) figures.append(...run.figures.map((figure) => figureOf(run, figure)));
-  else figures.append(el('p', { class: 'hint' }, 'No figure is possible: the results have no two points on any x axis.'));
-  one('#frontier').append(explorer(run));
-  one('#cells').append(...losses(run), cellTable(run).node);
-  one('#about').append(...about(run));
+  add('figures', 'Figures', figuresOf(run));
+  add('frontier', 'Trade-offs', explorer(run));
+  add('cells', 'All cells', cellsOf(run));
+  add('glossary', 'Glossary', glossaryOf(run));
+  add('about', 'About this run', aboutOf(run));
   startDetails(run);
   addEventListener('beforeprint', () => {
     for (const view of document.querySelectorAll('#boards details.view')) view.all();

@@ -1,30 +1,69 @@
-// Tables that are sorted, filtered, and drawn as far as they are looked at.
+// Tables that are sorted, filtered, and drawn as far as they are looked at. One that is wider than its
+// place shows its rows as cards, so that nothing is scrolled sideways.
 
-const CHUNK = 100;
+const CHUNK = 60;
+const MANY = 100; // rows from which on filters are open
 const MOST_CHOICES = 200;
+
+// What headings mean that are no measures.
+const HEADINGS = {
+  '#': 'rank; 1 is best; lines with an = share theirs',
+  '95 % interval': 'of the mean over seeds of the measure that is ranked by, by bootstrap; sorted by its lower end',
+  '95 % of leak': 'the same of the leak',
+  seeds: 'seeds that are done, of those that were to be run',
+  matched: 'checks of a statement that agree with our numbers, of those that were run',
+  ours: 'our number, or the least and the greatest of several checks',
+  of: 'what our number is, and what is stated of it',
+  seed: 'the number that a split, and all else that is random, follows from',
+  reason: 'why a cell was skipped or failed',
+  'strongest attack': 'the adversary and the corrector that get most out of a learner',
+  status: 'what became of a cell: done, failed, skipped for a reason, or not run',
+  guarantee: 'what the privacy of a model is promised to protect',
+  'Pareto-optimal': 'whether no other model of the data is at least as good in all measures and better in one',
+  'how sure': 'share of bootstrap samples of the seeds in which the model is Pareto-optimal',
+};
+
+const fit = (box) => {
+  if (!box.clientWidth) return;
+  box.classList.remove('cards');
+  box.classList.toggle('cards', box.firstChild.offsetWidth > box.clientWidth + 1);
+};
+const fitting = new ResizeObserver((entries) => requestAnimationFrame(() => entries.forEach(({ target }) => {
+  if (target.fittedTo === target.clientWidth) return; // its height has changed, and nothing else
+  target.fittedTo = target.clientWidth;
+  fit(target);
+})));
+const boxed = (table) => {
+  const box = el('div', { class: 'box' }, table);
+  fitting.observe(box);
+  return box;
+};
+
+// Rows become blocks in cards, which some browsers take for no table: so roles are given.
+const cellOf = (tag, given, ...children) => el(tag, { role: tag === 'td' ? 'cell' : given.scope === 'col' ? 'columnheader' : 'rowheader', ...given }, ...children);
+const rowOf = (given, ...cells) => el('tr', { role: 'row', ...given }, ...cells);
 
 // columns: { title, value(row), text(row)?, node(row)?, number?, choose?, hint?, first? }
 class Table {
-  constructor({ caption, columns, rows, open = null, key }) {
-    Object.assign(this, { caption, columns, rows, open, key });
+  // group: column whose values stand above their rows, as long as these stand in their first order.
+  constructor({ caption, columns, rows, open = null, key, group = null, extra = null, first = CHUNK }) {
+    Object.assign(this, { caption, columns, rows, open, key, group, extra, first });
     this.order = null; // column, and whether upwards
     this.words = '';
     this.chosen = new Map();
     this.node = el('div', { class: 'tabular', id: key });
     this.filters = el('div', { class: 'filters', role: 'search', 'aria-label': `Filter ${caption}` });
     this.counted = el('span', { class: 'count', 'aria-live': 'polite' });
-    this.body = el('tbody');
-    this.head = el('thead');
-    this.table = el('table', {}, el('caption', { class: 'unseen' }, caption), this.head, this.body);
-    this.box = el('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': caption }, this.table);
-    this.more = el('button', { onclick: () => this.draw(CHUNK * 5) }, 'Show more rows');
+    this.body = el('tbody', { role: 'rowgroup' });
+    this.head = el('thead', { role: 'rowgroup' });
+    this.table = el('table', { role: 'table' }, el('caption', { class: 'unseen' }, caption), this.head, this.body);
+    this.box = boxed(this.table);
+    this.more = el('button', { type: 'button', onclick: () => this.draw(CHUNK * 5) }, 'Show more rows');
     this.foot = el('div', { class: 'more', hidden: true }, this.more);
-    this.box.append(this.foot);
-    this.box.addEventListener('scroll', () => {
-      if (this.box.scrollTop + this.box.clientHeight > this.box.scrollHeight - 300) this.draw(CHUNK);
-    }, { passive: true });
     this.body.addEventListener('click', (event) => this.clicked(event));
-    this.node.append(el('p', { class: 'about', 'aria-hidden': 'true' }, caption), this.filters, this.box);
+    this.controls = el('details', { class: 'controls', open: rows.length > MANY },
+      el('summary', {}, extra ? 'Filter, sort, choose columns' : 'Filter, sort'), this.filters, extra?.());
+    this.node.append(el('div', { class: 'above' }, rows.length > 1 ? this.controls : '', this.counted), this.box, this.foot);
     this.arrange();
     this.refresh();
   }
@@ -35,13 +74,23 @@ class Table {
       oninput: () => { this.words = search.value; this.soon(); } });
     this.filters.replaceChildren(el('label', {}, 'Search', search));
     for (const column of this.columns.filter((c) => c.choose)) this.filters.append(...this.choices(column));
-    this.filters.append(this.counted);
+    const sorts = el('select', { onchange: () => { if (sorts.value) this.sort(this.columns[Number(sorts.value)]); } },
+      el('option', { value: '' }, 'as ranked'), ...this.columns.map((column, i) => el('option', { value: i }, column.title)));
+    this.filters.append(el('label', {}, 'Sort by', sorts));
     const cells = this.columns.map((column) => {
-      const button = el('button', { type: 'button', title: column.hint ?? null, onclick: () => this.sort(column) }, column.title);
-      return el('th', { scope: 'col', class: column.number ? 'number' : null, 'aria-sort': 'none' }, button);
+      const button = el('button', { type: 'button', title: column.hint ?? HEADINGS[column.title] ?? null, onclick: () => this.sort(column) }, column.title);
+      return cellOf('th', { scope: 'col', class: this.kind(column), 'aria-sort': 'none' }, button);
     });
     this.headings = cells;
-    this.head.replaceChildren(el('tr', {}, ...cells));
+    this.head.replaceChildren(rowOf({}, ...cells));
+  }
+
+  kind(column) {
+    return [column.number ? 'number' : 'label', column.first ? 'first' : '', column === this.columns[this.columnOfGroup()] ? 'grouping' : '', column.kind].filter(Boolean).join(' ');
+  }
+
+  columnOfGroup() {
+    return this.group === null ? -1 : this.columns.findIndex((column) => column.title === this.group);
   }
 
   choices(column) {
@@ -95,38 +144,49 @@ class Table {
     });
     const all = this.rows.length;
     this.counted.textContent = this.shown.length === all ? many(all, 'row') : `${this.shown.length.toLocaleString('en')} of ${many(all, 'row')}`;
+    this.grouped = this.order ? -1 : this.columnOfGroup();
+    this.table.classList.toggle('grouped', this.grouped >= 0);
     this.body.replaceChildren();
     this.drawn = 0;
-    this.box.scrollTop = 0;
-    this.draw(CHUNK);
+    this.draw(this.first);
   }
 
   draw(count) {
     if (this.drawn >= this.shown.length && this.drawn) return;
     const until = Math.min(this.drawn + count, this.shown.length);
-    const rows = this.shown.slice(this.drawn, until).map((row) => this.line(row));
-    this.body.append(...rows);
+    for (let i = this.drawn; i < until; i++) this.body.append(...this.lines(i));
     if (!this.shown.length) {
-      this.body.append(el('tr', {}, el('td', { colspan: this.columns.length, class: 'none' }, 'Nothing matches these filters.')));
+      this.body.append(rowOf({}, cellOf('td', { colspan: this.columns.length, class: 'none' }, 'Nothing matches these filters.')));
     }
     this.drawn = until;
     const left = this.shown.length - until;
     this.foot.hidden = !left;
     this.more.textContent = `Show more rows (${left.toLocaleString('en')} left)`;
+    fit(this.box);
+  }
+
+  // A row, below the heading of its group if it is the first of one.
+  lines(i) {
+    const row = this.line(this.shown[i]);
+    if (this.grouped < 0) return [row];
+    const column = this.columns[this.grouped];
+    if (i > 0 && column.value(this.shown[i]) === column.value(this.shown[i - 1])) return [row];
+    const words = column.value(this.shown[i]) ? `${column.title} ${column.value(this.shown[i])}` : 'no attack';
+    return [rowOf({ class: 'group' }, cellOf('th', { scope: 'rowgroup', colspan: this.columns.length }, words)), row];
   }
 
   line(row) {
-    const line = el('tr', { class: this.open ? 'opens' : null });
+    const line = rowOf({ class: this.open ? 'opens' : null });
     line.row = row;
     this.columns.forEach((column, i) => {
       const text = this.text(column, row);
-      const kind = [column.number ? 'number' : 'label', column.tone?.(row), text === '–' ? 'none' : ''].filter(Boolean).join(' ');
+      const kind = [this.kind(column), column.tone?.(row), text === '–' ? 'none' : ''].filter(Boolean).join(' ');
       let inner = column.node ? column.node(row) : text;
       if (i === 0 && this.open) {
         inner = el('button', { class: 'open', type: 'button', 'aria-haspopup': 'dialog',
           'aria-label': `${text}: show where it comes from` }, inner);
       }
-      line.append(el('td', { class: kind, title: column.tip ? column.tip(row) : null }, inner));
+      line.append(cellOf('td', { class: kind, 'data-name': column.title, title: column.tip ? column.tip(row) : null }, inner));
     });
     return line;
   }
@@ -144,6 +204,13 @@ class Table {
     this.draw(Infinity);
   }
 }
+
+// A table that is short, and neither sorted nor filtered; heads are pairs of a text and whether it is of numbers.
+const simple = (caption, heads, rows) => boxed(el('table', { role: 'table' }, el('caption', { class: 'unseen' }, caption),
+  el('thead', { role: 'rowgroup' }, rowOf({}, ...heads.map(([text, number]) => cellOf('th', { scope: 'col', class: number ? 'number' : 'label' }, text || el('span', { class: 'unseen' }, 'verdict'))))),
+  el('tbody', { role: 'rowgroup' }, ...rows.map(({ cells, asked, tones = [] }) => rowOf({ class: asked ? 'asked' : null }, ...cells.map((cell, i) =>
+    cellOf(i === 0 ? 'th' : 'td', { scope: i === 0 ? 'row' : null, 'data-name': heads[i][0],
+      class: [heads[i][1] ? 'number' : 'label', tones[i]].filter(Boolean).join(' ') }, cell)))))));
 
 // Ordered by value; what has none comes last either way.
 const sorted = (rows, value, up) => {

@@ -33,7 +33,9 @@ const short = (value) => {
 // Numbers that stand below each other have as many decimals as each other.
 const alike = (values) => {
   const broken = values.some((value) => typeof value === 'number' && Number.isFinite(value) && !Number.isInteger(value));
-  return (value) => (broken && Number.isInteger(value) && Math.abs(value) < 100 ? value.toFixed(4).replace('-', '−') : short(value));
+  const large = values.some((value) => Number.isFinite(value) && Math.abs(value) > 1); // beside which a trace is nothing
+  const plainly = (value) => typeof value === 'number' && (Number.isInteger(value) ? Math.abs(value) < 100 : large && Math.abs(value) < 5e-5);
+  return (value) => (broken && plainly(value) ? value.toFixed(4).replace(/^-/, '−').replace('−0.0000', '0.0000') : short(value));
 };
 
 const exact = (value) => (typeof value === 'number' && Number.isFinite(value) ? String(value) : short(value));

@@ -38,6 +38,8 @@ class JudgedStatement:
     least: float | None
     """The least of our numbers; None if nothing was run."""
     greatest: float | None
+    verdicts: tuple[Verdict, ...]
+    """All verdicts on it, also on what was not run."""
     where: dict[Outcome, tuple[str, ...]]
     """Of statements that hold in some cases only: data sets and settings by outcome."""
 
@@ -54,6 +56,28 @@ def judge_statements(verdicts: Iterable[Verdict]) -> list[JudgedStatement]:
         _judge(expectation, list(group))
         for expectation, group in groupby(verdicts, key=lambda verdict: verdict.expectation)
     ]
+
+
+_STANDS = {
+    Standing.HOLDS: ("holds", "hold"),
+    Standing.CONDITIONS: ("holds under conditions", "hold under conditions"),
+    Standing.RARELY: ("holds in few cases", "hold in few cases"),
+    Standing.FAILS: ("does not hold", "do not hold"),
+    Standing.UNDECIDED: ("is undecided", "are undecided"),
+    Standing.NOT_RUN: ("was not run", "were not run"),
+}
+
+
+def describe_standings(verdicts: Iterable[Verdict]) -> str:
+    """How many statements hold, and how many do not, in a sentence."""
+    judged = judge_statements(verdicts)
+    counts = Counter(one.standing for one in judged)
+    parts = [
+        f"{counts[standing]} {words[counts[standing] != 1]}"
+        for standing, words in _STANDS.items()
+        if counts[standing]
+    ]
+    return f"Of {len(judged)} statement{'s' * (len(judged) != 1)}, {list_words(parts)}."
 
 
 _BECAME = {
@@ -83,7 +107,7 @@ def _judge(expectation: Expectation, verdicts: list[Verdict]) -> JudgedStatement
     where = {outcome: tuple(places[outcome]) for outcome in Outcome if outcome in places}
     means = [verdict.ours.mean for verdict in run if verdict.ours is not None]
     least, greatest = (min(means), max(means)) if means else (None, None)
-    return JudgedStatement(expectation, standing, counts, least, greatest, where)
+    return JudgedStatement(expectation, standing, counts, least, greatest, tuple(verdicts), where)
 
 
 def _decide_standing(counts: dict[Outcome, int]) -> Standing:

@@ -23,12 +23,13 @@ _MOST_EXCEPTIONS = 4
 def list_verdict_sheets(verdicts: Sequence[Verdict]) -> list[Sheet]:
     """A table for each statement: what was stated, and whether our numbers agree."""
     return [
-        _lay_out_verdicts(expectation, list(group))
+        lay_out_verdicts(expectation, list(group))
         for expectation, group in groupby(verdicts, key=lambda verdict: verdict.expectation)
     ]
 
 
-def _lay_out_verdicts(expectation: Expectation, verdicts: Sequence[Verdict]) -> Sheet:
+def lay_out_verdicts(expectation: Expectation, verdicts: Sequence[Verdict]) -> Sheet:
+    """The checks of a statement: ours, its interval, and whether they agree."""
     names = list(dict.fromkeys(name for verdict in verdicts for name in verdict.per))
     places = {name: [str(verdict.per.get(name, "")) for verdict in verdicts] for name in names}
     varying = [name for name in names if len(set(places[name])) > 1]

@@ -1,0 +1,66 @@
+"""Rows beside all that their matrix states: verdicts, and the tables that it asks for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fpbench.matrix.matrix import Matrix
+from fpbench.results.rows.groups import RowGroup
+from fpbench.results.sheet import Sheet
+from fpbench.results.verdicts.paper_tables import make_sheet, summarise
+from fpbench.results.verdicts.standings import describe_outcomes, describe_standings
+from fpbench.results.verdicts.verdicts import Outcome, Verdict, evaluate, evaluate_strongest
+from fpbench.store.results import Results
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judgement:
+    """What became of all that a matrix states."""
+
+    title: str
+    scale: str
+    """With which profile and how many seeds, where the whole matrix has others; or empty."""
+    tables: list[Sheet]
+    """The tables that the matrix asks for."""
+    verdicts: list[Verdict]
+    """What is stated, one by one."""
+    tables_of_strongest: list[Sheet]
+    """What the paper does not show: tables of the strongest adversaries of the run."""
+    verdicts_on_strongest: list[Verdict]
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """How many statements hold, in plain English."""
+        strongest = self.verdicts_on_strongest
+        counted = f"{describe_standings(self.verdicts)} {describe_outcomes(self.verdicts)}"
+        beside = f"With the strongest adversary only: {describe_standings(strongest)}"
+        return tuple(filter(None, (counted, beside if strongest else "", self.scale)))
+
+    @property
+    def deviates(self) -> bool:
+        """Whether anything that is stated deviates from what was measured."""
+        return any(verdict.outcome == Outcome.DEVIATES for verdict in self.verdicts)
+
+
+def judge_results(matrix: Matrix, results: Results) -> Judgement:
+    """The rows of a run, compared with what its matrix states."""
+    rows = RowGroup(results)
+    tables = [(table, make_sheet(table, summarise(table, rows))) for table in matrix.summaries]
+    return Judgement(
+        title=matrix.title,
+        scale=_describe_scale(matrix, len({*results.seeds.tolist()})),
+        tables=[sheet for table, sheet in tables if not table.strongest],
+        verdicts=evaluate(matrix.expect, rows),
+        tables_of_strongest=[sheet for table, sheet in tables if table.strongest],
+        verdicts_on_strongest=evaluate_strongest(matrix.expect, rows),
+    )
+
+
+def _describe_scale(matrix: Matrix, seeds: int) -> str:
+    """How a run is smaller or larger than its whole matrix; empty if it is not."""
+    profile = f"profile {matrix.profile}" if matrix.profile else ""
+    instead = f"{seeds} seed{'s' * (seeds != 1)} instead of {matrix.seeds_in_full}"
+    chosen = (f"{kind} {', '.join(sorted(own)) or '-'}" for kind, own in matrix.chosen.items())
+    parts = [profile, instead if seeds != matrix.seeds_in_full else "", *chosen]
+    words = ", ".join(filter(None, parts))
+    return f"Not the whole matrix: {words}." if words else ""
