@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fpbench.base.errors import InputError, suggest_name
+from fpbench.components.names import KINDS
 from fpbench.results.defences import defences
 from fpbench.results.leaderboard import Leaderboard
 from fpbench.results.published_reports import REPORT_RANKING, rank_reports
@@ -177,8 +178,7 @@ def _make_board(
     tally = Tallies(mean.results)
     numbers = range(len(tally))
     kinds = tuple(kind for kind in keep if any(tally.labels(i)[kind] for i in numbers))
-    over = f"means over {mean.settings} settings ({' x '.join(mean.kinds)})"
-    remarks = [over] if mean.settings > 1 else []
+    remarks = [_tell_settings(mean.settings, mean.kinds)] if mean.settings > 1 else []
     remarks += left_out(mean)
     if not mean.settings:
         remarks = ["nothing is ranked: lines have no setting in common, each mean is over its own"]
@@ -186,3 +186,10 @@ def _make_board(
         tally, numbers, kinds, by, title,
         scope=scope, apart=apart, notes=(*notes, *remarks), view=name, unranked=not mean.settings,
     )  # fmt: skip
+
+
+def _tell_settings(settings: int, kinds: Sequence[str]) -> str:
+    """Over how many settings of other kinds a line is averaged."""
+    if len(kinds) == 1 and kinds[0] in KINDS:
+        return f"averaged over {settings} {KINDS[kinds[0]].plural}"
+    return f"averaged over {settings} settings ({' x '.join(kinds)})"

@@ -83,7 +83,7 @@ def test_views_and_formats(command, run):
     for view, words in (
         ("combinations", "Naming the largest group is right for"),
         ("paper", "over best"),
-        ("attacks", "means over 2 settings (learner)"),
+        ("attacks", "averaged over 2 learners"),
         ("correctors", "exact"),
         ("defences", "strongest"),
         ("pareto", "Pareto front"),

@@ -69,7 +69,7 @@ def test_attacks_and_correctors_are_ranked_over_learners():
         "exact",
     )
     assert first.measures["gain"].mean == pytest.approx(0.125)
-    assert "means over 2 settings (learner)" in board.notes
+    assert "averaged over 2 learners" in board.notes
     (board,) = views(run(), "correctors")
     # `exact` has no gain where the claim cannot be met, so that its mean would be of other settings.
     assert [(x.labels["corrector"], x.rank) for x in board.lines] == [("none", 1), ("exact", None)]
