@@ -81,12 +81,13 @@ const showCombination = (run, combination, measure = null) => {
   const said = measure ? run.spread(measure, combination) : null;
   const shown = said ? el('p', { class: 'shown' }, `${titled(measure)}: `, el('strong', {}, short(said.mean)),
     ` mean over ${many(said.count, 'seed')}`) : null;
+  const reasoned = rows.some((row) => run.value('reason', row));
   const seeds = rows.map((row) => ({ cells: [
     el('button', { class: 'link', type: 'button', onclick: () => showCell(run, row, measure, combination) }, `seed ${run.value('seed', row)}`),
     el('span', { class: run.value('status', row) }, run.value('status', row) || 'not run'),
     ...(measure && found.includes(measure) ? [short(run.value(measure, row))] : []),
-    short(run.value('seconds', row)), run.value('reason', row) ?? ''] }));
-  const heads = [['seed'], ['status'], ...(measure && found.includes(measure) ? [[titled(measure), true]] : []), ['seconds', true], ['reason']];
+    short(run.value('seconds', row)), ...(reasoned ? [run.value('reason', row) ?? ''] : [])] }));
+  const heads = [['seed'], ['status'], ...(measure && found.includes(measure) ? [[titled(measure), true]] : []), ['seconds', true], ...(reasoned ? [['reason']] : [])];
   atAddress(`#combination=${combination}`);
   sheet(run.labels(combination).map(([, label]) => label).join(' · '), shown,
     el('h3', {}, 'Seeds'), simple('Cells of this combination', heads, seeds),

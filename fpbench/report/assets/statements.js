@@ -8,14 +8,14 @@ const verdict = (words) => {
 };
 
 // Numbers as the rest of the page writes them: a terminal leaves out the zero.
-const fully = (text) => text.replace(/(^|[^\d.])(-?)\.(\d)/g, '$1$20.$3').replace(/(^|\s)-(\d)/g, '$1−$2');
+const fully = (text) => text.replace(/([<>]=?) /g, '$1\u00a0').replace(/(^|[^\d.])(-?)\.(\d)/g, '$1$20.$3').replace(/(^|\s)-(\d)/g, '$1−$2');
 
 const printed = ({ columns, rows }, caption) => simple(caption, columns, rows.map((cells) => ({
   cells: cells.map((cell, i) => (columns[i][0] === '' && cell in SIGNS ? verdict(cell) : columns[i][1] || columns[i][0] === 'note' ? fully(cell) : cell)) })));
 
 const showStatement = (line) => sheet(line.says,
   el('p', { class: 'shown' }, verdict(line.standing), ` in ${line.matched} of ${many(line.run, 'check')}`),
-  el('p', { class: 'hint' }, `${line.source}. ${line.table.about}`), printed(line.table, 'Checks of this statement'));
+  el('p', { class: 'hint' }, fully(`${line.source}. ${line.table.about}`)), printed(line.table, 'Checks of this statement'));
 
 const statementsOf = (run) => {
   if (!run.statements) return [];
@@ -28,7 +28,7 @@ const statementsOf = (run) => {
         node: (j) => el('span', {}, mine[j].says, ' ', el('span', { class: 'source' }, mine[j].source)) },
       { title: 'matched', number: true, value: (j) => mine[j].matched / mine[j].run, text: (j) => (mine[j].run ? `${mine[j].matched} of ${mine[j].run}` : '–') },
       { title: 'ours', number: true, value: (j) => parseFloat(mine[j].ours), text: (j) => fully(mine[j].ours.replace(/^-$/, '–')) },
-      { title: 'of', kind: 'prose', value: (j) => mine[j].quantity, text: (j) => `${mine[j].quantity}; stated: ${mine[j].stated}${mine[j].tolerance ? ` ± ${short(mine[j].tolerance)}` : ''}` },
+      { title: 'of', kind: 'prose', value: (j) => mine[j].quantity, text: (j) => fully(`${mine[j].quantity}; stated: ${mine[j].stated}${mine[j].tolerance ? ` ± ${mine[j].tolerance}` : ''}`) },
     ];
     return [among ? el('h3', {}, `Statements ${among}`) : null,
       new Table({ caption: `Statements ${among || 'of the matrix'}`, columns, rows: mine.map((_, j) => j), key: `table-statements-${i}`, open: (j) => showStatement(mine[j]) }).node];
