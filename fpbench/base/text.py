@@ -32,7 +32,7 @@ def format_number(number: float | None) -> str:
     """A number with four decimals and no zero before the point; "-" for None."""
     if number is None:
         return "-"
-    text = f"{number:.4f}" if abs(number) < 100 else f"{number:,.0f}"
+    text = f"{number:z.4f}" if abs(number) < 100 else f"{number:,.0f}"
     return text.replace("0.", ".", 1) if text.startswith(("0.", "-0.")) else text
 
 

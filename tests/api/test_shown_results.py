@@ -10,6 +10,7 @@ import fpbench
 from fpbench import InputError
 from fpbench.api import reproduce
 from fpbench.auditing import measure_membership
+from fpbench.base.text import format_number
 from fpbench.cli.screen.results import show_leaderboard
 from fpbench.matrix.matrix import read
 
@@ -144,3 +145,7 @@ def test_a_reproduction_of_a_part_says_which(toys):
     assert reproduce._describe_scale(matrix, 2) == (
         "Not the whole matrix: learner parrot number=1, auditor -."
     )
+
+
+def test_a_number_that_rounds_to_nothing_has_no_sign():
+    assert [format_number(x) for x in (-1e-17, -0.00006, 0.0)] == [".0000", "-.0001", ".0000"]
