@@ -8,11 +8,11 @@ import pytest
 
 import fpbench
 from fpbench import InputError
-from fpbench.api import reproduce
 from fpbench.auditing import measure_membership
 from fpbench.base.text import format_number
 from fpbench.cli.screen.results import show_leaderboard
 from fpbench.matrix.matrix import read
+from fpbench.results.verdicts.judging import _describe_scale
 
 MATRIX = {
     "title": "toys",
@@ -142,7 +142,7 @@ def test_curves_are_those_of_a_board_that_is_shown_whole(run, monkeypatch, capsy
 
 def test_a_reproduction_of_a_part_says_which(toys):
     matrix = read(MATRIX, settings=["learner=*1", "auditor="])
-    assert reproduce._describe_scale(matrix, 2) == (
+    assert _describe_scale(matrix, 2) == (
         "Not the whole matrix: learner parrot number=1, auditor -."
     )
 
