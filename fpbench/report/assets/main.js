@@ -39,7 +39,7 @@ const messagesOf = (run) => {
   const drawn = run.figures.find((figure) => figure.name === 'waterfall');
   return run.messages.map(({ scope, sentences, waterfall, caption }) => {
     const words = el('div', { class: 'says' }, scope ? el('h3', {}, scope) : null, ...sentences.map((sentence) => el('p', {}, sentence)));
-    const chart = waterfall === null || !drawn ? null : figureOf(run, { ...drawn, name: `waterfall${waterfall || ''}`, panels: [{ ...drawn.panels[waterfall], title: '' }],
+    const chart = waterfall === null || !drawn ? null : figureOf(run, { ...drawn, name: `waterfall${waterfall || ''}`, title: scope ? `${drawn.title}: ${scope}` : drawn.title, panels: [{ ...drawn.panels[waterfall], title: '' }],
       caption: `${caption} Bars are 95 % intervals.` });
     return el('div', { class: chart ? 'message drawn' : 'message' }, words, chart);
   });
