@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -92,7 +92,7 @@ def plan(
     tables: Mapping[str, Table] = MappingProxyType({}),
     out: str | Path | None = None,
     max_cells: int = MAX_CELLS,
-    settings: Iterable[str] = (),
+    settings: Sequence[str] = (),
 ) -> RunPlan:
     """What `fpbench.run` would do: cells, unique steps, skips with reasons, cost. Nothing is run.
 
@@ -162,7 +162,7 @@ def _prepare(
     tables: Mapping[str, Table],
     out: str | Path | None,
     max_cells: int,
-    settings: Iterable[str],
+    settings: Sequence[str],
 ) -> tuple[Session, Path]:
     """A session of a matrix, and its run directory."""
     check_whole_number("max_cells", max_cells, 1)
@@ -173,7 +173,7 @@ def _prepare(
         check_type("profile", profile, str, "the name of a profile")
     if seeds is not None:
         check_whole_number("seeds", seeds, 1)
-    check_type("settings", settings, Iterable, "a list of texts such as 'learner=plain'")
+    check_type("settings", settings, Sequence, "a list of texts such as 'learner=plain'")
     if not isinstance(matrix, Matrix):
         if not isinstance(matrix, Mapping):
             matrix = to_path("matrix", matrix)
@@ -201,7 +201,7 @@ def run(
     on_cell: Callable[[Finished], None] | None = None,
     stop: Callable[[], bool] = lambda: False,
     max_cells: int = MAX_CELLS,
-    settings: Iterable[str] = (),
+    settings: Sequence[str] = (),
 ) -> Run:
     """Run the cells of a matrix that its run directory does not hold yet.
 

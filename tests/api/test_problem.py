@@ -88,7 +88,7 @@ BAD = {
     "guess nan": ({"guess": [0, 1, np.nan]}, "guess: must be whole numbers, not nan at 2"),
     "guess words": (
         {"guess": ["f", "m", "f"]},
-        "guess: must be whole numbers, not of type <U1",
+        "guess: must be whole numbers, not of type <U1; they are 'f' and 'm': pass (values == 'm')",
     ),
     "guess missing": (
         {"guess": [0, None, 1]},

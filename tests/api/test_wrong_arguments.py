@@ -71,6 +71,7 @@ def arguments(tmp_path_factory):
         "plan": {"matrix": MATRIX, "tables": {"mine": TABLE}, "out": place / "planned"},
         "run": {"matrix": MATRIX, "tables": {"mine": TABLE}, "out": place / "run", "fresh": True},
         "table": {"frame": X.assign(sex=GROUPS, y=PREDICTIONS), "label": "y", "sensitive": "sex"},
+        "unfairness": {"sensitive": GROUPS, "predictions": PREDICTIONS},
         "verify": {"run": runs[0], "sample": 1},
     }  # fmt: skip
 

@@ -131,12 +131,12 @@ RIGHT = {
             "labels": LABELS, "k": 2,
         },
         "ShareBounds": BOUNDS,
+        "compare_rates": {"members": np.array([2, 2]), "positives": np.array([1, 2])},
         "combine_facts": {"reports": [(FACTS, [1, 2, 3, 4]), (FACTS, [3, 4, 5, 6])]},
         "group_counts": {"groups": GROUPS, "predictions": PREDICTIONS, "k": 2},
         "limit_claim_nats": {"metric": "equalized-odds", "people": PEOPLE},
         "limit_count_nats": {"sizes": [3, 4]},
         "limit_fact_nats": {"facts": FACTS},
-        "unfairness": {"members": np.array([2, 2]), "positives": np.array([1, 2])},
     },
     "correction": {
         "calibrate_beliefs": {"beliefs": BELIEFS, "held_out_beliefs": BELIEFS, "truth": GROUPS},

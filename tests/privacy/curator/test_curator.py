@@ -225,8 +225,8 @@ def test_groups_without_members_may_be_named():
     [
         ([0, 2], ["a", "b"], r"must be in 0\.\.1, as 2 groups"),
         ([0, -1], ["a", "b"], r"must be in 0\.\.1"),
-        ([0.0, 1.0], ["a", "b"], "one whole number a person"),
-        ([[0, 1]], ["a", "b"], "one whole number a person"),
+        ([0.0, 1.0], ["a", "b"], "one whole number or text a person"),
+        ([[0, 1]], ["a", "b"], "one whole number or text a person"),
         ([0, 0], ["a"], "2 to 127 groups, not 1"),
         ([0, 1], ["a", "a"], "a group twice"),
         ([0, 1], "ab", "groups must be a list"),
