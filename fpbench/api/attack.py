@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from fpbench.base.arguments import check_whole_number, show_value, to_path
 from fpbench.base.errors import InputError, suggest_name
 from fpbench.base.text import percent
+from fpbench.base.threads import use_one_thread
 from fpbench.components.attack_kinds import Adversary, Corrector, Disclosure
 from fpbench.components.by_name import resolve_component
 from fpbench.components.names import Status
@@ -231,9 +232,10 @@ def attack(
         target = everyone.take(np.flatnonzero(~told))
         split = Split(target, target, everyone.take(np.flatnonzero(told)))
         started = time.perf_counter()
-        measures, outcome = _attack_once(
-            split, adversary, disclosure, corrector, seed, tuple(labels_of_row.items())
-        )
+        with use_one_thread():  # as the workers of a run have: the same numbers, and no waiting
+            measures, outcome = _attack_once(
+                split, adversary, disclosure, corrector, seed, tuple(labels_of_row.items())
+            )
         seconds = time.perf_counter() - started
         rows.append({
             "cell": "", **labels_of_row, "seed": seed, "status": Status.DONE, "reason": None,

@@ -7,6 +7,7 @@ from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import fpbench
 from fpbench import InputError
@@ -32,6 +33,7 @@ class Watches(fpbench.component("adversary", "prior").__class__):
     sees = frozenset({"features", "labels", "predictions", "scores"})
 
     def guess(self, view, rng):
+        assert {pool["num_threads"] for pool in threadpool_info()} == {1}
         VIEWS.append(view)
         return super().guess(view, rng)
 
@@ -105,9 +107,10 @@ def test_scores_are_shown_to_those_who_see_them(world):
     mask = np.arange(len(X)) % 2 == 0
     for positive, column in (("no", 0), (None, 1)):
         VIEWS.clear()
-        fpbench.attack(
-            model, X, y, sex, seeds=1, adversary=Watches(), positive=positive, known=mask
-        )
+        with threadpool_limits(2):  # of which an adversary uses one
+            fpbench.attack(
+                model, X, y, sex, seeds=1, adversary=Watches(), positive=positive, known=mask
+            )
         (view,) = VIEWS
         probabilities = model.predict_proba(X)[:, column]
         np.testing.assert_array_equal(view.target.scores, probabilities[~mask])

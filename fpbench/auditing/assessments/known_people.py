@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from fpbench.auditing.fairness_reports.slices import Codes, check_bits
 from fpbench.base.errors import DataError, InputError, suggest_name
+from fpbench.base.threads import use_one_thread
 from fpbench.components.beliefs import Beliefs
 from fpbench.components.catalog import discover
 from fpbench.components.records import View
@@ -91,7 +92,8 @@ def learn_beliefs(
         ),
     )
     adversary: Any = discover().component("adversary", _ADVERSARY)()
-    guess = adversary.guess(view, np.random.default_rng(0))
+    with use_one_thread():
+        guess = adversary.guess(view, np.random.default_rng(0))
     held_out = sensitive[guess.held_out]
     _check_two_groups(held_out, f"the {len(held_out)} known people on whom beliefs are calibrated")
     return calibrate_beliefs(guess.beliefs, guess.held_out_beliefs, held_out)[0]

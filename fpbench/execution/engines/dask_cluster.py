@@ -18,11 +18,11 @@ from distributed.comm import get_address_host_port, parse_address
 from distributed.comm.registry import get_backend
 
 from fpbench.base.distribution import DISTRIBUTION
+from fpbench.base.threads import ONE_THREAD
 from fpbench.execution.engines.local import EngineError
 from fpbench.execution.engines.requirements import Requirements, list_mismatches, read_versions
 from fpbench.execution.isolation.families import MARK
 from fpbench.execution.isolation.one_use import ForkServer
-from fpbench.execution.isolation.processes import ONE_THREAD
 
 _GRACE = 1.0
 """Seconds more than its timeout that a connection may take to give up by itself."""

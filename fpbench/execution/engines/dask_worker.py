@@ -11,10 +11,10 @@ from typing import NamedTuple
 from dask.sizeof import sizeof
 from distributed import get_worker
 
+from fpbench.base.threads import ONE_THREAD
 from fpbench.execution.engines.requirements import Requirements, list_mismatches, read_versions
 from fpbench.execution.engines.warming import list_modules
 from fpbench.execution.isolation.one_use import ForkServer, execute_alone, needs_process
-from fpbench.execution.isolation.processes import ONE_THREAD
 from fpbench.execution.work.execute import (
     SpoiledError,
     check_unspoiled,

@@ -17,6 +17,7 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
 from fpbench.base.errors import InputError
+from fpbench.base.threads import ONE_THREAD
 from fpbench.data.data_files import DataHome
 from fpbench.execution.engines.local_worker import MissingResults, Order, carry_out, make_refs
 from fpbench.execution.engines.warming import list_modules, warm
@@ -29,7 +30,7 @@ from fpbench.execution.isolation.one_use import (
     runs_alone,
     split_by_process,
 )
-from fpbench.execution.isolation.processes import ONE_THREAD, start_worker
+from fpbench.execution.isolation.processes import start_worker
 from fpbench.execution.wire.answers import ROW, read_result
 from fpbench.execution.work.execute import SpoiledError, execute, make_watch
 from fpbench.execution.work.process_watch import Changes, Watch

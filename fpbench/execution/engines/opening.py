@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -11,12 +10,12 @@ from dataclasses import dataclass
 from fpbench.base.arguments import check_type, check_whole_number, show_value
 from fpbench.base.distribution import tell_extra
 from fpbench.base.errors import InputError, suggest_name
+from fpbench.base.threads import use_one_thread
 from fpbench.data.data_files import DataHome
 from fpbench.execution.engines.local import ENGINES, Engine, InlineEngine, LokyEngine
 from fpbench.execution.engines.requirements import Requirements
 from fpbench.execution.engines.warming import list_modules
 from fpbench.execution.isolation.one_use import POSSIBLE, split_by_process
-from fpbench.execution.isolation.processes import ONE_THREAD
 from fpbench.matrix.limits import NO_LIMITS, Limits
 from fpbench.matrix.step import Step
 
@@ -96,7 +95,7 @@ def open_engine(
     engine: Engine
     with ExitStack() as stack:
         if request.name == "inline":
-            stack.enter_context(_one_thread())
+            stack.enter_context(use_one_thread())
             engine = InlineEngine(home, limits)
         elif request.name == "loky":
             engine = LokyEngine(request.jobs, home, limits, steps)
@@ -146,21 +145,3 @@ def _open_dask(
         engine.close(now=True)
         raise
     return engine
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Limit native thread pools: of libraries that are loaded, and of those that will be."""
-    from threadpoolctl import threadpool_limits
-
-    before = {name: os.environ.get(name) for name in ONE_THREAD}
-    os.environ.update(ONE_THREAD)
-    try:
-        with threadpool_limits(1):
-            yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value

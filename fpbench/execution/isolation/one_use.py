@@ -20,12 +20,12 @@ import uuid
 from collections.abc import Iterable
 from typing import Any
 
+from fpbench.base.threads import ONE_THREAD
 from fpbench.execution.isolation.confining import check_isolated_user, public_environment, secrets
 from fpbench.execution.isolation.families import MARK, end_marked
 from fpbench.execution.isolation.processes import (
     MEMORY,
     NUMBER,
-    ONE_THREAD,
     SIZE,
     WELL,
     receive,

@@ -13,16 +13,6 @@ from typing import Protocol
 
 from fpbench.base.errors import PluginError
 
-# One thread a worker: workers do not compete for cores, and sums do not depend on the number of
-# threads, so every engine gives the same results bit for bit.
-ONE_THREAD = {
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "MKL_NUM_THREADS": "1",
-    "BLIS_NUM_THREADS": "1",
-    "VECLIB_MAXIMUM_THREADS": "1",
-}
-
 NUMBER = struct.Struct("!i")
 """Format of process ids and exit statuses."""
 MEMORY = -1
