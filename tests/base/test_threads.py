@@ -1,9 +1,9 @@
 """One thread of native libraries, and what was there before afterwards."""
 
 import os
+from contextlib import suppress
 
 import numpy as np
-import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from fpbench.base.threads import ONE_THREAD, use_one_thread
@@ -14,7 +14,7 @@ def test_one_thread_is_used_and_put_back(monkeypatch):
     monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
     np.ones((2, 2)) @ np.ones((2, 2))
     with threadpool_limits(2):
-        with pytest.raises(KeyError), use_one_thread():
+        with suppress(KeyError), use_one_thread():
             assert {pool["num_threads"] for pool in threadpool_info()} == {1}
             assert {name: os.environ[name] for name in ONE_THREAD} == ONE_THREAD
             raise KeyError
