@@ -53,9 +53,11 @@ def open_file(file: Path, *, most: int, flags: int = os.O_RDONLY, named: bool = 
     return descriptor
 
 
-def check_file(file: Path, *, most: int, named: bool = False) -> None:
-    """Raise OSError for a file that `open_file` refuses, without opening it."""
-    _check(os.stat(file, follow_symlinks=named), file, most, named)
+def check_file(file: Path, *, most: int, named: bool = False) -> os.stat_result:
+    """The status of a file; OSError if `open_file` refuses it. It is not opened."""
+    status = os.stat(file, follow_symlinks=named)
+    _check(status, file, most, named)
+    return status
 
 
 def _check(status: os.stat_result, file: Path, most: int, named: bool) -> None:

@@ -38,27 +38,29 @@ def format_number(number: float | None) -> str:
 
 def percent(share: float) -> str:
     """A share in percent, to one decimal."""
-    return _round_half_up(100 * share, 1) if math.isfinite(share) else "-"
+    return _round_half_up(100 * share, 1)
 
 
 def signed_points(share: float) -> str:
     """A difference of shares in percentage points, to two decimals, with its sign."""
-    if not math.isfinite(share):
-        return "-"
     text = _round_half_up(abs(100 * share), 2)
-    return text if not text.strip("0.") else f"{'-' if share < 0 else '+'}{text}"
+    return text if not text.strip("0.-") else f"{'-' if share < 0 else '+'}{text}"
 
 
 def _round_half_up(number: float, digits: int) -> str:
-    """As the page of a report rounds, which is made from numbers of fewer digits."""
+    """As the page of a report rounds, which is made from numbers of fewer digits; "-" beyond."""
     unit = 10**digits
-    return f"{math.floor(round(number * unit, 4) + 0.5) / unit:.{digits}f}"
+    scaled = number * unit  # which is infinite for the greatest numbers that a store can hold
+    if not math.isfinite(scaled):
+        return "-"
+    return f"{math.floor(round(scaled, 4) + 0.5) / unit:.{digits}f}"
 
 
 def points_above(share: float) -> str:
     """A bound on a share in percentage points, rounded up to two decimals."""
     # What is off by the last bits is not rounded up to the next.
-    return f"{math.ceil(1e4 * share - 1e-6) / 100:.2f}" if math.isfinite(share) else "-"
+    scaled = 1e4 * share - 1e-6
+    return f"{math.ceil(scaled) / 100:.2f}" if math.isfinite(scaled) else "-"
 
 
 def escape_unprintable(text: str, but: str = "") -> str:

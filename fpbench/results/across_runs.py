@@ -8,8 +8,10 @@ attacks.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -32,6 +34,8 @@ from fpbench.store.results import Results
 _LONGEST = 300
 """Letters of a component's name with its parameters."""
 _EACH_SIDE = 0.025
+_WORD = re.compile(r"(?!(?:true|false|null|NaN|Infinity)$)[A-Za-z_][\w.:/-]*")
+"""A text that is not mistaken for a number, or for a value and another parameter."""
 
 
 @dataclass(frozen=True)
@@ -194,7 +198,11 @@ class _Names:
         text = label if component is None else _describe(component)
         if kind == "dataset" and self._split:
             text = f"{text}, {self._split}"
-        return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+        if len(text) <= _LONGEST:
+            return text
+        # What differs only further on is something else, and has a board of its own.
+        digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+        return f"{text[:_LONGEST]}... (sha256 {digest[:16]})"
 
     def use(self, kind: str, label: str) -> str:
         """Its name alone."""
@@ -211,7 +219,9 @@ def _write(value: Any) -> str:
     if isinstance(value, dict) and isinstance(value.get("use"), str):
         inner = {key: each for key, each in value.items() if key != "use"}
         return f"({_describe(ConfiguredComponent(value['use'], inner))})"
-    return value if isinstance(value, str) else json.dumps(value, default=str)
+    if isinstance(value, str) and _WORD.fullmatch(value):
+        return value
+    return json.dumps(value, default=str, ensure_ascii=False)
 
 
 def _describe_split(matrix: str | None) -> str:

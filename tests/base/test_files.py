@@ -79,6 +79,7 @@ ALLOWED = {
     # Files of fpbench, of plugins that are installed, and of the system.
     ("execution/isolation/one_use_server.py", "_limit_memory"): "open",
     ("components/catalog.py", "_read_plugins"): "project.read_text",
+    ("components/catalog.py", "_read_summary"): "Path(spec.origin).read_text",
     ("base/trust.py", "_InstalledFiles.of"): "dist.read_text",
     ("base/trust.py", "_editable_source"): "dist.read_text",
     ("base/trust.py", "_linked_folders"): "link.read_text",

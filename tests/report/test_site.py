@@ -11,18 +11,19 @@ import pytest
 from browser import list_requests, needs_browser, set_width, start_chromium
 from malformed import command
 from strangers import look
-from submissions import HOSTILE, MATRIX, QUICK, UNRUN, copy, forge
+from submissions import HOSTILE, MATRIX, QUICK, UNRUN, copy, forge, make_key
 
 import fpbench
 from fpbench import InputError, StoreError
 from fpbench.report.site.building import build_site
 from fpbench.report.site.entrants import make_names
 from fpbench.report.site.html import element, table
-from fpbench.results.across_runs import TASKS, Entry, _rank_entries
+from fpbench.results.across_runs import TASKS, Entry, RunResults, _Names, _rank_entries
 from fpbench.results.statistics.intervals import Interval
 from fpbench.store.store import Store
 from fpbench.testing.submissions.folder import make_submission
 from fpbench.testing.submissions.manifest import compute_manifest, write_manifest
+from fpbench.testing.submissions.signing import sign
 
 
 @pytest.fixture(scope="module")
@@ -159,6 +160,34 @@ def test_programs_read_it_too_and_it_is_built_again_quickly(site, place, monkeyp
         build_site(runs[:1], site.directory, replace(QUICK, sample=2))
 
 
+def test_a_check_is_made_again_if_only_the_signature_has_changed(place, tmp_path):
+    if not shutil.which("ssh-keygen"):
+        pytest.skip("no ssh-keygen: apt-get install openssh-client")
+    key, public = make_key(tmp_path)
+    (tmp_path / "signers").write_text(f"ada@example.org {public}\n")
+    options = replace(UNRUN, signers=tmp_path / "signers")
+    sent = copy(place / "sent", tmp_path / "sent")
+
+    def check_signature():
+        (entrant,) = build_site([sent], tmp_path / "site", options).entrants
+        return next(
+            str(each.outcome) for each in entrant.checkup.findings if each[0] == "signature"
+        )
+
+    assert check_signature() == "failed"
+    sign(sent, key)
+    assert check_signature() == "passed"
+    (sent / "manifest.txt.sig").unlink()
+    assert check_signature() == "failed"
+
+
+def test_the_greatest_numbers_that_a_store_can_hold_are_shown(place, tmp_path):
+    run = copy(place / "honest", tmp_path / "run")
+    forge(run, with_accuracy=1e307, leak=-1e307)
+    site = build_site([run], tmp_path / "site", UNRUN)
+    assert "not verified" in read(site, "submissions/run.html")
+
+
 def test_pages_of_what_has_gone_are_removed_and_nothing_else(site, place, tmp_path):
     directory = shutil.copytree(site.directory, tmp_path / "site")
     record = json.loads((directory / "site.json").read_text())
@@ -237,6 +266,20 @@ def test_a_rank_is_one_more_than_those_that_are_better_for_certain():
     ]  # fmt: skip
     front = {each.components["learner"] for each in ranked if each.on_front}
     assert front == {"useless", "best", "once"} - {"useless", "best"}  # none beats `once` in both
+
+
+def test_components_that_differ_have_names_that_differ():
+    def name(**parameters):
+        axes = {"learner": [["knn", "mine", parameters]]}
+        run = RunResults(None, json.dumps([{}, axes, []]), verified=True)
+        return _Names(run).name("learner", "mine")
+
+    assert name(k=3, base="a-b.c:D") == "knn base=a-b.c:D k=3"
+    texts = [{"a": "x b=1"}, {"a": "x", "b": 1}, {"a": "1"}, {"a": 1}, {"a": "true"}, {"a": True}]
+    long = [{"a": "x" * 400 + end} for end in "12"]
+    names = [name(**parameters) for parameters in (*texts, *long)]
+    assert len(set(names)) == len(names)
+    assert max(map(len, names)) < 350
 
 
 def test_names_of_pages_are_plain_and_no_two_alike():

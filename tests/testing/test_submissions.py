@@ -199,6 +199,13 @@ def test_a_signature_for_something_else_is_none_of_a_submission(made, ada, tmp_p
         signing.find_signer(folder, ada[1])
 
 
+def test_a_mere_run_directory_is_not_signed(run, ada):
+    checkup = inspect(run.path, replace(QUICK, signers=ada[1]))
+    assert outcomes(checkup)["signature"] is Outcome.FAILED
+    assert not checkup.verified
+    assert "signature" not in outcomes(inspect(run.path))
+
+
 def test_without_openssh_it_says_how_to_get_it(made, monkeypatch, tmp_path):
     folder = copy(made, tmp_path / "copy")
     (tmp_path / "key").write_text("")
@@ -219,6 +226,13 @@ def test_what_is_no_key_cannot_sign(made, ada, tmp_path):
 
 
 # What a stranger may send
+
+
+def fill_with_holes(folder):
+    """Add files of 18 GiB that take no room on a disk, and minutes to be read."""
+    for number in range(2):
+        (folder / f"sparse{number}").touch()
+        os.truncate(folder / f"sparse{number}", 9 * 2**30)
 
 
 @pytest.mark.parametrize("kind", TRAPS)
@@ -248,6 +262,7 @@ def test_traps_are_named_and_not_opened(name, kind, made, tmp_path):
         (lambda f: (f / "\u202egpj.exe").write_text(""), "cannot stand in a manifest"),
         (lambda f: (f / "/".join("abcdefghij")).mkdir(parents=True), "8 folders deep"),
         (lambda f: [(f / f"f{i}").mkdir() for i in range(1001)], "more than 1,000 files"),
+        (fill_with_holes, "holds more than 16 GiB"),
         (lambda f: (f / "manifest.txt").write_text("../x\n"), "line 1 is no checksum and path"),
         (lambda f: (f / "manifest.txt").write_bytes(b"\xff" * 99), "line 1 is no checksum"),
         (lambda f: os.truncate(f / "manifest.txt", 2**20 + 1), "it is larger than 1 MiB"),

@@ -89,7 +89,7 @@ def build_site(
         "title": title,
         "submissions": [_describe_entrant(each) for each in entrants],
         "boards": [_describe_section(section, entrants) for section in sections],
-        "checks": {e.checksum: record_check(e, here) for e in entrants if e.checksum},
+        "checks": {e.seal: record_check(e, here) for e in entrants if e.seal},
         "pages": sorted(pages),
     }
     _write(directory, pages, record, earlier.get("pages"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fpbench import __version__
-from fpbench.base.errors import FpbenchError
+from fpbench.base.errors import FpbenchError, StoreError
 from fpbench.base.files import read_file, read_matrix
 from fpbench.components.catalog import discover
 from fpbench.results.across_runs import RunResults, rank_across
@@ -22,7 +23,14 @@ from fpbench.store.reading import SessionRecord
 from fpbench.store.store import Store
 from fpbench.testing.submissions.checking import CheckOptions, Checkup, Finding, Outcome, check
 from fpbench.testing.submissions.folder import Submission, find_submission
-from fpbench.testing.submissions.manifest import TEXT_BYTES, compute_manifest, write_manifest
+from fpbench.testing.submissions.manifest import (
+    MANIFEST,
+    SIGNATURE,
+    TEXT_BYTES,
+    compute_manifest,
+    read_text_file,
+    write_manifest,
+)
 
 _LONGEST_NAME = 60
 _LONGEST_TITLE = 200
@@ -37,7 +45,9 @@ class Entrant:
     title: str
     checkup: Checkup
     checksum: str
-    """sha256 of its manifest; empty if its files cannot be listed."""
+    """sha256 of its files; empty if they cannot be listed."""
+    seal: str = ""
+    """sha256 of its files with manifest and signature; empty if these cannot be read."""
     snapshot: Snapshot | None = None
     """What it holds; None if that cannot be read or ranked."""
     sessions: tuple[SessionRecord, ...] = ()
@@ -82,7 +92,7 @@ def read_entrants(
     options
         How they are checked.
     earlier
-        What `record_check` gave of a run when the site was built before, by checksum. A run that
+        What `record_check` gave of a run when the site was built before, by seal. A run that
         has not changed, and would be checked in the same way, is not checked again.
 
     Raises
@@ -155,7 +165,8 @@ def _read_entrant(
         checksum = hashlib.sha256(manifest.encode()).hexdigest()
     except FpbenchError:
         checksum = ""  # the check of the manifest, or of the run, says why
-    checkup = _recall_check(submission, earlier.get(checksum), here) or check(submission, options)
+    seal = _compute_seal(submission, checksum)
+    checkup = _recall_check(submission, earlier.get(seal), here) or check(submission, options)
     try:
         with Store(submission.run) as store:
             snapshot, sessions = read_snapshot(store, keys=False), tuple(store.sessions())
@@ -163,7 +174,22 @@ def _read_entrant(
         matrix = read_matrix(submission.run)
     except FpbenchError as error:
         problem = submission.hide_place(str(error))
-        return Entrant(name, name, checkup, checksum, problem=problem)
+        return Entrant(name, name, checkup, checksum, seal, problem=problem)
     text = matrix[1].decode(errors="replace") if matrix else ""
     title = snapshot.title[:_LONGEST_TITLE].strip() or name
-    return Entrant(name, title, checkup, checksum, snapshot, sessions, text)
+    return Entrant(name, title, checkup, checksum, seal, snapshot, sessions, text)
+
+
+def _compute_seal(submission: Submission, checksum: str) -> str:
+    """What must be the same for a check to be the same: files, manifest and signature."""
+    if not checksum:
+        return ""
+    digest = hashlib.sha256(f"{submission.is_submission} {checksum}".encode())
+    for name in (MANIFEST, SIGNATURE) if submission.is_submission else ():
+        file = submission.folder / name
+        try:
+            content = read_text_file(file) if os.path.lexists(file) else b""
+        except StoreError:
+            return ""
+        digest.update(hashlib.sha256(content).digest())
+    return digest.hexdigest()

@@ -136,7 +136,9 @@ def check(submission: Submission, options: CheckOptions) -> Checkup:
         ("recomputation", inspector.recompute),
     )
     findings: list[Finding] = []
-    for name, make in (*(sent if submission.is_submission else ()), *always):
+    if not submission.is_submission:
+        sent = (("signature", inspector.refuse_unsigned),) if options.signers else ()
+    for name, make in (*sent, *always):
         if name == "lock" and not submission.is_submission:
             continue
         if name == "kit" and not options.kit:
@@ -199,6 +201,10 @@ class _Inspector:
         if (self._submission.folder / SIGNATURE).exists():
             return Outcome.NOTED, "there is one; --signed FILE says whose"
         return Outcome.NOTED, "there is none"
+
+    def refuse_unsigned(self) -> tuple[Outcome, str]:
+        """Of a mere run directory, where a signature is required."""
+        return Outcome.FAILED, "a run directory has none; fpbench submit new makes a submission"
 
     def check_run(self) -> tuple[Outcome, str]:
         self.unreadable = True

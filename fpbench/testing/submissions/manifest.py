@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from fpbench.base.errors import StoreError
@@ -48,8 +49,8 @@ def compute_manifest(folder: Path) -> dict[str, str]:
     Raises
     ------
     StoreError
-        If it holds anything but regular files and folders of its own, more than 1,000 files, or a
-        name that no list of names can hold.
+        If it holds anything but regular files and folders of its own, more than 1,000 files, more
+        than 16 GiB, or a name that no list of names can hold.
     """
     return {name: _compute_checksum(folder / name) for name in sorted(_list_files(folder))}
 
@@ -98,23 +99,21 @@ def read_text_file(file: Path) -> bytes:
 
 def _list_files(folder: Path) -> Iterator[str]:
     """Paths of all files below a folder, with `/` between names; links are not followed."""
-    pending, count = [("", 0)], 0
+    pending, count, size = [("", 0)], 0, 0
     while pending:
         prefix, depth = pending.pop()
         for entry in _scan(folder / prefix):
             name = f"{prefix}{entry.name}"
-            if (
-                not entry.name.isprintable()
-                or "\\" in entry.name
-                or entry.name != entry.name.strip()
-            ):
+            if not _is_writable(entry.name):
                 raise StoreError(f"{folder}: the name {name!r} cannot stand in a manifest")
             if entry.is_dir(follow_symlinks=False):
                 if depth == _DEEPEST:
                     raise StoreError(f"{folder / name}: is more than {_DEEPEST} folders deep")
                 pending.append((f"{name}/", depth + 1))
             elif name not in (MANIFEST, SIGNATURE):
-                _check(Path(entry.path))
+                size += _measure(Path(entry.path))
+                if size > STORE_BYTES:
+                    raise StoreError(f"{folder}: holds more than {STORE_BYTES // 2**30} GiB")
                 yield name
             count += 1
             if count > _MOST_FILES:
@@ -129,14 +128,15 @@ def _is_writable(name: str) -> bool:
 def _scan(folder: Path) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as entries:
-            return list(entries)
+            return list(islice(entries, _MOST_FILES + 1))  # more are refused
     except OSError as error:
         raise StoreError(f"{folder}: cannot be read: {error.strerror or error}") from error
 
 
-def _check(file: Path) -> None:
+def _measure(file: Path) -> int:
+    """The size of a regular file in bytes; of a sparse one, what reading it takes."""
     try:
-        check_file(file, most=STORE_BYTES)
+        return check_file(file, most=STORE_BYTES).st_size
     except OSError as error:
         raise StoreError(f"{file}: cannot be read: {error.strerror or error}") from error
 
