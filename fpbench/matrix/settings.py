@@ -145,7 +145,7 @@ def _read_values(text: str, setting: str) -> tuple[Any, ...]:
     if not text:
         raise InputError(f"{setting!r}: has no value")
     try:
-        values = tuple(tomllib.loads(f"values = [{text}]")["values"])
+        values = tuple(_read_key("values", f"[{text}]"))
     except ValueError:
         values = tuple(_read_value(part.strip()) for part in text.split(","))
     except RecursionError:
@@ -156,9 +156,17 @@ def _read_values(text: str, setting: str) -> tuple[Any, ...]:
 
 def _read_value(text: str) -> Any:
     try:
-        return tomllib.loads(f"value = {text}")["value"]
+        return _read_key("value", text)
     except ValueError:
         return text
+
+
+def _read_key(key: str, text: str) -> Any:
+    """The value of a key in TOML; ValueError if the text goes on with other keys."""
+    table = tomllib.loads(f"{key} = {text}")
+    if len(table) > 1:
+        raise ValueError(text)
+    return table[key]
 
 
 def _names(choice: ComponentChoice) -> tuple[str, str]:

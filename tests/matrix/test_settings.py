@@ -99,6 +99,7 @@ def test_a_text_needs_no_quotes_and_a_table_is_a_value(matrix):
         ("split.trian=0.4", "unknown key 'split.trian'; did you mean 'train'?"),
         ("dataset.rows=", "'dataset.rows=': has no value"),
         ("seeds=many", "seeds: input should be a valid integer, not 'many'"),
+        ("seeds=1]\nmore = [2", "seeds: input should be a valid integer"),
         ("seeds=[" + "[" * 90, "seeds"),
         ("title=" + "[" * 5000 + "]" * 5000, "nested"),
     ],

@@ -210,6 +210,12 @@ def test_a_folder_that_is_no_site_is_left_alone(place, tmp_path):
     assert look(tmp_path) == before
     with pytest.raises(StoreError, match="neither a run directory"):
         build_site([tmp_path], tmp_path / "site", UNRUN)
+    before = look(place / "sent")
+    with pytest.raises(
+        InputError, match="is in .*sent, which is only read; name another directory"
+    ):
+        build_site([place / "sent"], place / "sent" / "run" / "site", UNRUN)
+    assert look(place / "sent") == before
 
 
 def test_the_command_says_what_is_verified(place, tmp_path):

@@ -103,6 +103,11 @@ def test_what_cannot_be_submitted_is_refused(run, made, tmp_path):
         make_submission(tmp_path, tmp_path / "new")
     with pytest.raises(StoreError, match="already exists; name a new directory with --out"):
         make_submission(run.path, made)
+    with pytest.raises(StoreError, match="is in the run directory .* name another with --out"):
+        make_submission(run.path, run.path / "inside")
+    (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(StoreError, match="dangling: already exists"):
+        make_submission(run.path, tmp_path / "dangling")
     with pytest.raises(StoreError, match="is a run directory, no submission; fpbench submit new"):
         require_submission(run.path)
     with pytest.raises(StoreError, match="neither a run directory .* nor a submission"):

@@ -26,6 +26,7 @@ from fpbench.report.site.entrants import (
 from fpbench.report.site.pages import Contents
 from fpbench.results.across_runs import RunResults, Section, rank_across
 from fpbench.testing.submissions.checking import CheckOptions
+from fpbench.testing.submissions.folder import find_submission
 
 RECORD = "site.json"
 """What the site shows, for programs and for the next time that it is built."""
@@ -71,8 +72,14 @@ def build_site(
     StoreError
         If a path is neither a run directory nor a submission.
     InputError
-        If the directory holds anything else than a site, or cannot be written.
+        If the directory holds anything else than a site, is in one of the runs, or cannot be
+        written.
     """
+    for run in runs:
+        if directory.resolve().is_relative_to(find_submission(run).folder.resolve()):
+            raise InputError(
+                f"{directory}: is in {run}, which is only read; name another directory with -o"
+            )
     earlier = _read_record(directory)
     checks = {} if again else earlier.get("checks")
     entrants = read_entrants(runs, options, checks if isinstance(checks, dict) else {})

@@ -88,7 +88,9 @@ def make_submission(run: Path, target: Path) -> Path:
         if not store.done():
             raise StoreError(f"{run}: no cell is done: there is nothing to submit")
         versions = list_versions(store.environment())
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+    if target.resolve().is_relative_to(run.resolve()):
+        raise StoreError(f"{target}: is in the run directory {run}; name another with --out")
+    if target.is_symlink() or (target.exists() and (not target.is_dir() or any(target.iterdir()))):
         raise StoreError(f"{target}: already exists; name a new directory with --out")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
