@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fpbench.base.arguments import check_whole_number, show_value, to_path
+from fpbench.base.arguments import check_same_rows, check_whole_number, show_value, to_path
 from fpbench.base.errors import InputError, suggest_name
 from fpbench.base.text import percent
 from fpbench.base.threads import use_one_thread
@@ -212,6 +212,7 @@ def attack(
     >>> bool(result.people["risk"].mean() > 0.7)
     True
     """
+    check_same_rows(X=X, y=y, groups=groups, model=model)
     frame, features = _read_features(X)
     n = len(frame)
     labels, classes = _read_labels(model, y, positive, n)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fpbench.api.group_audit import GroupAudit, tabulate_audit
-from fpbench.base.arguments import show_value, to_generator
+from fpbench.base.arguments import check_same_rows, show_value, to_generator
 from fpbench.base.arrays import check_binary
 from fpbench.base.errors import InputError
 from fpbench.base.validation import validate
@@ -152,6 +152,7 @@ def audit(
     b    1000             1.0                 NaN                  NaN
     """
     generator = to_generator("rng", rng)
+    check_same_rows(X=X, sensitive=sensitive, labels=labels, model=model)
     if (
         isinstance(X, type)
         or getattr(X, "ndim", 1) == 0

@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fpbench.base.arguments import check_type, show_value
+from fpbench.base.arguments import check_same_rows, check_type, show_value
 from fpbench.base.arrays import suggest_binary
 from fpbench.base.errors import InputError, PluginError
 from fpbench.claims.conditions import Constraint
@@ -90,6 +90,7 @@ def correct(
     claim = () if metric is None else (RateConstraint(metric, tolerance, form),)
     check_type("constraints", constraints, Sequence, "a sequence of constraints")
     known = (*claim, *constraints)
+    check_same_rows(guess=guess, predictions=predictions, labels=labels, weights=weights)
     codes, number, names = _read_guess(guess, groups)
     problem = check_problem(codes, predictions, labels, weights, known, number)
     started = time.perf_counter()

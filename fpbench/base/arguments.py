@@ -128,6 +128,34 @@ def to_generator(name: str, value: Any) -> np.random.Generator:
         raise InputError(f"{name} must be a seed or a generator, not {show_value(value)}") from None
 
 
+def check_same_rows(**arguments: Any) -> None:
+    """Refuse pandas objects about the same people whose rows are named, or ordered, differently.
+
+    Values are taken by position. Whoever shuffled or filtered one of two tables means the names.
+
+    Raises
+    ------
+    InputError
+        If two of the arguments have an index, of one length, and not the same; names both.
+    """
+    indexes = {
+        name: value.index
+        for name, value in arguments.items()
+        if hasattr(getattr(value, "index", None), "equals")
+    }
+    for name, index in indexes.items():
+        first = next(iter(indexes))
+        if len(index) != len(indexes[first]) or index.equals(indexes[first]):
+            continue
+        pairs = enumerate(zip(index, indexes[first], strict=True))
+        row = next((n for n, (own, other) in pairs if own != other), 0)
+        raise InputError(
+            f"{name}: its rows are named differently from those of {first} (row {row} is "
+            f"{show_value(index[row])}, there {show_value(indexes[first][row])}): put them in its "
+            f"order, {name}.loc[{first}.index], or pass {name}.to_numpy() if they are"
+        )
+
+
 def check_pairs(name: str, value: Sequence[Any], what: str) -> None:
     """Refuse a list that holds anything but pairs, of which `what` says what they are."""
     for place, pair in enumerate(value):

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import BeforeValidator
 
 from fpbench.base.argument_types import check_arguments
-from fpbench.base.arguments import to_array
+from fpbench.base.arguments import check_same_rows, to_array
 from fpbench.base.arrays import check_binary
 from fpbench.base.errors import InputError, check_choice
 from fpbench.base.text import to_fraction
@@ -295,6 +295,7 @@ def unfairness(
     >>> float(fpbench.unfairness(sex, hired, [0, 1, 1, 0], metric="equal-opportunity"))
     0.0
     """
+    check_same_rows(sensitive=sensitive, predictions=predictions, labels=labels)
     constraint = RateConstraint(metric, form=form)
     codes, names = group_codes(sensitive)
     predicted = check_binary("predictions", predictions)

@@ -86,6 +86,9 @@ def _encode_values(sensitive: Any) -> tuple[Codes, tuple[str, ...]]:
         raise InputError("sensitive must have columns, each with a name of its own")
     columns = {str(name): _to_categorical(str(name), column) for name, column in sensitive.items()}
     frame = pd.DataFrame(columns)
+    if all(len(column.categories) <= 1 for column in columns.values()):
+        only = " and ".join(str(value) for value in frame.head(1).to_numpy().ravel())
+        raise InputError(f"sensitive has one group, {only or 'of nobody'}; it takes at least two")
     # A table crosses them, and knows what to refuse.
     no_features = pd.DataFrame(index=frame.index)
     table = Table("of the curator", no_features, np.zeros(len(frame), np.int8), frame)
@@ -118,9 +121,13 @@ def _to_categorical(name: str, column: Any) -> Any:
     import pandas as pd
     from pandas.api.types import is_numeric_dtype
 
-    missing = int(column.isna().sum())
-    if missing:
-        raise DataError(f"sensitive column {name!r}: {missing:,} values are missing")
+    missing = np.flatnonzero(column.isna())
+    if len(missing):
+        raise InputError(
+            f"{'sensitive' if name == 'sensitive' else f'sensitive column {name!r}'}: "
+            f"{len(missing):,} values are missing, the first in row {missing[0]:,}; leave these "
+            "people out of all arguments, or give them a group of their own: fillna('unknown')"
+        )
     try:
         categorical = pd.Categorical(column).remove_unused_categories()
     except TypeError as error:  # values that cannot be compared, lists for instance

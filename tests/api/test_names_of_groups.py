@@ -22,7 +22,7 @@ FORMS = {
     "codes": CODES,
     "names": SEX,
     "a list": SEX.tolist(),
-    "a column": pd.Series(SEX, name="sex", index=range(7, 307)),
+    "a column": pd.Series(SEX, name="sex"),
     "a categorical": pd.Series(SEX, dtype="category"),
     "a frame": pd.DataFrame({"sex": SEX}),
 }
@@ -102,3 +102,30 @@ def test_curators_and_membership_take_names():
         for who in (CODES, SEX)
     ]
     pd.testing.assert_frame_equal(*tables)
+
+
+SHUFFLED = {
+    "attack": lambda X, y, sex: fpbench.attack(y, X, y, sex),
+    "audit": lambda X, y, sex: fpbench.audit(y.to_numpy(), X, sex),
+    "audit of predictions": lambda X, y, sex: fpbench.audit(y, None, sex),
+    "unfairness": lambda X, y, sex: fpbench.unfairness(sex, y),
+    "report": lambda X, y, sex: fpbench.FairnessReport.from_predictions(X, y, sex, by=["age"]),
+    "correct": lambda X, y, sex: fpbench.correct(sex, y),
+}
+
+
+@pytest.mark.parametrize("name", SHUFFLED)
+def test_rows_of_pandas_in_another_order_are_refused(name):
+    """By position, a model that decides by sex alone would pass as fair."""
+    rng = np.random.default_rng(0)
+    sex = pd.Series(rng.choice(["f", "m"], 300), name="sex")
+    X = pd.DataFrame({"age": rng.integers(18, 66, 300).astype(float)})
+    y = (sex == "m").astype(int)
+    shuffled = sex.sample(frac=1, random_state=1)
+    SHUFFLED[name](X, y, sex)
+    for other in (shuffled, sex.set_axis(np.arange(300) + 5), sex.set_axis(X.index.astype(str))):
+        with pytest.raises(
+            InputError, match=r"rows are named differently from those of .*row \d+ is"
+        ):
+            SHUFFLED[name](X, y, other)
+    SHUFFLED[name](X, y, shuffled.to_numpy())

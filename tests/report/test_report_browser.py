@@ -414,6 +414,14 @@ def test_the_message_is_first_and_no_section_is_empty(opened):
     assert below < 900  # all of it is seen without scrolling
 
 
+def test_an_address_leads_to_its_section(chromium, file):
+    """Sections are made after the page is opened, when browsers have looked for the address."""
+    chromium.get("about:blank")
+    chromium.get(f"{file.as_uri()}#glossary")
+    top = "return document.querySelector('#glossary')?.getBoundingClientRect().top ?? 9999"
+    wait(lambda: abs(chromium.execute_script(top)) < 400)
+
+
 def test_the_glossary_holds_every_heading_that_is_shown(opened):
     opened.js("document.querySelectorAll('#boards details').forEach((one) => { one.open = true; })")
     wait(lambda: len(opened.all("#boards table")) == 5)

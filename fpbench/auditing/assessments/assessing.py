@@ -20,7 +20,7 @@ from fpbench.auditing.assessments.riskiest_cells import find_riskiest
 from fpbench.auditing.fairness_reports.fairness_report import FairnessReport
 from fpbench.auditing.fairness_reports.report_rows import ReportRows
 from fpbench.auditing.fairness_reports.slices import check_bits, check_people
-from fpbench.base.arguments import check_type
+from fpbench.base.arguments import check_same_rows, check_type
 from fpbench.base.errors import InputError
 from fpbench.claims.fact_information import limit_fact_nats
 from fpbench.claims.set_counts import Facts, Floats
@@ -108,6 +108,7 @@ def assess(
         If published cells contradict each other.
     """
     check_people(X)
+    check_same_rows(X=X, predictions=predictions, labels=labels, groups=groups, beliefs=beliefs)
     series = ReportSeries.of(report, predictions, len(X))
     if groups is not None:
         series.check_groups(groups)

@@ -324,7 +324,7 @@ class Assessment:
 def _list_changes(search: ChangeSearch, whose: str) -> Part:
     notes = []
     if search.failed:
-        notes.append(f"Not enough, however strong: {'; '.join(search.failed)}.")
+        notes.append(f"Not enough, the strongest tried of each kind: {'; '.join(search.failed)}.")
     for reason in dict.fromkeys(why for _, why in search.untried):
         kinds = [kind for kind, why in search.untried if why == reason]
         notes.append(f"Not tried, or not to the end ({reason}): {'; '.join(kinds)}.")

@@ -92,7 +92,7 @@ class ChangeSearch:
         The mildest change of each kind that passes, the one that costs least (`cost`)
         first.
     failed
-        Kinds of which not even the strongest passes.
+        The strongest change tried of each kind of which not even that one passes.
     untried
         Kinds that were not tried, or not to the end; and why, in words.
     attacks
@@ -199,7 +199,7 @@ class _Search:
             except InputError as error:
                 untried.append((kind.name, str(error)))
             else:
-                failed += [kind.name] * (best is None)
+                failed += [self._describe(kind.settings[-1])] * (best is None)
             passing += [best] if best else []
         # Two changes together may be the same report as one of them.
         different: dict[Any, Change] = {}

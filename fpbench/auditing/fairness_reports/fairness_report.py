@@ -39,6 +39,7 @@ from fpbench.auditing.fairness_reports.slices import (
     name_values,
 )
 from fpbench.auditing.fairness_reports.tabulating import tabulate
+from fpbench.base.arguments import check_same_rows
 from fpbench.base.errors import InputError, check_choice
 from fpbench.base.files import read_file, write_file
 from fpbench.claims.set_counts import Facts, Mask
@@ -137,6 +138,7 @@ class FairnessReport(ReportRows):
         import pandas as pd
 
         check_people(X)
+        check_same_rows(X=X, predictions=predictions, groups=groups, labels=labels)
         n, names = len(X), [by] if isinstance(by, str) else list(map(str, by))
         kinds = pd.Categorical(cast(Any, groups)).remove_unused_categories()
         if len(kinds) != n or len(kinds.categories) < 2:

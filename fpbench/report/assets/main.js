@@ -102,6 +102,8 @@ const start = async () => {
   });
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => redraw());
   document.documentElement.dataset.ready = 'yes';
+  // The section that the address names was not there when the page was opened.
+  if (/^#[a-z]+$/.test(location.hash)) one(location.hash)?.scrollIntoView();
   drawRest();
 };
 
