@@ -30,7 +30,7 @@ _OF_DATASET = "data set "
 """How the scope of a leaderboard of one data set begins."""
 
 
-def content(run: Gathered, catalog: Catalog, judged: Judgement | None = None) -> dict[str, Any]:
+def content(run: Gathered, catalog: Catalog) -> dict[str, Any]:
     """A run as plain data: what the page's script reads.
 
     Parameters
@@ -39,8 +39,6 @@ def content(run: Gathered, catalog: Catalog, judged: Judgement | None = None) ->
         The run.
     catalog
         What is installed: it knows the parameters that the matrix leaves as they are.
-    judged
-        The run beside what its matrix states, if it states anything.
     """
     latest: Mapping[str, Any] = run.sessions[-1].environment if run.sessions else {}
     versions = latest.get("packages", {})
@@ -48,8 +46,8 @@ def content(run: Gathered, catalog: Catalog, judged: Judgement | None = None) ->
         "title": run.title,
         "path": run.path,
         "kinds": list(KINDS),
-        "messages": _messages(run, judged),
-        "statements": _statements(judged) if judged else None,
+        "messages": _messages(run),
+        "statements": _statements(run.judgement) if run.judgement else None,
         "matrix": run.matrix,
         "combinations": [list(one.labels) for one in run.combinations],
         "cells": _cells(run),
@@ -105,7 +103,7 @@ def _glossary(run: Gathered) -> dict[str, dict[str, str]]:
     }  # fmt: skip
 
 
-def _messages(run: Gathered, judged: Judgement | None) -> list[dict[str, Any]]:
+def _messages(run: Gathered) -> list[dict[str, Any]]:
     """What the page says first: sentences on each data set, beside its waterfall."""
     messages: dict[str, dict[str, Any]] = {}
 
@@ -113,8 +111,8 @@ def _messages(run: Gathered, judged: Judgement | None) -> list[dict[str, Any]]:
         blank: dict[str, Any] = {"scope": scope, "sentences": [], "waterfall": None, "caption": ""}
         return messages.setdefault(scope, blank)
 
-    if judged:
-        say("")["sentences"] += judged.sentences
+    if run.judgement:
+        say("")["sentences"] += run.judgement.sentences
     for board in run.boards:
         if board.view in ("combinations", "reports") and board.sentences:
             say(board.scope.removeprefix(_OF_DATASET))["sentences"] += board.sentences

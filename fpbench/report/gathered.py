@@ -71,6 +71,8 @@ class Gathered:
     """Mean seconds of a step, by action and component."""
     matrix: str
     """The matrix file, as it was given; empty if it is not there."""
+    judgement: Judgement | None = None
+    """The run compared with what its matrix states; None if nobody asked, or it states nothing."""
 
     @cached_property
     def combinations(self) -> tuple[Combination, ...]:
@@ -125,7 +127,9 @@ class Gathered:
         return name_parameters(self.components)
 
 
-def gather(run: SavedRun, rank_by: str | None = None, where: Iterable[str] = ()) -> Gathered:
+def gather(
+    run: SavedRun, rank_by: str | None = None, where: Iterable[str] = (), *, judge: bool = False
+) -> Gathered:
     """Read a run.
 
     Parameters
@@ -136,6 +140,8 @@ def gather(run: SavedRun, rank_by: str | None = None, where: Iterable[str] = ())
         The measure to rank by; what the matrix says, if None.
     where
         Filters that rows must pass, such as `learner=pate*`.
+    judge
+        Whether to compare the rows with what the matrix states, whatever profile it was run with.
 
     Raises
     ------
@@ -161,25 +167,13 @@ def gather(run: SavedRun, rank_by: str | None = None, where: Iterable[str] = ())
             made_in={record.key: record.session for record in store.records()},
             timings=store.timings(),
             matrix=matrix[1].decode(errors="replace") if matrix else "",
+            judgement=_judge(store, snapshot.results) if judge else None,
         )
 
 
-def judge_saved(run: SavedRun, results: Results) -> Judgement | None:
-    """A run compared with what its matrix states.
-
-    Parameters
-    ----------
-    run
-        The run; its directory holds the matrix, whatever profile it was run with.
-    results
-        Its rows.
-
-    Returns
-    -------
-    Judgement or None
-        None if the matrix states nothing, or cannot be read.
-    """
-    with suppress(FpbenchError), Store(run.path) as store:
+def _judge(store: Store, results: Results) -> Judgement | None:
+    """None if the matrix states nothing, or cannot be read."""
+    with suppress(FpbenchError):
         seeds = {*results.seeds.tolist()}
         matrix = read_stored_matrix(store, max(MAX_CELLS, len(results)), seeds)
         return judge_results(matrix, results) if matrix.expect else None

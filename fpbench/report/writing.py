@@ -11,7 +11,7 @@ from fpbench.components.catalog import discover
 from fpbench.report.content import content
 from fpbench.report.drawing import check, draw, render
 from fpbench.report.figures import Figure
-from fpbench.report.gathered import gather, judge_saved
+from fpbench.report.gathered import gather
 from fpbench.report.ideas import figure, figures
 from fpbench.report.page import page
 from fpbench.results.snapshot import SavedRun
@@ -56,8 +56,7 @@ def write_report(run: SavedRun, output: Path | None = None, by: str | None = Non
 
 def render_report(run: SavedRun, by: str | None = None) -> str:
     """A run as one self-contained HTML page; see `write_report`."""
-    gathered = gather(run, by)
-    return page(content(gathered, discover(), judge_saved(run, gathered.results)))
+    return page(content(gather(run, by, judge=True), discover()))
 
 
 def write_figure(

@@ -16,7 +16,7 @@ from fpbench import InputError, component
 from fpbench.api import reproduce
 from fpbench.cli.screen import results as boards
 from fpbench.components.own_measures import GLOSSARY
-from fpbench.report.gathered import judge_saved
+from fpbench.report.gathered import gather
 from fpbench.results.leaderboard import Leaderboard, Line
 from fpbench.results.statistics.intervals import interval
 
@@ -193,11 +193,11 @@ def test_the_tables_say_it_all(file, tmp_path, capsys, monkeypatch):
 
 def test_a_saved_run_is_judged_by_the_profile_that_it_was_run_with(file, tmp_path):
     made = reproduce.reproduce(reproduce.find(str(file)), out=tmp_path / "run")
-    saved = judge_saved(made.run, made.run.results())
+    saved = gather(made.run, judge=True).judgement
     assert (saved.verdicts, saved.sentences) == (made.verdicts, made.sentences)
     assert "profile quick, 2 seeds instead of 4" in saved.scale
     (made.run.path / "matrix.toml").unlink()
-    assert judge_saved(made.run, made.run.results()) is None
+    assert gather(made.run, judge=True).judgement is None
 
 
 def test_a_whole_matrix_needs_no_word_on_its_size(file, tmp_path):

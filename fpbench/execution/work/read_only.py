@@ -6,6 +6,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from fpbench.data.sample import Sample
 
@@ -14,13 +15,16 @@ def make_read_only(value: Any) -> None:
     """Make all arrays of a result read-only: in samples, records, containers.
 
     What is not fpbench's own is left as it is: the models of other libraries may keep what they
-    compute. A `Sample` hands out copies of its features.
+    compute. A `Sample` hands out copies of its features, which share memory until written to.
     """
     if isinstance(value, np.ndarray):
         value.flags.writeable = False
     elif isinstance(value, Sample):
-        for name in value.seen - {"features"}:
+        for name in value.seen:
             make_read_only(getattr(value, name))
+    elif isinstance(value, pd.DataFrame):
+        for _, column in value.items():
+            _lock_column(column)
     elif isinstance(value, tuple | list):
         for one in value:
             make_read_only(one)
@@ -29,3 +33,14 @@ def make_read_only(value: Any) -> None:
     elif is_dataclass(value) and type(value).__module__.startswith("fpbench."):
         for field in fields(value):
             make_read_only(getattr(value, field.name, None))
+
+
+def _lock_column(column: pd.Series) -> None:
+    """Make the memory of a column read-only, which `column.array` would show writable.
+
+    A copy of the frame still copies the column when it is written to.
+    """
+    memory = getattr(column.array, "_ndarray", None)
+    while isinstance(memory, np.ndarray):
+        memory.flags.writeable = False
+        memory = memory.base

@@ -17,6 +17,11 @@ from toys import Coin, Flip, Oracle, Parrot
 
 def write(column):
     if hasattr(column, "columns"):
+        for write_through in (column["x"].values, column["x"].array):
+            try:
+                write_through[0] = 7.0
+            except ValueError as error:
+                assert "read-only" in str(error)
         column.iloc[:, 0] = 7.0
         column["another"] = 1.0
         del column[column.columns[0]]
@@ -119,15 +124,22 @@ def test_arrays_of_records_and_containers_are_locked():
     guess, answers = np.zeros(3, int), np.ones((3, 2))
     problem = Problem(guess, 2, np.ones(3, int), None, (), beliefs=np.full((3, 2), 0.5))
     sample = fpbench.Sample(
-        ("a", "b"), labels=np.ones(3, np.int8), features=pd.DataFrame({"x": [1.0, 2.0, 3.0]}),
+        ("a", "b"), labels=np.ones(3, np.int8), features=pd.DataFrame(
+            {"x": [1.0, 2.0, 3.0], "job": pd.Categorical(["nurse", "smith", "nurse"])}
+        ),
         query=fpbench.data.ModelAnswers(answers),
     )  # fmt: skip
     make_read_only((problem, {"of": [sample]}))
     for array in (guess, problem.beliefs, problem.predictions, sample.labels, answers):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 0
+    for name in ("x", "job"):
+        with pytest.raises(ValueError, match="read-only"):
+            sample.features[name].array[0] = sample.features[name].array[1]
     mine = sample.features
     mine.iloc[0, 0] = 5.0
+    mine.loc[0, "job"] = "smith"
+    assert sample.features["job"].tolist() == ["nurse", "smith", "nurse"]
     assert sample.features.iloc[0, 0] == 1.0
 
 
