@@ -60,7 +60,7 @@ def test_columns_of_every_sort_give_the_same(convert):
         assert wanted.objective > 0
         found = fpbench.correct(
             convert(guess), convert(predictions), labels=convert(labels),
-            weights=pd.Series(weights), **claim,
+            weights=weights, **claim,
         )  # fmt: skip
         assert isinstance(found.values, np.ndarray)
         assert found.values.dtype.kind == "i"

@@ -89,7 +89,7 @@ def test_nothing_passes_if_nothing_may_be_known(monkeypatch):
         report, lambda r: r.facts(X, predictions), reader, allowed, seconds=60, rng=0
     )
     assert "numbers of people rounded at random to multiples of 2" in changes.failed
-    assert "noise" in changes.failed
+    assert "noise of epsilon 1e+06 in all" in changes.failed
 
 
 def test_columns_whose_own_slices_give_away_most_go_first():
