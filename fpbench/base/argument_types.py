@@ -110,6 +110,8 @@ def _read_type(text: str, names: dict[str, Any]) -> _Check | None:  # noqa: PLR0
         kind = eval(text, names)
     except NameError:  # imported for annotations only
         return None
+    if hasattr(origin := get_origin(kind), "__value__"):  # as numpy 2.5 writes NDArray
+        kind = origin.__value__[get_args(kind)]
     alias = None
     if get_origin(kind) is Annotated:
         kind, *rest = get_args(kind)

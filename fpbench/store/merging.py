@@ -108,9 +108,12 @@ def _write_whole(runs: Sequence[Path], target: Path) -> Merged:
 def _follow_links(target: Path) -> Path:
     """The directory that a link leads to, there or not yet: a link cannot be renamed over."""
     try:
-        return target.resolve()
-    except (OSError, RuntimeError):  # a link that leads to itself
-        raise StoreError(f"{target}: is a link that leads nowhere") from None
+        led = target.resolve()
+    except (OSError, RuntimeError):  # a link that leads to itself, before Python 3.13
+        led = target
+    if led.is_symlink():
+        raise StoreError(f"{target}: is a link that leads nowhere")
+    return led
 
 
 def _make_directory(target: Path) -> Path:
