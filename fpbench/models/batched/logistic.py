@@ -291,7 +291,7 @@ class _Problems:
             place = np.maximum(place, place.T)
             hessian = np.take(curvature @ self.products, place, axis=1)
         elif d <= _SMALL:
-            hessian = np.matmul(self.design.swapaxes(1, 2), self.design * curvature[..., None])
+            hessian = np.matmul(self.design.swapaxes(-1, -2), self.design * curvature[..., None])
         else:
             # A large matrix is multiplied by its own transpose in half the time.
             root = self.design * np.sqrt(curvature)[..., None]

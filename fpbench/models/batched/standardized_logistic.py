@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,12 +10,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fpbench.base.arrays import drop_last_bits
-from fpbench.models.batched.logistic import fit_logistic, logistic_proba
+from fpbench.models.batched.logistic import logistic_proba
+from fpbench.models.batched.logistic_parts import fit_logistic_parts
 
 _Floats = NDArray[np.float64]
 
 _CONSTANT = 1e-12
-"""Variance, in units of everybody's, below which a column does not vary but for rounding."""
+"""Variance, in units of the squared mean, below which a column does not vary but for rounding."""
+_LEAST_SCALE = 1e-6
+"""By which a column's deviation is replaced that is less, where scikit-learn divides by none."""
+_EPS = np.finfo(np.float64).eps
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,19 @@ class StandardizedLogistic:
     def predict(self, X: NDArray[Any]) -> NDArray[np.int64]:
         """The most probable label (n,); of equally probable ones 0."""
         return np.asarray(self.predict_proba(X).argmax(axis=1), np.int64)
+
+    @staticmethod
+    def score_many(models: Sequence[StandardizedLogistic], X: NDArray[Any]) -> _Floats:
+        """Probabilities (B, n) of label 1 by B models, as `predict_proba` gives them one by one."""
+        first = models[0]
+        # Of models that were fitted together, these are 0 and 1.
+        shift = np.stack([(first.mean - one.mean) / one.scale for one in models])
+        stretch = np.stack([first.scale / one.scale for one in models])
+        theta = np.stack([one.theta for one in models])
+        theta[:, -1] += (theta[:, :-1] * shift).sum(axis=1)
+        theta[:, :-1] *= stretch
+        design = _standardize(np.asarray(X, np.float64), first.mean, first.scale)
+        return drop_last_bits(logistic_proba(theta, design))
 
 
 def fit_standardized_logistic(
@@ -85,15 +103,17 @@ def fit_standardized_logistic(
     centre = weights @ columns / sizes
     variance = weights @ columns**2 / sizes - centre**2
     # A column that does not vary among the members has coefficient 0, whatever its penalty.
-    variance[variance <= _CONSTANT * (1 + centre**2)] = 1.0
-    penalty = np.zeros((len(members), design.shape[1]))
-    penalty[:, :-1] = variance / (2 * strength * sizes)
-    targets = np.broadcast_to(np.asarray(labels, np.float64), weights.shape)
-    # All models start at that of everybody who trains any, from which they are a few steps away.
-    together = weights.sum(axis=0, keepdims=True)
-    mean_penalty = penalty.mean(axis=0, keepdims=True)
-    start = fit_logistic(design[None], targets[:1], mean_penalty, together, tolerance=1e-2)
-    theta = fit_logistic(design, targets, penalty, weights, start=start)
+    variance[variance <= _CONSTANT * centre**2] = 1.0
+    # scikit-learn does not divide one that varies by rounding errors of its mean alone.
+    rounding = sizes * _EPS * np.abs(mean + centre * scale)
+    variance = np.where(
+        variance * scale**2 <= rounding**2,
+        np.clip(scale, _LEAST_SCALE, 1.0) ** -2,
+        variance,
+    )
+    ridge = np.zeros((len(members), design.shape[1]))
+    ridge[:, :-1] = variance / strength
+    theta = fit_logistic_parts(design, np.asarray(labels, np.float64), members, ridge)
     return [StandardizedLogistic(mean, scale, one) for one in theta]
 
 
