@@ -8,7 +8,8 @@ limit takes more than a sixth of the posterior of a claim by the same people, wh
 take of a million people: .5 s and 3 s. Or if the posterior of five groups, which is approximate,
 takes more than 15 of those of two groups. Or if calibration, limits and tails take more than 3 % of
 a cell as large as the paper's (45,222 people, `exponentiated-gradient`, `published`, `a2`,
-`posterior`). A small and cheap cell is shown beside it (12,000 people, `plain`).
+`posterior`), or more than 6 % of a small and cheap one (12,000 people, `plain`): there, what they
+call costs more than what they compute.
 """
 
 # Threads must be limited before numpy is imported.
@@ -104,7 +105,7 @@ CELL: dict[str, Any] = {
 }
 SMALL = CELL | {"dataset": [{"use": "census-synthetic"}], "learner": [{"use": "plain"}]}
 MEASURING = ("calibrate_beliefs", "measure_leak", "measure_beliefs")
-CELL_SHARE = 0.03
+CELL_SHARE, SMALL_SHARE = 0.03, 0.06
 
 
 def measure_share(cell: dict[str, Any]) -> dict[str, float]:
@@ -154,9 +155,9 @@ def main() -> int:
     parser.add_argument("--people", type=int, nargs="+", default=[15_074, 136_000, 1_000_000])
     parser.add_argument("--repeats", type=int, default=3)
     options = parser.parse_args()
-    show_share("12,000 people, plain", SMALL, options.repeats)
+    failed = show_share("12,000 people, plain", SMALL, options.repeats) > SMALL_SHARE
     title = "45,222 people, exponentiated-gradient"
-    failed = show_share(title, CELL, options.repeats) > CELL_SHARE
+    failed |= show_share(title, CELL, options.repeats) > CELL_SHARE
     for people in options.people:
         seconds = measure(list_tasks(people), options.repeats)
         sort, posterior = list(seconds.values())[:2]

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from overhead import install_toys
 
-SEEDS = 100
+SEEDS = 300
 TURNS = 7
 LIMIT = 0.03
 MATRIX = """

@@ -8,8 +8,6 @@ groups the likeliest vector that satisfies the claim.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -33,6 +31,8 @@ _LEAST_ISOTONIC = 200
 """Held-out people, at least, before an increasing function is fitted to them."""
 _LARGEST = 10.0
 """Log-odds are clipped to +-10 (1 in 22,000): a forest's 0 or 1 rests on few people."""
+_EQUAL = 1e-12
+"""Standard deviation of log-odds that are all equal, and log-odds that are 0, but for rounding."""
 
 
 def calibrate(belief: ArrayLike, held_out_belief: ArrayLike, happened: ArrayLike) -> _Floats:
@@ -114,7 +114,7 @@ def calibrate_guess(
     log_odds = slope * s + intercept
     if k > 2:
         return values, np.maximum(log_odds + np.log(k - 1), LEAST_WEIGHT)
-    likeliest = np.where(log_odds == 0, values, log_odds > 0).astype(values.dtype)
+    likeliest = np.where(np.abs(log_odds) < _EQUAL, values, log_odds > 0).astype(values.dtype)
     return likeliest, np.maximum(np.abs(log_odds), LEAST_WEIGHT)
 
 
@@ -134,8 +134,8 @@ def _fit_line(s: _Floats, happened: NDArray[np.bool_]) -> tuple[float, float] | 
     """Likeliest slope (0 or more) and intercept of the log-odds; None if all are of one kind."""
     if happened.all() or not happened.any():
         return None
-    slope, offsets = _fit_scaling(np.stack([np.zeros_like(s), s]), happened.astype(int))
-    return slope, float(offsets[1])
+    slopes, offsets = _fit_scaling(np.stack([np.zeros_like(s), s]), happened.astype(int))
+    return float(slopes[0]), float(offsets[0, 1])
 
 
 @check_arguments
@@ -190,114 +190,163 @@ def calibrate_beliefs(
             "to trust an adversary: hold out more people, or enlarge the attack set ([split] "
             "attack)"
         )
-    method = "scaled"
+    logits = _to_logits(held_out)
+    scaling = _fit_scaling(logits, known)
     if chances.shape[1] == 2 and len(known) >= _LEAST_ISOTONIC:
         some = slice(_MOST_COMPARED)
-        loss = partial(_cross_validate, held_out[some], known[some])
-        method = min(("scaled", "isotonic"), key=loss)
-    calibrated: _Floats = _APPLY[method](chances, held_out, known)
-    return calibrated, method
+        scaled, isotonic = _cross_validate(logits[:, some], held_out[some, 1], known[some], scaling)
+        if isotonic < scaled:
+            order = np.argsort(held_out[:, 1])
+            chance = _fit_monotone(chances[:, 1], held_out[order, 1], known[order])
+            return np.stack([1 - chance, chance], axis=1), "isotonic"
+    (slope,), (offsets,) = scaling
+    calibrated = _normalise(slope * _to_logits(chances) + offsets[:, None])
+    return np.ascontiguousarray(calibrated.T), "scaled"
 
 
-def _cross_validate(held_out: _Floats, truth: _Integers, method: str) -> float:
-    """Mean surprise (nats) at the groups of people that a method was not fitted to."""
-    fold = np.arange(len(truth)) % _FOLDS
-    surprise = 0.0
+def _cross_validate(
+    logits: _Floats, chances: _Floats, truth: _Integers, scaling: tuple[_Floats, _Floats]
+) -> tuple[float, float]:
+    """Surprise (nats) at the groups of people whom a scaling, an isotonic curve were not fitted to.
+
+    `chances` are those of group 1; `scaling` is one of all, near which the others are.
+    """
+    order = np.argsort(chances)
+    logits, chances, truth, fold = logits[:, order], chances[order], truth[order], order % _FOLDS
+    others = fold != np.arange(_FOLDS)[:, None]
+    slopes, offsets = _fit_scaling(logits, truth, others, scaling)
+    scaled = _normalise(slopes[fold] * logits + offsets[fold].T)[1]
+    isotonic = np.empty(len(truth))
     for number in range(_FOLDS):
-        inside, rest = fold == number, fold != number
-        if (truth[rest] == truth[rest][0]).all():
-            continue
-        chances = _APPLY[method](held_out[inside], held_out[rest], truth[rest])
-        surprise -= float(np.log(chances[np.arange(len(chances)), truth[inside]]).sum())
-    return surprise / len(truth)
+        inside, rest = np.flatnonzero(fold == number), np.flatnonzero(fold != number)
+        isotonic[inside] = _fit_monotone(chances[inside], chances[rest], truth[rest])
+    # Of one group alone nothing can be learnt.
+    counted = (np.bincount(fold[truth == 1], minlength=_FOLDS) < (truth == 1).sum()) & (
+        np.bincount(fold[truth == 0], minlength=_FOLDS) < (truth == 0).sum()
+    )
+
+    def measure_surprise(chance: _Floats) -> float:
+        return -float(np.log(np.where(truth == 1, chance, 1 - chance)) @ counted[fold])
+
+    return measure_surprise(scaled), measure_surprise(isotonic)
 
 
-def _scale(beliefs: _Floats, held_out: _Floats, truth: _Integers) -> _Floats:
-    slope, offsets = _fit_scaling(_to_logits(held_out.T), truth)
-    logits = slope * _to_logits(beliefs.T) + offsets[:, None]
-    chances = np.exp(logits - logits.max(axis=0))
-    return np.ascontiguousarray((chances / chances.sum(axis=0)).T)
-
-
-def _fit_monotone(beliefs: _Floats, held_out: _Floats, truth: _Integers) -> _Floats:
+def _fit_monotone(chances: _Floats, held_out: _Floats, truth: _Integers) -> _Floats:
+    """(n,) chances of group 1 by the likeliest increasing function of sorted ones (m,)."""
     from scipy.optimize import isotonic_regression
 
-    m = len(truth)
     # One person more of each group, at either end.
-    scores, place = np.unique(np.concatenate([held_out[:, 1], [0.0, 1.0]]), return_inverse=True)
-    people = np.bincount(place)
-    members = np.bincount(place, np.concatenate([truth == 1, [True, False]]))
-    curve = isotonic_regression(members / people, weights=people).x
-    chance = np.interp(beliefs[:, 1], scores, np.clip(curve, 1 / (m + 2), 1 - 1 / (m + 2)))
-    return np.stack([1 - chance, chance], axis=1)
+    ordered = np.concatenate([[0.0], held_out, [1.0]])
+    members = np.concatenate([[1.0], truth == 1, [0.0]])
+    starts = np.flatnonzero(np.diff(ordered, prepend=-1.0))
+    people = np.diff(starts, append=len(ordered))
+    curve = isotonic_regression(np.add.reduceat(members, starts) / people, weights=people).x
+    least = 1 / len(ordered)
+    found: _Floats = np.interp(chances, ordered[starts], np.clip(curve, least, 1 - least))
+    return found
 
 
-_APPLY: dict[str, Callable[[_Floats, _Floats, _Integers], _Floats]] = {
-    "scaled": _scale, "isotonic": _fit_monotone
-}  # fmt: skip
+def _normalise(logits: _Floats) -> _Floats:
+    """(K, n) probabilities."""
+    powers = np.exp(logits - logits.max(axis=0))
+    return np.asarray(powers / powers.sum(axis=0))
 
 
 def _to_logits(beliefs: _Floats) -> _Floats:
     """(K, n) log-probabilities less the greatest, at least -10: log-odds of two groups."""
     with np.errstate(divide="ignore"):
-        logits = np.log(beliefs)
+        logits = np.log(np.ascontiguousarray(beliefs.T))
     return np.asarray(np.maximum(logits - logits.max(axis=0), -_LARGEST))
 
 
-def _fit_scaling(logits: _Floats, truth: _Integers) -> tuple[float, _Floats]:
-    """Likeliest slope (0 or more) of (K, m) logits, and offsets (K,), the first of them 0.
+def _fit_scaling(
+    logits: _Floats,
+    truth: _Integers,
+    used: NDArray[np.bool_] | None = None,
+    start: tuple[_Floats, _Floats] | None = None,
+) -> tuple[_Floats, _Floats]:
+    """Likeliest slopes (F,), 0 or more, of (K, m) logits, and offsets (F, K), the first of them 0.
+
+    F scalings are fitted at once, to the people that are `used` (F, m) in each; one scaling to all
+    if left out. They are found from `start`, slopes and offsets, if it is given.
 
     Newton's method with step halving (Lin, Lin and Weng, A note on Platt's probabilistic outputs
     for support vector machines, 2007). The logits are standardised first, for a Hessian that is
     well conditioned.
     """
     k, m = logits.shape
-    members = np.bincount(truth, minlength=k)
+    weights = np.ones((1, m)) if used is None else used.astype(np.float64)
+    people = weights.sum(axis=1)
+    is_member = truth == np.arange(k)[:, None]
+    members = (weights @ is_member.T)[:, truth]
     # Platt's targets: of each group, one person more, and everybody of the others.
-    targets = np.repeat(1 / (members + k)[:, None], k, axis=1)
-    np.fill_diagonal(targets, (members + 1) / (members + k))
-    target = targets.T[1:, truth]
-    share = target.mean(axis=1)
-    flat = np.log(share) - np.log(1 - share.sum())
+    target = (1 + members[:, None] * is_member[1:]) / (members + k)[:, None]
+    share = np.einsum("fki,fi->fk", target, weights) / people[:, None]
+    flat = np.log(share) - np.log(1 - share.sum(axis=1, keepdims=True))
     # All is relative to the first group, whose offset is 0.
     logits = logits[1:] - logits[0]
-    centre, scale = logits.mean(axis=1), logits.std(axis=1).max()
-    if scale == 0:
-        return 0.0, np.append(0.0, flat)
-    rows = (logits - centre[:, None]) / scale
+    centre = weights @ logits.T / people[:, None]
+    rows = logits - centre[:, :, None]
+    scale = np.sqrt(np.einsum("fki,fki,fi->fk", rows, rows, weights).max(axis=1) / people)
+    # Equal logits are as far from their mean as rounding makes them.
+    rows[scale < _EQUAL], scale[scale < _EQUAL] = 0.0, 1.0
+    rows /= scale[:, None, None]
     # The loss is convex: its slope at (0, flat) tells the sign of the best one.
-    if (target * rows).sum() <= 0:
-        return 0.0, np.append(0.0, flat)
+    target *= weights[:, None]
+    expected = np.column_stack([np.einsum("fki,fki->f", target, rows), target.sum(axis=2)])
+    rising = expected[:, 0] > 0
+    lines = np.column_stack([np.zeros(len(people)), flat])
+    if start is not None:
+        slopes, offsets = start
+        near = np.column_stack([slopes * scale, offsets[:, 1:] + slopes[:, None] * centre])
+        lines = np.where(rising[:, None], near, lines)
+    lines = _descend(lines, rows, weights, expected, rising)
+    slopes = lines[:, 0] / scale
+    offsets = np.column_stack([np.zeros(len(people)), lines[:, 1:] - slopes[:, None] * centre])
+    return slopes, offsets
 
-    def evaluate(line: _Floats) -> tuple[float, _Floats]:
-        """The loss, and the probabilities of all groups but the first."""
-        z = line[0] * rows + line[1:, None]
-        most = np.maximum(z.max(axis=0), 0.0)
-        powers = np.exp(z - most)
-        total = powers.sum(axis=0) + np.exp(-most)
-        loss = float((most + np.log(total)).sum() - (target * z).sum())
-        return loss, powers / total
 
-    line = np.append(0.0, flat)
-    loss, p = evaluate(line)
+def _descend(
+    lines: _Floats, rows: _Floats, weights: _Floats, expected: _Floats, moving: NDArray[np.bool_]
+) -> _Floats:
+    """Lines (F, K), slope and offsets, of least loss; those that are not `moving` stay.
+
+    `rows` (F, K - 1, m) are what slopes multiply, and `expected` (F, K) what lines multiply under
+    the targets: of least loss, it is as great under the probabilities.
+    """
+    count, k = lines.shape
+    people = weights.sum(axis=1)
+    ridge = 1e-12 * people[:, None, None] * np.eye(k)
+    hessian = np.empty((count, k, k))
+
+    def evaluate(lines: _Floats) -> tuple[_Floats, _Floats]:
+        """The losses (F,), and the weighted probabilities of all groups but the first."""
+        z = lines[:, :1, None] * rows + lines[:, 1:, None]
+        most = np.maximum(z.max(axis=1), 0.0)
+        powers = np.exp(z - most[:, None])
+        total = powers.sum(axis=1) + np.exp(-most)
+        losses = np.einsum("fi,fi->f", most + np.log(total), weights)
+        return losses - (lines * expected).sum(axis=1), powers * (weights / total)[:, None]
+
+    losses, p = evaluate(lines)
     for _ in range(100):
         weighted = p * rows
-        mean = weighted.sum(axis=0)
-        miss = p - target
-        gradient = np.append((miss * rows).sum(), miss.sum(axis=1))
-        hessian = np.empty((k, k))
-        hessian[0, 0] = (weighted * rows).sum() - mean @ mean
-        hessian[0, 1:] = hessian[1:, 0] = weighted.sum(axis=1) - p @ mean
-        hessian[1:, 1:] = np.diag(p.sum(axis=1)) - p @ p.T
-        step = np.linalg.solve(hessian + 1e-12 * m * np.eye(k), gradient)
+        mean, sums, shares = weighted.sum(axis=1), weighted.sum(axis=2), p.sum(axis=2)
+        gradient = np.column_stack([sums.sum(axis=1), shares]) - expected
+        hessian[:, 0, 0] = np.einsum("fki,fki->f", weighted, rows)
+        hessian[:, 0, 0] -= np.einsum("fi,fi->f", mean, mean)
+        hessian[:, 0, 1:] = hessian[:, 1:, 0] = sums - np.einsum("fki,fi->fk", p, mean)
+        hessian[:, 1:, 1:] = shares[:, :, None] * np.eye(k - 1) - p @ p.swapaxes(1, 2)
+        steps = np.linalg.solve(hessian + ridge, gradient[:, :, None])[:, :, 0]
+        promise = (gradient * steps).sum(axis=1)
         # Once even the full step promises less than rounding, nothing is left to gain.
-        if gradient @ step <= 1e-14 * m:
+        size = np.where(moving & (promise > 1e-14 * people), 1.0, 0.0)
+        if not size.any():
             break
-        size, before = 1.0, loss
-        loss, p = evaluate(line - step)
-        while size > 1e-10 and loss > before - 1e-4 * size * (gradient @ step):
-            size /= 2
-            loss, p = evaluate(line - size * step)
-        line = line - size * step
-    slope = float(line[0] / scale)
-    return slope, np.append(0.0, line[1:] - slope * centre)
+        before = losses
+        losses, p = evaluate(lines - size[:, None] * steps)
+        while (short := (size > 1e-10) & (losses > before - 1e-4 * size * promise)).any():
+            size[short] /= 2
+            losses, p = evaluate(lines - size[:, None] * steps)
+        lines = lines - size[:, None] * steps
+    return lines

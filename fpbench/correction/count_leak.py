@@ -6,6 +6,8 @@ a label), and cannot add more than they do, whatever it says of them.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,16 +16,14 @@ from numpy.typing import ArrayLike, NDArray
 from fpbench.base.argument_types import check_arguments
 from fpbench.base.arguments import to_array, to_floats
 from fpbench.base.errors import InputError
-from fpbench.correction.poisson_binomial import Side, Tilted
 
 _Floats = NDArray[np.floating[Any]]
+_Complex = NDArray[np.complex128]
 
-_BLOCK = 1 << 12
-"""People whose recurrence runs at once: a few arrays of them fit into the cache."""
-_MARGIN = 1.5
-"""How much further than the law of all the others' may reach, in log-odds; 1 would nearly do."""
-_NEGLIGIBLE = 1e-20
-"""A count this much less probable than the likeliest one adds nothing that a float shows."""
+_SURE = 33.0
+"""What is less probable than e^-33 adds nothing that a float shows."""
+_BLOCK = 1 << 17
+"""Numbers, about, that are computed at once: a few arrays of them fit into the cache."""
 
 
 @check_arguments
@@ -50,8 +50,9 @@ def compute_count_leak(beliefs: ArrayLike, cells: ArrayLike) -> float:
     Notes
     -----
     mean_i [sum_c max(p_i P_-i(c - 1), (1 - p_i) P_-i(c)) - m_i], where P_-i is the law of the count
-    of all others in the cell. It follows from the law of everybody's by taking the person out, from
-    the side where that only shrinks errors. Who can never be talked over is left out.
+    of all others in the cell. That of everybody comes from its characteristic function (Hong, On
+    computing the distribution function for the Poisson binomial distribution, 2013), and a person
+    is taken out by dividing it. Who is never talked over, but with probability e^-33, is left out.
     """
     chances, members = to_floats("beliefs", beliefs), to_array("cells", cells, "biu")
     if chances.ndim != 1 or len(chances) == 0 or members.shape != chances.shape:
@@ -70,38 +71,45 @@ def _count_gained(chances: _Floats) -> float:
     chances = chances[(chances > 0) & (chances < 1)]
     if len(chances) == 0:
         return 0.0
-    odds = np.log(chances) - np.log1p(-chances)
-    law = Tilted(Side(odds, np.ones(len(odds), np.bool_))).distribution
-    counted = np.flatnonzero(law > _NEGLIGIBLE * law.max())
-    shares = law[counted[0] : counted[-1] + 1]
-    # People of group 1 with few odds, and those of group 0 with few odds, are each other's mirror.
-    return _sum_gains(chances[chances <= 0.5], shares) + _sum_gains(
-        1 - chances[chances > 0.5], shares[::-1]
-    )
+    mean, variance = float(chances.sum()), float(chances @ (1 - chances))
+    # Bernstein's inequality: no count is further from the mean.
+    reach = math.ceil(_SURE / 3 + math.sqrt((_SURE / 3) ** 2 + 2 * _SURE * variance)) + 1
+    turns = np.exp(2j * np.pi / (2 * reach + 1) * np.arange(2 * reach + 1))
+    # At an angle t, the characteristic function of all but one is at most e^(-rest (1 - cos t)).
+    rest = variance - 0.25
+    widest = math.acos(1 - _SURE / rest) if 2 * rest > _SURE else math.pi
+    modes = np.arange(math.ceil(len(turns) * widest / (2 * math.pi)))
+    law = np.where(modes > 0, 2, 1) / len(turns) + 0j
+    for some in _cut_blocks(chances, len(modes)):
+        law *= (1 + np.multiply.outer(some, turns[modes] - 1)).prod(axis=0)
+    # Tilted by a person's log-odds, the others' law has its mode where the guess changes. Chernoff
+    # bounds how probable it is to be beyond.
+    tilts = np.abs(np.log(chances) - np.log1p(-chances))
+    near = chances[rest * (1 - (1 + tilts) * np.exp(-tilts)) < _SURE]
+    waves = turns[-np.multiply.outer(modes, np.arange(reach + 1)) % len(turns)]
+    # Counts from the mean up put people into group 1, and those from it down into group 0.
+    up = law * turns[-math.floor(mean) * modes % len(turns)]
+    down = (law * turns[-math.ceil(mean) * modes % len(turns)]).conj()
+    return _sum_gains(near[near <= 0.5], up, waves) + _sum_gains(1 - near[near > 0.5], down, waves)
 
 
-def _sum_gains(chances: _Floats, law: _Floats) -> float:
-    """Expected people, of beliefs up to one half, whom the count puts into group 1 rightly."""
-    steps = np.log(law[1:], where=law[1:] > 0, out=np.full(len(law) - 1, -np.inf)) - np.log(
-        np.maximum(law[:-1], 1e-300)
-    )
-    least = _MARGIN * min(float(steps.min()), 0.0) if len(law) > 2 else -np.inf
-    chances = chances[np.log(chances) - np.log1p(-chances) >= least]
-    return sum(
-        _gain_of(chances[start : start + _BLOCK], law) for start in range(0, len(chances), _BLOCK)
-    )
+def _sum_gains(chances: _Floats, law: _Complex, waves: _Complex) -> float:
+    """Expected people put right, of beliefs up to one half; counts are columns of waves."""
+    cosine, sine = waves[:, 1].real, -waves[:, 1].imag
+    waves = law[:, None] * waves
+    parts = np.concatenate([waves.real, -sine[:, None] * waves.imag])
+    alike, people = np.unique(chances, return_counts=True)
+    gained = np.empty(0)
+    for p in _cut_blocks(alike[:, None], waves.shape[1]):
+        twice = 2 * p * (1 - p)
+        size = 1 / (1 - twice * (1 - cosine))
+        # p P_-i(count - 1) - (1 - p) P_-i(count), whose positive part is what the count adds.
+        rises = np.hstack([(2 * p - 1) * size, twice * size]) @ parts
+        gained = np.append(gained, np.maximum(rises, 0.0, out=rises).sum(axis=1))
+    return float(people @ gained)
 
 
-def _gain_of(chances: _Floats, law: _Floats) -> float:
-    ratio = chances / (1 - chances)
-    # (1 - p) P_-i, one count after the other. Up to its mode, which is at most one below that of
-    # everybody's law, no belief in group 1 passes one half.
-    without, carried, gained = np.zeros((3, len(chances)))
-    mode = int(law.argmax()) - 1
-    for count, share in enumerate(law):
-        np.multiply(ratio, without, out=carried)  # p P_-i(count - 1)
-        np.subtract(share, carried, out=without)
-        if count >= mode:
-            carried -= without
-            gained += np.maximum(carried, 0.0, out=carried)
-    return float(gained.sum())
+def _cut_blocks(values: _Floats, width: int) -> Iterator[_Floats]:
+    """Blocks of values of each of which an array of so many columns is made."""
+    step = max(_BLOCK // width, 1)
+    return (values[start : start + step] for start in range(0, len(values), step))

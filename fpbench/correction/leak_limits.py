@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from fpbench.base.argument_types import check_arguments
 from fpbench.base.arguments import to_floats
 from fpbench.base.errors import InputError
-from fpbench.components.beliefs import check_beliefs
+from fpbench.components.beliefs import check_beliefs, name_likeliest
 
 _Floats = NDArray[np.floating[Any]]
 
@@ -82,7 +82,7 @@ def limit_leak(
     sizes = _check_sizes(household_sizes, len(chances))
     nats = _check_nats(nats)
     if chances.shape[1] == 2 and (sizes == 1).all():
-        return _fill_water(chances.max(axis=1), nats)
+        return _fill_water(name_likeliest(chances)[1], nats)
     ordered = -np.sort(-chances, axis=1)
     surprise = -_x_log_x(ordered)
     entropy = surprise.sum(axis=1)

@@ -7,8 +7,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.optimize import minimize
 from scipy.special import expit, logit
+from sklearn.isotonic import IsotonicRegression
 
 from fpbench import InputError
+from fpbench.correction import calibration
 from fpbench.correction.calibration import (
     LEAST_WEIGHT,
     calibrate,
@@ -214,6 +216,34 @@ def test_a_bent_curve_is_straightened_by_steps():
     assert 0 < calibrated.min() <= calibrated.max() < 1
 
 
+@pytest.mark.parametrize("told", ["world", "equal", "few"])
+def test_both_ways_are_compared_on_fifths_that_neither_was_fitted_to(told, monkeypatch):
+    _, beliefs, groups = draw_world(2, 240, 1.5, 3)
+    if told == "equal":
+        beliefs[:] = 0.62, 0.38
+    elif told == "few":
+        beliefs = beliefs.round(1)
+    losses = []
+    compare = calibration._cross_validate
+    monkeypatch.setattr(
+        calibration, "_cross_validate", lambda *given: losses.append(compare(*given)) or losses[-1]
+    )
+    _, method = calibrate_beliefs(beliefs, beliefs, groups)
+    expected = np.zeros(2)
+    for number in range(5):
+        inside = np.arange(240) % 5 == number
+        known = beliefs[~inside], groups[~inside]  # 192 people are scaled only
+        scaled, _ = calibrate_beliefs(beliefs[inside], *known)
+        curve = IsotonicRegression(y_min=1 / 194, y_max=1 - 1 / 194).fit(
+            np.r_[known[0][:, 1], 0, 1], np.r_[known[1], 1, 0]
+        )
+        chance = curve.predict(beliefs[inside, 1])
+        for way, p in enumerate((scaled[:, 1], chance)):
+            expected[way] -= np.log(np.where(groups[inside] == 1, p, 1 - p)).sum()
+    np.testing.assert_allclose(losses, [expected], rtol=1e-9)
+    assert method == ("isotonic" if expected[1] < expected[0] else "scaled")
+
+
 @settings(deadline=None, max_examples=40)
 @given(st.integers(2, 4), st.integers(2, 30), st.integers(0, 10**6))
 def test_calibrated_beliefs_are_probabilities_and_groups_have_no_order(k, m, seed):
@@ -241,3 +271,10 @@ def test_what_cannot_calibrate_is_said():
         calibrate_beliefs(told, told, [0, 1, 2])
     with pytest.raises(InputError, match="must sum to 1; those of person 0 sum to 1.5"):
         calibrate_beliefs(told * 1.5, told, [0, 1, 2, 0])
+
+
+@pytest.mark.parametrize("m", [6, 30, 200, 500])
+def test_confidence_that_tells_nothing_of_equal_groups_changes_no_guess(m):
+    guess, truth, values = np.arange(m) % 2, np.arange(m) % 2, np.arange(10) % 2
+    likeliest, _ = calibrate_guess(values, np.full(10, 0.8), guess, np.full(m, 0.5), truth, 2)
+    np.testing.assert_array_equal(likeliest, values)

@@ -13,6 +13,7 @@ from scipy.stats import binom
 from fpbench import InputError
 from fpbench.correction import (
     compute_count_leak,
+    count_leak,
     limit_leak,
     limit_leak_by_error,
     limit_realised_gain,
@@ -224,10 +225,15 @@ def test_a_count_is_worth_less_than_a_person_however_many_people():
     assert compute_count_leak(chances, cells) <= limit_leak(two(chances), 1.01)
 
 
-def test_who_is_left_out_could_not_have_been_talked_over():
-    # Beliefs far from one half beside many: the shortcut must not lose the few who change.
+@pytest.mark.parametrize("block", [1 << 17, 100])
+@pytest.mark.parametrize("spread", [0.05, 0.5])
+def test_who_and_what_is_left_out_adds_nothing(spread, block, monkeypatch):
+    # Beliefs far from one half beside many: the shortcuts must not lose the few who change.
+    monkeypatch.setattr(count_leak, "_BLOCK", block)
     rng = np.random.default_rng(0)
-    chances = np.concatenate([np.full(300, 0.02), rng.uniform(0.45, 0.55, 30), np.full(40, 0.97)])
+    chances = np.concatenate(
+        [np.full(300, 0.02), rng.uniform(0.5 - spread, 0.5 + spread, 400), np.full(40, 0.97)]
+    )
     one = np.zeros(len(chances), int)
     law = np.array([1.0])
     for chance in chances:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from hashlib import sha256
 from itertools import pairwise
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench.claims.set_counts import Facts
+from fpbench.components.beliefs import name_likeliest
 from fpbench.components.own_measures import BeliefMeasures, LeakMeasures
 from fpbench.components.records import CalibratedGuess, Claim, Correction, Predictions
 from fpbench.components.sights import from_model
@@ -34,8 +35,6 @@ _LEAST_SLICE = 50
 """People that a slice has at least."""
 _CLASSES = 5
 """Classes of about as many people that the slices of a numeric column are."""
-_FEW = 500
-"""People who mostly show that a column has more values than that."""
 
 
 def measure_leak(
@@ -53,8 +52,9 @@ def measure_leak(
     `dp_limit` hold if the calibrated beliefs are exact; a limit that is not known is left out.
     """
     truth, beliefs = split.target.sensitive, _beliefs(guess)
-    named = beliefs.argmax(axis=1)
-    without, after = float(np.mean(named == truth)), _name_groups(guess, named, correction)
+    named, _ = name_likeliest(beliefs)
+    after, rise = _name_groups(guess, named, correction)
+    without = float(np.mean(named == truth))
     accuracy = None if after is None else float(np.mean(after == truth))
     sizes = split.target.household_sizes
     # A claim about predictions is used with them, also by who did not guess from them.
@@ -64,25 +64,23 @@ def measure_leak(
         "without_accuracy": without,
         "with_accuracy": accuracy,
         "leak": None if accuracy is None else accuracy - without,
-        "leak_expected": None,
+        "leak_expected": rise,
         "limit_covers": f"disclosure{unseen}" if of_model else f"disclosure, not model{unseen}",
         "household_size": 1 if sizes is None else int(sizes.max()),
     }
     if (best := _find_bayes_accuracy(split, predictions, guess.sees)) is not None:
         measures["bayes_accuracy"] = best
-    if (given := correction.posterior) is not None:
-        measures["leak_expected"] = float(np.mean(given.max(axis=1) - _pick(given, named)))
     if claim is None:
         return measures | {
             "disclosure_bits": 0.0, "limit_beliefs": 0.0, "people_proven": 0.0,
             "proven_unsure": 0.0,
         }  # fmt: skip
     if claim.possible is not None:
-        proven = claim.possible.sum(axis=1) == 1
-        believed = _pick(beliefs, claim.possible.argmax(axis=1))
-        unsure = proven & (believed > _UNSURE[0]) & (believed < _UNSURE[1])
-        measures["people_proven"] = float(proven.mean())
-        measures["proven_unsure"] = float(unsure.mean())
+        proven = np.flatnonzero(claim.possible @ np.ones(beliefs.shape[1], np.int64) == 1)
+        believed = beliefs[proven, claim.possible[proven].argmax(axis=1)]
+        unsure = (believed > _UNSURE[0]) & (believed < _UNSURE[1])
+        measures["people_proven"] = len(proven) / len(truth)
+        measures["proven_unsure"] = int(unsure.sum()) / len(truth)
     facts = [one for one in claim.also if isinstance(one, Facts)]
     if facts:
         measures["facts"] = sum(int((~one.derived).sum()) for one in facts)
@@ -113,9 +111,10 @@ def measure_beliefs(split: Split, guess: CalibratedGuess, correction: Correction
     given = calibrated if correction.posterior is None else correction.posterior
     # Last digits depend on the processor, and must not rank people of whom equally much is known.
     given = np.round(given, _RANKED_DIGITS)
-    right = given.argmax(axis=1) == truth
-    sure = given.max(axis=1)
-    by_group = [float(right[truth == k].mean()) for k in range(len(target.groups))]
+    named, sure = name_likeliest(given)
+    right = named == truth
+    k = len(target.groups)
+    by_group = np.bincount(truth[right], minlength=k) / np.bincount(truth, minlength=k)
     worst = int(np.argmax(by_group))
     auc, tenth, one = _measure_ranking(given, truth)
     measures: BeliefMeasures = {
@@ -130,7 +129,7 @@ def measure_beliefs(split: Split, guess: CalibratedGuess, correction: Correction
         ),
         "surest_ten_percent": float(right[_find_greatest(sure, math.ceil(len(truth) / 10))].mean()),
         "worst_group": target.groups[worst],
-        "worst_group_accuracy": by_group[worst],
+        "worst_group_accuracy": float(by_group[worst]),
     }
     if (slice_of := _find_worst_slice(target, right)) is not None:
         measures["worst_slice"], measures["worst_slice_accuracy"] = slice_of
@@ -194,7 +193,7 @@ def measure_bayes(people: Sample, sees: Collection[str]) -> float | None:
     chances = people.group_chances
     if chances is None or not len(people) or not {"features", "labels"} <= {*sees}:
         return None
-    return float(chances.max(axis=1).mean())
+    return float(name_likeliest(chances)[1].mean())
 
 
 def _pick(beliefs: _Floats, groups: Codes) -> _Floats:
@@ -202,15 +201,21 @@ def _pick(beliefs: _Floats, groups: Codes) -> _Floats:
     return np.asarray(beliefs[np.arange(len(groups)), groups])
 
 
-def _name_groups(guess: CalibratedGuess, named: Codes, correction: Correction) -> Codes | None:
-    """(n,) the groups that are named given the disclosure; None if nothing was corrected."""
+def _name_groups(
+    guess: CalibratedGuess, named: Codes, correction: Correction
+) -> tuple[Codes | None, float | None]:
+    """(n,) the groups that are named given the disclosure, None if nothing was corrected.
+
+    Beside them, by how much more they are expected to be right, by beliefs given the disclosure.
+    """
     if (given := correction.posterior) is not None:
-        stays = _pick(given, named) >= given.max(axis=1) - _EVEN
-        return np.where(stays, named, given.argmax(axis=1))
+        likeliest, sure = name_likeliest(given)
+        kept = _pick(given, named)
+        return np.where(kept >= sure - _EVEN, named, likeliest), float(np.mean(sure - kept))
     if correction.values is None:
-        return None
+        return None, None
     unsolved = correction.status is None and np.array_equal(correction.values, guess.values)
-    return None if unsolved else correction.values
+    return None if unsolved else correction.values, None
 
 
 def _find_greatest(values: _Floats, count: int) -> Codes:
@@ -225,9 +230,9 @@ def _measure_calibration(beliefs: _Floats, truth: Codes) -> float:
 
     Guo et al., On calibration of modern neural networks, 2017.
     """
-    sure, right = beliefs.max(axis=1), beliefs.argmax(axis=1) == truth
+    named, sure = name_likeliest(beliefs)
     place = np.minimum((sure * _BINS).astype(np.intp), _BINS - 1)
-    excess = np.bincount(place, weights=sure - right, minlength=_BINS)
+    excess = np.bincount(place, weights=sure - (named == truth), minlength=_BINS)
     return float(np.abs(excess).sum() / len(truth))
 
 
@@ -265,36 +270,47 @@ def _find_worst_slice(target: Sample, right: NDArray[np.bool_]) -> tuple[str, fl
     """The slice of every second person that is named right most often, and the others' share."""
     if len(target) < 2 * _LEAST_SLICE:
         return None
-    chosen, others = slice(None, None, 2), slice(1, None, 2)
-    named = right[chosen].astype(np.float64)
-    best: tuple[float, Any, NDArray[np.bool_], Any] | None = None
+    # Which half, and whether named right.
+    kind = 2 * (np.arange(len(target)) % 2) + right
+    best: tuple[float, float, str] | None = None
     for name, column in target.features.items():
-        codes, words = _cut_column(column)
-        half = np.bincount(codes[chosen], minlength=len(words))
-        rest = np.bincount(codes[others], minlength=len(words))
+        codes, classes, word = _cut_column(column)
+        people = np.bincount(4 * codes + kind, minlength=4 * classes).reshape(classes, 2, 2)
+        half, rest = people.sum(axis=2).T
         enough = (half + rest >= _LEAST_SLICE) & (half > 0) & (rest > 0)
-        shares = np.bincount(codes[chosen], weights=named, minlength=len(words))
-        shares = np.where(enough, shares / np.maximum(half, 1), -1.0)
+        shares = np.where(enough, people[:, 0, 1] / np.maximum(half, 1), -1.0)
         code = int(shares.argmax())
-        if enough.any() and (best is None or shares[code] > best[0]):
-            best = float(shares[code]), name, codes[others] == code, words[code]
-    if best is None:
-        return None
-    _, name, inside, word = best
-    return f"{name} = {word}", float(right[others][inside].mean())
+        if enough[code] and (best is None or shares[code] > best[0]):
+            measured = float(people[code, 1, 1] / rest[code])
+            best = float(shares[code]), measured, f"{name} = {word(code)}"
+    return None if best is None else (best[2], best[1])
 
 
-def _cut_column(column: Any) -> tuple[NDArray[np.intp], list[str]]:
-    """(n,) classes of a column of features, and their names."""
+def _cut_column(column: Any) -> tuple[NDArray[np.intp], int, Callable[[int], str]]:
+    """(n,) classes of a column of features, how many there are, and how each is called."""
     if hasattr(column, "cat"):
-        return column.array.codes.astype(np.intp), list(map(str, column.cat.categories))
-    values = column.to_numpy()
-    distinct = np.unique(values[:_FEW])
+        words = column.array.categories
+        return column.array.codes.astype(np.intp), len(words), lambda code: str(words[code])
+    values = column.to_numpy().astype(np.float64)
+    ordered = np.sort(values)
+    distinct = ordered[np.append(True, ordered[1:] != ordered[:-1])]
     if len(distinct) <= 2 * _CLASSES:
-        distinct = np.unique(values)
-    if len(distinct) > 2 * _CLASSES:
-        ends = np.unique(np.quantile(values, np.linspace(0, 1, _CLASSES + 1)[1:-1]))
-        names = [f"up to {ends[0]:g}"]
-        names += [f"{low:g} to {high:g}" for low, high in pairwise(ends)]
-        return np.searchsorted(ends, values), [*names, f"above {ends[-1]:g}"]
-    return np.searchsorted(distinct, values), [f"{value:g}" for value in distinct]
+        codes = np.searchsorted(distinct, values)
+        return codes, len(distinct), lambda code: f"{distinct[code]:g}"
+    ends = np.unique(_interpolate(ordered, np.linspace(0, 1, _CLASSES + 1)[1:-1]))
+    names = [f"up to {ends[0]:g}"]
+    names += [f"{low:g} to {high:g}" for low, high in pairwise(ends)]
+    names += [f"above {ends[-1]:g}"]
+    codes = np.zeros(len(values), np.intp)
+    for end in ends:
+        codes += ~(values <= end)  # NaN is above
+    return codes, len(names), names.__getitem__
+
+
+def _interpolate(ordered: _Floats, shares: _Floats) -> _Floats:
+    """`np.quantile` of sorted values, in a tenth of its time."""
+    place = (len(ordered) - 1) * shares
+    low = place.astype(np.intp)
+    share, below, above = place - low, ordered[low], ordered[low + 1]
+    step = above - below
+    return np.where(share < 0.5, below + step * share, above - step * (1 - share))

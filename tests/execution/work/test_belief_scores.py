@@ -254,6 +254,21 @@ def test_the_worst_slice_is_chosen_on_one_half_and_measured_on_the_other():
     assert chance == pytest.approx(0.5, abs=0.06)  # the greatest of 40 would be above .56
 
 
+@pytest.mark.parametrize("kind", ["int16", "float64"])
+def test_slices_of_numbers_are_fifths_of_the_people(kind):
+    values = np.random.default_rng(0).integers(-30_000, 30_000, 2_000).astype(kind)
+    ends = np.quantile(values, [0.2, 0.4, 0.6, 0.8])
+    inside = (values > ends[1]) & (values <= ends[2])
+    truth = np.arange(2_000) // 2 % 2
+    split, _ = make_split(truth, pd.DataFrame({"x": values}))
+    named = np.where(inside, truth, 1 - truth)
+    row = measure_beliefs(
+        split, make_guess(spread_confidence(named, np.full(2_000, 0.8), 2)), UNSOLVED
+    )
+    assert row["worst_slice"] == f"x = {ends[1]:g} to {ends[2]:g}"
+    assert row["worst_slice_accuracy"] == 1
+
+
 def test_who_abstains_is_not_counted_among_the_answered():
     truth = np.array([0, 1, 1, 0])
     split, _ = make_split(truth)
