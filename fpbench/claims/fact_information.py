@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
@@ -35,7 +36,9 @@ far above the errors of floating point and costs less than .001 nats a set."""
 
 
 @check_arguments
-def limit_fact_nats(facts: Facts, beliefs: ArrayLike | None = None) -> float:
+def limit_fact_nats(
+    facts: Facts, beliefs: ArrayLike | None = None, *, seconds: float = math.inf
+) -> float:
     """The most that facts can tell about everybody's group: of people whose groups are independent.
 
     Parameters
@@ -44,6 +47,8 @@ def limit_fact_nats(facts: Facts, beliefs: ArrayLike | None = None) -> float:
         Counts of K groups in M sets of n people.
     beliefs
         (n, K) each person's chances before; without them the limit holds for all chances.
+    seconds
+        Where it takes longer, the result is the most that anything can tell of these people.
 
     Returns
     -------
@@ -74,6 +79,7 @@ def limit_fact_nats(facts: Facts, beliefs: ArrayLike | None = None) -> float:
     noise at the mean. The chances that tell most are equal for all groups, as every
     term is concave in the covariance and the average over permutations of groups is symmetric.
     """
+    deadline = time.perf_counter() + seconds
     people, k = facts.people, facts.groups
     chances = None
     if beliefs is not None:
@@ -84,6 +90,8 @@ def limit_fact_nats(facts: Facts, beliefs: ArrayLike | None = None) -> float:
             or not np.allclose(chances.sum(axis=1), 1)
         ):
             raise InputError(f"beliefs must be ({people}, {k}) probabilities that sum to 1")
+    if seconds <= 0:
+        return float(people * math.log(k))
     kept = ~facts.derived & _tells(facts)
     facts = facts if kept.all() else facts.take(kept)
     if not len(facts):
@@ -94,10 +102,10 @@ def limit_fact_nats(facts: Facts, beliefs: ArrayLike | None = None) -> float:
         nats = float(-xlogy(chances[covered], chances[covered]).sum())
     parts = _split_groups(chances, people, k)
     wide = _width(facts) > _WIDE
-    nats = _add_up(facts, parts, np.zeros_like(wide), nats)
+    nats = _add_up(facts, parts, np.zeros_like(wide), nats, deadline)
     if wide.any():
         kept = ~_mirrors(facts, wide)
-        nats = _add_up(facts.take(kept), parts, wide[kept], nats)
+        nats = _add_up(facts.take(kept), parts, wide[kept], nats, deadline)
     return float(nats)
 
 
@@ -170,8 +178,11 @@ def _split_groups(chances: Floats | None, people: int, k: int) -> list[_Part]:
     ]
 
 
-def _add_up(facts: Facts, parts: list[_Part], loose: Mask, most: float) -> float:
-    """The sum over sets of what each tells, up to `most`; loose counts are rounded, not exact."""
+def _add_up(facts: Facts, parts: list[_Part], loose: Mask, most: float, deadline: float) -> float:
+    """The sum over sets of what each tells, up to `most`; loose counts are rounded, not exact.
+
+    After the deadline, `most`.
+    """
     noisy, k = facts.noisy, facts.groups
     firm = ~noisy & ~loose
     has = {"exact": not noisy.all(), "noise": noisy.any(), "rounded": loose.any()}
@@ -179,6 +190,8 @@ def _add_up(facts: Facts, parts: list[_Part], loose: Mask, most: float) -> float
     error = _noise_variance(facts)
     nats = 0.0
     for own, before in _make_blocks(facts):
+        if nats >= most or time.perf_counter() > deadline:
+            return most
         exact, wide, random = own[firm[own]], own[loose[own]], own[noisy[own]]
         known, rest = before[firm[before]], before[noisy[before]]
         counted = np.zeros(len(exact) + len(wide))
@@ -194,9 +207,7 @@ def _add_up(facts: Facts, parts: list[_Part], loose: Mask, most: float) -> float
         roundings = _limit_roundings(facts.take(wide), deviation)
         nats += np.minimum(counted[len(exact) :], roundings).sum()
         nats += _limit_noise(facts.take(random), parts, measured).sum()
-        if nats >= most:
-            return most
-    return float(nats)
+    return min(float(nats), most)
 
 
 def _limit_noise(facts: Facts, parts: list[_Part], measured: Floats) -> Floats:

@@ -263,6 +263,7 @@ def unfairness(
     predictions: ArrayLike,
     labels: ArrayLike | None = None,
     *,
+    positive: Any = None,
     metric: Metric = "statistical-parity",
     form: Form = "to-overall",
 ) -> Fraction:
@@ -274,9 +275,11 @@ def unfairness(
         (n,) the group of each person: names, numbers, a column; or a data frame of several
         attributes, which are crossed.
     predictions
-        (n,) in {0, 1}.
+        (n,) of two values.
     labels
-        (n,) true labels in {0, 1}; every metric but statistical parity needs them.
+        (n,) true labels of these values; every metric but statistical parity needs them.
+    positive
+        The value that counts as 1; needed if values are not 0 and 1 or truth values.
     metric, form
         Over whom rates of positive predictions are taken, and how the groups' are compared: see
         `fpbench.claims.RateConstraint`.
@@ -298,8 +301,10 @@ def unfairness(
     check_same_rows(sensitive=sensitive, predictions=predictions, labels=labels)
     constraint = RateConstraint(metric, form=form)
     codes, names = group_codes(sensitive)
-    predicted = check_binary("predictions", predictions)
-    truth = None if labels is None else check_binary("labels", labels)
+    predicted = check_binary("predictions", predictions, positive, nameable=True)
+    truth = None
+    if labels is not None:
+        truth = check_binary("labels", labels, positive, nameable=True)
     for what, values in (("predictions", predicted), ("labels", truth)):
         if values is not None and len(values) != len(codes):
             raise InputError(f"{what}: has {len(values)} values, and sensitive {len(codes)} people")

@@ -118,7 +118,7 @@ def test_few_people_equal_all_vectors_and_maximum_entropy_nearly(kind):
             assert found.expected_accuracy == pytest.approx(posterior.max(axis=1).mean())
             # A rare claim about so few people leaves few tables of counts, far from each other.
             pieces = 2 * k * (k - 1) if "unfairness" in kind else 1
-            if claim > 2**-7 and pieces < 20 // (1 + ("equalized" in kind)):
+            if seed == 0 and claim > 2**-7 and pieces < 20 // (1 + ("equalized" in kind)):
                 roughly = approximate(beliefs, problem)
                 errors.append(n * np.abs(roughly.probabilities - posterior).mean())
     assert errors

@@ -37,6 +37,9 @@ _UNSURE = 0.05, 0.95
 """Beliefs in the proven group between these were unsure."""
 _TRIED = 100
 """Cells, the largest first, from which shares of groups are learnt."""
+_ATTACKED, _LISTED = 0.6, 0.8
+"""Shares of the time by which attack and riskiest cells end at the latest; half of it, if changes
+are searched."""
 _LONGEST = 1e6
 """Seconds that a process may be given."""
 _DELTA = 1e-6
@@ -91,8 +94,9 @@ def assess(
     search
         Whether to search the least change that passes, where the report does not.
     seconds
-        Time limit of attack and search together; each attack proves by linear programs for at
-        most half of the time that it has.
+        Time limit of everything together; each attack proves by linear programs for at most half
+        of the time that it has. What did not end by then is listed in `unfinished`, and a report
+        whose attack did not end does not pass.
     error
         `error_bound` where beliefs are near enough.
     tell
@@ -107,6 +111,7 @@ def assess(
     ContradictionError
         If published cells contradict each other.
     """
+    deadline = _find_deadline(seconds)
     check_people(X)
     check_same_rows(X=X, predictions=predictions, labels=labels, groups=groups, beliefs=beliefs)
     series = ReportSeries.of(report, predictions, len(X))
@@ -114,7 +119,8 @@ def assess(
         series.check_groups(groups)
     return assess_series(
         series, series.read(X, labels), X, labels, groups, beliefs, known, max_leak=max_leak,
-        max_proven=max_proven, search=search, seconds=seconds, error=error, tell=tell, rng=rng,
+        max_proven=max_proven, search=search, seconds=deadline - time.perf_counter(), error=error,
+        tell=tell, rng=rng,
     )  # fmt: skip
 
 
@@ -148,26 +154,34 @@ def assess_series(
     max_leak, max_proven, search, seconds, error, tell, rng
         As of `assess`.
     """
-    for what, number, most in (("seconds", seconds, _LONGEST), ("error", error, 1)):
-        if not isinstance(number, int | float | np.number) or not 0 < number <= most:
-            raise InputError(f"{what} must be above 0 and at most {most:g}, not {number!r}")
-    deadline = time.perf_counter() + seconds
+    _check_number("error", error, 1)
+    check_type("search", search, bool, "True or False")
+    started, deadline = time.perf_counter(), time.perf_counter() + seconds
+    attacked, listed = (
+        started + seconds * share / (2 if search else 1) for share in (_ATTACKED, _LISTED)
+    )
     facts = read.facts
     allowed = _check_allowed(max_leak, max_proven)
     truth = None if groups is None else _match_groups(groups, series.groups, facts)
     prior, knowledge = _find_prior(series, X, labels, beliefs, known, facts, truth)
     reader = Reader(prior, truth, error)
-    left = deadline - time.perf_counter()
-    check_type("search", search, bool, "True or False")
-    findings = attack(facts, reader, left / 2 if search else left)
+    findings = attack(facts, reader, attacked - time.perf_counter())
     proven = findings.proven
     before = prior[np.arange(len(prior)), findings.possible.argmax(axis=1)]
     unsure = proven & (before > _UNSURE[0]) & (before < _UNSURE[1])
     without = reader.accuracy(prior)
-    riskiest, numbers = find_riskiest(facts, prior, read.row, read.report)
+    riskiest, numbers, listed_all = find_riskiest(
+        facts, prior, read.row, read.report, deadline=listed
+    )
     alone = attack(facts.take(numbers), reader, deadline - time.perf_counter())
     each = _assess_each(series, read, reader, deadline)
-    nats = limit_fact_nats(facts)
+    nats = limit_fact_nats(facts, seconds=deadline - time.perf_counter())
+    cut = {
+        "the attack": not findings.finished,
+        "the list of cells that give away most": not listed_all or not alone.finished,
+        "the limit of bits": time.perf_counter() > deadline,
+        "the attacks on each report alone": not all(one.finished for one in each),
+    }
     change = None
     if search and not all(one.within(allowed) for one in each[:-1]):
         why = "a report before it gives away more than may be, alone"
@@ -190,6 +204,7 @@ def assess_series(
         proven=proven,
         proven_unsure=unsure,
         finished=findings.finished,
+        unfinished=tuple(part for part, is_cut in cut.items() if is_cut),
         prior=prior,
         posterior=findings.beliefs,
         knowledge=knowledge,
@@ -213,8 +228,20 @@ def _assess_each(
         inside = int((series.predictions[:, place] >= 0).sum())
         left = (deadline - time.perf_counter()) / (len(read.alone) + 1)
         findings = attack(facts, reader, left)
-        alone.append(ReportAlone(name, inside, int(findings.proven.sum()), findings.leak))
+        proven = int(findings.proven.sum())
+        alone.append(ReportAlone(name, inside, proven, findings.leak, findings.finished))
     return tuple(alone)
+
+
+def _check_number(what: str, number: float, most: float) -> None:
+    if not isinstance(number, int | float | np.number) or not 0 < number <= most:
+        raise InputError(f"{what} must be above 0 and at most {most:g}, not {number!r}")
+
+
+def _find_deadline(seconds: float) -> float:
+    """The end of the time limit, by `time.perf_counter`."""
+    _check_number("seconds", seconds, _LONGEST)
+    return time.perf_counter() + float(seconds)
 
 
 def _check_allowed(max_leak: float, max_proven: int) -> Allowed:

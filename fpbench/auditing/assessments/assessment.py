@@ -13,6 +13,7 @@ from fpbench.auditing.assessments.attack import Allowed
 from fpbench.auditing.assessments.layout import Page, Part, lay_out_html, lay_out_text
 from fpbench.auditing.assessments.least_change import ChangeSearch
 from fpbench.auditing.assessments.riskiest_cells import RiskyCell
+from fpbench.base.argument_types import check_methods
 from fpbench.base.text import percent, points_above, signed_points
 from fpbench.claims.set_counts import Facts, Floats, Mask
 
@@ -37,18 +38,22 @@ class ReportAlone:
     proven, leak
         People proven by it, and rise of the share guessed right, of all people, without the other
         reports; None of a single report.
+    finished
+        Whether the attack on it ended before its limit of time.
     """
 
     name: str
     people: int
     proven: int | None
     leak: float | None
+    finished: bool = True
 
     def within(self, allowed: Allowed) -> bool:
         """Whether it gives away no more than may be."""
         return self.proven is None or allowed.holds(self.leak or 0.0, self.proven)
 
 
+@check_methods
 @dataclass(frozen=True, eq=False)
 class Assessment:
     """What an adversary learns from a report, or several; prints itself as a verdict.
@@ -77,7 +82,9 @@ class Assessment:
     proven_unsure
         (n,) those of them of whom the adversary was unsure: it gave the group between .05 and .95.
     finished
-        Whether the search for proofs ended before its time limit.
+        Whether the attack ended before its limit of time: the search for proofs, and beliefs.
+    unfinished
+        What did not end before the limit of time, in words; empty if everything did.
     prior, posterior
         (n, K) beliefs before and after the report.
     knowledge
@@ -117,6 +124,7 @@ class Assessment:
     alone: tuple[int, float]
     allowed: Allowed
     change: ChangeSearch | None = None
+    unfinished: tuple[str, ...] = ()
 
     @property
     def leak(self) -> float:
@@ -125,7 +133,11 @@ class Assessment:
 
     @property
     def passes(self) -> bool:
-        """Whether no more is given away than may be."""
+        """Whether no more is given away than may be, by an attack that ended."""
+        return self.finished and self._holds
+
+    @property
+    def _holds(self) -> bool:
         return self.allowed.holds(self.leak, int(self.proven.sum()))
 
     @property
@@ -138,6 +150,8 @@ class Assessment:
             f"people right instead of {percent(self.without)} %"
         )
         start = "May be published within these limits" if self.passes else "Do not publish"
+        if self._holds and not self.finished:
+            start = "Not decided, for the attack ran out of time; so far"
         return f"{start}: {finding} (allowed: {self.allowed})."
 
     @property
@@ -190,6 +204,7 @@ class Assessment:
                 "proven": int(self.proven.sum()),
                 "proven_unsure": int(self.proven_unsure.sum()),
                 "proofs_finished": self.finished,
+                "unfinished": list(self.unfinished),
                 "facts": self._sets,
                 "bits": self.bits,
                 "error_bound": self.error_bound if isfinite(self.error_bound) else None,
@@ -217,7 +232,8 @@ class Assessment:
         )
         return [
             {"name": name, "statement": statement, "threshold": threshold, "measured": measured,
-             "outcome": "met" if measured <= threshold else "not met"}
+             "outcome": "not met" if measured > threshold else
+                        "met" if self.finished else "not decided"}
             for name, statement, threshold, measured in rows
         ]  # fmt: skip
 
@@ -261,7 +277,7 @@ class Assessment:
         yield "leak", f"{signed_points(self.leak)} points, {how}"
         more = "more may be provable than was found"
         if not self.finished:
-            more = "the search for proofs ran out of time, so more may be provable"
+            more = "the attack ran out of time, so more may be provable"
         proven, unsure = int(self.proven.sum()), int(self.proven_unsure.sum())
         yield "proven", f"{proven:,}, of whom the adversary was unsure of {unsure:,}; {more}"
         if len(self.reports) > 1:
@@ -287,6 +303,8 @@ class Assessment:
                 f"{points_above(self.private_limit)} points by differential privacy, if the "
                 "beliefs are exact",
             )
+        if self.unfinished:
+            yield "no time", f"{', '.join(self.unfinished)}: not to the end; give more seconds"
         kind = "noisy counts" if self.facts.noisy.any() else "counts"
         yield (
             "tells",
@@ -325,12 +343,19 @@ def _list_changes(search: ChangeSearch, whose: str) -> Part:
     notes = []
     if search.failed:
         notes.append(f"Not enough, the strongest tried of each kind: {'; '.join(search.failed)}.")
+    if search.empty:
+        notes.append(f"They pass, but nothing would be published: {'; '.join(search.empty)}.")
     for reason in dict.fromkeys(why for _, why in search.untried):
         kinds = [kind for kind, why in search.untried if why == reason]
         notes.append(f"Not tried, or not to the end ({reason}): {'; '.join(kinds)}.")
     best = search.cheapest
     if best is None:
         title = f"No change{whose} that passes was found in {search.attacks} attacks."
+        if search.empty:
+            title = (
+                f"No change{whose} that passes and publishes anything was found in "
+                f"{search.attacks} attacks."
+            )
         return Part(title, [], [], notes)
     rows = []
     for change in search.passing:

@@ -82,7 +82,8 @@ class Findings:
     leak
         Rise of the share of people who are guessed right.
     finished
-        Whether the linear programs ended before their limit.
+        Whether linear programs ended before their limit, and beliefs are as near as was asked or
+        took all steps.
     """
 
     possible: Mask
@@ -133,7 +134,8 @@ def attack(
             seconds=deadline - time.perf_counter(),
         )  # fmt: skip
         leak = reader.accuracy(after.beliefs) - before
-        return Findings(possible, after.beliefs, after.error_bound, leak, finished)
+        ended = finished and (after.error_bound <= reader.error or time.perf_counter() < deadline)
+        return Findings(possible, after.beliefs, after.error_bound, leak, ended)
 
     propagated = propagate(facts)
     if allowed is not None:
@@ -147,5 +149,5 @@ def attack(
     possible = prove_and_log(facts, propagated, started + longest, solver=solver)
     finished = time.perf_counter() - started < longest
     if allowed is not None and (possible == propagated).all():
-        return replace(first, finished=finished)
+        return replace(first, finished=first.finished and finished)
     return conclude(possible, finished)

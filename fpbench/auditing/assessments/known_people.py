@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench.auditing.fairness_reports.slices import Codes, check_bits
+from fpbench.auditing.fairness_reports.slices import Codes, check_bits, name_values
 from fpbench.base.errors import DataError, InputError, suggest_name
 from fpbench.base.threads import use_one_thread
 from fpbench.components.beliefs import Beliefs
@@ -121,12 +121,12 @@ def code_groups(values: Any, groups: Sequence[str], whose: str) -> NDArray[np.in
     InputError
         If a name is none of the groups: names the row.
     """
-    texts = np.strings.strip(np.asarray(values).astype(str))
+    distinct, inverse = np.unique(np.asarray(values).astype(str), return_inverse=True)
+    names = name_values(distinct)
     where = {name: code for code, name in enumerate(groups)}
-    names, inverse = np.unique(texts, return_inverse=True)
-    for name in names:
+    for place, name in enumerate(names):
         if name not in where:
-            row = int(np.flatnonzero(texts == name)[0])
+            row = int(np.flatnonzero(inverse == place)[0])
             raise InputError(
                 f"{whose}, row {row}: {str(name)!r} is no group of the report; "
                 f"{suggest_name(str(name), groups)}"

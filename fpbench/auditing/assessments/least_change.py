@@ -71,6 +71,11 @@ class Change:
         error = self.utility.rate_error
         return error if error is not None and self.utility.cells_published else math.inf
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no rate about 10 people or more is published, or nothing at all."""
+        return self.utility.cells_published == 0 or bool(self.report.suppressed.all())
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data, without the report."""
         return {
@@ -97,12 +102,16 @@ class ChangeSearch:
         Kinds that were not tried, or not to the end; and why, in words.
     attacks
         Number of reports that were attacked.
+    empty
+        The mildest change of each kind that passes only because nothing would be published
+        (`Change.is_empty`): none of `passing`, for it is no way to publish.
     """
 
     passing: tuple[Change, ...]
     failed: tuple[str, ...]
     untried: tuple[tuple[str, str], ...]
     attacks: int
+    empty: tuple[str, ...] = ()
 
     @property
     def cheapest(self) -> Change | None:
@@ -116,6 +125,7 @@ class ChangeSearch:
             "cheapest": self.cheapest.to_dict() if self.cheapest else None,
             "passing": [change.to_dict() for change in self.passing],
             "failed": list(self.failed),
+            "publishing_nothing": list(self.empty),
             "untried": [{"kind": kind, "why": why} for kind, why in self.untried],
         }
 
@@ -187,6 +197,7 @@ class _Search:
 
     def run(self) -> ChangeSearch:
         passing: list[Change] = []
+        empty: list[str] = []
         failed: list[str] = []
         untried: list[tuple[str, str]] = []
         for kind in self._list_kinds(passing):
@@ -200,13 +211,18 @@ class _Search:
                 untried.append((kind.name, str(error)))
             else:
                 failed += [self._describe(kind.settings[-1])] * (best is None)
-            passing += [best] if best else []
+            if best is not None and best.is_empty:
+                empty.append(best.words)
+            elif best is not None:
+                passing.append(best)
         # Two changes together may be the same report as one of them.
         different: dict[Any, Change] = {}
         for change in passing:
             different.setdefault((change.leak, change.proven, change.utility), change)
         passing = sorted(different.values(), key=lambda change: change.cost)
-        return ChangeSearch(tuple(passing), tuple(failed), tuple(untried), self.attacks)
+        return ChangeSearch(
+            tuple(passing), tuple(failed), tuple(untried), self.attacks, tuple(empty)
+        )
 
     def _list_kinds(self, passing: Sequence[Change]) -> Iterator[_Kind]:
         """Kinds of changes; single ones first, and then two together where one is not enough."""

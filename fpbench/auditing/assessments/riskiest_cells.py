@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -92,8 +94,9 @@ def find_riskiest(
     rows: NDArray[np.intp],
     reports: NDArray[np.intp] | None = None,
     most: int = 10,
-) -> tuple[tuple[RiskyCell, ...], NDArray[np.intp]]:
-    """The cells that give away most, and their numbers among the facts.
+    deadline: float = math.inf,
+) -> tuple[tuple[RiskyCell, ...], NDArray[np.intp], bool]:
+    """The cells that give away most, their numbers among the facts, and whether these are all.
 
     What a cell adds is the number of people whose group follows from it and the cells before it,
     and not from those alone, and how much it raises the expected number of right guesses about the
@@ -113,6 +116,8 @@ def find_riskiest(
         (M,) the number of that report; by default there is one.
     most
         How many cells.
+    deadline
+        By `time.perf_counter`: cells that were not chosen by then are left out.
 
     Notes
     -----
@@ -129,11 +134,15 @@ def find_riskiest(
     cells: list[RiskyCell] = []
     chosen: list[int] = []
     while len(chosen) < most and len(left):
+        if time.perf_counter() > deadline:
+            return tuple(cells), np.array(chosen, np.intp), False
         bound = _bound_gains(facts.take(left), beliefs, possible)
         best: _Step | None = None
         for place in np.argsort(-bound, kind="stable"):
             if bound[place] <= (best.added if best else _WORTH):
                 break
+            if time.perf_counter() > deadline:  # a better one may be among those not looked at
+                return tuple(cells), np.array(chosen, np.intp), False
             step = _Step.of(facts, int(left[place]), beliefs, possible)
             if step.added > (best.added if best else _WORTH):
                 best = step
@@ -151,7 +160,7 @@ def find_riskiest(
         )  # fmt: skip
         chosen.append(number)
         left = left[left != number]
-    return tuple(cells), np.array(chosen, np.intp)
+    return tuple(cells), np.array(chosen, np.intp), True
 
 
 def _bound_gains(facts: Facts, beliefs: Floats, possible: Mask) -> Floats:

@@ -24,16 +24,19 @@ from fpbench.auditing.fairness_reports.exact_blocks import ExactBlocks
 from fpbench.auditing.fairness_reports.group_swaps import GroupSwaps
 from fpbench.auditing.fairness_reports.slices import Codes
 from fpbench.auditing.fairness_reports.sums_of_counts import Sums
+from fpbench.base.threads import use_one_thread
 from fpbench.claims.set_counts import Floats, Mask
 
 _FREE = 1e-3
-"""A number that is less than this in a random solution of all sums is taken to have no freedom.
+"""A number that is less than this in random solutions of all sums is taken to have no freedom.
 
-This is far above how exactly sums are solved, so that none without freedom is missed; one that has
-some is suppressed for nothing once in a thousand times.
+This is far above how exactly sums are solved, so that none without freedom is missed.
 """
+_SOLUTIONS = 2
+"""Random solutions: of a thousand numbers that have some freedom, one is that small by chance."""
 
 
+@use_one_thread()
 def find_complements(blocks: ExactBlocks, primary: Mask, least: float) -> Mask:
     """(B,) which further blocks to suppress, so that no number of the primary ones is recovered.
 
@@ -49,7 +52,7 @@ def find_complements(blocks: ExactBlocks, primary: Mask, least: float) -> Mask:
     """
     counts = Counts.of(blocks)
     sums = Sums.of(counts)
-    search = _Search(sums)
+    search = Search(sums)
     shown = ~primary
     covered = np.zeros(len(sums.total), np.bool_)
     places = counts.place
@@ -62,8 +65,9 @@ def find_complements(blocks: ExactBlocks, primary: Mask, least: float) -> Mask:
     both = places[has.all(axis=1)]
     partner[both] = both[:, ::-1]
     shown &= ~(has & covered[places]).any(axis=1)
+    free = np.zeros(len(sums.total), np.bool_)  # as more is suppressed, what is free stays free
     while True:
-        public = np.zeros(len(sums.total), np.bool_)
+        public = sums.total == 0  # whoever knows the people knows that nobody is there
         for p in (0, 1):
             public[places[shown & has[:, p], p]] = True
         hidden_atoms = np.unique(places[~shown][has[~shown]])
@@ -72,8 +76,9 @@ def find_complements(blocks: ExactBlocks, primary: Mask, least: float) -> Mask:
         through: NDArray[np.intp] | None
         recovered, through = search.find_recovered(public, covered)
         if not len(recovered):
-            recovered = np.flatnonzero(search.find_determined(public) & covered & ~public)
-            through = None
+            determined = search.find_determined(public, covered & ~free)
+            free |= covered & ~public & ~determined
+            recovered, through = np.flatnonzero(determined), None
         out = search.choose_complements(recovered, through, public, partner)
         if not len(out):
             return ~shown & ~primary
@@ -90,7 +95,7 @@ _STEPS = 8
 
 
 @dataclass(frozen=True)
-class _Search:
+class Search:
     """Looks for numbers that follow from public ones, and for those that are to go with them."""
 
     sums: Sums
@@ -135,24 +140,25 @@ class _Search:
                 return alone[covered[alone]], rows[last][covered[alone]]
             known[alone] = True
 
-    def find_determined(self, public: Mask) -> Mask:
-        """(A,) which are the same in all solutions of the sums, given the public ones.
+    def find_determined(self, public: Mask, among: Mask) -> Mask:
+        """(A,) which of some are the same in all solutions of the sums, given the public ones.
 
         A random vector without its part in the row space of the sums is a random solution of them
         for public zeros; what is 0 in it is 0 in all.
         """
         unknown = np.flatnonzero(~public)
-        fixed = np.zeros(len(self.sums.total), np.bool_)
-        if not len(unknown):
-            return fixed
         matrix = self.columns[:, unknown].tocsr()
         parts = np.diff(matrix.indptr)
         # Rows of equal length are solved in half the steps.
         matrix = diags_array(1 / np.sqrt(parts[parts > 0])) @ matrix[parts > 0]
-        start = np.random.default_rng(20260105).uniform(1, 2, len(unknown))
-        start *= np.random.default_rng(20260106).choice([-1, 1], len(unknown))
-        part = lsqr(matrix, matrix @ start, atol=1e-9, btol=1e-9, iter_lim=20 * len(unknown))[0]
-        fixed[unknown] = np.abs(start - part) < _FREE
+        rng = np.random.default_rng(20260105)
+        fixed = among & ~public
+        for _ in range(_SOLUTIONS):
+            if not fixed.any():
+                break
+            start = rng.uniform(1, 2, len(unknown)) * rng.choice([-1, 1], len(unknown))
+            part = lsqr(matrix, matrix @ start, atol=1e-9, btol=1e-9, iter_lim=20 * len(unknown))[0]
+            fixed[unknown] &= np.abs(start - part) < _FREE
         return fixed
 
     def _find_costs(self, public: Mask) -> Floats:

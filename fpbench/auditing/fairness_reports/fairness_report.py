@@ -39,9 +39,10 @@ from fpbench.auditing.fairness_reports.slices import (
     name_values,
 )
 from fpbench.auditing.fairness_reports.tabulating import tabulate
-from fpbench.base.arguments import check_same_rows
+from fpbench.base.argument_types import check_methods
+from fpbench.base.arguments import check_same_rows, show_value, to_path
 from fpbench.base.errors import InputError, check_choice
-from fpbench.base.files import read_file, write_file
+from fpbench.base.files import check_output, read_file, write_file
 from fpbench.claims.set_counts import Facts, Mask
 from fpbench.components.mechanism import Mechanism
 from fpbench.models.rules import RuleBased, Rules
@@ -71,15 +72,25 @@ class DefenceOptions(TypedDict, total=False):
     rng: np.random.Generator | int | None
 
 
+def _write(file: str | Path, content: str | bytes) -> None:
+    place = check_output(to_path("file", file))
+    try:
+        write_file(place, content)
+    except OSError as error:
+        raise InputError(f"{place}: cannot be written: {error.strerror or error}") from error
+
+
 class RuleOptions(DefenceOptions, total=False):
     """Parameters of `FairnessReport.from_predictions` that `per_rule` hands on."""
 
     bins: int | Mapping[str, int | Sequence[float]]
     labels: ArrayLike | None
+    positive: Any
     metrics: Sequence[str]
     min_cell: int
 
 
+@check_methods
 class FairnessReport(ReportRows):
     """A published report: rates, or numbers of people, by group for slices of people.
 
@@ -93,12 +104,13 @@ class FairnessReport(ReportRows):
         predictions: ArrayLike,
         groups: ArrayLike,
         *,
-        by: Iterable[str],
+        by: str | Iterable[Any],
         order: int = 1,
         bins: int | Mapping[str, int | Sequence[float]] = 5,
         labels: ArrayLike | None = None,
+        positive: Any = None,
         metrics: Sequence[str] = ("selection-rate",),
-        tables: Iterable[Iterable[str]] | None = None,
+        tables: Iterable[str | Iterable[Any]] | None = None,
         min_cell: int = 10,
         **defences: Unpack[DefenceOptions],
     ) -> FairnessReport:
@@ -109,7 +121,7 @@ class FairnessReport(ReportRows):
         X
             n rows with the columns of `by`: numbers and categories.
         predictions
-            (n,) in {0, 1}.
+            (n,) of two values.
         groups
             (n,) names of the groups; their order is that of a pandas categorical, or sorted.
         by
@@ -119,7 +131,9 @@ class FairnessReport(ReportRows):
         bins
             Number of equally large bins of numbers, or, by column, that or the edges between bins.
         labels
-            (n,) in {0, 1}; needed by metrics that look at labels.
+            (n,) of these values; needed by metrics that look at labels.
+        positive
+            The value that counts as 1; needed if values are not 0 and 1 or truth values.
         metrics
             Names from `REPORT_METRICS`. From a rate, the numbers of both predictions follow;
             numbers of people (`selected`, `rejected`, ...) are published for each prediction.
@@ -140,6 +154,8 @@ class FairnessReport(ReportRows):
         check_people(X)
         check_same_rows(X=X, predictions=predictions, groups=groups, labels=labels)
         n, names = len(X), [by] if isinstance(by, str) else list(map(str, by))
+        if np.ndim(groups) != 1:
+            raise InputError(f"groups must be one name a person, not {show_value(groups)}")
         kinds = pd.Categorical(cast(Any, groups)).remove_unused_categories()
         if len(kinds) != n or len(kinds.categories) < 2:
             raise InputError(f"groups must be {n} names, one a person of X, of two groups or more")
@@ -147,8 +163,10 @@ class FairnessReport(ReportRows):
             raise InputError(f"groups, row {np.flatnonzero(missing)[0]}: no group")
         if "" in (texts := name_values(kinds.categories)) or len(set(texts)) < len(texts):
             raise InputError("groups: a name is empty, or two have the same text")
-        predicted = check_bits(predictions, n, "predictions")
-        labelled = np.zeros(n, np.int64) if labels is None else check_bits(labels, n, "labels")
+        predicted = check_bits(predictions, n, "predictions", positive, nameable=True)
+        labelled = np.zeros(n, np.int64)
+        if labels is not None:
+            labelled = check_bits(labels, n, "labels", positive, nameable=True)
         check_metrics(metrics)
         for name in metrics:
             if REPORT_METRICS[name].label is not None and labels is None:
@@ -173,9 +191,9 @@ class FairnessReport(ReportRows):
     def protect(
         self,
         *,
-        by: Iterable[str] | None = None,
+        by: str | Iterable[Any] | None = None,
         order: int | None = None,
-        tables: Iterable[Iterable[str]] | None = None,
+        tables: Iterable[str | Iterable[Any]] | None = None,
         metrics: Sequence[str] | None = None,
         bins: Mapping[str, int | Sequence[float]] | None = None,
         min_cell: int = 0,
@@ -363,7 +381,7 @@ class FairnessReport(ReportRows):
         predictions: ArrayLike,
         groups: ArrayLike,
         *,
-        by: Iterable[str] = (),
+        by: str | Iterable[Any] = (),
         order: int = 1,
         **options: Unpack[RuleOptions],
     ) -> FairnessReport:
@@ -424,7 +442,11 @@ class FairnessReport(ReportRows):
         file
             Where to.
         """
-        self.to_frame().to_csv(file, index=False)
+        place = check_output(to_path("file", file))
+        try:
+            self.to_frame().to_csv(place, index=False)
+        except OSError as error:
+            raise InputError(f"{place}: cannot be written: {error.strerror or error}") from error
 
     @classmethod
     def from_csv(
@@ -465,7 +487,7 @@ class FairnessReport(ReportRows):
         file
             Where to.
         """
-        write_file(Path(file), to_json_text(self, self.to_frame()))
+        _write(file, to_json_text(self, self.to_frame()))
 
     @classmethod
     def from_json(
@@ -482,7 +504,7 @@ class FairnessReport(ReportRows):
         file
             Where to.
         """
-        write_file(Path(file), to_parquet_bytes(self, self.to_frame()))
+        _write(file, to_parquet_bytes(self, self.to_frame()))
 
     @classmethod
     def from_parquet(
@@ -503,7 +525,7 @@ class FairnessReport(ReportRows):
         """
         page = to_page(self, title)
         if file is not None:
-            write_file(Path(file), page)
+            _write(file, page)
         return page
 
     def facts(self, X: DataFrame, predictions: ArrayLike, labels: ArrayLike | None = None) -> Facts:
@@ -523,6 +545,7 @@ class FairnessReport(ReportRows):
         ContradictionError
             If cells contradict each other or the people.
         """
+        check_same_rows(X=X, predictions=predictions, labels=labels)
         return find_facts(self, X, predictions, labels)
 
 
@@ -545,7 +568,7 @@ def _find_rules(rules: Rules | RuleBased) -> Rules:
 
 
 def _find_tables(
-    tables: Iterable[Iterable[str]], kept: Sequence[str], names: Sequence[str]
+    tables: Iterable[str | Iterable[Any]], kept: Sequence[str], names: Sequence[str]
 ) -> list[tuple[int, ...]]:
     """Numbers of the columns of each table; columns of one value cut nothing."""
     crossings: dict[tuple[int, ...], None] = {}

@@ -10,18 +10,18 @@ A column that tells the values of another (education: years of it) changes with 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations, islice, product
 from math import prod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fpbench.auditing.fairness_reports.slices import Codes, cross
 from fpbench.auditing.fairness_reports.sums_of_counts import Sums
-from fpbench.claims.set_counts import Floats
+from fpbench.claims.set_counts import Floats, Mask
 
 _MOST = 10**6
 """Combinations of values that are looked at, at most."""
@@ -39,11 +39,23 @@ class _Block(NamedTuple):
     values: Codes
 
 
+class _View(NamedTuple):
+    """Numbers of a table, by values of blocks."""
+
+    numbers: NDArray[np.intp]
+    """By the values of each block, and last of the column that cuts further, if there is one."""
+    alike: tuple[Mask, ...]
+    """(values, values) of each block, which are the same in the columns of the table."""
+
+
 @dataclass(frozen=True)
 class GroupSwaps:
     """Looks for such changes of numbers."""
 
     sums: Sums
+    _views: dict[tuple[tuple[_Columns, ...], int], list[_View] | None] = field(
+        default_factory=dict, init=False
+    )
 
     @cached_property
     def _tables(self) -> dict[tuple[_Columns, int], NDArray[np.intp] | None]:
@@ -86,15 +98,52 @@ class GroupSwaps:
                         told[pair[one], pair[other]] = code
         return told
 
-    def _find_block(self, column: int) -> _Block:
-        """A column with those that it tells; and one that tells it, with all that this tells."""
-        finest = min((a for a, b in self._told if b == column), default=column)
-        columns = tuple(sorted({finest, *(b for a, b in self._told if a == finest)}))
-        size = int(self.sums.keys[:, finest].max()) + 1
-        values = [
-            np.arange(size) if c == finest else self._told[finest, c] for c in columns
-        ]  # fmt: skip
-        return _Block(columns, np.column_stack(values))
+    @cached_property
+    def _blocks(self) -> list[_Block]:
+        """Of each column: those that it tells; and one that tells it, with all that this tells."""
+        sizes = self.sums.keys.max(axis=0, initial=0) + 1
+        blocks = []
+        for column in range(self.sums.keys.shape[1] - 1):
+            finest = min((a for a, b in self._told if b == column), default=column)
+            columns = tuple(sorted({finest, *(b for a, b in self._told if a == finest)}))
+            every = np.arange(sizes[finest])
+            values = [every if c == finest else self._told[finest, c] for c in columns]
+            blocks.append(_Block(columns, np.column_stack(values)))
+        return blocks
+
+    def _find_views(self, together: tuple[_Columns, ...], prediction: int) -> list[_View] | None:
+        """Numbers that change with blocks of columns; None if there are too many.
+
+        Parameters
+        ----------
+        together
+            The columns of each block.
+        prediction
+            Of the people.
+        """
+        blocks = [self._blocks[columns[0]] for columns in together]
+        inside = {column for columns in together for column in columns}
+        views = []
+        for (columns, p), table in self._tables.items():
+            if p != prediction or not all(set(columns) & set(block) for block in together):
+                continue
+            if table is None or len(inside.union(columns)) > len(inside) + 1:
+                return None
+            index: list[Codes] = []
+            alike = []
+            for column in columns:
+                axis = next((a for a, own in enumerate(together) if column in own), len(blocks))
+                codes = np.arange(table.shape[len(index)])
+                if axis < len(blocks):
+                    codes = blocks[axis].values[:, together[axis].index(column)]
+                index.append(
+                    codes.reshape([-1 if a == axis else 1 for a in range(len(blocks) + 1)])
+                )
+            for block in blocks:
+                own = block.values[:, [c in columns for c in block.columns]]
+                alike.append((own[:, None] == own).all(axis=2))
+            views.append(_View(table[tuple(index)], tuple(alike)))
+        return views
 
     def find_cheapest(self, atom: int, costs: Floats) -> Codes:
         """Numbers of a cheap change in which one has a part; none if none is known.
@@ -110,21 +159,18 @@ class GroupSwaps:
         if atom >= len(self.sums.keys):
             return none
         *key, prediction = self.sums.keys[atom].tolist()
-        blocks: dict[_Columns, _Block] = {}
-        for column in np.flatnonzero(np.array(key) >= 0).tolist():
-            block = self._find_block(column)
-            blocks[block.columns] = block
-        together = list(blocks.values())
-        inside = {c for block in together for c in block.columns}
-        if len(inside) < sum(len(block.columns) for block in together):
+        own = [self._blocks[column] for column, value in enumerate(key) if value >= 0]
+        together = list({block.columns: block for block in own}.values())
+        if len({c for block in together for c in block.columns}) < sum(
+            len(block.columns) for block in together
+        ):
             return none  # two columns tell a third
-        changed: list[tuple[_Columns, NDArray[np.intp], int]] = []
-        for (columns, p), table in self._tables.items():
-            if p == prediction and all(set(columns) & set(block.columns) for block in together):
-                free = [place for place, c in enumerate(columns) if c not in inside]
-                if table is None or len(free) > 1:
-                    return none
-                changed.append((columns, table, free[0] if free else -1))
+        kind = tuple(block.columns for block in together), prediction
+        if kind not in self._views:
+            self._views[kind] = self._find_views(*kind)
+        views = self._views[kind]
+        if views is None:
+            return none
         starts = []
         for block in together:
             fixed = np.array([key[c] for c in block.columns])
@@ -132,56 +178,37 @@ class GroupSwaps:
             starts.append(np.flatnonzero(fits).tolist())
         best, least = none, np.inf
         for at in islice(product(*starts), _STARTS):
-            swap, cost = _find_swap(changed, together, at, costs)
+            swap, cost = _find_swap(views, at, costs)
             if cost < least and atom in swap:
                 best, least = swap, cost
         return best
 
 
-def _find_swap(
-    changed: list[tuple[_Columns, NDArray[np.intp], int]],
-    blocks: list[_Block],
-    at: tuple[int, ...],
-    costs: Floats,
-) -> tuple[Codes, float]:
+def _find_swap(views: list[_View], at: tuple[int, ...], costs: Floats) -> tuple[Codes, float]:
     """The numbers of the cheapest change that begins at one value of each block, and its cost."""
-    shape = tuple(len(block.values) for block in blocks)
+    shape = views[0].numbers.shape[:-1]
     total = np.zeros(shape)
-    views = []
-    for columns, table, free in changed:
-        index: list[Any] = []
-        keeps = np.zeros(shape, np.bool_)
-        for axis, (block, start) in enumerate(zip(blocks, at, strict=True)):
-            own = [place for place, c in enumerate(block.columns) if c in columns]
-            same = (block.values[:, own] == block.values[start, own]).all(axis=1)
-            keeps |= same.reshape([-1 if a == axis else 1 for a in range(len(shape))])
-        for place, column in enumerate(columns):
-            if place == free:
-                index.append(np.arange(table.shape[place]))
-                index[-1] = index[-1].reshape([1] * len(shape) + [-1])
-                continue
-            axis = next(a for a, block in enumerate(blocks) if column in block.columns)
-            codes = blocks[axis].values[:, blocks[axis].columns.index(column)]
-            index.append(codes.reshape([-1 if a == axis else 1 for a in range(len(shape) + 1)]))
-        view = table[tuple(index)]  # by values of blocks, and of the column that cuts further
-        views.append(view)
-        corners = costs[view]
+    for view in views:
+        corners = costs[view.numbers]
         for axis, start in enumerate(at):
             corners = corners + corners.take([start], axis=axis)
-        total += np.where(keeps, 0, corners.min(axis=-1))
+        cost = corners.min(axis=-1)
+        for axis, (alike, start) in enumerate(zip(view.alike, at, strict=True)):
+            cost[(slice(None),) * axis + (alike[start],)] = 0  # the table keeps its numbers
+        total += cost
     for axis, start in enumerate(at):
         total[(slice(None),) * axis + (start,)] = np.inf
     end = np.unravel_index(int(total.argmin()), shape)
     if not np.isfinite(total[end]):
         return np.zeros(0, np.int64), np.inf
-    signs = np.zeros(1, np.int64) + 1
+    signs = np.ones(1, np.int64)
     for _ in shape:
         signs = np.concatenate([signs, -signs])
     square = np.ix_(*([start, int(other)] for start, other in zip(at, end, strict=True)))
-    change = np.zeros(len(costs), np.int64)
+    changed = []
     for view in views:
-        corners = view[square].reshape(len(signs), -1)
-        cheapest = corners[:, costs[corners].sum(axis=0).argmin()]
-        np.add.at(change, cheapest, signs)
-    numbers = np.flatnonzero(change)
-    return numbers, float(total[end])
+        atoms = view.numbers[square].reshape(len(signs), -1)
+        changed.append(atoms[:, costs[atoms].sum(axis=0).argmin()])
+    numbers, place = np.unique(np.concatenate(changed), return_inverse=True)
+    change = np.bincount(place, weights=np.tile(signs, len(changed)))
+    return numbers[change != 0], float(total[end])

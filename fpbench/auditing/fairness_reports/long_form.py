@@ -28,7 +28,13 @@ _DIGITS = 15
 """Of rates, at most."""
 _OFTENER = 3
 """How many times oftener a group stands in a report than its name mistyped."""
-_HINTS = {"%": ": divide percentages by 100", ",": ": write a decimal point, and no separators"}
+_HINTS = {
+    "%": ": divide percentages by 100",
+    ",": ": write a decimal point, and no separators",
+    "_": ": write digits without separators",
+}
+_MISSING = ("na", "n/a", "nan", "none", "null", "<na>")
+"""What programs write for a value that is missing."""
 _GREATEST = 2.0**53
 """Of numbers of people, which floats hold exactly."""
 
@@ -48,6 +54,7 @@ def read_frame(
     _check_columns(frame)
     _check_options(groups, decimals)
     columns, codes = [], []
+    indices = [[str(row + first) for row in range(len(frame))] for first in (0, 1)]
     for name in frame.columns:
         if name in FIXED_COLUMNS:
             continue
@@ -55,6 +62,11 @@ def read_frame(
         given = texts[texts != ""]
         if not len(given):
             continue
+        if len(texts) > 1 and any(texts.tolist() == numbers for numbers in indices):
+            raise InputError(
+                f"column {name!r} numbers the rows and cuts no slices: leave it out (pandas writes "
+                "such an index unless to_csv(index=False) is asked for)"
+            )
         column = SliceColumn.parse(name, given.tolist())
         where = {value: code for code, value in enumerate(column.values)} | {"": -1}
         columns.append(column)
@@ -96,14 +108,14 @@ def read_frame(
 def _check_columns(frame: DataFrame) -> None:
     if repeated := frame.columns[frame.columns.duplicated()].tolist():
         raise InputError(f"the report has more than one column {repeated[0]!r}")
+    if not len(frame):
+        raise InputError("the report has no rows")
     for need in _NEEDED:
         if need not in frame:
             raise InputError(
                 f"the report has no column {need!r}; it needs {', '.join(_NEEDED)} beside the "
                 f"columns of the slices; its columns are {', '.join(frame.columns[:_LISTED])}"
             )
-    if not len(frame):
-        raise InputError("the report has no rows")
 
 
 def _check_options(groups: Sequence[str] | None, decimals: int | None) -> None:
@@ -197,12 +209,14 @@ def _read_numbers(
         return numbers
     for row, text in enumerate(_read_texts(frame, name)):
         try:
+            if text.casefold() in _MISSING or "_" in text:  # which float would take
+                raise ValueError
             numbers[row] = float(text) if text else np.nan
         except ValueError:
             hint = next((h for mark, h in _HINTS.items() if mark in text), "")
+            if text.casefold() in _MISSING:
+                hint = ": leave blank what is not published"
             raise InputError(f"row {row}, column {name!r}: {text!r} is no number{hint}") from None
-        if text and np.isnan(numbers[row]):
-            raise InputError(f"row {row}, column {name!r}: {text!r} is no number")
     _complain(np.isinf(numbers), name, numbers, "is no number")
     _complain(np.abs(numbers) > _GREATEST, name, numbers, "is too large")
     wrong = (numbers < least) | whole & (numbers != np.floor(numbers)) & ~np.isnan(numbers)

@@ -95,7 +95,13 @@ def _read_one(metric_frame: Any, metrics: Mapping[str, str] | None) -> DataFrame
         sizes = np.nan_to_num(flat[_SIZES].to_numpy(np.float64))
     values: dict[str, Floats] = {}
     for own, reading in readings.items():
-        value = flat[own].to_numpy(np.float64)
+        try:
+            value = flat[own].to_numpy(np.float64)
+        except (TypeError, ValueError):
+            raise InputError(
+                f"the metric {own!r} of the frame is no number everywhere: it is "
+                f"{flat[own].iloc[0]!r} in row 0 of by_group"
+            ) from None
         value = 1 - value if reading.from_one else value
         if reading.metric in values:
             value = _combine(values[reading.metric], value, own)

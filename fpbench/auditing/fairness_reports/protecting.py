@@ -16,6 +16,7 @@ from fpbench.auditing.fairness_reports.merging_bins import merge_bins
 from fpbench.auditing.fairness_reports.report_rows import ReportRows
 from fpbench.auditing.fairness_reports.slices import REPORT_METRICS
 from fpbench.auditing.fairness_reports.sums_of_counts import Sums
+from fpbench.base.arguments import to_generator
 from fpbench.base.errors import InputError, check_choice
 from fpbench.components.mechanism import Mechanism
 
@@ -45,7 +46,7 @@ def protect_rows(report: ReportRows, defences: Defences) -> ReportRows:
     """The report with all defences; see `FairnessReport.protect`."""
     _check_numbers(report, defences)
     rows = _keep_tables(report, defences)
-    generator = np.random.default_rng(defences.rng)
+    generator = to_generator("rng", defences.rng)
     for name in defences.bins or ():
         check_choice("column of bins", str(name), [column.name for column in report.columns])
     left = {column.name for column in rows.columns}
@@ -168,7 +169,7 @@ def _drop_idle_columns(rows: ReportRows) -> ReportRows:
 
 def check_metrics(metrics: Sequence[str]) -> None:
     """Raise InputError unless these are names of metrics."""
-    if isinstance(metrics, str) or not metrics:
+    if isinstance(metrics, str) or not len(metrics):
         raise InputError(f"metrics must be a list of names, not {metrics!r}")
     for name in metrics:
         check_choice("metric", name, REPORT_METRICS)

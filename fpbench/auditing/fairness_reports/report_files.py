@@ -14,7 +14,7 @@ import numpy as np
 
 from fpbench.auditing.fairness_reports.long_form import read_frame
 from fpbench.auditing.fairness_reports.report_rows import ReportRows
-from fpbench.auditing.fairness_reports.slices import SliceColumn
+from fpbench.auditing.fairness_reports.slices import SliceColumn, name_values
 from fpbench.base.distribution import DISTRIBUTION, tell_extra
 from fpbench.base.errors import InputError, suggest_name
 from fpbench.tabular.table_files import parse_parquet
@@ -45,7 +45,7 @@ def from_json_text(
     import pandas as pd
 
     try:
-        whole = json.loads(text, parse_constant=_refuse_constant)
+        whole = json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_refuse_repeats)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{file} cannot be read as a JSON file: {error}") from None
     if isinstance(whole, list) and all(isinstance(row, dict) for row in whole):
@@ -166,7 +166,7 @@ def _read_column(column: Any, file: object) -> SliceColumn:
     if isinstance(column, dict) and isinstance(name := column.get("name"), str):
         values, edges = column.get("values"), column.get("edges")
         if _are_texts(values) and edges is None and "" not in values:
-            return SliceColumn(name, tuple(values))
+            return SliceColumn(name, name_values(values))
         if isinstance(edges, list) and all(
             isinstance(edge, int | float) and abs(edge) < np.inf for edge in edges
         ):
@@ -189,6 +189,15 @@ def _are_texts(values: Any) -> TypeGuard[list[str]]:
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no number")
+
+
+def _refuse_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON, whose names are to be different."""
+    whole = dict(pairs)
+    if len(whole) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"an object has two values of {max(names, key=names.count)!r}")
+    return whole
 
 
 def _need_pyarrow() -> None:

@@ -16,6 +16,8 @@ from fpbench.auditing.fairness_reports.slices import (
     SliceColumn,
     number_slices,
 )
+from fpbench.base.arguments import check_whole_number, show_value, to_array
+from fpbench.base.errors import InputError
 from fpbench.claims.set_counts import Floats, Mask
 
 _PER_ROW = ("cells", "metric", "group", "value", "n", "within", "sigma", "scale", "below")
@@ -115,8 +117,14 @@ class ReportRows:
         return block, rows
 
     def take(self, which: NDArray[Any]) -> Self:
-        """These rows only: a mask or numbers of them."""
-        return replace(self, **{name: getattr(self, name)[which] for name in _PER_ROW})
+        """These rows only: a mask or numbers of them; InputError if there are no such rows."""
+        rows, n = to_array("which", which, "biu"), len(self.metric)
+        mask = rows.dtype.kind == "b"
+        if rows.ndim != 1 or (len(rows) != n if mask else np.any((rows < -n) | (rows >= n))):
+            raise InputError(
+                f"which must be a mask or numbers of {n} rows, not {show_value(which)}"
+            )
+        return replace(self, **{name: getattr(self, name)[rows] for name in _PER_ROW})
 
     def _look_up(self, values: list[int]) -> Codes:
         names, inverse = np.unique(self.metric, return_inverse=True)
@@ -130,7 +138,15 @@ class ReportRows:
         ----------
         row
             Its number.
+
+        Raises
+        ------
+        InputError
+            If there is no such row.
         """
+        check_whole_number("row", row, 0)
+        if row >= len(self.metric):
+            raise InputError(f"row must be below {len(self.metric)}, not {show_value(row)}")
         parts = [
             f"{column.name} {column.values[code]}"
             for column, code in zip(self.columns, self.cells[row], strict=True)

@@ -8,13 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
+from unicodedata import normalize
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fpbench.base.argument_types import check_arguments
 from fpbench.base.arguments import check_type, to_array, to_floats
-from fpbench.base.arrays import suggest_binary
+from fpbench.base.arrays import check_binary
 from fpbench.base.errors import InputError, suggest_name
 
 if TYPE_CHECKING:
@@ -194,8 +195,11 @@ def name_rules(rules: Rules) -> tuple[str, ...]:
 
 
 def name_values(values: Iterable[Any]) -> tuple[str, ...]:
-    """Values as reports write them: texts without blanks around them, as files are read."""
-    return tuple(str(value).strip() for value in values)
+    """Values as reports write them: texts without blanks around them, as files are read.
+
+    Letters with accents are one character each (NFC), however a file has them.
+    """
+    return tuple(normalize("NFC", str(value).strip()) for value in values)
 
 
 def _strip_zeros(text: str) -> str:
@@ -252,15 +256,13 @@ def locate(keys: Codes, among: Codes) -> Codes:
     return np.where(among[place] == keys, place, -1)
 
 
-def check_bits(values: Any, n: int, what: str) -> NDArray[np.int64]:
-    """(n,) labels or predictions, checked."""
-    bits = np.asarray(values)
-    needed = f"{what} must be {n} numbers, 0 or 1, one a person of X"
-    if bits.shape != (n,):
-        raise InputError(needed)
-    if (wrong := ~np.isin(bits, (0, 1))).any():
-        row = int(np.flatnonzero(wrong)[0])
-        raise InputError(f"{needed}; row {row} is {bits.tolist()[row]!r}{suggest_binary(bits)}")
+def check_bits(
+    values: Any, n: int, what: str, positive: Any = None, *, nameable: bool = False
+) -> NDArray[np.int64]:
+    """(n,) labels or predictions of the people of X; as of `check_binary`."""
+    bits = check_binary(what, values, positive, nameable=nameable)
+    if len(bits) != n:
+        raise InputError(f"{what}: has {len(bits)} values, and X {n} rows")
     return bits.astype(np.int64)
 
 

@@ -90,9 +90,10 @@ class Model:
             statuses.kUnboundedOrInfeasible,
         )  # no program here is unbounded
         handled = (statuses.kOptimal, statuses.kTimeLimit, *infeasible)
-        if highs.getModelStatus() not in handled:
-            # Costs far apart may be too much for the dual simplex method, but not for the primal.
-            highs.setOptionValue("simplex_strategy", _PRIMAL)
+        for option, value in _RETRIES:
+            if highs.getModelStatus() in handled:
+                break
+            highs.setOptionValue(option, value)
             highs.run()
         status, info = highs.getModelStatus(), highs.getInfo()
         if status in infeasible:
@@ -133,8 +134,10 @@ class Model:
         return lp
 
 
-_PRIMAL = 4
-"""The number of the primal simplex method."""
+_RETRIES = (("simplex_strategy", 4), ("presolve", "off"))
+"""What is tried where HiGHS gives up, one on top of the other. Costs far apart may be too much for
+the dual simplex method, but not for the primal (4). Presolve of HiGHS 1.16 ends some small programs
+that have no solution with an error."""
 _OPTIONS: dict[str, Any] = {
     "output_flag": False,
     "threads": 1,

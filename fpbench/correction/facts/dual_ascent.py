@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -106,14 +107,20 @@ def condition_beliefs(
         )
     check_possible(facts, possible)
     allowed = np.ones(prior.shape, np.bool_) if possible is None else possible
-    left, rest = facts.take(~facts.derived).remove_people(allowed)
+    deadline = time.perf_counter() + seconds
+    rest = np.flatnonzero(allowed.sum(axis=1) > 1)
     posterior = allowed.astype(np.float64)
+    if seconds <= 0 and len(rest):
+        posterior[rest] *= np.maximum(prior[rest], _LEAST)
+        posterior[rest] /= posterior[rest].sum(axis=1, keepdims=True)
+        return ConditionedBeliefs(posterior, math.inf, 0)
+    left, rest = facts.take(~facts.derived).remove_people(allowed)
     if not len(rest):
         return ConditionedBeliefs(posterior, 0.0, 0)
     with np.errstate(divide="ignore"):
         logits = np.log(np.where(allowed[rest], np.maximum(prior[rest], _LEAST), 0.0))
     dual = _Dual(left, logits)
-    dual.minimise(error, iterations, time.perf_counter() + seconds)
+    dual.minimise(error, iterations, deadline)
     posterior[rest] = dual.best.beliefs
     return ConditionedBeliefs(posterior, dual.bound, dual.iterations)
 
@@ -202,6 +209,8 @@ class _Dual:
         bounds = np.concatenate([bounds, np.maximum(bounds[self.ranges], 0)]) / unit[:, None]
 
         def evaluate(scaled: Floats) -> tuple[float, Floats]:
+            if time.perf_counter() > deadline:  # one line search may take many evaluations
+                raise StopIteration
             value, gradient = self._evaluate(scaled * unit)
             return value, gradient * unit
 
@@ -213,11 +222,12 @@ class _Dual:
                 raise StopIteration
 
         left = iterations - self.iterations
-        minimize(
-            evaluate, self._split(start) / unit, jac=True, method="L-BFGS-B", bounds=bounds,
-            callback=stop,
-            options={"maxiter": left, "maxfun": 2 * left, "maxcor": 20, "ftol": 0, "gtol": 0},
-        )  # fmt: skip
+        with suppress(StopIteration):
+            minimize(
+                evaluate, self._split(start) / unit, jac=True, method="L-BFGS-B", bounds=bounds,
+                callback=stop,
+                options={"maxiter": left, "maxfun": 2 * left, "maxcor": 20, "ftol": 0, "gtol": 0},
+            )  # fmt: skip
 
     def _split(self, multipliers: Floats) -> Floats:
         """The point with these multipliers: of ranges, one of each end."""
@@ -237,9 +247,13 @@ class _Dual:
             self.facts.tables, logits.T.astype(np.float32), low, high, variance, most
         )
         before, wanted = np.inf, 2 * len(logits) * error**2
-        while self.iterations < iterations and time.perf_counter() < deadline:
+        now, longest = time.perf_counter(), 0.0
+        # The gap is that of the sweeps once more, so that the last one leaves time for another.
+        while self.iterations < iterations and now + 2 * longest < deadline:
             gap = sweeps.sweep()
             self.iterations += 1
+            now, started = time.perf_counter(), now
+            longest = max(longest, now - started)
             if gap <= wanted or gap > _SLOW * before:
                 self._evaluate(self._split(sweeps.multipliers.ravel()))
                 if self.bound <= error or gap > _SLOW * before:

@@ -158,6 +158,19 @@ def prove_and_log(
     return allowed
 
 
+def _number_rows(pairs: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """First of each distinct row (P,), ascending, and which of them each row (n,) is.
+
+    A third of the time of `np.unique` by rows.
+    """
+    order = np.lexsort((pairs[:, 1], pairs[:, 0]))
+    ascending = pairs[order]
+    new = np.append(True, (ascending[1:] != ascending[:-1]).any(axis=1))[: len(pairs)]
+    place = np.empty(len(pairs), np.intp)
+    place[order] = np.cumsum(new) - 1
+    return order[new], place
+
+
 @dataclass(frozen=True)
 class Program:
     """Who belongs to one group: how many of the people that have the same sets, `x` of `most`."""
@@ -181,6 +194,8 @@ class Program:
 
         Returns the numbers of the sets that the proof needs; none if there is none.
         """
+        if time.perf_counter() > deadline:
+            return np.zeros(0, np.intp)
         program, people = cls.of(facts, allowed, group)
         if not len(program.most):
             return np.zeros(0, np.intp)
@@ -196,9 +211,7 @@ class Program:
         free = np.flatnonzero(allowed[rest, group] & (np.diff(left.membership.indptr) > 0))
         membership = left.membership[free]
         draws = np.random.default_rng(20260102).integers(2**63, size=(len(left), 2))
-        _, first, pattern = np.unique(
-            membership @ draws, axis=0, return_index=True, return_inverse=True
-        )
+        first, pattern = _number_rows(membership @ draws)
         matrix = membership[first].T.tocsr()
         used = np.flatnonzero(np.diff(matrix.indptr) > 0)
         most = np.bincount(pattern, minlength=len(first)).astype(np.float64)

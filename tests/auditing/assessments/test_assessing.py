@@ -1,7 +1,9 @@
 """Verdicts about reports."""
 
 import json
+import time
 from html.parser import HTMLParser
+from itertools import count
 
 import numpy as np
 import pandas as pd
@@ -279,7 +281,7 @@ def test_known_people_are_checked():
     odd = known.assign(group=np.where(np.arange(400) == 3, "x", groups))
     with pytest.raises(InputError, match="the known people, row 3: 'x' is no group of the report"):
         learn(odd)
-    with pytest.raises(InputError, match="column 'prediction' of the known people must be 400"):
+    with pytest.raises(InputError, match="column 'prediction' of the known people: must be 0 or 1"):
         learn(known.assign(prediction=2))
     with pytest.raises(InputError, match="none of the columns of X"):
         learn(known[["group", "prediction"]])
@@ -382,4 +384,29 @@ def test_no_time_is_plain_data_as_well():
     result = assess(report, X, predictions, groups=groups, seconds=1e-6, search=True)
     told = json.loads(json.dumps(result.to_json(), allow_nan=False))
     assert not told["measures"]["proofs_finished"]
-    assert "the search for proofs ran out of time" in " ".join(str(result).split())
+    assert "the attack ran out of time" in " ".join(str(result).split())
+
+
+@pytest.mark.parametrize("seconds", [3, 30, 100])
+def test_the_limit_of_time_holds_and_what_it_cuts_passes_nothing(monkeypatch, seconds):
+    """By a clock on which every look takes a second."""
+    X, predictions, groups = make_people()
+    report = make_report(X, predictions, groups, order=2)
+    looks = count(1.0)
+    now = [0.0]
+
+    def look():
+        now[0] = next(looks)
+        return now[0]
+
+    monkeypatch.setattr(time, "perf_counter", look)
+    result = assess(
+        report, X, predictions, groups=groups, seconds=seconds, max_leak=1.0, max_proven=400
+    )
+    assert now[0] <= 1.1 * seconds + 20
+    assert result.passes == result.finished
+    assert not result.finished
+    assert result.verdict.startswith("Not decided")
+    assert "the attack" in result.unfinished
+    assert {check["outcome"] for check in result.to_json()["checks"]} == {"not decided"}
+    assert "the attack" in result.to_json()["measures"]["unfinished"]

@@ -3,6 +3,7 @@
 import json
 import math
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from reports import make_people, make_report
 from fpbench import assess
 from fpbench.auditing.assessments import least_change
 from fpbench.auditing.assessments.attack import Allowed, Reader, attack
-from fpbench.auditing.assessments.least_change import find_least_change
+from fpbench.auditing.assessments.least_change import ChangeSearch, find_least_change
 from fpbench.correction.facts.interior_point import LinearSolver
 
 COINS = {"round_to", "noise"}
@@ -156,3 +157,26 @@ def test_a_report_that_fails_is_searched_and_one_that_passes_is_not():
     passing = assess(report, X, predictions, max_leak=1.0, max_proven=120, **options)
     assert passing.passes
     assert passing.change is None
+
+
+def test_to_publish_nothing_is_no_way_to_publish():
+    """Nothing passes but cells so large that there are none."""
+    changes, *_ = search(0, Allowed(0.0, 0), order=1, by=["a"])
+    assert changes.empty
+    assert not any(change.is_empty for change in changes.passing)
+    assert all(change.utility.cells_published for change in changes.passing)
+    assert changes.to_dict()["publishing_nothing"] == list(changes.empty)
+    assert not {*changes.empty} & {change.words for change in changes.passing}
+
+
+@pytest.mark.parametrize("passing", [True, False])
+def test_changes_that_publish_nothing_are_told_of(passing):
+    X, predictions, groups = make_people(120)
+    report = make_report(X, predictions, groups, by=["a"], order=1)
+    found = assess(report, X, predictions, groups=groups)
+    some = search(0, Allowed(1.0, 120), order=1, by=["a"])[0].passing if passing else ()
+    found = replace(found, change=ChangeSearch(some, (), (), 3, ("cells of at least 99 people",)))
+    text = " ".join(str(found).split())
+    assert "pass, but nothing would be published: cells of at least 99 people" in text
+    assert ("No change that passes and publishes anything was found" in text) != passing
+    assert ("It publishes" in text) == passing

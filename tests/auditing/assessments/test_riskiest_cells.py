@@ -41,7 +41,7 @@ def test_no_cell_adds_more_than_its_bound(seed, groups):
 def test_the_first_cell_adds_most_by_the_attack_itself(seed, groups):
     """What it adds is what an attack with that cell alone finds."""
     facts, beliefs = draw_facts(seed, groups)
-    cells, numbers = find_riskiest(facts, beliefs, np.arange(len(facts)))
+    cells, numbers, _ = find_riskiest(facts, beliefs, np.arange(len(facts)))
 
     def add_alone(number):
         only = facts.take([number])
@@ -63,7 +63,7 @@ def test_the_first_cell_adds_most_by_the_attack_itself(seed, groups):
 @given(st.integers(0, 10**6))
 def test_settled_people_are_those_that_the_cells_prove(seed):
     facts, beliefs = draw_facts(seed, 2)
-    cells, numbers = find_riskiest(facts, beliefs, np.arange(len(facts)), most=len(facts))
+    cells, numbers, _ = find_riskiest(facts, beliefs, np.arange(len(facts)), most=len(facts))
     settled = sum(cell.settled for cell in cells)
     proven = (propagate(facts.take(numbers)).sum(axis=1) == 1).sum()
     assert settled <= proven  # each cell is looked at once, propagation goes on
@@ -74,13 +74,13 @@ def test_settled_people_are_those_that_the_cells_prove(seed):
 @given(st.integers(0, 10**6), st.sampled_from([2, 3]))
 def test_noise_proves_nothing_here_either(seed, groups):
     facts, beliefs = draw_facts(seed, groups, noisy=True)
-    cells, _ = find_riskiest(facts, beliefs, np.arange(len(facts)))
+    cells, *_ = find_riskiest(facts, beliefs, np.arange(len(facts)))
     assert not any(cell.settled for cell in cells)
 
 
 def test_no_cell_is_no_risk():
     facts = Facts.from_counts(np.zeros((5, 0), np.bool_), np.zeros((0, 2)))
-    cells, numbers = find_riskiest(facts, np.full((5, 2), 0.5), np.zeros(0, np.intp))
+    cells, numbers, _ = find_riskiest(facts, np.full((5, 2), 0.5), np.zeros(0, np.intp))
     assert cells == ()
     assert len(facts.take(numbers)) == 0
 

@@ -166,3 +166,14 @@ def test_models_without_rules_are_refused():
         report.with_rules(other)
     with pytest.raises(InputError, match="unknown column of the report 'rule'"):
         FairnessReport.from_predictions(X, predictions, groups, by=["job"]).with_rules(other)
+
+
+def test_a_metric_that_is_text_is_refused():
+    frame = fairlearn.MetricFrame(
+        metrics={"selection_rate": lambda *_: "50%"},
+        y_true=[0, 1], y_pred=[0, 1], sensitive_features=["f", "m"],
+    )  # fmt: skip
+    with pytest.raises(
+        InputError, match="metric 'selection_rate' .* is '50%' in row 0 of by_group"
+    ):
+        FairnessReport.from_metric_frame(frame)

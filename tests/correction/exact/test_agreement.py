@@ -26,7 +26,7 @@ from fpbench.claims import (
     ShareBounds,
 )
 
-SMALL, LARGER, LINEAR = 400, 140, 40
+SMALL, LARGER, LINEAR = 240, 80, 40
 NAMES = ("exact", "cp", "ip")
 MOST = {2: 9, 3: 7, 4: 6}
 WEIGHTS = ("none", "identity", "tied", "random", "random", "sharp", "tiny", "huge")
@@ -146,30 +146,30 @@ def test_sums_over_individuals_have_the_optimum_of_all_vectors():
 
 def test_the_problems_are_of_every_sort():
     problems = small() + larger()
-    assert len(problems) >= 500
+    assert len(problems) >= 300
     assert {problem.groups for problem in problems} == {2, 3, 4}
     assert max(len(problem.guess) for problem in problems) >= 58
     solvable = Counter(least(at) is None for at in range(SMALL))
     assert min(solvable.values()) > 80
     costly = [optimum(at) for at in range(LARGER)]
-    assert sum(found.objective is not None and found.objective > 0 for found in costly) > 60
+    assert sum(found.objective is not None and found.objective > 0 for found in costly) > 40
     assert sum(found.status is SolverStatus.INFEASIBLE for found in costly) > 20
     everything = [constraint for problem in problems for constraint in problem.constraints]
     claims = [c for c in everything if isinstance(c, RateConstraint)]
     combinations = Counter((claim.metric, claim.form) for claim in claims)
     assert set(combinations) == {(metric, form) for metric in METRICS for form in FORMS}
-    assert min(combinations.values()) > 5
+    assert min(combinations.values()) >= 5
     words = Counter(constraint.word for constraint in everything)
     assert set(words) == fpbench.claims.COUNT_CONSTRAINTS
     assert min(words.values()) > 5
-    assert sum(claim.tolerance == 0 for claim in claims) > 50
+    assert sum(claim.tolerance == 0 for claim in claims) > 30
     assert sum(isinstance(claim.tolerance, Fraction) for claim in claims) > 10
-    assert sum(len(problem.constraints) > 1 for problem in problems) > 100
-    assert sum(_ties(problem) for problem in problems) > 150
+    assert sum(len(problem.constraints) > 1 for problem in problems) > 80
+    assert sum(_ties(problem) for problem in problems) > 100
     assert sum(len(set(problem.guess)) < problem.groups for problem in problems) > 100
     empty = [p for p in problems if any(not mask.any() for mask in _slices(p))]
     assert len(empty) > 30
-    for name, enough in zip(NAMES, (500, 450, 250), strict=True):
+    for name, enough in zip(NAMES, (300, 300, 200), strict=True):
         assert sum(able(name, problem) for problem in problems) >= enough
 
 

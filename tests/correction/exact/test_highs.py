@@ -7,7 +7,9 @@ from itertools import product
 import numpy as np
 import pytest
 
+import fpbench
 from fpbench import FpbenchError
+from fpbench.claims import KnownUnfairness
 from fpbench.correction.exact.highs import Model
 
 
@@ -119,6 +121,20 @@ def test_costs_far_apart_do_not_upset_it():
         model.row(count[:, k], [1 / 19, -1.0], -np.inf, 0.0)
     model.row(count[:, 0], [-1.0, -1.0], -np.inf, -1.0)
     assert model.solve().proven
+
+
+def test_a_program_on_which_presolve_fails_is_solved_without():
+    """HiGHS 1.16 gives up one of the programs by which this problem has no solution."""
+    known = (("statistical-parity", 0.3, 0.3), ("equalized-odds", 0.0, 0.3))
+    result = fpbench.correct(
+        [0, 0, 1, 2, 2, 0, 0, 0, 3, 1, 3, 2, 3],
+        [1, 1, 0, 1, 1, 0, 0, 1, 1, 1, 1, 1, 1],
+        labels=[1, 0, 1, 0, 0, 0, 0, 0, 1, 1, 0, 1, 1],
+        weights=[0.96390772, 1.0943527, 0.37512271, 0.76105867, 0.78176118, 0.10694029, 0.96607939,
+                 0.85321796, 0.80156659, 0.62102202, 0.33231587, 0.80526839, 0.63024835],
+        tolerance=0.5, groups=4, constraints=[KnownUnfairness(*one) for one in known],
+    )  # fmt: skip
+    assert result.status == "infeasible"
 
 
 def test_nothing_is_printed():
