@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fpbench.base.argument_types import check_methods
 from fpbench.base.arguments import check_same_rows, check_whole_number, show_value, to_path
-from fpbench.base.errors import InputError, suggest_name
+from fpbench.base.arrays import check_binary, to_plain
+from fpbench.base.errors import InputError
+from fpbench.base.sheet import html
 from fpbench.base.text import percent
 from fpbench.base.threads import use_one_thread
 from fpbench.components.attack_kinds import Adversary, Corrector, Disclosure
@@ -30,7 +33,6 @@ from fpbench.models.model_outputs import ask_predictions
 from fpbench.results.leaderboard import Leaderboard, sheet
 from fpbench.results.rows.beside_others import add_comparisons
 from fpbench.results.sentences import list_words
-from fpbench.results.sheet import html
 from fpbench.results.snapshot import Snapshot
 from fpbench.store.results import Results
 
@@ -48,14 +50,17 @@ _MISSING = "(missing)"
 _RANK_BY = "with_accuracy"
 
 
+@check_methods
 @dataclass(frozen=True, eq=False)
 class AttackResult:
-    """What an attack on a model found out; prints itself in at most three sentences.
+    """What an attack on a model found out; prints itself in at most three sentences and a note.
 
     Attributes
     ----------
     people
-        A row for each person who was attacked, with the index of X. `group`: the true one.
+        A row for each person who was attacked at some seed, with the index of X. Whose group the
+        adversary knows at every seed is not among them: more seeds leave out fewer, half as many
+        each where half are known. `group`: the true one.
         `attacks`: the number of seeds at which the person was attacked. `risk`: the mean
         probability that the adversary assigns to the true group, given the disclosure if the
         corrector gives beliefs (`posterior` does), else before it. `guessed_right`: the share of
@@ -65,11 +70,14 @@ class AttackResult:
         A row for each seed: `seed` and all measures of an attack (`docs/measures.md`).
     disclosed
         Whether anything was disclosed besides what the adversary sees of the model.
+    never_attacked
+        Number of people who are not among `people`.
     """
 
     people: DataFrame
     rows: tuple[Mapping[str, Any], ...] = field(repr=False)
     disclosed: bool
+    never_attacked: int = 0
 
     @cached_property
     def _snapshot(self) -> Snapshot:
@@ -97,6 +105,16 @@ class AttackResult:
         return (
             f"Naming the largest group is right for {largest} %.",
             f"From {seen} the attack guesses {right} % ({self.rows[0]['adversary']}).",
+        )
+
+    @property
+    def _notes(self) -> tuple[str, ...]:
+        """Whom `people` leaves out."""
+        if not self.never_attacked:
+            return ()
+        return (
+            f"people has {len(self.people):,} of {len(self.people) + self.never_attacked:,}: the "
+            "adversary knew the groups of the others at every seed",
         )
 
     def figures(self) -> dict[str, str]:
@@ -140,13 +158,14 @@ class AttackResult:
         return attack_figures(self.people, self.leaderboard().waterfall)
 
     def __str__(self) -> str:
-        return "\n".join(self.sentences)
+        return "\n".join([*self.sentences, *self._notes])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        return html([sheet(self.leaderboard())])
+        board = sheet(self.leaderboard())
+        return html([replace(board, notes=(*board.notes, *self._notes))])
 
 
 def attack(
@@ -212,7 +231,7 @@ def attack(
     >>> bool(result.people["risk"].mean() > 0.7)
     True
     """
-    check_same_rows(X=X, y=y, groups=groups, model=model)
+    check_same_rows(X=X, y=y, groups=groups, model=model, known=known)
     frame, features = _read_features(X)
     n = len(frame)
     labels, classes = _read_labels(model, y, positive, n)
@@ -243,7 +262,8 @@ def attack(
             "seconds": seconds, **measures,
         })  # fmt: skip
         tally.add(np.flatnonzero(~told), target.sensitive, outcome)
-    return AttackResult(tally.frame(frame, codes, names), tuple(rows), disclosure is not None)
+    people = tally.frame(frame, codes, names)
+    return AttackResult(people, tuple(rows), disclosure is not None, n - len(people))
 
 
 class _Outcome(NamedTuple):
@@ -398,14 +418,12 @@ def _read_column(column: Series) -> Series:
 
 def _read_labels(model: Any, y: Any, positive: Any, n: int) -> tuple[Codes, tuple[Any, Any]]:
     """Labels (n,) in {0, 1}, and the two values that they stand for."""
-    import pandas as pd
-
-    values = np.asarray(y)
+    values = to_plain("y", y)
     if values.shape != (n,):
         raise InputError(f"y must be ({n},) labels, one for each row of X, not {values.shape}")
-    if pd.isna(values).any():
-        row = int(np.flatnonzero(pd.isna(values))[0])
-        raise InputError(f"y: the label of row {row} is missing; leave out people without one")
+    if values.dtype.kind == "f" and np.isnan(values).any():
+        row = int(np.flatnonzero(np.isnan(values))[0])
+        raise InputError(f"y: row {row} is missing; leave out people without a value")
     values = values.astype(object)
     distinct = sorted(set(values.tolist()), key=lambda value: (str(type(value)), value))
     known_classes = [*getattr(model, "classes_", ())]
@@ -415,12 +433,10 @@ def _read_labels(model: Any, y: Any, positive: Any, n: int) -> tuple[Codes, tupl
             f"y must have two values{', as the model has' if known_classes else ''}, not "
             f"{', '.join(map(repr, distinct[:5]))}"
         )
-    if np.ndim(positive) or (positive is not None and positive not in classes):
-        hint = suggest_name(str(positive), map(str, classes))
-        raise InputError(f"positive: {positive!r} is no label; {hint}")
     second = classes[1] if positive is None else positive
+    labels = check_binary("y", values, second)
     first = next(value for value in classes if value != second)
-    return np.asarray(values == second, np.int8), (first, second)
+    return labels, (first, second)
 
 
 def _read_groups(groups: Any, n: int) -> tuple[Codes, tuple[str, ...]]:
@@ -435,7 +451,10 @@ def _read_groups(groups: Any, n: int) -> tuple[Codes, tuple[str, ...]]:
 
 def _predict(model: Any, X: Any, classes: tuple[Any, Any], n: int) -> Codes:
     """(n,) predictions in {0, 1}."""
-    answer = np.asarray(ask_predictions(model, X) if hasattr(model, "predict") else model)
+    name, answer = "model", model
+    if hasattr(model, "predict"):
+        name, answer = "predictions of the model", ask_predictions(model, X)
+    answer = to_plain(name, answer)
     if answer.shape != (n,):
         what = "the model predicts" if hasattr(model, "predict") else "model, as it has no predict,"
         raise InputError(f"{what} {answer.shape} values, and X has {n} rows")
@@ -445,7 +464,7 @@ def _predict(model: Any, X: Any, classes: tuple[Any, Any], n: int) -> Codes:
         raise InputError(
             f"the model predicts {other!r}, and labels are {classes[0]!r} and {classes[1]!r}"
         )
-    return np.asarray(answer.astype(object) == classes[1], np.int8)
+    return check_binary(name, answer, classes[1])
 
 
 def _predict_scores(model: Any, X: Any, classes: tuple[Any, Any], n: int) -> NDArray[np.float64]:

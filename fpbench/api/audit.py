@@ -44,6 +44,7 @@ def audit(
     sensitive: ArrayLike | DataFrame,
     *,
     labels: ArrayLike | None = None,
+    positive: Any = None,
     epsilon: None = None,
     confidence: float = 0.95,
     resamples: int = 2_000,
@@ -58,6 +59,7 @@ def audit(
     sensitive: ArrayLike | DataFrame | HistogramSource,
     *,
     labels: ArrayLike | None = None,
+    positive: Any = None,
     epsilon: float,
     mechanism: str | Mapping[str, Any] | Mechanism = "laplace",
     policy: str | Mapping[str, Any] | Policy | None = None,
@@ -78,6 +80,7 @@ def audit(
     sensitive: ArrayLike | DataFrame | HistogramSource,
     *,
     labels: ArrayLike | None = None,
+    positive: Any = None,
     epsilon: float | None = None,
     mechanism: str | Mapping[str, Any] | Mechanism = "laplace",
     policy: str | Mapping[str, Any] | Policy | None = None,
@@ -98,7 +101,7 @@ def audit(
     Parameters
     ----------
     model
-        A fitted scikit-learn classifier of labels 0 and 1; anything else with `predict`, and
+        A fitted scikit-learn classifier of two labels; anything else with `predict`, and
         `rules` (`fpbench.models.Rules`) if they are asked about; or its predictions (n,).
     X
         Features of the n people, as the model takes them; not looked at if predictions are given.
@@ -106,8 +109,10 @@ def audit(
         (n,) the group of each person, a data frame of several attributes, which are crossed, or a
         curator who owns them: a `Curator`, or a `RemoteCurator` on another machine.
     labels
-        (n,) true labels in {0, 1}; every metric but statistical parity needs them. Without epsilon
-        they add the rates that labels decide.
+        (n,) true labels; every metric but statistical parity needs them. Without epsilon they add
+        the rates that labels decide.
+    positive
+        The label that counts as 1; needed if labels are not 0 and 1 or truth values.
     epsilon
         Privacy of one audit; None for none. Arguments from `mechanism` to `repetitions`, and
         `neighbours`, take an epsilon.
@@ -170,7 +175,9 @@ def audit(
             raise InputError(
                 f"{unused[0]}: is of a private audit only; give an epsilon, or leave it out"
             )
-        return _audit_openly(model, X, sensitive, labels, confidence, resamples, generator)
+        return _audit_openly(
+            model, X, sensitive, labels, positive, confidence, resamples, generator
+        )
     cls = discover().component("auditor", "pafer")
     options = {
         "epsilon": epsilon, "mode": mode, "metric": metric, "per_rule": per_rule,
@@ -180,7 +187,7 @@ def audit(
         "policy": None if policy is None else resolve_component("policy", policy),
     }  # fmt: skip
     auditor: Auditor = validate(cls, {name: _plain(v) for name, v in options.items()}, "audit")
-    predictions, audited, features = _predicted(model, X, auditor.needs_rules, generator)
+    predictions, audited, features = _predicted(model, X, auditor.needs_rules, generator, positive)
     curator = _curator(sensitive, neighbours, generator)
     n = len(predictions)
     if curator.people != n:
@@ -189,7 +196,7 @@ def audit(
     if RateConstraint(metric).labels != (None,):
         if labels is None:
             raise InputError(f"labels: are missing, and metric {metric!r} needs labels")
-        columns["labels"] = check_binary("labels", labels)
+        columns["labels"] = check_binary("labels", labels, positive, nameable=True)
         if len(columns["labels"]) != n:
             raise InputError(f"labels: has {len(columns['labels'])} values, and X has {n} rows")
     people = Sample(curator.groups, **columns)
@@ -204,6 +211,7 @@ def _audit_openly(
     X: Any,
     sensitive: Any,
     labels: Any,
+    positive: Any,
     confidence: float,
     resamples: int | None,
     rng: np.random.Generator,
@@ -214,10 +222,12 @@ def _audit_openly(
     options = {"confidence": confidence, "resamples": 2_000 if resamples is None else resamples}
     cls = discover().component("auditor", "group-fairness")
     auditor: Auditor = validate(cls, {name: _plain(v) for name, v in options.items()}, "audit")
-    predictions, _, _ = _predicted(model, X, False, rng)
+    predictions, _, _ = _predicted(model, X, False, rng, positive)
     codes, groups = group_codes(sensitive)
     # Without labels the rates that they decide are left out of what is shown.
-    truth = predictions if labels is None else check_binary("labels", labels)
+    truth = (
+        predictions if labels is None else check_binary("labels", labels, positive, nameable=True)
+    )
     for what, count in (("sensitive", len(codes)), ("labels", len(truth))):
         if count != len(predictions):
             raise InputError(
@@ -246,11 +256,12 @@ def _curator(
 
 
 def _predicted(
-    model: Any, X: Any, needs_rules: bool, rng: np.random.Generator
+    model: Any, X: Any, needs_rules: bool, rng: np.random.Generator, positive: Any
 ) -> tuple[Codes, _Audited, Any]:
     """Predictions, the model as the auditor sees it, and features if it reads them."""
     if not hasattr(model, "predict"):
-        predictions = check_binary("model (predictions, as it has no predict)", model)
+        name = "model (predictions, as it has no predict)"
+        predictions = check_binary(name, model, positive, nameable=True)
         if X is not None and len(X) != len(predictions):
             raise InputError(f"X: has {len(X)} rows, and there are {len(predictions)} predictions")
         return predictions, _Audited(None), None
@@ -258,14 +269,14 @@ def _predicted(
         raise InputError("X: is missing, and the model needs it to predict")
     if is_bare_tree(model):
         # Its rules predict what it predicts, so that people fall through it once only.
-        rules = tree_rules(model)
+        rules = tree_rules(model, positive=positive)
         if not needs_rules:
             return rules.predict(X), _Audited(None), None
         codes = rules.apply(X)
         known = replace(rules, find=lambda _: codes)
         return rules.labels.take(codes), _Audited(known), X
     answer = ask_predictions(model, X, rng)
-    predictions = check_binary("predictions of the model", answer, "model.predict(X)")
+    predictions = check_binary("predictions of the model", answer, positive, nameable=True)
     if len(predictions) != len(X):
         raise InputError(f"X: has {len(X)} rows, and the model predicts for {len(predictions)}")
-    return predictions, _Audited(get_rules(model) if needs_rules else None), X
+    return predictions, _Audited(get_rules(model, positive) if needs_rules else None), X

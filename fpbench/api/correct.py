@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fpbench.base.arguments import check_same_rows, check_type, show_value
-from fpbench.base.arrays import suggest_binary
+from fpbench.base.arrays import suggest_binary, to_plain
 from fpbench.base.errors import InputError, PluginError
 from fpbench.claims.conditions import Constraint
 from fpbench.claims.rates import Form, Metric, RateConstraint
@@ -197,7 +197,9 @@ def _check_whole_number(name: str, values: int) -> int:
 
 def _array(name: str, values: ArrayLike, length: int | None) -> NDArray[Any]:
     try:
-        array = np.asarray(values)
+        array = to_plain(name, values)
+    except InputError:
+        raise
     except ValueError as error:
         raise InputError(f"{name}: is not an array: {error}") from None
     if array.ndim != 1:

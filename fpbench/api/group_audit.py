@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from math import isnan
 from typing import TYPE_CHECKING
 
+from fpbench.base.sheet import Column, Sheet, html, plain_text
 from fpbench.base.text import format_number
 from fpbench.components.records import MeasureValues
-from fpbench.results.sheet import Column, Sheet, html, plain_text
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -15,6 +15,7 @@ from fpbench.execution.runner import Finished
 from fpbench.matrix.axes import MAX_CELLS
 from fpbench.matrix.matrix import Matrix, read
 from fpbench.matrix.plan import Plan
+from fpbench.matrix.studies import studies_folder, study_file
 from fpbench.results.verdicts.judging import Judgement, judge_results
 
 FULL = "full"
@@ -31,7 +32,7 @@ class Reproduction(Judgement):
 def known() -> dict[str, str]:
     """Titles of the matrices that state what is expected of them, by name."""
     titles = {}
-    for path in sorted(_folder().glob("*.toml")):
+    for path in sorted(studies_folder().glob("*.toml")):
         data = tomllib.loads(path.read_text(encoding="utf-8"))
         if "expect" in data:
             titles[path.stem] = str(data.get("title", ""))
@@ -73,7 +74,7 @@ def find(
             begin = [known_name for known_name in names if known_name.startswith(name)]
             several = f"{', '.join(begin)} begin so" if len(begin) > 1 else ""
             raise InputError(f"no study {name!r}; {several or suggest_name(name, names)}")
-        path = _folder() / f"{name}.toml"
+        path = study_file(name)
     chosen = profile or ("quick" if _has_quick(path) else FULL)
     return read_stated(path, None if chosen == FULL else chosen, seeds, max_cells, settings)
 
@@ -117,9 +118,3 @@ def reproduce(
 def judge(run: Run, matrix: Matrix) -> Reproduction:
     """A run compared with what its matrix states."""
     return Reproduction(run=run, **vars(judge_results(matrix, run.results())))
-
-
-def _folder() -> Path:
-    """Where the matrices are: in the package, or beside it in a checkout."""
-    inside = Path(__file__).parents[1] / "benchmarks"
-    return inside if inside.is_dir() else Path(__file__).parents[2] / "benchmarks"

@@ -8,13 +8,13 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fpbench.base.argument_types import check_arguments
+from fpbench.base.argument_types import check_arguments, check_methods
 from fpbench.base.arguments import to_path
 from fpbench.base.errors import FpbenchError
+from fpbench.base.sheet import Shown, html
 from fpbench.execution.runner import Finished
 from fpbench.results.leaderboard import Leaderboard, sheet
 from fpbench.results.pareto import Front
-from fpbench.results.sheet import Shown, html
 from fpbench.results.snapshot import Snapshot, read_snapshot
 from fpbench.store.results import Results
 from fpbench.store.store import Store
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 
+@check_methods
 @dataclass(frozen=True)
 class Run:
     """A run on disk.
@@ -56,17 +57,17 @@ class Run:
         with Store(self.path) as store:
             return read_snapshot(store, keys=keys)
 
-    def results(self, where: Iterable[str] | None = None, *, keys: bool = True) -> Results:
+    def results(self, where: str | Iterable[str] | None = None, *, keys: bool = True) -> Results:
         """The rows as columns, which is how a million of them are read.
 
         Parameters
         ----------
         where
-            Filters that rows must pass, such as `learner=pate*`; all rows if None.
+            Filters that rows must pass, or one, such as `learner=pate*`; all rows if None.
         keys
             As of `read`.
         """
-        return self.read(keys=keys).select(where or ())
+        return self.read(keys=keys).select(() if where is None else where)
 
     @property
     def rank_by(self) -> str:
@@ -83,7 +84,7 @@ class Run:
         by: str | None = None,
         *,
         view: str = "combinations",
-        where: Iterable[str] = (),
+        where: str | Iterable[str] = (),
         together: bool = False,
     ) -> Leaderboard:
         """The first of `leaderboards`: of the attacks, or of the audits if there are none.
@@ -106,7 +107,7 @@ class Run:
         by: str | None = None,
         *,
         view: str = "combinations",
-        where: Iterable[str] = (),
+        where: str | Iterable[str] = (),
         together: bool = False,
     ) -> Shown[Leaderboard]:
         """The rankings of a view, as far as there are any.
@@ -120,7 +121,7 @@ class Run:
             `combinations` (of attacks and of audits), `paper` (the same by the paper's measures),
             `attacks`, `correctors`, `defences`, `mechanisms` or `reports`.
         where
-            Filters that rows must pass, such as `learner=pate*` or `epsilon<=1`.
+            Filters that rows must pass, or one, such as `learner=pate*` or `epsilon<=1`.
         together
             Whether to rank together what is not comparable; each leaderboard notes it then.
 
@@ -131,11 +132,11 @@ class Run:
         """
         return self.read(keys=False).leaderboards(by, view=view, where=where, together=together)
 
-    def labels(self, kind: str, where: Iterable[str] = ()) -> list[str]:
+    def labels(self, kind: str, where: str | Iterable[str] = ()) -> list[str]:
         """The labels of a kind in rows that pass filters, in the order of the plan."""
         return self.read(keys=False).labels(kind, where)
 
-    def pareto(self, where: Iterable[str] = ()) -> Shown[Front]:
+    def pareto(self, where: str | Iterable[str] = ()) -> Shown[Front]:
         """Of each data set the learners that no other beats at once in accuracy, unfairness, leak
         and epsilon, and those that are beaten.
         """  # noqa: D205
@@ -168,7 +169,7 @@ class Run:
 
         return write_report(self, None if output is None else to_path("output", output), by)
 
-    def figures(self, *, by: str | None = None, where: Iterable[str] = ()) -> dict[str, str]:
+    def figures(self, *, by: str | None = None, where: str | Iterable[str] = ()) -> dict[str, str]:
         """The figures that the run has enough results for: titles by name.
 
         Parameters
@@ -187,7 +188,7 @@ class Run:
         *,
         width: float | None = None,
         by: str | None = None,
-        where: Iterable[str] = (),
+        where: str | Iterable[str] = (),
     ) -> Path:
         """Draw a figure for a paper, as `fpbench figure` does.
 

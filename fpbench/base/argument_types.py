@@ -11,12 +11,14 @@ from fractions import Fraction
 from functools import wraps
 from inspect import unwrap
 from numbers import Integral
+from types import FunctionType
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 from fpbench.base.arguments import show_value, to_array, to_python_number
 from fpbench.base.errors import InputError, check_choice
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
+_Class = TypeVar("_Class")
 _MOST = 2**63
 """Whole numbers are below it in magnitude: those that NumPy can hold."""
 
@@ -53,6 +55,18 @@ def check_arguments(function: _Function) -> _Function:
         return function(*few, *args[len(places) :], **named)
 
     return checked  # type: ignore[return-value]
+
+
+def check_methods(cls: type[_Class]) -> type[_Class]:
+    """The class, of which every public method refuses arguments as `check_arguments` does."""
+    for name, method in list(vars(cls).items()):
+        if name.startswith("_"):
+            continue
+        if isinstance(method, classmethod):
+            setattr(cls, name, classmethod(check_arguments(method.__func__)))
+        elif isinstance(method, FunctionType):
+            setattr(cls, name, check_arguments(method))
+    return cls
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench.base.errors import InputError
+from fpbench.base.errors import InputError, suggest_name
 
 BITS = 24
 """As many as single precision has."""
@@ -60,23 +60,39 @@ def unique_inverse(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArra
     return np.flatnonzero(present) + least, place[values - least]
 
 
-def check_binary(name: str, raw_values: Any, written: str = "values") -> NDArray[np.int8]:
-    """Values (n,) as bytes, all of them 0 or 1; `written` is what a caller writes for them.
+def check_binary(
+    name: str, raw_values: Any, positive: Any = None, *, nameable: bool = False
+) -> NDArray[np.int8]:
+    """Labels or predictions (n,) as bytes, all of them 0 or 1, from those of two values.
+
+    Parameters
+    ----------
+    name
+        What they are, for messages.
+    raw_values
+        0 and 1, or truth values; of any two values if one is `positive`. An array, a list, or a
+        column, which may be nullable or categorical.
+    positive
+        The value that counts as 1; None where it is 1 itself.
+    nameable
+        Whether a caller can name it.
 
     Raises
     ------
     InputError
-        If there are other values.
+        If there are other values, or some are missing.
     """
-    values: NDArray[Any] = np.asarray(raw_values)
+    values = to_plain(name, raw_values)
     if values.ndim != 1:
         raise InputError(f"{name}: must have one dimension, not {values.ndim}")
     if not len(values):
         raise InputError(f"{name}: is empty")
+    if positive is not None:
+        return _compare(name, values, positive)
     if values.dtype.kind not in "biuf":
         first = values.tolist()[0]
         raise InputError(
-            f"{name}: must be 0 or 1, not {first!r} at 0{suggest_binary(values, written)}"
+            f"{name}: must be 0 or 1, not {first!r} at 0{suggest_binary(values, nameable=nameable)}"
         )
     if values.dtype.kind == "b":
         return values.view(np.int8)
@@ -85,16 +101,60 @@ def check_binary(name: str, raw_values: Any, written: str = "values") -> NDArray
     if len(wrong):
         raise InputError(
             f"{name}: must be 0 or 1, not {values[wrong[0]]!s} at {wrong[0]}"
-            f"{suggest_binary(values, written)}"
+            f"{suggest_binary(values, nameable=nameable)}"
         )
     return values.astype(np.int8, copy=False)
 
 
-def suggest_binary(values: NDArray[Any], written: str = "values") -> str:
-    """A hint for messages: how to make 0 and 1 of two texts or numbers; else empty."""
+def to_plain(name: str, raw_values: Any) -> NDArray[Any]:
+    """The array of a column of any kind; of truth values and numbers, one of that type.
+
+    Raises
+    ------
+    InputError
+        If a value of another type than NumPy's is missing.
+    """
+    values: NDArray[Any] = np.asarray(raw_values)
+    if values.dtype.kind != "O" or values.ndim != 1:
+        return values
+    _check_present(name, values)
+    numbers = all(isinstance(value, bool | int | float | np.number | np.bool_) for value in values)
+    return np.array(values.tolist()) if numbers else values
+
+
+def _check_present(name: str, values: NDArray[Any]) -> None:
+    """Raise InputError if one of (n,) values is missing."""
+    from pandas import isna
+
+    missing = np.flatnonzero(isna(values))
+    if len(missing):
+        raise InputError(f"{name}: row {missing[0]} is missing; leave out people without a value")
+
+
+def _compare(name: str, values: NDArray[Any], positive: Any) -> NDArray[np.int8]:
+    """Which of (n,) values are the positive one, of two."""
+    _check_present(name, values)
+    objects = values.astype(object)
+    distinct = list(dict.fromkeys(objects.tolist()))
+    if len(distinct) > 2:
+        raise InputError(f"{name}: must have two values, not {', '.join(map(repr, distinct[:5]))}")
+    # Predictions may be alike for everybody, but 1 is not "1".
+    alike = len(distinct) == 1 and str(positive) != str(distinct[0])
+    if np.ndim(positive) or (positive not in distinct and not alike):
+        hint = suggest_name(str(positive), map(str, distinct))
+        raise InputError(f"positive: {positive!r} is none of {name}; {hint}")
+    return np.asarray(objects == positive, np.int8)
+
+
+def suggest_binary(values: NDArray[Any], *, nameable: bool = False) -> str:
+    """A hint for messages: how to make 0 and 1 of two texts or numbers; else empty.
+
+    A positive value can be named to the caller if it is `nameable`.
+    """
     seen = list(dict.fromkeys(values.ravel().tolist()))
     texts = all(isinstance(value, str) for value in seen)
     if len(seen) != 2 or not (texts or all(isinstance(value, int | float) for value in seen)):
         return ""
     low, high = sorted(seen)  # the larger one counts as 1, as it does for scikit-learn
-    return f"; they are {low!r} and {high!r}: pass ({written} == {high!r})"
+    mend = f"say which counts as 1, positive={high!r}" if nameable else f"pass (values == {high!r})"
+    return f"; they are {low!r} and {high!r}: {mend}"

@@ -193,6 +193,10 @@ class Sample:
         """Names of the columns of this sample."""
         return frozenset(self._columns)
 
+    def stored(self) -> list[Any]:
+        """The columns themselves, not copies of them: to lock their memory, not to be written."""
+        return list(self._columns.values())
+
     def only(self, columns: frozenset[str]) -> Sample:
         """The same people with no more than these columns, and never with hidden ones."""
         shown = columns - self.HIDDEN

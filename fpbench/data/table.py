@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench.base.errors import DataError
+from fpbench.base.arguments import check_same_rows
+from fpbench.base.errors import DataError, InputError
 from fpbench.data.domain import Domain
 from fpbench.data.sample import Codes, Sample
 
@@ -115,12 +116,22 @@ class Table:
                 f"data set {self.name!r}: features, labels and sensitive columns have "
                 f"{len(self.features)}, {len(self.labels)} and {len(self.sensitive)} rows"
             )
+        try:
+            check_same_rows(features=self.features, labels=self.labels, sensitive=self.sensitive)
+        except InputError as error:
+            raise DataError(f"data set {self.name!r}: {error}") from None
         labels = np.asarray(self.labels)
         if not np.isin(labels, (0, 1)).all():
             raise DataError(f"data set {self.name!r}: labels must be 0 or 1")
         for frame in (self.features, self.sensitive):
             for column in frame.columns[frame.isna().any()]:
                 raise DataError(f"data set {self.name!r}: column {column!r} has missing values")
+        for attribute, values in self.sensitive.items():
+            if not hasattr(values, "cat"):
+                raise DataError(
+                    f"data set {self.name!r}: sensitive column {attribute!r} must be categorical: "
+                    'pass .astype("category")'
+                )
         codes, groups = _cross(self.sensitive, self.name)
         if len(groups) < 2:
             raise DataError(

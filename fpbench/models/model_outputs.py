@@ -13,7 +13,9 @@ from fpbench.data.sample import Codes
 from fpbench.models.rules import Rules, tree_rules
 
 
-def predict_any(model: Any, X: Any, rng: np.random.Generator) -> tuple[Codes, Rules | None]:
+def predict_any(
+    model: Any, X: Any, rng: np.random.Generator, positive: Any = None
+) -> tuple[Codes, Rules | None]:
     """Predictions (n,) in {0, 1} of a model, and its rules.
 
     Parameters
@@ -25,20 +27,22 @@ def predict_any(model: Any, X: Any, rng: np.random.Generator) -> tuple[Codes, Ru
         n rows of features, as the model takes them.
     rng
         For a model that draws.
+    positive
+        The label that counts as 1; needed if labels are not 0 and 1 or truth values.
 
     Raises
     ------
     InputError
-        If the model predicts anything but 0 and 1, or not once for each row.
+        If the model predicts other labels, or not once for each row.
     """
     if not hasattr(model, "predict"):
-        predictions = check_binary("model (predictions, as it has no predict)", model)
+        name, answer = "model (predictions, as it has no predict)", model
     else:
-        answer = ask_predictions(model, X, rng)
-        predictions = check_binary("predictions of the model", answer, "model.predict(X)")
+        name, answer = "predictions of the model", ask_predictions(model, X, rng)
+    predictions = check_binary(name, answer, positive, nameable=True)
     if len(predictions) != len(X):
         raise InputError(f"X: has {len(X)} rows, and there are {len(predictions)} predictions")
-    return predictions, get_rules(model)
+    return predictions, get_rules(model, positive)
 
 
 def ask_predictions(model: Any, X: Any, rng: np.random.Generator | None = None) -> Any:
@@ -61,15 +65,19 @@ def ask_predictions(model: Any, X: Any, rng: np.random.Generator | None = None) 
         raise InputError(f"model: {type(model).__name__}.predict(X) fails: {why}") from error
 
 
-def get_rules(model: Any) -> Rules | None:
+def get_rules(model: Any, positive: Any = None) -> Rules | None:
     """The rules of a model: its own, or those of a tree like scikit-learn's; None if it has none.
 
     Raises
     ------
     InputError
-        If the tree predicts anything but 0 and 1.
+        If the tree predicts anything but 0 and 1, and none of its labels is `positive`.
     """
-    rules = tree_rules(model) if is_bare_tree(model) else getattr(model, "rules", None)
+    rules = (
+        tree_rules(model, positive=positive)
+        if is_bare_tree(model)
+        else getattr(model, "rules", None)
+    )
     return rules if isinstance(rules, Rules) else None
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench.base.arrays import suggest_binary
+from fpbench.base.arrays import check_binary
 from fpbench.base.errors import InputError
 from fpbench.data.sample import Codes
 from fpbench.models.encoding import Encoding, encode
@@ -220,7 +220,11 @@ class _Leaves:
 
 
 def tree_rules(
-    tree: Any, columns: Sequence[EncodedColumn] | None = None, encoding: Encoding | None = None
+    tree: Any,
+    columns: Sequence[EncodedColumn] | None = None,
+    encoding: Encoding | None = None,
+    *,
+    positive: Any = None,
 ) -> Rules:
     """Rules of a fitted scikit-learn decision tree, pruned from below.
 
@@ -230,27 +234,28 @@ def tree_rules(
     Parameters
     ----------
     tree
-        A fitted `DecisionTreeClassifier` of labels 0 and 1.
+        A fitted `DecisionTreeClassifier` of two labels.
     columns
         The columns it was fitted on, for the texts; by default its own names, or x0, x1, ...
     encoding
         How features become its columns; by default features are columns as the tree takes them.
+    positive
+        The label that counts as 1; needed if labels are not 0 and 1 or truth values.
 
     Raises
     ------
     InputError
-        If it has several outputs, or predicts anything but 0 and 1.
+        If it has several outputs, or predicts other labels.
     """
-    if getattr(tree, "n_outputs_", 1) != 1 or not np.isin(tree.classes_, (0, 1)).all():
-        classes = np.asarray(tree.classes_) if getattr(tree, "n_outputs_", 1) == 1 else np.empty(0)
-        hint = suggest_binary(classes, "model.predict(X)")
-        raise InputError(f"rules: the tree must predict one label, 0 or 1{hint}")
+    if getattr(tree, "n_outputs_", 1) != 1:
+        raise InputError(f"rules: the tree must predict one label, not {tree.n_outputs_}")
+    classes = check_binary("rules: labels of the tree", tree.classes_, positive, nameable=True)
     if not columns:
         names = getattr(tree, "feature_names_in_", [f"x{i}" for i in range(tree.n_features_in_)])
         columns = [EncodedColumn(str(name)) for name in names]
     inner, nodes = tree.tree_, tree.tree_.node_count
     left, right = inner.children_left, inner.children_right
-    label = np.asarray(tree.classes_)[inner.value[:, 0].argmax(axis=1)].astype(np.int8)
+    label = classes[inner.value[:, 0].argmax(axis=1)]
     # Labels predicted below each node, as bits; children come after their parents.
     below = np.where(left < 0, 1 << label, 0)
     for node in range(nodes - 1, -1, -1):

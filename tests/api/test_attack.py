@@ -71,7 +71,7 @@ def test_a_pipeline_of_words_gaps_and_dates_is_attacked(world):
     assert right == pytest.approx(frame["with_accuracy"].mean(), abs=0.01)
     assert people["risk"].between(0, 1).all()
     assert people["risk"].mean() > 0.5
-    sentences = str(result).splitlines()
+    sentences = result.sentences
     assert len(sentences) == 3
     assert sentences[1].startswith("From features, labels and predictions the best attack guesses")
     assert "published claim" in sentences[2]
@@ -134,7 +134,7 @@ def test_a_corrector_without_beliefs_is_judged_by_what_it_names(world):
         ({"y": ["yes"] * 600}, "y must have two values, as the model has, not 'yes'"),
         ({"y": ["yes", "no", "maybe"] * 200}, "y must have two values"),
         ({"y": [0, 1]}, "y must be .600,. labels"),
-        ({"y": [None, "yes"] * 300}, "the label of row 0 is missing"),
+        ({"y": [None, "yes"] * 300}, "y: row 0 is missing; leave out"),
         ({"groups": ["f"] * 600}, "groups: "),
         ({"groups": ["f", "m"]}, "groups: has 2 people, and X has 600 rows"),
         ({"known": 1.5}, "known: must be a share between 0 and 1"),
@@ -143,7 +143,7 @@ def test_a_corrector_without_beliefs_is_judged_by_what_it_names(world):
         ({"seeds": 0}, "seeds must be"),
         ({"seeds": []}, "seeds must be a number, or seeds"),
         ({"seeds": "3"}, "seeds must be a number, or seeds"),
-        ({"positive": "yess"}, "positive: 'yess' is no label; did you mean 'yes'?"),
+        ({"positive": "yess"}, "positive: 'yess' is none of y; did you mean 'yes'?"),
         ({"adversary": "a3"}, "unknown adversary 'a3'"),
         ({"adversary": "twin-none"}, "unknown adversary"),
         ({"corrector": "exactly"}, "did you mean 'exact'"),

@@ -92,7 +92,7 @@ BAD = {
     ),
     "guess missing": (
         {"guess": [0, None, 1]},
-        "guess: must be whole numbers, not of type object",
+        "guess: row 1 is missing; leave out people without a value",
     ),
     "guess table": ({"guess": [[0, 1, 1]]}, "guess: must have one dimension, not 2"),
     "guess one number": ({"guess": 1}, "guess: must have one dimension, not 0"),

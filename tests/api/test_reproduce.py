@@ -14,6 +14,7 @@ import pytest
 
 from fpbench import InputError, component
 from fpbench.api import reproduce
+from fpbench.base.text import format_number
 from fpbench.cli.screen import results as boards
 from fpbench.components.own_measures import GLOSSARY
 from fpbench.report.gathered import gather
@@ -268,7 +269,7 @@ def test_audits_have_a_table_and_no_strongest_adversary(toys, tmp_path, capsys, 
             mine = mine[mine[kind] == label]
         assert len(mine) == 2
         means = [mine[name].mean() for name in ("true_ratio", "error", "uar")]
-        assert line[3:6] == tuple(map(boards.format_number, means))
+        assert line[3:6] == tuple(map(format_number, means))
     assert table.rows[4][4] == "-"
     boards.show_reproduction(made, long=True)
     shown = capsys.readouterr().out

@@ -1,6 +1,7 @@
 """Results show themselves: printed, in a list, in a notebook; and write themselves as files."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,7 @@ from fpbench.base.text import format_number
 from fpbench.cli.screen.results import show_leaderboard
 from fpbench.matrix.matrix import read
 from fpbench.results.verdicts.judging import _describe_scale
+from fpbench.store.differences import Change
 
 MATRIX = {
     "title": "toys",
@@ -70,6 +72,26 @@ def test_leaderboards_take_the_words_of_the_command(run):
         run.leaderboard(ranked="gain")
 
 
+def test_comparisons_and_verifications_print_what_the_commands_print(run, tmp_path, command):
+    other = fpbench.run({**MATRIX, "seeds": 3}, out=tmp_path / "other")
+    difference = fpbench.diff(run.path, other.path)
+    checked = fpbench.verify(run.path, 2, seed=0)
+    for shown, words in (
+        (difference, ["diff", run.path, other.path]),
+        (checked, ["verify", run.path, "--sample", 2, "--seed", 0]),
+    ):
+        assert repr(shown) == str(shown)
+        printed = command("--plain", *map(str, words), COLUMNS="4000").stdout
+        assert [line.split() for line in printed.splitlines()] == [
+            line.split() for line in str(shown).splitlines()
+        ]
+    cells = [Change("<b>", "gain", 0.25, None)]
+    html = replace(difference, changes=tuple(cells))._repr_html_()
+    assert "<table>" in html
+    assert "&lt;b&gt;" in html
+    assert "cells compared to the last bit: they differ</p>" in html
+
+
 def test_boards_and_fronts_show_themselves_in_any_list(run):
     boards, fronts = run.leaderboards(view="defences"), run.pareto()
     for many in (boards, fronts):
@@ -114,7 +136,16 @@ def test_audits_reports_and_assessments_show_themselves(people):
 def test_an_attack_draws_everybodys_risk_and_what_gives_groups_away(people, tmp_path, monkeypatch):
     X, predictions, sex = people
     attacked = fpbench.attack(predictions, X, predictions, sex, seeds=1)
-    assert repr(attacked) == "\n".join(attacked.sentences)
+    *sentences, note = str(attacked).splitlines()
+    assert tuple(sentences) == attacked.sentences
+    assert note == (
+        "people has 100 of 200: the adversary knew the groups of the others at every seed"
+    )
+    assert repr(attacked) == str(attacked)
+    assert f"<li>{note}</li>" in attacked._repr_html_()
+    everybody = fpbench.attack(predictions, X, predictions, sex, seeds=30)
+    assert len(everybody.people) == 200
+    assert str(everybody) == "\n".join(everybody.sentences)
     assert set(attacked.figures()) == {"people", "waterfall"}
     risks, levels = attacked._draw()
     for series in risks.panels[0].series:

@@ -101,6 +101,82 @@ def test_a_wrong_argument_is_named(arguments, name, tmp_path, monkeypatch):
     assert not raw, "\n".join(raw)
 
 
+METHODS = {
+    "Run.results": {}, "Run.read": {}, "Run.labels": {"kind": "learner"}, "Run.leaderboard": {},
+    "Run.leaderboards": {}, "Run.pareto": {}, "Run.report": {"output": "r.html"},
+    "Run.figures": {}, "Run.figure": {"name": "test_accuracy-by-learner", "output": "f.svg"},
+    "Run.export": {"output": "e.csv"}, "Snapshot.select": {"where": []},
+    "Snapshot.leaderboard": {}, "Snapshot.leaderboards": {}, "Snapshot.pareto": {},
+    "Snapshot.labels": {"kind": "learner"}, "Assessment.to_text": {},
+    "AttackResult.figure": {"name": "people", "output": "f.svg"},
+    "FairnessReport.describe_slice": {"row": 0}, "FairnessReport.facts": {
+        "X": X, "predictions": PREDICTIONS},
+    "FairnessReport.from_csv": {"file": "r.csv"}, "FairnessReport.from_file": {"file": "r.csv"},
+    "FairnessReport.from_json": {"file": "r.json"},
+    "FairnessReport.from_parquet": {"file": "r.parquet"},
+    "FairnessReport.from_frame": {"frame": None}, "FairnessReport.from_predictions": {
+        "X": X, "predictions": PREDICTIONS, "groups": GROUPS, "by": ["job"], "labels": GROUPS},
+    "FairnessReport.protect": {}, "FairnessReport.take": {"which": [True]},
+    "FairnessReport.to_csv": {"file": "r.csv"}, "FairnessReport.to_html": {"file": "r.html"},
+    "FairnessReport.to_json": {"file": "r.json"}, "FairnessReport.to_parquet": {
+        "file": "r.parquet"},
+}  # fmt: skip
+"""Methods of results that take arguments, and right ones; two more take others' objects."""
+OTHERS = {
+    "FairnessReport.from_metric_frame",
+    "FairnessReport.per_rule",
+    "FairnessReport.with_rules",
+}
+
+
+@pytest.fixture(scope="module")
+def results(arguments):
+    """One of each."""
+    run = fpbench.load(arguments["diff"]["one"])
+    report = arguments["assess"]["report"]
+    objects = (run, run.read(), report, fpbench.assess(**arguments["assess"]),
+               fpbench.attack(**arguments["attack"]))  # fmt: skip
+    return {type(one).__name__: one for one in objects}
+
+
+def _is_method(member):
+    return inspect.isfunction(member) or inspect.ismethod(member)
+
+
+def test_methods_of_results_are_listed(results):
+    found = set()
+    for name, one in results.items():
+        for method, function in inspect.getmembers(type(one), _is_method):
+            if method[0] != "_" and {*inspect.signature(function).parameters} - {"self"}:
+                found.add(f"{name}.{method}")
+    assert found == {*METHODS} | OTHERS
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.filterwarnings("ignore")
+def test_a_wrong_argument_of_a_method_is_named(results, name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    cls, _, method = name.partition(".")
+    report = results["FairnessReport"]
+    report.to_csv("r.csv"), report.to_json("r.json"), report.to_parquet("r.parquet")
+    call, right, raw = getattr(results[cls], method), dict(METHODS[name]), []
+    right |= {"frame": report.to_frame()} if "frame" in right else {}
+    right |= {"which": np.ones(len(report.to_frame()), bool)} if "which" in right else {}
+    for argument, parameter in inspect.signature(call).parameters.items():
+        if parameter.kind is parameter.VAR_KEYWORD:
+            continue
+        for wrong in WRONG:
+            if argument == "width" and type(wrong) is int:  # one is enough
+                continue
+            try:
+                call(**{**right, argument: wrong})
+            except FpbenchError:
+                pass
+            except Exception as error:
+                raw.append(f"{argument}={show(wrong)}: {error!r:.130}")
+    assert not raw, "\n".join(raw)
+
+
 def show(value):
     return f"{value!r:.30}".replace("\n", " ")
 

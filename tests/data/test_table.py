@@ -84,3 +84,22 @@ def test_groups_that_nobody_is_in_are_left_out_of_any_number() -> None:
     each = pd.DataFrame({"id": pd.Categorical([f"{row:03d}" for row in range(128)])})
     with pytest.raises(DataError, match="attribute id has more than 127 groups"):
         Table("many", frame, labels, each)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"labels": [0, 1, 2]}, "labels must be 0 or 1"),
+        ({"labels": [0, 1]}, "have 3, 2 and 3 rows"),
+        ({"features": pd.DataFrame({"x": [1.0, None, 3.0]})}, "column 'x' has missing values"),
+        ({"features": pd.DataFrame({"x": [1, 2, 3]}, index=[2, 1, 0])}, "named differently"),
+        ({"sensitive": pd.DataFrame({"sex": [0, 1, 1]})}, "'sex' must be categorical"),
+        ({"sensitive": pd.DataFrame({"sex": list("ffm")})}, r"pass \.astype"),
+    ],
+)
+def test_a_wrong_table_is_one_error(changes, message) -> None:
+    sensitive = pd.DataFrame({"sex": pd.Categorical(list("ffm"))})
+    right = {"features": pd.DataFrame({"x": [1, 2, 3]}), "labels": [0, 1, 0]}
+    people = {**right, "sensitive": sensitive, **changes}
+    with pytest.raises(DataError, match=f"^data set 'mine': .*{message}"):
+        Table("mine", people["features"], np.array(people["labels"]), people["sensitive"])

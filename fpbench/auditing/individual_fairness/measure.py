@@ -16,7 +16,7 @@ from fpbench.auditing.individual_fairness.similarity import (
     to_frame_or_matrix,
 )
 from fpbench.auditing.individual_fairness.tree_boxes import measure_nearest_region
-from fpbench.base.arguments import to_generator
+from fpbench.base.arguments import check_same_rows, to_generator
 from fpbench.base.arrays import check_binary
 from fpbench.base.errors import InputError
 from fpbench.data.domain import Domain
@@ -129,6 +129,7 @@ def individual_fairness(
     domain: Domain | Mapping[str, Any] | None = None,
     reference: DataFrame | ArrayLike | None = None,
     predictions: ArrayLike | None = None,
+    positive: Any = None,
     rng: np.random.Generator | int | None = None,
 ) -> SimilarityReport:
     """Shares of people who get the label of all similar people, as observed and as proven.
@@ -143,7 +144,7 @@ def individual_fairness(
     ----------
     model
         Any object with `predict`, and optionally `rules`; a decision tree of scikit-learn; or
-        predictions (n,) in {0, 1}, for which nothing is certified.
+        predictions (n,), for which nothing is certified.
     X
         n people: a data frame of numbers, texts and categoricals, or a matrix, as the model takes
         them. Numbers are compared as models see them, in single precision.
@@ -158,6 +159,8 @@ def individual_fairness(
         People whose least and greatest values scale numbers without bounds; X by default.
     predictions
         (n,) the model's predictions for these people, if they are known already.
+    positive
+        The label that counts as 1; needed if labels are not 0 and 1 or truth values.
     rng
         For a model that draws: a generator, or a seed.
 
@@ -194,12 +197,14 @@ def individual_fairness(
     taus = _parse_taus(tau)
     if isinstance(free, str) or not isinstance(free, Collection) or getattr(free, "ndim", 1) != 1:
         raise InputError(f"free: must be a list of features, not {free!r}")
+    check_same_rows(X=X, model=model, predictions=predictions)
     features = to_frame_or_matrix(X)
     generator = to_generator("rng", rng)
     if predictions is None:
-        labels, rules = predict_any(model, features, generator)
+        labels, rules = predict_any(model, features, generator, positive)
     else:
-        labels, rules = check_binary("predictions", predictions), get_rules(model)
+        labels = check_binary("predictions", predictions, positive, nameable=True)
+        rules = get_rules(model, positive)
         if len(labels) != len(features):
             raise InputError(f"predictions: has {len(labels)} values, and X {len(features)} rows")
     public = domain if isinstance(domain, Domain) or domain is None else Domain.of(domain)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fpbench.base.argument_types import check_arguments
-from fpbench.base.arguments import to_array, to_floats
+from fpbench.base.arguments import check_same_rows, to_array, to_floats
 from fpbench.base.errors import InputError
 from fpbench.data.groups import group_codes
 
@@ -116,6 +116,7 @@ def measure_membership(
     """
     import pandas as pd
 
+    check_same_rows(scores=scores, members=members, sensitive=sensitive)
     values, inside = to_floats("scores", scores), to_array("members", members, "b")
     codes, groups = group_codes(sensitive, groups)
     if not values.shape == inside.shape == codes.shape or values.ndim != 1:

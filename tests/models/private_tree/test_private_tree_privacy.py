@@ -117,7 +117,7 @@ def attack_learner(name, epsilon, **parameters):
         return learner.fit(sample, rng).redraw(len(given), rng).proba(people[-2:])
 
     return epsilon_lower_bound(
-        release, [1], [0], draws=100_000, confidence=0.9999, rng=np.random.default_rng(0)
+        release, [1], [0], draws=60_000, confidence=0.9999, rng=np.random.default_rng(0)
     )
 
 
