@@ -149,9 +149,11 @@ def _read_options(
     from fpbench.matrix.limits import Limits
     from fpbench.testing.submissions.checking import CheckOptions
 
+    values = {"timeout": timeout, "memory_limit": memory}
     try:
-        limits = Limits.model_validate({"timeout": timeout, "memory_limit": memory})
+        limits = Limits.model_validate(values)
     except ValidationError as error:
-        why = error.errors()[0]["msg"].removeprefix("Value error, ")
-        raise InputError(f"--memory: {memory!r} {why}") from None
+        wrong = error.errors()[0]
+        key, why = str(wrong["loc"][0]), wrong["msg"].removeprefix("Value error, ")
+        raise InputError(f"--{key.removesuffix('_limit')}: {values[key]!r}: {why}") from None
     return CheckOptions(signed, sample, seed, jobs, kit, limits)

@@ -14,12 +14,12 @@ from strangers import look
 from submissions import HOSTILE, MATRIX, QUICK, UNRUN, copy, forge, make_key
 
 import fpbench
-from fpbench import InputError, StoreError
+from fpbench import InputError, Status, StoreError
+from fpbench.report.site import entrants as entrants_of_site
+from fpbench.report.site import pages as pages_of_site
 from fpbench.report.site.building import build_site
 from fpbench.report.site.entrants import make_names
 from fpbench.report.site.html import element, table
-from fpbench.results.across_runs import TASKS, Entry, RunResults, _Names, _rank_entries
-from fpbench.results.statistics.intervals import Interval
 from fpbench.store.store import Store
 from fpbench.testing.submissions.folder import make_submission
 from fpbench.testing.submissions.manifest import compute_manifest, write_manifest
@@ -110,7 +110,7 @@ def test_components_have_a_card_and_are_not_what_their_labels_say(site):
 
 def test_a_submission_shows_where_it_comes_from(site, place):
     page = read(site, "submissions/sent.html")
-    for name in ("manifest", "signature", "run", "lock", "limits", "data", "components",
+    for name in ("manifest", "signature", "run", "seeds", "lock", "limits", "data", "components",
                  "recomputation"):  # fmt: skip
         assert f">{name}<" in page
     recorded = json.loads((place / "honest" / "environment.json").read_text())
@@ -242,50 +242,87 @@ def test_whatever_a_store_says_of_its_matrix_it_is_shown(matrix, place, tmp_path
     with Store(run, create=True) as store, store.writing():
         store._open.execute("UPDATE about SET value = ? WHERE name = 'matrix'", (matrix,))
         store._open.execute("UPDATE about SET value = 'nothing' WHERE name = 'rank_by'")
+        store._open.execute("UPDATE about SET value = ' ' WHERE name = 'title'")
     site = build_site([run], tmp_path / "site", UNRUN)
+    assert site.entrants[0].title == "run"
     assert not site.entrants[0].verified
     assert "not verified" in read(site, "submissions/run.html")
 
 
-# Ranks
+# Floods
 
 
-def entry(name, mean, deviation=0.01, count=10, *, verified=True, accuracy=0.8):
-    ends = Interval(mean, deviation, None, None, count)
-    return Entry(0, {"learner": name}, (("learner", name),),
-                 {"advantage": ends, "test_accuracy": Interval(accuracy, 0, None, None, count)},
-                 count, verified)  # fmt: skip
+def flood(run, kind, count):
+    """Add combinations that differ in a component of a kind, as often as there are cells to have.
+
+    Each has the numbers of the first cell; the matrix does not have them.
+    """
+    with Store(run, create=True) as store:
+        cells = list(store.cells())
+        measures = next(store.records()).measures
+        more = [
+            replace(cells[0], key=f"{kind} {i}", labels={**cells[0].labels, kind: f"x{i}"})
+            for i in range(count)
+        ]
+        with store.writing():
+            store.plan({}, [*cells, *more])
+        session = store.sessions()[-1].number
+        for cell in more:
+            store.add(session, cell.key, Status.DONE, 1.0, measures)
+    (run / "store.lock").unlink()
 
 
-def test_a_rank_is_one_more_than_those_that_are_better_for_certain():
-    """Student's t over ten seeds: half the interval is 2.262 x .01 / sqrt(10), which is .0072."""
-    (task,) = [each for each in TASKS if each.name == "defences"]
-    entries = [
-        entry("worst", 0.3), entry("best", 0.1), entry("near", 0.114), entry("far", 0.115),
-        entry("liar", 0.0, verified=False), entry("once", 0.0, None, 1),
-        entry("useless", 0.09, accuracy=0.1), entry("noisy", 0.2, 1.0),
-    ]  # fmt: skip
-    ranked = _rank_entries(task, entries)
-    assert [(each.components["learner"], each.rank) for each in ranked] == [
-        ("useless", 1), ("best", 1), ("noisy", 1), ("near", 2), ("far", 3), ("worst", 5),
-        ("once", None), ("liar", None),
-    ]  # fmt: skip
-    front = {each.components["learner"] for each in ranked if each.on_front}
-    assert front == {"useless", "best", "once"} - {"useless", "best"}  # none beats `once` in both
+def test_a_flood_of_boards_drowns_none_that_is_verified(place, tmp_path, monkeypatch):
+    monkeypatch.setattr(pages_of_site, "_FEW_BOARDS", 2)
+    monkeypatch.setattr(pages_of_site, "_MOST_BOARDS", 3)
+    monkeypatch.setattr(pages_of_site, "_MOST_ROWS", 1)
+    monkeypatch.setattr(pages_of_site, "_MOST_SESSIONS", 1)
+    flooding = copy(place / "honest", tmp_path / "flooding")
+    flood(flooding, "learner", 5)
+    flood(flooding, "adversary", 5)
+    with Store(flooding, create=True) as store, store.writing():
+        store.add_session(0.0, {"python": "0"})
+        store.add_session(1e9, {"python": "1"})
+    site = build_site([flooding, place / "honest"], tmp_path / "site", QUICK)
+    assert [entrant.verified for entrant in site.entrants] == [False, True]
+    assert len([each for each in site.sections if each.task.name == "attacks"]) == 6
+    start, attacks = read(site, "index.html"), read(site, "attacks.html")
+    boards = re.findall(r'attacks.html#board-\d"', start)
+    assert len(boards) == 2
+    assert "All 6 boards" in start
+    assert start.index("submissions/honest.html") < start.index("no verified submission")
+    assert attacks.count("<h2") == 3
+    assert "3 more boards" in attacks
+    assert "8 more rows" in attacks
+    page = read(site, "submissions/flooding.html")
+    assert '<p class="hint">4 more boards<' in page  # of 6 of attacks, and 1 of defences
+    assert "2 more earlier sessions" in page
+    assert "<dd>2001-09-09 01:46:40+00:00</dd>" in page
+    assert "<dd>1970-01-01" not in page
 
 
-def test_components_that_differ_have_names_that_differ():
-    def name(**parameters):
-        axes = {"learner": [["knn", "mine", parameters]]}
-        run = RunResults(None, json.dumps([{}, axes, []]), verified=True)
-        return _Names(run).name("learner", "mine")
+def test_a_run_of_too_many_combinations_is_not_ranked(place, tmp_path, monkeypatch):
+    monkeypatch.setattr(entrants_of_site, "_MOST_COMBINATIONS", 1)
+    site = build_site([place / "honest"], tmp_path / "site", QUICK)
+    reason = "honest: combines components in 2 ways, and a site shows runs of at most 1"
+    assert [entrant.reason for entrant in site.entrants] == [reason]
+    assert not site.sections
+    assert reason in read(site, "submissions/honest.html")
 
-    assert name(k=3, base="a-b.c:D") == "knn base=a-b.c:D k=3"
-    texts = [{"a": "x b=1"}, {"a": "x", "b": 1}, {"a": "1"}, {"a": 1}, {"a": "true"}, {"a": True}]
-    long = [{"a": "x" * 400 + end} for end in "12"]
-    names = [name(**parameters) for parameters in (*texts, *long)]
-    assert len(set(names)) == len(names)
-    assert max(map(len, names)) < 350
+
+def test_a_component_that_is_not_installed_has_no_page(place, tmp_path):
+    run = copy(place / "honest", tmp_path / "run")
+    axes = {"learner": [[f"x{i}", f"x{i}", {}] for i in range(9)] + [["plain", "plain", {}]]}
+    with Store(run, create=True) as store, store.writing():
+        matrix = json.dumps([{}, axes, []])
+        store._open.execute("UPDATE about SET value = ? WHERE name = 'matrix'", (matrix,))
+    build = build_site([run], tmp_path / "site", UNRUN)
+    assert [name for name in pages(build) if name.startswith("components/")] == [
+        "components/learner-plain.html"
+    ]
+
+
+# Pages
 
 
 def test_names_of_pages_are_plain_and_no_two_alike():

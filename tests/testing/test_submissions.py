@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from malformed import command
@@ -15,11 +16,16 @@ import fpbench
 from fpbench import InputError, StoreError
 from fpbench.base.trust import NO_THIRD_PARTY
 from fpbench.execution.isolation.confining import USER
+from fpbench.execution.verification import CheckedCell, Verification
 from fpbench.matrix.limits import NO_LIMITS, Limits
-from fpbench.testing.submissions import signing
-from fpbench.testing.submissions.checking import Outcome, check
+from fpbench.matrix.matrix import read as read_matrix
+from fpbench.store.differences import Change
+from fpbench.store.results import Results
+from fpbench.store.store import Store
+from fpbench.testing.submissions import checking, signing
+from fpbench.testing.submissions.checking import Outcome, _Inspector, check
 from fpbench.testing.submissions.folder import find_submission, make_submission, require_submission
-from fpbench.testing.submissions.lock import read_lock
+from fpbench.testing.submissions.lock import list_differences, list_versions, read_lock
 from fpbench.testing.submissions.manifest import (
     compute_manifest,
     find_changes,
@@ -76,6 +82,10 @@ def words(checkup, name):
     return next(each.words for each in checkup.findings if each.name == name)
 
 
+def find_signer(folder, signers):
+    return signing.find_signer(folder, read_manifest(folder)[0], signers)
+
+
 def inspect(folder, options=UNRUN):
     return check(find_submission(folder), options)
 
@@ -112,6 +122,29 @@ def test_what_cannot_be_submitted_is_refused(run, made, tmp_path):
         require_submission(run.path)
     with pytest.raises(StoreError, match="neither a run directory .* nor a submission"):
         find_submission(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("asked", "outcome", "told"),
+    [
+        ([{"seeds": 3}], Outcome.PASSED, "3 seeds, 0 to 2"),
+        ([{"seeds": [4, 1]}], Outcome.NOTED, "2 seeds, 1, 4; not the first 2, 0 to 1: somebody chose them"),
+        ([{"seeds": 3}, {"seeds": 2}], Outcome.NOTED, "2 seeds, 0 to 1; others of the run are left out: 1"),
+    ],
+)  # fmt: skip
+def test_seeds_that_somebody_may_have_chosen_are_told(toys, tmp_path, asked, outcome, told):
+    for more in asked:
+        fpbench.run({**TOYS, **more}, out=tmp_path / "run")
+    checkup = inspect(make_submission(tmp_path / "run", tmp_path / "sent"))
+    assert (outcomes(checkup)["seeds"], words(checkup, "seeds")) == (outcome, told)
+
+
+def test_fewer_seeds_than_the_matrix_names_are_told(toys, tmp_path):
+    fpbench.run({**TOYS, "seeds": 5}, seeds=2, out=tmp_path / "run")
+    checkup = inspect(make_submission(tmp_path / "run", tmp_path / "sent"))
+    assert words(checkup, "seeds") == (
+        "2 seeds, 0 to 1; its matrix names 3 others: they were not run"
+    )
 
 
 def test_sha256sum_reads_the_manifest(made):
@@ -171,22 +204,68 @@ def test_a_manifest_that_was_made_again_is_not_what_was_signed(signed, ada):
     change(signed)
     renew_manifest(signed)
     with pytest.raises(StoreError, match=r"is not a signature of manifest\.txt"):
-        signing.find_signer(signed, ada[1])
+        find_signer(signed, ada[1])
     said = command("verify", str(signed), "--signed", str(ada[1]))
     assert said.code == 1
     assert "is not a signature of manifest.txt" in said.error
 
 
 def test_who_signed(signed, made, ada, tmp_path):
-    assert signing.find_signer(signed, ada[1]) == "ada@example.org"
+    assert find_signer(signed, ada[1]) == "ada@example.org"
     _, public = make_key(tmp_path, "eve")
     (tmp_path / "others").write_text(f"ada@example.org {public}\n")
     with pytest.raises(StoreError, match="is signed by nobody whom .*others names"):
-        signing.find_signer(signed, tmp_path / "others")
+        find_signer(signed, tmp_path / "others")
     with pytest.raises(StoreError, match="is not signed; its author can: fpbench sign"):
-        signing.find_signer(made, ada[1])
+        find_signer(made, ada[1])
     with pytest.raises(InputError, match="there is no such file of trusted signers"):
-        signing.find_signer(signed, tmp_path / "none")
+        find_signer(signed, tmp_path / "none")
+
+
+def test_keys_and_names_of_signers(signed, ada, tmp_path):
+    """One person with several keys, and one key under several names, some of which may not sign."""
+    own, (_, other) = ada[1].read_text().split(maxsplit=1)[1].strip(), make_key(tmp_path, "new")
+    signers = tmp_path / "signers"
+    for lines, name in (
+        ([f"ada {other}", f"ada {own}"], "ada"),
+        ([f"ada {own}", f"ada {own} old laptop", f"# bob {own}", f"eve {other}"], "ada"),
+        ([f"ada {own}", f"group {own}"], "ada or group"),
+        ([f"ada,group {own}"], "ada or group"),
+        ([f'"ada l,ovelace" {own}'], "ada l or ovelace"),
+        ([f'git namespaces="git" {own}', f'ada namespaces="git,fpbench" {own}'], "ada"),
+        ([f'late valid-before="20200101" {own}', f"*@example.org {own}"], "*@example.org"),
+    ):
+        signers.write_text("\n".join([*lines, ""]))
+        assert find_signer(signed, signers) == name
+    signers.write_text(f'git namespaces="git" {own}\n')
+    with pytest.raises(StoreError, match=r"is not a signature of manifest\.txt"):
+        find_signer(signed, signers)
+
+
+def test_a_manifest_is_read_once(signed, ada, monkeypatch):
+    """Who swaps the signed manifest and another one in between gains nothing."""
+    manifest = signed / "manifest.txt"
+    honest = manifest.read_bytes()
+    (signed / "lock.txt").write_text("numpy 0.0.1\n")
+    renew_manifest(signed)
+
+    def swap(*asked):
+        changes = find_changes(*asked)
+        manifest.write_bytes(honest)
+        return changes
+
+    monkeypatch.setattr("fpbench.testing.submissions.checking.find_changes", swap)
+    checkup = inspect(signed, replace(UNRUN, signers=ada[1]))
+    assert outcomes(checkup)["manifest"] is Outcome.PASSED
+    assert outcomes(checkup)["signature"] is Outcome.FAILED
+
+
+def test_files_are_signed_as_they_are_now(made, ada, tmp_path):
+    add(folder := copy(made, tmp_path / "copy"))
+    signing.sign(folder, ada[0])
+    content, checksums = read_manifest(folder)
+    assert not find_changes(folder, checksums)
+    assert signing.find_signer(folder, content, ada[1]) == "ada@example.org"
 
 
 def test_a_signature_for_something_else_is_none_of_a_submission(made, ada, tmp_path):
@@ -198,10 +277,10 @@ def test_a_signature_for_something_else_is_none_of_a_submission(made, ada, tmp_p
     )  # fmt: skip
     (folder / "manifest.txt.sig").write_bytes(done.stdout)
     with pytest.raises(StoreError, match=r"is not a signature of manifest\.txt"):
-        signing.find_signer(folder, ada[1])
+        find_signer(folder, ada[1])
     (folder / "manifest.txt.sig").write_bytes(os.urandom(500))
     with pytest.raises(StoreError, match="is signed by nobody"):
-        signing.find_signer(folder, ada[1])
+        find_signer(folder, ada[1])
 
 
 def test_a_mere_run_directory_is_not_signed(run, ada):
@@ -234,10 +313,10 @@ def test_what_is_no_key_cannot_sign(made, ada, tmp_path):
 
 
 def fill_with_holes(folder):
-    """Add files of 18 GiB that take no room on a disk, and minutes to be read."""
+    """Add files of more than 1 GiB that take no room on a disk, and time to be read."""
     for number in range(2):
         (folder / f"sparse{number}").touch()
-        os.truncate(folder / f"sparse{number}", 9 * 2**30)
+        os.truncate(folder / f"sparse{number}", 600 * 2**20)
 
 
 @pytest.mark.parametrize("kind", TRAPS)
@@ -267,7 +346,7 @@ def test_traps_are_named_and_not_opened(name, kind, made, tmp_path):
         (lambda f: (f / "\u202egpj.exe").write_text(""), "cannot stand in a manifest"),
         (lambda f: (f / "/".join("abcdefghij")).mkdir(parents=True), "8 folders deep"),
         (lambda f: [(f / f"f{i}").mkdir() for i in range(1001)], "more than 1,000 files"),
-        (fill_with_holes, "holds more than 16 GiB"),
+        (fill_with_holes, "holds more than 1 GiB"),
         (lambda f: (f / "manifest.txt").write_text("../x\n"), "line 1 is no checksum and path"),
         (lambda f: (f / "manifest.txt").write_bytes(b"\xff" * 99), "line 1 is no checksum"),
         (lambda f: os.truncate(f / "manifest.txt", 2**20 + 1), "it is larger than 1 MiB"),
@@ -433,6 +512,168 @@ def test_commands_refuse_what_is_no_submission(run, tmp_path):
         ["submit", "check", str(tmp_path)],
         ["submit", "new", str(tmp_path)],
         ["sign", str(run.path), "--key", "key"],
-        ["submit", "check", str(run.path), "--memory", "much"],
     ):
         assert command(*words).refused, words
+
+
+@pytest.mark.parametrize(("option", "value"), [("--memory", "much"), ("--timeout", "inf")])
+def test_a_limit_that_is_none_is_named(option, value, run):
+    said = command("submit", "check", str(run.path), option, value)
+    assert said.refused
+    assert f"error: {option}: " in said.error
+
+
+# What each check says
+
+
+def look_into(run, options=UNRUN, **known):
+    """The checks of a run, as if this were its matrix, or these its results."""
+    inspector = _Inspector(find_submission(run.path), options)
+    vars(inspector).update({f"_{name}": value for name, value in known.items()})
+    return inspector
+
+
+def parse(**changes):
+    return read_matrix({**MATRIX, **changes})
+
+
+@pytest.mark.parametrize(
+    ("statuses", "said"),
+    [
+        ("dd", (Outcome.PASSED, "2 of 2 cells are done")),
+        ("ds", (Outcome.NOTED, "1 of 2 cells are done")),
+        ("d ", (Outcome.NOTED, "1 of 2 cells are done")),
+        ("df", (Outcome.NOTED, "1 of 2 cells are done, 1 failed")),
+        ("ff", (Outcome.FAILED, "0 of 2 cells are done")),
+    ],
+)
+def test_cells_that_are_not_done_are_told(statuses, said, run):
+    words = {"d": "done", "s": "skipped", "f": "failed", " ": ""}
+    rows = [{"status": words[each], "seed": i} for i, each in enumerate(statuses)]
+    assert look_into(run, results=Results.of(rows)).check_run() == said
+
+
+def test_data_that_have_an_address_or_a_checksum_are_no_secret(run):
+    """Data of the census office have an address and no checksum; they change now and then."""
+    matrix = parse(dataset=[{"use": "acs-income"}, {"use": "adult"}])
+    assert look_into(run, matrix=matrix).check_data() == (
+        Outcome.PASSED, "2 data sets, published or generated"
+    )  # fmt: skip
+
+
+def test_classes_by_import_path_and_components_within_components_are_told(run, toys):
+    learners = [
+        {"use": "decision-tree", "of": "evil.models:Best"},
+        {"use": "decision-tree", "label": "b", "of": ["sklearn.svm:SVC", "sklearnish:SVC"]},
+        {"use": "decision-tree", "label": "c", "of": [{"use": "parrot", "x": "a: b"}]},
+    ]
+    outcome, words = look_into(run, matrix=parse(learner=learners)).check_components()
+    assert outcome is Outcome.NOTED
+    assert words.partition(": ")[2] == (
+        "learner 'parrot' is of fpbench-toys 1.0, 'evil.models:Best' is imported, "
+        "'sklearnish:SVC' is imported"
+    )
+    assert look_into(run, matrix=parse()).check_components() == (
+        Outcome.PASSED, "6 components, all built in"
+    )  # fmt: skip
+
+
+def recomputed(cells, **more):
+    """What `recompute` gives: cells by what became of them."""
+    change = Change("", "gain", 0, 1)
+    kinds = {
+        "same": CheckedCell("a"), "other": CheckedCell("b", (change,) * 7, comparable=False),
+        "wrong": CheckedCell("c", (change,) * 7), "lost": CheckedCell("d", problem="it is gone"),
+    }  # fmt: skip
+    checked = tuple(kinds[each] for each in cells)
+    return Verification(Path(), checked, 9, 0, (), **{"exact": False, **more})
+
+
+@pytest.mark.parametrize(
+    ("again", "outcome", "words"),
+    [
+        (recomputed(["same", "other"]), Outcome.PASSED,
+         "1 of 2 cells run again are the same within 1e-06 (9 are done)"),
+        (recomputed(["same"], exact=True), Outcome.PASSED,
+         "1 of 1 cells run again are the same to the last bit (9 are done)"),
+        (recomputed(["other"] * 2), Outcome.NOTED,
+         "none of 2 cells can be compared here: they are not portable"),
+        (recomputed(["same", "wrong", "lost"]), Outcome.FAILED,
+         "2 of 3 cells: c differs in gain, gain, gain, gain, gain and 2 more, "
+         "d could not be run again (it is gone)"),
+        (recomputed(["same"], misplaced=("g\N{CYRILLIC SMALL LETTER A}in",)), Outcome.FAILED,
+         "rows name what fpbench measures elsewhere, or never: 'g\\u0430in'"),
+    ],
+)  # fmt: skip
+def test_what_came_of_the_sample(again, outcome, words, run, monkeypatch):
+    asked = []
+
+    def recompute(*args, **kwargs):
+        asked.append((args, kwargs))
+        return again
+
+    monkeypatch.setattr(checking, "recompute", recompute)
+    limits = Limits(timeout=5.0)
+    options = replace(QUICK, sample=7, seed=3, jobs=2, limits=limits)
+    checkup = inspect(run.path, options)
+    assert asked == [((run.path, 7), {"seed": 3, "jobs": 2, "limits": limits})]
+    assert checkup.findings[-1] == ("recomputation", outcome, words)
+    assert checkup.verified is (outcome is Outcome.PASSED)
+
+
+def test_a_missing_file_of_signers_is_no_fault_of_the_submission(made, tmp_path):
+    with pytest.raises(InputError, match="there is no such file of trusted signers"):
+        inspect(made, replace(UNRUN, signers=tmp_path / "none"))
+
+
+def test_a_new_submission_is_there_whole_or_not_at_all(run, made, tmp_path, monkeypatch):
+    assert made.stat().st_mode & 0o777 == 0o755  # a web server may read it
+    monkeypatch.setattr("fpbench.testing.submissions.folder.write_lock", None)
+    with pytest.raises(TypeError):
+        make_submission(run.path, tmp_path / "new")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_run_of_which_nothing_is_done_is_not_submitted(run, tmp_path):
+    empty = copy(run.path, tmp_path / "empty")
+    with Store(empty, create=True) as store, store.writing():
+        for table in ("result", "page"):
+            store._open.execute(f"DELETE FROM {table}")
+    with pytest.raises(StoreError, match="no cell is done: there is nothing to submit"):
+        make_submission(empty, tmp_path / "new")
+
+
+def test_versions_are_those_of_python_packages_and_solvers():
+    environment = {
+        "python": "3.11",
+        "packages": {"numpy": "2.0"},
+        "solvers": {"cbc": "2", "x": None},
+    }
+    assert list_versions(environment) == {"python": "3.11", "numpy": "2.0", "cbc": "2"}
+    one, other = {"a": "1", "b": "1", "c": "1"}, {"b": "2", "c": "1", "d": "1"}
+    assert list_differences(one, other) == [
+        "a 1, not there", "b 1, not 2", "d missing, not 1"
+    ]  # fmt: skip
+
+
+def test_paths_that_a_manifest_can_hold(tmp_path):
+    deep = tmp_path / "/".join("abcdefgh")
+    deep.mkdir(parents=True)
+    for name in ("manifest.txt", "two words", "manifest.txt.sig"):
+        (deep / name).write_text("")
+        (tmp_path / name).write_text("")
+    folder = "/".join("abcdefgh")
+    names = ["manifest.txt", "manifest.txt.sig", "two words"]
+    assert [*compute_manifest(tmp_path)] == [*(f"{folder}/{name}" for name in names), "two words"]
+    line = f"{'0' * 64}  {{}}\n"
+    (tmp_path / "manifest.txt").write_text(line.format("a") * 2)
+    with pytest.raises(StoreError, match="line 2 is no checksum and path of another file"):
+        read_manifest(tmp_path)
+    (tmp_path / "manifest.txt").write_text("".join(line.format(i) for i in range(1001)))
+    with pytest.raises(StoreError, match="line 1001 is no checksum and path of another file"):
+        read_manifest(tmp_path)
+    for name in ("a\\b", " a", "a "):
+        (tmp_path / name).write_text("")
+        with pytest.raises(StoreError, match="cannot stand in a manifest"):
+            compute_manifest(tmp_path)
+        (tmp_path / name).unlink()

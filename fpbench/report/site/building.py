@@ -24,7 +24,7 @@ from fpbench.report.site.entrants import (
     record_check,
 )
 from fpbench.report.site.pages import Contents
-from fpbench.results.across_runs import RunResults, Section, rank_across
+from fpbench.results.across_runs import Section, rank_across
 from fpbench.testing.submissions.checking import CheckOptions
 from fpbench.testing.submissions.folder import find_submission
 
@@ -83,12 +83,7 @@ def build_site(
     earlier = _read_record(directory)
     checks = {} if again else earlier.get("checks")
     entrants = read_entrants(runs, options, checks if isinstance(checks, dict) else {})
-    results = [
-        RunResults(each.snapshot.results, each.snapshot.matrix, each.verified)
-        if each.snapshot else None
-        for each in entrants
-    ]  # fmt: skip
-    sections = rank_across(results)
+    sections = rank_across([(each.entries, each.verified) for each in entrants])
     pages = Contents(title, entrants, sections, _make_cards(entrants)).write_pages()
     here = describe_checks(options)
     record = {
@@ -104,15 +99,15 @@ def build_site(
 
 
 def _make_cards(entrants: Iterable[Entrant]) -> dict[tuple[str, str], Card]:
-    """A card for every component that a run names."""
+    """A card for every component that a run names and that is installed here."""
     catalog = discover()
     used = {
-        (kind, component.use): None
+        (kind, component.use)
         for entrant in entrants if entrant.snapshot is not None
         for kind in KINDS
         for component in entrant.snapshot.components[kind].values()
     }  # fmt: skip
-    keys = sorted(used)
+    keys = sorted(used & catalog.entries.keys())
     names = make_names([f"{kind} {use}" for kind, use in keys])
     return {
         (kind, use): make_card(catalog, kind, use, name)
@@ -125,7 +120,7 @@ def _describe_entrant(entrant: Entrant) -> dict[str, Any]:
         "name": entrant.name,
         "title": entrant.title,
         "verified": entrant.verified,
-        "reason": "" if entrant.verified else entrant.reason,
+        "reason": entrant.reason,
         "sha256": entrant.checksum,
     }
 

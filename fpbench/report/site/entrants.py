@@ -16,7 +16,7 @@ from fpbench import __version__
 from fpbench.base.errors import FpbenchError, StoreError
 from fpbench.base.files import read_file, read_matrix
 from fpbench.components.catalog import discover
-from fpbench.results.across_runs import RunResults, rank_across
+from fpbench.results.across_runs import Entry, Place, list_entries
 from fpbench.results.snapshot import Snapshot, read_snapshot
 from fpbench.store.environment import describe_environment
 from fpbench.store.reading import SessionRecord
@@ -34,6 +34,8 @@ from fpbench.testing.submissions.manifest import (
 
 _LONGEST_NAME = 60
 _LONGEST_TITLE = 200
+_MOST_COMBINATIONS = 5_000
+"""Ranking takes time quadratic in the data sets and learners of a run: seconds for a thousand."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,8 @@ class Entrant:
     """sha256 of its files with manifest and signature; empty if these cannot be read."""
     snapshot: Snapshot | None = None
     """What it holds; None if that cannot be read or ranked."""
+    entries: tuple[tuple[Place, Entry], ...] = ()
+    """What it has for the boards."""
     sessions: tuple[SessionRecord, ...] = ()
     matrix: str = ""
     """The text of its matrix."""
@@ -63,7 +67,7 @@ class Entrant:
 
     @property
     def reason(self) -> str:
-        """Why it is not verified."""
+        """Why it is not verified; empty if it is."""
         return self.problem if self.checkup.verified else self.checkup.reason
 
     @property
@@ -163,28 +167,38 @@ def _read_entrant(
     try:
         manifest = write_manifest(compute_manifest(submission.folder))
         checksum = hashlib.sha256(manifest.encode()).hexdigest()
-    except FpbenchError:
-        checksum = ""  # the check of the manifest, or of the run, says why
+    except FpbenchError as error:
+        checksum = ""
+        if submission.is_submission:  # of what should not lie there nothing is read
+            problem = submission.hide_place(str(error))
+            return Entrant(name, name, check(submission, options), "", problem=problem)
     seal = _compute_seal(submission, checksum)
     checkup = _recall_check(submission, earlier.get(seal), here) or check(submission, options)
     try:
         with Store(submission.run) as store:
             snapshot, sessions = read_snapshot(store, keys=False), tuple(store.sessions())
-        rank_across([RunResults(snapshot.results, snapshot.matrix, verified=False)])
+        if (count := len(snapshot.results.combinations)) > _MOST_COMBINATIONS:
+            raise StoreError(
+                f"{submission.run}: combines components in {count:,} ways, and a site shows runs "
+                f"of at most {_MOST_COMBINATIONS:,}"
+            )
+        entries = list_entries(snapshot.results, snapshot.matrix)
         matrix = read_matrix(submission.run)
     except FpbenchError as error:
         problem = submission.hide_place(str(error))
         return Entrant(name, name, checkup, checksum, seal, problem=problem)
     text = matrix[1].decode(errors="replace") if matrix else ""
     title = snapshot.title[:_LONGEST_TITLE].strip() or name
-    return Entrant(name, title, checkup, checksum, seal, snapshot, sessions, text)
+    return Entrant(
+        name, title, checkup, checksum, seal, snapshot, tuple(entries), sessions, text
+    )  # fmt: skip
 
 
 def _compute_seal(submission: Submission, checksum: str) -> str:
     """What must be the same for a check to be the same: files, manifest and signature."""
     if not checksum:
         return ""
-    digest = hashlib.sha256(f"{submission.is_submission} {checksum}".encode())
+    digest = hashlib.sha256(checksum.encode())
     for name in (MANIFEST, SIGNATURE) if submission.is_submission else ():
         file = submission.folder / name
         try:

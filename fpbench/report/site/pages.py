@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from fpbench.base.errors import InputError
-from fpbench.base.text import percent
+from fpbench.base.sheet import Sheet
+from fpbench.base.text import count_noun, percent
 from fpbench.components.names import KINDS
 from fpbench.components.own_measures import GLOSSARY, GUARANTEE
 from fpbench.report.site.cards import Card
@@ -14,13 +15,16 @@ from fpbench.report.site.entrants import Entrant, write_time
 from fpbench.report.site.html import Child, Html, element, join, page, table
 from fpbench.results.across_runs import TASKS, Entry, Section, Task, write_interval, write_value
 from fpbench.results.leaderboard import sheet
-from fpbench.results.sheet import Sheet
 from fpbench.testing.submissions.checking import Finding, Outcome
 
-_MOST_BOARDS = 8
+_FEW_BOARDS = 8
 """Boards of a task that the start page shows."""
+_MOST_BOARDS = 200
+"""Boards that any page shows: a stranger's run may have one for each of a million data sets."""
 _MOST_ROWS = 200
 """Rows of a board that a page shows."""
+_MOST_SESSIONS = 20
+"""Sessions of a run that its page shows, the latest ones."""
 _NUMBERS = frozenset(
     {"rank", "seeds", "95 %", *(GLOSSARY.heading(m) for task in TASKS for m in task.columns)}
 )
@@ -63,25 +67,23 @@ class Contents:
         )
         parts: list[Child] = [element("p", lead, class_="lead")]
         for task in TASKS:
-            mine = [section for section in self.sections if section.task is task]
+            mine = self._list_largest(task)
             parts += [element("h2", task.title, id=task.name), element("p", task.rule)]
             if not mine:
                 parts.append(element("p", "No submission has any.", class_="hint"))
                 continue
             parts.append(self._write_winners(task, mine))
-            more = len(mine) - _MOST_BOARDS
-            words = f"All {len(mine)} boards" if more > 0 else "All entries"
+            words = f"All {len(mine)} boards" if len(mine) > _FEW_BOARDS else "All entries"
             parts.append(element("p", element("a", words, href=f"{task.name}.html")))
         parts += [element("h2", "Submissions", id="submissions"), self._write_submissions()]
         parts += [element("h2", "Components", id="components"), self._write_components()]
         return page(self.title, self.title, "", *parts)
 
     def _write_winners(self, task: Task, sections: Sequence[Section]) -> Html:
-        """A row for each board, those of most entries first: what is best on it."""
+        """What is best on each of the largest boards."""
         heading = GLOSSARY.heading(task.measure)
         rows: list[tuple[list[Child], str | None]] = []
-        largest = sorted(enumerate(sections), key=lambda pair: -len(pair[1].entries))
-        for number, section in largest[:_MOST_BOARDS]:
+        for number, section in enumerate(sections[:_FEW_BOARDS]):
             board = element("a", _name_section(section), href=f"{task.name}.html#board-{number}")
             best = section.best
             if not best:
@@ -105,7 +107,7 @@ class Contents:
             status = _write_status(entrant)
             results = entrant.snapshot.results if entrant.snapshot else None
             done = f"{int(results.finished()[0].sum()):,}" if results else "-"
-            words = "" if entrant.verified else entrant.reason
+            words = entrant.reason
             cells = [self._link_submission(number, "", status=False), entrant.title, done,
                      entrant.started, join([status, " " if words else None, words])]  # fmt: skip
             rows.append((cells, None if entrant.verified else "doubtful"))
@@ -122,8 +124,13 @@ class Contents:
                 parts += [element("dt", kind), element("dd", join(links, ", "))]
         return element("dl", *parts)
 
-    def _write_task(self, task: Task) -> str:
+    def _list_largest(self, task: Task) -> list[Section]:
+        """The boards of a task, those of most verified entries first: anybody can send others."""
         mine = [section for section in self.sections if section.task is task]
+        return sorted(mine, key=lambda section: -sum(entry.verified for entry in section.entries))
+
+    def _write_task(self, task: Task) -> str:
+        mine = self._list_largest(task)
         how = (
             "A rank is one more than the number of entries that are better for certain: whose 95 % "
             "interval over seeds lies beyond. Entries that do not differ significantly may share a "
@@ -132,11 +139,12 @@ class Contents:
         parts: list[Child] = [element("p", task.rule), element("p", how, class_="hint")]
         if not mine:
             parts.append(element("p", "No submission has any.", class_="hint"))
-        for number, section in enumerate(mine):
+        for number, section in enumerate(mine[:_MOST_BOARDS]):
             parts.append(element("h2", _name_section(section), id=f"board-{number}"))
             parts.append(_write_facts(p for p in section.shared if p[0] in _APART))
             parts.append(element("p", _summarise(section)))
             parts.append(self._write_entries(section.task, section.entries, ""))
+        parts.append(_write_more(len(mine), _MOST_BOARDS, "board"))
         return page(task.title, self.title, "", *parts)
 
     def _write_entries(self, task: Task, entries: Sequence[Entry], root: str) -> Html:
@@ -163,9 +171,8 @@ class Contents:
                 self._link_submission(entry.run, root),
             ]
             rows.append((cells, None if entry.verified else "doubtful"))
-        more = len(entries) - _MOST_ROWS
-        note = element("p", f"{more:,} more entries", class_="hint") if more > 0 else None
-        return join([table(task.title, headings, rows, _NUMBERS), note])
+        more = _write_more(len(entries), _MOST_ROWS, "row")
+        return join([table(task.title, headings, rows, _NUMBERS), more])
 
     def _link_component(self, kind: str, entry: Entry, root: str) -> Child:
         text = entry.components.get(kind)
@@ -182,7 +189,7 @@ class Contents:
         return join([link, " ", _write_status(entrant)]) if status else link
 
     def _write_submission(self, number: int, entrant: Entrant) -> str:
-        again = "" if entrant.verified else f": {entrant.reason}"
+        again = f": {entrant.reason}" if entrant.reason else ""
         parts: list[Child] = [
             element("p", _write_status(entrant), again, class_="lead"),
             element("h2", "Checks"),
@@ -190,15 +197,7 @@ class Contents:
             element("h2", "Where it comes from"),
             _write_provenance(entrant),
         ]
-        mine = [s for s in self.sections if any(entry.run == number for entry in s.entries)]
-        if mine:
-            parts.append(element("h2", "On the boards"))
-        for section in mine:
-            here = [entry for entry in section.entries if entry.run == number]
-            parts += [
-                element("h3", f"{section.task.title}: {_name_section(section)}"),
-                self._write_entries(section.task, here, "../"),
-            ]
+        parts += self._write_places("On the boards", lambda entry: entry.run == number)
         if entrant.snapshot is not None:
             parts.append(element("h2", "All that it measured"))
             try:
@@ -206,7 +205,9 @@ class Contents:
             except InputError as error:  # it may rank by what nothing has
                 parts.append(element("p", str(error), class_="hint"))
             else:
-                parts += [_write_sheet(sheet(board, most=_MOST_ROWS)) for board in boards]
+                parts += [_write_sheet(sheet(board, most=_MOST_ROWS))
+                          for board in boards[:_MOST_BOARDS]]  # fmt: skip
+                parts.append(_write_more(len(boards), _MOST_BOARDS, "leaderboard"))
         if entrant.matrix:
             parts += [element("h2", "Its matrix"), element("pre", entrant.matrix)]
         return page(entrant.title, self.title, "../", *parts)
@@ -223,18 +224,30 @@ class Contents:
         ]
         if card.description and card.description != card.summary:
             parts += [element("h2", "What it is"), element("pre", card.description)]
+        key = (card.kind, card.use)
+        parts += self._write_places("Its numbers", lambda entry: key in entry.uses)
+        return page(card.title, self.title, "../", *parts)
+
+    def _write_places(self, heading: str, is_meant: Callable[[Entry], bool]) -> list[Child]:
+        """Some entries of all boards, board by board; nothing if there are none."""
         mine = [
-            (section, here) for section in self.sections
-            if (here := [e for e in section.entries if (card.kind, card.use) in e.uses])
+            (section, here) for task in TASKS for section in self._list_largest(task)
+            if (here := [entry for entry in section.entries if is_meant(entry)])
         ]  # fmt: skip
-        if mine:
-            parts.append(element("h2", "Its numbers"))
-        for section, here in mine:
+        parts: list[Child] = [element("h2", heading)] if mine else []
+        for section, here in mine[:_MOST_BOARDS]:
             parts += [
                 element("h3", f"{section.task.title}: {_name_section(section)}"),
                 self._write_entries(section.task, here, "../"),
             ]
-        return page(card.title, self.title, "../", *parts)
+        return [*parts, _write_more(len(mine), _MOST_BOARDS, "board")]
+
+
+def _write_more(count: int, most: int, noun: str) -> Child:
+    """How many are not shown; nothing if all are."""
+    if count <= most:
+        return None
+    return element("p", count_noun(count - most, f"more {noun}"), class_="hint")
 
 
 def _name_section(section: Section) -> str:
@@ -296,7 +309,8 @@ def _write_provenance(entrant: Entrant) -> Html:
     parts: list[Child] = [
         _write_facts([("title", entrant.title), ("sha256 of its files", entrant.checksum)])
     ]
-    for session in entrant.sessions:
+    parts.append(_write_more(len(entrant.sessions), _MOST_SESSIONS, "earlier session"))
+    for session in entrant.sessions[-_MOST_SESSIONS:]:
         environment = session.environment
         facts = [("session", write_time(session.started))]
         facts += [(word, str(environment.get(word, ""))) for word in ("python", "platform")]

@@ -15,8 +15,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from fpbench.base.distribution import DISTRIBUTION
 from fpbench.base.errors import FpbenchError, StoreError
+from fpbench.base.text import count_noun
 from fpbench.components.attack_kinds import Dataset
 from fpbench.components.catalog import Catalog, Entry, discover
 from fpbench.components.names import Status
@@ -128,6 +131,7 @@ def check(submission: Submission, options: CheckOptions) -> Checkup:
     )
     always = (
         ("run", inspector.check_run),
+        ("seeds", inspector.check_seeds),
         ("lock", inspector.check_lock),
         ("limits", inspector.check_limits),
         ("data", inspector.check_data),
@@ -150,10 +154,9 @@ def check(submission: Submission, options: CheckOptions) -> Checkup:
             continue
         try:
             findings.append(Finding(name, *make()))
-        except StoreError as error:
-            findings.append(Finding(name, Outcome.FAILED, submission.hide_place(str(error))))
         except FpbenchError as error:
-            if name == "signature":
+            # Then the fault is that of the file of signers, or of this machine.
+            if name == "signature" and not isinstance(error, StoreError):
                 raise
             findings.append(Finding(name, Outcome.FAILED, submission.hide_place(str(error))))
     return Checkup(submission, tuple(findings), inspector.same)
@@ -165,7 +168,7 @@ class _Inspector:
     def __init__(self, submission: Submission, options: CheckOptions) -> None:
         self._submission, self._options = submission, options
         self.unreadable = False
-        """Whether the run cannot be read."""
+        """Whether the run cannot be read, or lies among files of which none should be."""
         self.same = 0
         """Number of cells that were run again and are the same."""
 
@@ -188,15 +191,24 @@ class _Inspector:
     def _catalog(self) -> Catalog:
         return discover()
 
+    @cached_property
+    def _manifest(self) -> tuple[bytes, dict[str, str]]:
+        """Read once: what is signed is what files are compared with."""
+        return read_manifest(self._submission.folder)
+
     def check_manifest(self) -> tuple[Outcome, str]:
-        _, checksums = read_manifest(self._submission.folder)
-        if changes := find_changes(self._submission.folder, checksums):
+        _, checksums = self._manifest
+        self.unreadable = True
+        changes = find_changes(self._submission.folder, checksums)
+        self.unreadable = False
+        if changes:
             return Outcome.FAILED, f"files differ from {MANIFEST}: {changes}"
         return Outcome.PASSED, f"{len(checksums)} files are as {MANIFEST} says"
 
     def check_signature(self) -> tuple[Outcome, str]:
         if self._options.signers is not None:
-            signer = find_signer(self._submission.folder, self._options.signers)
+            content, _ = self._manifest
+            signer = find_signer(self._submission.folder, content, self._options.signers)
             return Outcome.PASSED, f"of {signer}"
         if (self._submission.folder / SIGNATURE).exists():
             return Outcome.NOTED, "there is one; --signed FILE says whose"
@@ -219,6 +231,26 @@ class _Inspector:
             return Outcome.NOTED, f"{words}, {failed:,} failed"
         return (Outcome.PASSED if done == len(statuses) else Outcome.NOTED), words
 
+    def check_seeds(self) -> tuple[Outcome, str]:
+        """Who chooses seeds by their results can have any; the first ones nobody chooses."""
+        seeds = np.unique(self._results.seeds).tolist()
+        if not seeds:
+            return Outcome.SKIPPED, "there is none"
+        first = [*range(len(seeds))]
+        named = {*self._matrix.seeds} - {*seeds}
+        with Store(self._submission.run) as store:
+            unshown = {*store.unshown_seeds} - {*seeds}
+        doubts = []
+        if seeds != first:
+            doubts.append(f"not the first {len(seeds)}, 0 to {first[-1]}: somebody chose them")
+        if named:
+            doubts.append(f"its matrix names {count_noun(len(named), 'other')}: they were not run")
+        if unshown:
+            doubts.append(f"others of the run are left out: {len(unshown)}")
+        told = f"{seeds[0]} to {seeds[-1]}" if seeds == first else _name_few([*map(str, seeds)])
+        words = "; ".join([f"{count_noun(len(seeds), 'seed')}, {told}", *doubts])
+        return (Outcome.NOTED if doubts else Outcome.PASSED), words
+
     def check_lock(self) -> tuple[Outcome, str]:
         locked, recorded = read_lock(self._submission.folder), list_versions(self._environment)
         if differences := list_differences(locked, recorded):
@@ -227,7 +259,7 @@ class _Inspector:
 
     def check_limits(self) -> tuple[Outcome, str]:
         limits, user = self._matrix.limits.tighten(self._options.limits), isolated_user()
-        words = f"{_count(len(self._results), 'cell')} of at most {self._options.max_cells:,}"
+        words = f"{count_noun(len(self._results), 'cell')} of at most {self._options.max_cells:,}"
         if limits:
             words += f"; each step has a process of its own, and may take {limits}"
         if user is None:
@@ -248,7 +280,7 @@ class _Inspector:
         if own:
             return Outcome.FAILED, f"{_name_few(own)}: nobody else can recompute it"
         count = len(self._matrix.axes["dataset"])
-        return Outcome.PASSED, f"{_count(count, 'data set')}, published or generated"
+        return Outcome.PASSED, f"{count_noun(count, 'data set')}, published or generated"
 
     def check_components(self) -> tuple[Outcome, str]:
         used = [*self._find_entries()]
@@ -259,7 +291,7 @@ class _Inspector:
         if foreign:
             words = f"third parties' code, which --no-third-party refuses: {_name_few(foreign)}"
             return Outcome.NOTED, words
-        return Outcome.PASSED, f"{_count(len(used), 'component')}, all built in"
+        return Outcome.PASSED, f"{count_noun(len(used), 'component')}, all built in"
 
     def check_kit(self) -> tuple[Outcome, str]:
         if not self._third_party:
@@ -354,7 +386,3 @@ def _describe_wrong(cell: str, problem: str | None, measures: list[str]) -> str:
 def _name_few(texts: list[str]) -> str:
     more = len(texts) - _FEW
     return ", ".join(texts[:_FEW]) + (f" and {more:,} more" if more > 0 else "")
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'s' * (number != 1)}"

@@ -46,13 +46,13 @@ def find_submission(path: Path) -> Submission:
     StoreError
         If the path is neither.
     """
-    if (path / STORE).exists() or not (path / RUN / STORE).exists():
-        if not (path / STORE).exists():
-            raise StoreError(
-                f"{path}: neither a run directory ({STORE} is not there) nor a submission "
-                f"({RUN}/{STORE} is not there)"
-            )
+    if (path / STORE).exists():
         return Submission(path, path)
+    if not (path / RUN / STORE).exists():
+        raise StoreError(
+            f"{path}: neither a run directory ({STORE} is not there) nor a submission "
+            f"({RUN}/{STORE} is not there)"
+        )
     if (path / RUN).is_symlink():
         raise StoreError(f"{path / RUN}: is a link; a submission holds its own files")
     return Submission(path, path / RUN)

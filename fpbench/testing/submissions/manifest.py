@@ -14,13 +14,15 @@ from itertools import islice
 from pathlib import Path
 
 from fpbench.base.errors import StoreError
-from fpbench.base.files import STORE_BYTES, check_file, open_file, read_file
+from fpbench.base.files import check_file, open_file, read_file
 
 MANIFEST = "manifest.txt"
 SIGNATURE = "manifest.txt.sig"
 TEXT_BYTES = 2**20
 """Greatest size of a manifest, a signature or a lock in bytes."""
 
+_MOST_BYTES = 2**30
+"""Greatest size of all files; a run of a million cells takes less than half of it."""
 _MOST_FILES = 1000
 _DEEPEST = 8
 _LINE = re.compile(r"([0-9a-f]{64})  (\S(?:.*\S)?)")
@@ -50,7 +52,7 @@ def compute_manifest(folder: Path) -> dict[str, str]:
     ------
     StoreError
         If it holds anything but regular files and folders of its own, more than 1,000 files, more
-        than 16 GiB, or a name that no list of names can hold.
+        than 1 GiB, or a name that no list of names can hold.
     """
     return {name: _compute_checksum(folder / name) for name in sorted(_list_files(folder))}
 
@@ -89,10 +91,13 @@ def find_changes(folder: Path, checksums: Mapping[str, str]) -> Changes:
     )
 
 
-def read_text_file(file: Path) -> bytes:
-    """The content of a small file of a submission; StoreError if it is missing or refused."""
+def read_text_file(file: Path, *, named: bool = False) -> bytes:
+    """The content of a small file of a submission, or of one that the user `named`.
+
+    StoreError if it is missing or refused.
+    """
     try:
-        return read_file(file, most=TEXT_BYTES)
+        return read_file(file, most=TEXT_BYTES, named=named)
     except OSError as error:
         raise StoreError(f"{file}: cannot be read: {error.strerror or error}") from error
 
@@ -112,8 +117,8 @@ def _list_files(folder: Path) -> Iterator[str]:
                 pending.append((f"{name}/", depth + 1))
             elif name not in (MANIFEST, SIGNATURE):
                 size += _measure(Path(entry.path))
-                if size > STORE_BYTES:
-                    raise StoreError(f"{folder}: holds more than {STORE_BYTES // 2**30} GiB")
+                if size > _MOST_BYTES:
+                    raise StoreError(f"{folder}: holds more than {_MOST_BYTES // 2**30} GiB")
                 yield name
             count += 1
             if count > _MOST_FILES:
@@ -136,7 +141,7 @@ def _scan(folder: Path) -> list[os.DirEntry[str]]:
 def _measure(file: Path) -> int:
     """The size of a regular file in bytes; of a sparse one, what reading it takes."""
     try:
-        return check_file(file, most=STORE_BYTES).st_size
+        return check_file(file, most=_MOST_BYTES).st_size
     except OSError as error:
         raise StoreError(f"{file}: cannot be read: {error.strerror or error}") from error
 
@@ -144,7 +149,7 @@ def _measure(file: Path) -> int:
 def _compute_checksum(file: Path) -> str:
     digest = hashlib.sha256()
     try:
-        with os.fdopen(open_file(file, most=STORE_BYTES), "rb") as stream:
+        with os.fdopen(open_file(file, most=_MOST_BYTES), "rb") as stream:
             while piece := stream.read(_CHUNK):
                 digest.update(piece)
     except OSError as error:

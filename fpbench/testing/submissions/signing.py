@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import tempfile
+from base64 import b64decode, b64encode
 from pathlib import Path
 
 from fpbench.base.errors import InputError, StoreError
@@ -13,13 +14,14 @@ from fpbench.testing.submissions.manifest import (
     MANIFEST,
     SIGNATURE,
     compute_manifest,
-    read_manifest,
     read_text_file,
     write_manifest,
 )
 
 NAMESPACE = "fpbench"
 """What signatures are for: one made for mail or for git is none of a submission."""
+_MAGIC = b"SSHSIG"
+"""What a signature of OpenSSH begins with."""
 _SECONDS = 120.0
 """How long somebody may take to type the passphrase of a key."""
 
@@ -60,7 +62,7 @@ def sign(folder: Path, key: Path) -> Path:
     return folder / SIGNATURE
 
 
-def find_signer(folder: Path, signers: Path) -> str:
+def find_signer(folder: Path, manifest: bytes, signers: Path) -> str:
     """Who has signed the manifest of a submission, by the name in a file of trusted signers.
 
     It says nothing of the files: `find_changes` compares them with the manifest.
@@ -69,8 +71,16 @@ def find_signer(folder: Path, signers: Path) -> str:
     ----------
     folder
         The submission.
+    manifest
+        Its manifest, as it was read.
     signers
-        Whom to trust: an allowed-signers file of OpenSSH, `NAME ssh-ed25519 KEY` in each line.
+        Whom to trust: an allowed-signers file of OpenSSH, `NAME ssh-ed25519 KEY` in each line. A
+        person may have several keys, in a line each.
+
+    Returns
+    -------
+    str
+        The name; of a key under several names, all of them.
 
     Raises
     ------
@@ -83,25 +93,39 @@ def find_signer(folder: Path, signers: Path) -> str:
         raise InputError(
             f"{signers}: there is no such file of trusted signers (NAME ssh-ed25519 KEY a line)"
         )
-    manifest, _ = read_manifest(folder)
     if not (folder / SIGNATURE).exists():
         raise StoreError(f"{folder}: is not signed; its author can: fpbench sign {folder}")
     with tempfile.TemporaryDirectory(prefix="fpbench-") as private:
-        # ssh-keygen opens files by name: it gets a copy of what was read with care.
-        signature = Path(private) / SIGNATURE
-        write_file(signature, read_text_file(folder / SIGNATURE))
-        common = ["-f", str(signers), "-s", str(signature)]
+        # ssh-keygen opens files by name: it gets copies of what was read with care, and once.
+        signature, trusted = Path(private) / SIGNATURE, Path(private) / "signers"
+        write_file(signature, signed := read_text_file(folder / SIGNATURE))
+        write_file(trusted, named := read_text_file(signers, named=True))
+        common = ["-f", str(trusted), "-s", str(signature)]
         known = _run_ssh_keygen(["find-principals", *common])
-        names = known.stdout.decode(errors="replace").splitlines()
-        if known.returncode or not names:
+        if known.returncode:
             raise StoreError(f"{folder}: is signed by nobody whom {signers} names")
-        name = names[0].partition(",")[0]
-        done = _run_ssh_keygen(["verify", *common, "-I", name, "-n", NAMESPACE], manifest)
-    if done.returncode:
-        raise StoreError(
-            f"{folder / SIGNATURE}: is not a signature of {MANIFEST}: {_read_reason(done)}"
-        )
-    return name
+        lines = known.stdout.decode(errors="replace").splitlines()
+        lines += _find_names(named.decode(errors="replace"), signed)
+        names = dict.fromkeys(name for line in lines for name in line.split(","))
+        done = {
+            name: _run_ssh_keygen(["verify", *common, "-I", name, "-n", NAMESPACE], manifest)
+            for name in names
+        }
+    valid = [name for name, verified in done.items() if not verified.returncode]
+    if not valid:
+        reason = _read_reason([*done.values()][-1])
+        raise StoreError(f"{folder / SIGNATURE}: is not a signature of {MANIFEST}: {reason}")
+    return " or ".join(valid)
+
+
+def _find_names(signers: str, signature: bytes) -> list[str]:
+    """The names beside the key of a signature; ssh-keygen tells those of the first line only."""
+    blob = b64decode(b"".join(signature.split(b"\n")[1:-2]) + b"==")
+    start = len(_MAGIC)  # then a version, and the key with its length, each of four bytes
+    length = int.from_bytes(blob[start + 4 : start + 8], "big")
+    key = b64encode(blob[start + 8 : start + 8 + length]).decode()
+    lines = [line for line in signers.splitlines() if key in line.split()]
+    return [(line.split('"')[1] if line.startswith('"') else line.split()[0]) for line in lines]
 
 
 def _run_ssh_keygen(arguments: list[str], given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
