@@ -13,7 +13,7 @@ import stat
 import tempfile
 from pathlib import Path
 
-from fpbench.base.errors import StoreError
+from fpbench.base.errors import InputError, StoreError
 
 MATRIX_BYTES = 2**24
 """Greatest size of a matrix in bytes; one that lists a million seeds is smaller."""
@@ -21,6 +21,14 @@ STORE_BYTES = 2**34
 """Greatest size of a store or its log in bytes; a million cells of 24 measures take 1/40."""
 MATRIX_NAMES = ("matrix.toml", "matrix.json")
 """Names of the copy of the matrix in a run directory."""
+
+_RUN_FILES = frozenset({
+    *MATRIX_NAMES, "environment.json", "store.lock", "store.sqlite", "store.sqlite-wal",
+    "store.sqlite-shm", "store.sqlite-journal",
+})  # fmt: skip
+"""What a run directory consists of."""
+_SUBMISSION_FILES = frozenset({"lock.txt", "manifest.txt", "manifest.txt.sig"})
+"""What a submission consists of, beside its run."""
 
 # Follow no link, do not wait for a pipe, and translate no bytes (Windows).
 _GUARDED = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
@@ -94,6 +102,27 @@ def read_matrix(directory: Path) -> tuple[Path, bytes] | None:
                 why = error.strerror or error
                 raise StoreError(f"{file}: cannot be read: {why}") from error
     return None
+
+
+def check_output(file: Path) -> Path:
+    """A file that the user names to write to, as it is.
+
+    InputError if it is a directory, or if a run directory or a submission consists of it or may do
+    so under another name (a hard link): a report over a store would be the end of the run.
+    """
+    place = file.resolve()
+    if place.is_dir():
+        raise InputError(f"{file}: is a directory; name a file")
+    if place.is_file() and place.stat().st_nlink > 1:
+        raise InputError(f"{file}: has another name (a hard link); remove it, or name another file")
+    folder, name = place.parent, place.name.casefold()
+    for own, mark in ((_RUN_FILES, "store.sqlite"), (_SUBMISSION_FILES, "run/store.sqlite")):
+        if name in own and (folder / mark).exists():
+            raise InputError(
+                f"{file}: is a file of the run in {folder}, which it would overwrite; name another "
+                "file"
+            )
+    return file
 
 
 def write_file(file: Path, content: str | bytes) -> None:

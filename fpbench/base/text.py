@@ -28,12 +28,17 @@ def to_fraction(number: float | Fraction) -> Fraction:
     return number if isinstance(number, Fraction) else Fraction(str(float(number)))
 
 
-def format_number(number: float | None) -> str:
-    """A number with four decimals and no zero before the point; "-" for None."""
+DECIMALS = 4
+"""Of numbers that are shown."""
+
+
+def format_number(number: float | None, decimals: int = DECIMALS) -> str:
+    """A number with a few decimals, of four without a zero before the point; "-" for None."""
     if number is None:
         return "-"
-    text = f"{number:z.4f}" if abs(number) < 100 else f"{number:,.0f}"
-    return text.replace("0.", ".", 1) if text.startswith(("0.", "-0.")) else text
+    text = f"{number:z.{decimals}f}" if abs(number) < 100 else f"{number:,.0f}"
+    short = decimals == DECIMALS and text.startswith(("0.", "-0."))
+    return text.replace("0.", ".", 1) if short else text
 
 
 def percent(share: float) -> str:
@@ -76,3 +81,8 @@ def escape_unprintable(text: str, but: str = "") -> str:
         else letter
         for letter in text
     )
+
+
+def count_noun(number: int, noun: str) -> str:
+    """`1 cell`, `2,000 cells`."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fpbench.base.errors import MatrixError
-from fpbench.base.files import MATRIX_BYTES, read_file
+from fpbench.base.files import MATRIX_BYTES, MATRIX_NAMES, read_file
 
 DEEPEST = 24
 """Greatest nesting of tables and lists; sweeps of components that hold components need six."""
@@ -44,7 +44,9 @@ def read_toml(path: Path) -> tuple[str, dict[str, Any]]:
     try:
         content = read_file(path, most=MATRIX_BYTES, named=True)
     except OSError as error:
-        raise MatrixError(f"{path}: cannot be read: {error.strerror or error}") from error
+        own = next((path / name for name in MATRIX_NAMES if (path / name).is_file()), None)
+        hint = f"; of a run directory, name its matrix: {own}" if own else ""
+        raise MatrixError(f"{path}: cannot be read: {error.strerror or error}{hint}") from error
     return parse_toml(content, str(path))
 
 

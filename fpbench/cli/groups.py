@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from fpbench.base.files import check_output
 from fpbench.base.trust import forbid_third_party
 
 
@@ -20,7 +21,7 @@ STANDARD = Path("-")
 
 
 def _file(output: Path | None) -> Path | None:
-    return None if output == STANDARD else output
+    return None if output is None or output == STANDARD else check_output(output)
 
 
 Output = Annotated[

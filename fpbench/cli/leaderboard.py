@@ -23,8 +23,8 @@ from fpbench.cli.screen import console
 from fpbench.components.names import KINDS
 
 if TYPE_CHECKING:
+    from fpbench.base.sheet import Sheet
     from fpbench.results.leaderboard import Leaderboard, Line
-    from fpbench.results.sheet import Sheet
     from fpbench.results.snapshot import Snapshot
 
 
@@ -214,7 +214,7 @@ def _json(data: object) -> str:
 
 
 def _written(sheets: "Sequence[Sheet]", form: Form) -> str:
-    from fpbench.results import sheet as writing
+    from fpbench.base import sheet as writing
 
     write = {Form.LATEX: writing.latex, Form.HTML: writing.html}.get(form, writing.markdown)
     return write(sheets)

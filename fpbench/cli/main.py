@@ -25,7 +25,13 @@ from fpbench.cli import data as data_cli
 from fpbench.cli import leaderboard as leaderboard_cli
 from fpbench.cli import report as report_cli
 from fpbench.cli import site as site_cli
-from fpbench.cli.completion import COMPLETE, complete_component, complete_engine, complete_kind
+from fpbench.cli.completion import (
+    COMPLETE,
+    complete_component,
+    complete_engine,
+    complete_kind,
+    complete_setting,
+)
 from fpbench.cli.groups import STANDARD, Command, NoThirdParty, Output, group
 from fpbench.cli.records import check_file, record_statements, write_record
 from fpbench.cli.screen import console
@@ -63,6 +69,7 @@ Settings = Annotated[
         help="Choose components (learner=plain,pate*) or override a value (seeds=3, "
         "dataset.rows=500); may be repeated.",
         metavar="KEY=VALUE",
+        autocompletion=complete_setting,
     ),
 ]
 Record = Annotated[
@@ -459,7 +466,7 @@ def diff(
     from fpbench.store import differences
 
     difference = differences.diff(one, other, most=most)
-    boards.show_difference(difference)
+    boards.show_page(difference)
     if difference:
         raise typer.Exit(1)
 
@@ -491,7 +498,7 @@ def verify(
     if signed is not None:
         _check_signature(submission.folder, signed)
     result = verification.verify(submission.run, sample, seed=seed, jobs=jobs)
-    boards.show_verification(result)
+    boards.show_page(result)
     if not result.same:
         raise typer.Exit(1)
 
@@ -504,8 +511,9 @@ def _check_signature(folder: Path, signers: Path) -> None:
 
     require_submission(folder)
     try:
-        signer = find_signer(folder, signers)
-        if changes := find_changes(folder, read_manifest(folder)[1]):
+        manifest, checksums = read_manifest(folder)
+        signer = find_signer(folder, manifest, signers)
+        if changes := find_changes(folder, checksums):
             raise StoreError(f"{folder}: is not as {signer} signed it: {changes}")
     except StoreError as error:
         console.error(str(error))

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fpbench.base.errors import InputError
+from fpbench.base.files import check_output
 from fpbench.cli.groups import STANDARD
 
 if TYPE_CHECKING:
@@ -23,8 +24,10 @@ _PACKAGES = ("numpy", "pandas", "scipy", "scikit-learn", "highspy")
 
 
 def check_file(file: Path | None) -> None:
-    """Raise InputError, before anything is done, if there is no directory for a file."""
-    if file is not None and file != STANDARD and not file.absolute().parent.is_dir():
+    """Raise InputError, before anything is done, if a file cannot be written."""
+    if file is None or file == STANDARD:
+        return
+    if not check_output(file).absolute().parent.is_dir():
         raise InputError(f"{file}: there is no directory {file.parent}")
 
 

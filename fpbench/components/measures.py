@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import Any, Literal, TypeAlias, cast, get_args
 
 from fpbench.base.errors import InputError, PluginError, find_near_name, suggest_name
+from fpbench.base.text import DECIMALS, format_number
 
 Better: TypeAlias = Literal["greater", "less", "neither"]
 Column: TypeAlias = Literal["always", "varying", "asked"]
@@ -99,6 +100,8 @@ class Measure:
         Note of leaderboards that have a line whose value is 0 at every seed; may be empty.
     figure
         A figure that reports draw of it and of measures beside it; None for none.
+    decimals
+        How many are shown of a value below 100, 0 to 9; files have them all.
 
     Examples
     --------
@@ -115,6 +118,7 @@ class Measure:
     source: str = ""
     if_no: str = ""
     figure: MeasureFigure | None = None
+    decimals: int = DECIMALS
 
     def __post_init__(self) -> None:
         if not self.heading:
@@ -129,7 +133,8 @@ class Measure:
         column
             When a leaderboard has a column of them.
         text
-            Headings and units may be left out. A line without `|` continues the line above.
+            Headings and units may be left out; `bits:1` has one decimal. A line without `|`
+            continues the line above.
 
         Examples
         --------
@@ -140,14 +145,21 @@ class Measure:
         for line in re.sub(r"\n(?!.*\|)\s*", " ", text.strip()).splitlines():
             names, kind, meaning = (part.strip() for part in line.split("|"))
             (name, _, heading), (better, _, unit) = names.partition(", "), kind.partition(" ")
-            measures.append(cls(name, heading, cast(Better, better), unit, meaning, column))
+            unit, _, decimals = unit.partition(":")
+            shown = int(decimals) if decimals else DECIMALS
+            measures.append(
+                cls(name, heading, cast(Better, better), unit, meaning, column, decimals=shown)
+            )
         return tuple(measures)
 
     def check(self) -> None:
         """Raise PluginError if a field is not as described."""
         words: list[tuple[str, tuple[str, ...]]]
         words = [(self.better, get_args(Better)), (self.column, get_args(Column))]
-        texts = [(name, value) for name, value in vars(self).items() if name != "figure"]
+        others = ("figure", "decimals")
+        texts = [(name, value) for name, value in vars(self).items() if name not in others]
+        if type(self.decimals) is not int or not 0 <= self.decimals < 10:
+            raise PluginError(f"measure {self.name!r}: decimals: must be a whole number, 0 to 9")
         if isinstance(self.figure, MeasureFigure):
             words.append((self.figure.against, get_args(Against)))
             texts += self.figure.texts()
@@ -171,6 +183,10 @@ class Measure:
                 raise PluginError(
                     f"measure {self.name!r}: unknown {value!r}; {suggest_name(value, known)}"
                 )
+
+    def write(self, number: float | None) -> str:
+        """A value as it is shown; "-" for None."""
+        return format_number(number, self.decimals)
 
     def as_data(self) -> dict[str, Any]:
         """The measure as plain data, for JSON."""

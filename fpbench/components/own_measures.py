@@ -267,7 +267,7 @@ limit_covers, limit of | neither | what the limits are about: the disclosure, or
     its predictions tell an adversary that did not guess from them
 household_size, household | neither people | the most people attacked whose groups depend on each
     other's: limits are wider by it
-disclosure_bits, disclosure bits | less bits | the most that the disclosure can tell about the
+disclosure_bits, disclosure bits | less bits:1 | the most that the disclosure can tell about the
     groups of all people
 best_without_accuracy, best without | greater share | the accuracy without the disclosure, at the
     same model and seed, of the adversary of the run that is best over all seeds

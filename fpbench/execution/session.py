@@ -21,7 +21,7 @@ from fpbench.matrix.matrix import Matrix
 from fpbench.matrix.plan import Cell, Plan, make_plan
 from fpbench.store.environment import describe_environment
 from fpbench.store.locks import move_aside
-from fpbench.store.store import Store
+from fpbench.store.store import UNSHOWN_SEEDS, Store
 
 
 @dataclass(frozen=True)
@@ -126,6 +126,10 @@ class Session:
             "matrix": matrix.canonical(), "title": matrix.title, "rank_by": matrix.rank_by,
             "measures": json.dumps([one.as_data() for one in self.whole.measures.values()]),
         }  # fmt: skip
+        unshown = set[int]()
+        if store.done() - {cell.key for cell in self.whole.cells}:  # fewer seeds, mostly
+            unshown = store.find_done_seeds() - {cell.seed for cell in self.whole.cells}
+        about[UNSHOWN_SEEDS] = ",".join(map(str, sorted(unshown)))
         number = store.begin(about, self.environment, self.whole.cells)
         store.write_matrix(matrix.file_name, matrix.text)
         store.write("environment.json", json.dumps(self.environment, indent=2) + "\n")

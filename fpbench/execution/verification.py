@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +17,8 @@ from fpbench.base.argument_types import check_arguments
 from fpbench.base.arguments import check_whole_number, to_path
 from fpbench.base.errors import MatrixError, StoreError
 from fpbench.base.files import MATRIX_NAMES, read_matrix
+from fpbench.base.sheet import Line, Paged, Sheet, make_table
+from fpbench.base.text import count_noun
 from fpbench.base.toml_files import parse_toml
 from fpbench.components.names import FIXED, KINDS, Status
 from fpbench.components.own_measures import COMPUTED, MEASURED, ModelMeasures, misplaced
@@ -27,7 +29,18 @@ from fpbench.matrix.axes import MAX_CELLS
 from fpbench.matrix.limits import NO_LIMITS, Limits
 from fpbench.matrix.matrix import Matrix, read
 from fpbench.matrix.plan import Cell
-from fpbench.store.differences import Change, environment_changes, is_near, is_time, name_cell
+from fpbench.store.differences import (
+    FEW,
+    NOT_COMPARABLE,
+    Change,
+    change_rows,
+    count_rest,
+    environment_changes,
+    is_near,
+    is_time,
+    name_cell,
+    name_comparison,
+)
 from fpbench.store.environment import same_kernels
 from fpbench.store.packing import is_identical
 from fpbench.store.results import Results
@@ -69,9 +82,9 @@ class CheckedCell:
         return self.problem is not None or (self.comparable and bool(self.changes))
 
 
-@dataclass(frozen=True)
-class Verification:
-    """The cells of a sample, run again and compared with the run."""
+@dataclass(frozen=True, repr=False)
+class Verification(Paged):
+    """The cells of a sample, run again and compared; prints itself as `fpbench verify` does."""
 
     path: Path
     checked: tuple[CheckedCell, ...]
@@ -105,6 +118,68 @@ class Verification:
     @property
     def _compared(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(name for each in self.checked for name in each.compared))
+
+    def page(self) -> list[Sheet | Line]:
+        """What `fpbench verify` shows."""
+        page: list[Sheet | Line] = []
+        page += make_table("environment", ("", "of the run", "here"), (), self.environment)
+        page += [
+            Line(f"could not be run again: {cell.cell}: {cell.problem}", "yellow")
+            for cell in self.checked if cell.problem is not None
+        ]  # fmt: skip
+        for title, comparable in (("differs", True), ("differs, not comparable", False)):
+            rows = [
+                row
+                for cell in self.checked if cell.comparable is comparable
+                for row in change_rows(cell.changes)
+            ]  # fmt: skip
+            page += make_table(title, ("cell", "measure"), ("in the run", "again"), rows)
+        if self.misplaced:
+            names = ", ".join(map(ascii, self.misplaced[:FEW]))
+            page.append(
+                Line(f"rows name what fpbench measures elsewhere, or never: {names}", "red")
+            )
+            page += count_rest(len(self.misplaced) - FEW)
+        return [*page, *(Line(text, colour) for text, colour in self._describe())]
+
+    def _describe(self) -> Iterator[tuple[str, str | None]]:
+        """What was compared, and how much of it is the same."""
+        checked, reported = self.checked, self.reported
+        if self.computed or reported:
+            yield (
+                (
+                    f"compared: {count_noun(len(self.computed), 'measure')} that fpbench computed "
+                    "again from guesses, corrections, predictions and releases, and "
+                    f"{len(reported)} that components say of themselves{_list_names(reported)}; of "
+                    "times only that they are there"
+                ),
+                None,
+            )
+        if unrecorded := sum(not cell.promise_recorded for cell in checked):
+            cells = count_noun(unrecorded, "cell")
+            yield f"what models guarantee is not recorded in {cells}", None
+        if other := sum(not cell.same_code for cell in checked):
+            cells = count_noun(other, "cell")
+            yield f"other code or data than is here made {cells} of the sample", None
+        incomparable = sum(not cell.comparable and cell.problem is None for cell in checked)
+        if incomparable:
+            yield f"{count_noun(incomparable, 'cell')} {NOT_COMPARABLE}", "yellow"
+        same = sum(cell.same for cell in checked)
+        yield (
+            (
+                f"{same} of {count_noun(len(checked) - incomparable, 'cell')} run again "
+                f"{'are' if same != 1 else 'is'} the same {name_comparison(self.exact)} "
+                f"({self.done:,} are done; --seed {self.seed} draws the same sample)"
+            ),
+            None if self.same else "red",
+        )
+
+
+def _list_names(names: Sequence[str]) -> str:
+    """The first few names, in brackets; escaped, because a stranger may have chosen them."""
+    more = [f"and {len(names) - FEW} more"] if len(names) > FEW else []
+    printable = [name if name.isprintable() else ascii(name) for name in names[:FEW]]
+    return f" ({', '.join([*printable, *more])})" if names else ""
 
 
 @check_arguments

@@ -217,12 +217,20 @@ def expand_axes(
     attacks = math.prod(sizes[kind] for kind in ATTACK)
     audits = math.prod(sizes[kind] or 1 for kind in AUDIT) if sizes["auditor"] else 0
     _check_size((attacks + audits) * seeds, f"{origin}: is", most)
-    axes = {
-        kind: tuple(choice for table in listed for choice in table.expand(kind))
-        for kind, listed in written.items()
-    }
+    axes = {kind: _expand_tables(kind, listed) for kind, listed in written.items()}
     _check_labels(axes)
     return axes
+
+
+def list_choices(
+    kind: str, tables: list[dict[str, Any]], origin: str
+) -> tuple[ComponentChoice, ...]:
+    """The choices of one kind; MatrixError if a table is not valid, or there are too many."""
+    return _expand_tables(kind, _read_tables(kind, tables, origin, MAX_CELLS))
+
+
+def _expand_tables(kind: str, tables: list[_AxisTable]) -> tuple[ComponentChoice, ...]:
+    return tuple(choice for table in tables for choice in table.expand(kind))
 
 
 def _check_labels(axes: dict[str, tuple[ComponentChoice, ...]]) -> None:

@@ -6,6 +6,9 @@ overrides a value, as if the file said so: `seeds=3`, `split.train=0.5`, `learne
 
 from __future__ import annotations
 
+import json
+import re
+import shlex
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -20,10 +23,12 @@ from fpbench.components.catalog import discover
 from fpbench.components.names import KINDS
 from fpbench.matrix.axes import ComponentChoice
 
-_VALUES = ("seeds", "title")
+VALUES = ("seeds", "title")
 """Keys at the top of a matrix that can be overridden."""
-_TABLES = ("split", "leaderboard", "limits")
+TABLES = ("split", "leaderboard", "limits")
 """Tables at the top of a matrix whose keys can be overridden, `split.train` for instance."""
+_PART = re.compile(r"""(?:\s*(?:"(?:[^"\\]|\\.)*"|'[^']*')\s*(?=,|$)|[^,]*)""")
+"""What stands between commas: a text in quotes, as TOML has them, or anything without a comma."""
 
 
 @dataclass(frozen=True)
@@ -77,14 +82,11 @@ class Settings:
                     known = {own for choice in axes[kind] for own in _names(choice)}
                     raise MatrixError(
                         f"{origin}: {kind}={name}: there is no {kind} {name!r} to choose; "
-                        + suggest_name(name, known)
+                        + (_suggest_quotes(kind, name, known) or suggest_name(name, known))
                     )
                 labels |= matching
             chosen[kind] = frozenset(labels)
         return chosen
-
-
-NO_SETTINGS = Settings({}, {})
 
 
 def read_settings(texts: Iterable[str]) -> Settings:
@@ -93,8 +95,8 @@ def read_settings(texts: Iterable[str]) -> Settings:
     Parameters
     ----------
     texts
-        `KEY=VALUE` each. For several values, commas stand between them. The same kind may be
-        chosen from repeatedly, no value may be overridden twice.
+        `KEY=VALUE` each. For several values, commas stand between them; a text with a comma stands
+        in quotes. The same kind may be chosen from repeatedly, no value may be overridden twice.
 
     Raises
     ------
@@ -113,7 +115,7 @@ def read_settings(texts: Iterable[str]) -> Settings:
                 "dataset.rows=500"
             )
         if key in KINDS:
-            names = [name.strip() for name in value.split(",")] if value else []
+            names = [_unquote(name.strip()) for name in split_values(value)] if value else []
             chosen[key] = (*chosen.get(key, ()), *names)
             continue
         path = tuple(key.split(".", 1))
@@ -127,13 +129,13 @@ def read_settings(texts: Iterable[str]) -> Settings:
 def _check_key(path: tuple[str, ...], text: str) -> None:
     """Refuse a key that is none, with the nearest."""
     first, *rest = path
-    if rest and first in (*KINDS, *_TABLES) and rest[0]:
+    if rest and first in (*KINDS, *TABLES) and rest[0]:
         return
-    if not rest and first in _VALUES:
+    if not rest and first in VALUES:
         return
-    if first in _TABLES:
+    if first in TABLES:
         raise InputError(f"{text!r}: {first} is a table: set a key of it, {first}.KEY=VALUE")
-    known = [*KINDS, *(_TABLES if rest else _VALUES)]
+    known = [*KINDS, *(TABLES if rest else VALUES)]
     near = get_close_matches(first, known, 1, 0.7)
     hint = f"did you mean {'.'.join([*near, *rest])!r}?" if near else f"valid: {', '.join(known)}"
     example = "" if rest else "; a parameter is KIND.PARAMETER, such as dataset.rows"
@@ -147,11 +149,37 @@ def _read_values(text: str, setting: str) -> tuple[Any, ...]:
     try:
         values = tuple(_read_key("values", f"[{text}]"))
     except ValueError:
-        values = tuple(_read_value(part.strip()) for part in text.split(","))
+        values = tuple(_read_value(part.strip()) for part in split_values(text))
     except RecursionError:
         raise InputError(f"{setting[:40]!r}...: is nested too deeply") from None
     check_depth(values, setting.partition("=")[0])
     return values
+
+
+def split_values(text: str) -> list[str]:
+    """What stands between the commas of a text; a comma in quotes is none of these."""
+    parts, end = [], -1
+    while end < len(text):
+        match = _PART.match(text, end + 1)
+        assert match is not None  # of a text without a comma, which may be empty
+        parts.append(match[0])
+        end = match.end()
+    return parts
+
+
+def _unquote(name: str) -> str:
+    """A name without the quotes that it stands in, if it does."""
+    value = _read_value(name) if name[:1] in {'"', "'"} else name
+    return value if isinstance(value, str) else name
+
+
+def _suggest_quotes(kind: str, name: str, known: Iterable[str]) -> str:
+    """How to write the label with commas that a name is a part of; empty if it is part of none."""
+    for label in known:
+        if "," in label and name in map(str.strip, split_values(label)):
+            setting = f"{kind}={json.dumps(label, ensure_ascii=False)}"
+            return f"a name with a comma stands in quotes: -s {shlex.quote(setting)}"
+    return ""
 
 
 def _read_value(text: str) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 
 from fpbench.base.distribution import DISTRIBUTION
 from fpbench.base.errors import FpbenchError
+from fpbench.base.sheet import Sheet
 from fpbench.components.catalog import Catalog
 from fpbench.components.names import KINDS
 from fpbench.components.spec import specify
@@ -20,7 +21,6 @@ from fpbench.results.leaderboard import Leaderboard, Line, columns, is_of_audits
 from fpbench.results.pareto import Front
 from fpbench.results.rows.labels import ConfiguredComponent
 from fpbench.results.sentences import summarise_ranking
-from fpbench.results.sheet import Sheet
 from fpbench.results.verdicts.judging import Judgement
 from fpbench.results.verdicts.standings import JudgedStatement, judge_statements
 from fpbench.results.verdicts.verdict_sheets import format_range, lay_out_verdicts
@@ -91,16 +91,18 @@ def _cells(run: Gathered) -> dict[str, Any]:
     }
 
 
-def _glossary(run: Gathered) -> dict[str, dict[str, str]]:
+def _glossary(run: Gathered) -> dict[str, dict[str, Any]]:
     """What the measures that the page shows are called and mean, and which way is better."""
     names = [*run.results.names, *(name for board in run.boards for name in board.measured)]
     names += [name for front in run.fronts for name in front.objectives]
     glossary = run.results.glossary
     return {
-        name: {"heading": glossary[name].heading, "better": glossary[name].better,
-               "unit": glossary[name].unit, "meaning": glossary[name].meaning}
+        name: {
+            field: getattr(glossary[name], field)
+            for field in ("heading", "better", "unit", "decimals", "meaning")
+        }
         for name in dict.fromkeys(names)
-    }  # fmt: skip
+    }
 
 
 def _messages(run: Gathered) -> list[dict[str, Any]]:

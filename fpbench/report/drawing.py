@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from fpbench.base.distribution import tell_extra
 from fpbench.base.errors import InputError, suggest_name
+from fpbench.base.files import check_output
 from fpbench.report.figures import Axis, Figure, Panel, Point, Series
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ def check(output: Path) -> str:
     InputError
         If it says none, or nothing is there to draw it with.
     """
-    form = output.suffix.lower().removeprefix(".")
+    form = check_output(output).suffix.lower().removeprefix(".")
     if form not in FORMATS:
         hint = suggest_name(form, FORMATS) if form else f"must end in {', '.join(FORMATS)}"
         raise InputError(f"{output}: unknown format {output.suffix!r}; {hint}")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from fpbench.base.errors import InputError
-from fpbench.base.files import write_file
+from fpbench.base.files import check_output, write_file
 from fpbench.components.catalog import discover
 from fpbench.report.content import content
 from fpbench.report.drawing import check, draw, render
@@ -41,8 +41,9 @@ def write_report(run: SavedRun, output: Path | None = None, by: str | None = Non
     StoreError
         If no cell has been run.
     """
+    # The run's own report replaces whatever is there, so that no trap needs a refusal.
+    file = check_output(output) if output else run.path / "report.html"
     text = render_report(run, by)
-    file = output or run.path / "report.html"
     try:
         if output:
             output.write_text(text, encoding="utf-8", newline="\n")

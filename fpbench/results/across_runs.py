@@ -12,9 +12,11 @@ import hashlib
 import json
 import math
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import cache
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -25,8 +27,9 @@ from fpbench.components.own_measures import GUARANTEE
 from fpbench.matrix.matrix import Shares
 from fpbench.results.defences import defences
 from fpbench.results.leaderboard import LEAK_RANKING, Leaderboard, Line
-from fpbench.results.published_reports import rank_reports
+from fpbench.results.published_reports import find_front, rank_reports
 from fpbench.results.ranking import rank
+from fpbench.results.rows.comparability import UNPROVEN
 from fpbench.results.rows.labels import ConfiguredComponent, read_components
 from fpbench.results.statistics.intervals import Interval
 from fpbench.store.results import Results
@@ -102,16 +105,17 @@ _POINTS = {"leak": signed_points, "advantage": signed_points, "limit": points_ab
 class Entry:
     """A line of a run on a board across runs."""
 
-    run: int
-    """Position of its run."""
     components: Mapping[str, str]
     """By kind: its name and the parameters that the matrix sets."""
     uses: tuple[tuple[str, str], ...]
     """Kind and name of every component that it is about."""
     measures: Mapping[str, Interval]
     seeds: int
-    verified: bool
     guarantee: str = ""
+    run: int = 0
+    """Position of its run."""
+    verified: bool = False
+    """Whether its run could be recomputed."""
     rank: int | None = None
     """None if it is not verified, or of one seed."""
     on_front: bool = False
@@ -133,18 +137,41 @@ class Section:
         return tuple(entry for entry in self.entries if entry.rank == 1)
 
 
-@dataclass(frozen=True)
-class RunResults:
-    """The rows of a run, and whether they could be recomputed."""
-
-    results: Results
-    matrix: str | None
-    """As `Store.matrix` gives it."""
-    verified: bool
+Place: TypeAlias = tuple[int, tuple[tuple[str, str], ...]]
+"""Which board an entry stands on: the number of its task in `TASKS`, and what the board shares."""
 
 
-def rank_across(runs: Sequence[RunResults | None]) -> list[Section]:
-    """The boards of some runs, in the order of `TASKS`; a run that could not be read is None.
+def list_entries(results: Results, matrix: str | None) -> list[tuple[Place, Entry]]:
+    """What the boards across runs have of one run; `rank_across` says whose it is, and its rank.
+
+    Parameters
+    ----------
+    results
+        The rows of the run.
+    matrix
+        As `Store.matrix` gives it.
+
+    Raises
+    ------
+    InputError
+        If the rows cannot be ranked.
+    """
+    names = _Names(matrix)
+    attacks = _Attacks(results, names)
+    return [
+        ((number, shared), entry)
+        for number, task in enumerate(TASKS)
+        for shared, entry in _list_entries(task, results, names, attacks)
+    ]
+
+
+def rank_across(runs: Sequence[tuple[Iterable[tuple[Place, Entry]], bool]]) -> list[Section]:
+    """The boards of some runs, in the order of `TASKS`.
+
+    Parameters
+    ----------
+    runs
+        `list_entries` of each, and whether it could be recomputed.
 
     Notes
     -----
@@ -153,20 +180,14 @@ def rank_across(runs: Sequence[RunResults | None]) -> list[Section]:
     seeds do not tell apart may share a rank. Entries of different runs have different seeds, so
     that nothing is paired, as it is within a run.
     """
-    sections: dict[tuple[str, tuple[tuple[str, str], ...]], list[Entry]] = {}
-    for number, run in enumerate(runs):
-        if run is None:
-            continue
-        names = _Names(run)
-        for task in TASKS:
-            for shared, entry in _list_entries(task, number, run, names):
-                sections.setdefault((task.name, shared), []).append(entry)
-    by_name = {task.name: task for task in TASKS}
-    order = [task.name for task in TASKS]
-    keys = sorted(sections, key=lambda key: (order.index(key[0]), key[1]))
+    boards: dict[Place, list[Entry]] = {}
+    for number, (entries, verified) in enumerate(runs):
+        for place, entry in entries:
+            mine = replace(entry, run=number, verified=verified)
+            boards.setdefault(place, []).append(mine)
     return [
-        Section(by_name[name], shared, _rank_entries(by_name[name], sections[name, shared]))
-        for name, shared in keys
+        Section(TASKS[task], shared, _rank_entries(TASKS[task], entries))
+        for (task, shared), entries in sorted(boards.items(), key=lambda item: item[0])
     ]
 
 
@@ -188,11 +209,12 @@ def write_interval(measure: str, value: Interval) -> str:
 class _Names:
     """Components of a run by what they are, not by what their author calls them."""
 
-    def __init__(self, run: RunResults) -> None:
-        self._components = read_components(run.matrix)
-        self._split = _describe_split(run.matrix)
+    def __init__(self, matrix: str | None) -> None:
+        self._components = read_components(matrix)
+        self._split = _describe_split(matrix)
+        self.name = cache(self._write_name)
 
-    def name(self, kind: str, label: str) -> str:
+    def _write_name(self, kind: str, label: str) -> str:
         """Its name with parameters; the label if the matrix does not tell."""
         component = self._components[kind].get(label)
         text = label if component is None else _describe(component)
@@ -237,10 +259,9 @@ def _describe_split(matrix: str | None) -> str:
 
 
 def _list_entries(
-    task: Task, number: int, run: RunResults, names: _Names
+    task: Task, results: Results, names: _Names, attacks: _Attacks
 ) -> Iterator[tuple[tuple[tuple[str, str], ...], Entry]]:
-    attacks = _Attacks(run.results, names)
-    for board in _make_boards(task, run.results):
+    for board in _make_boards(task, results):
         for line in board.lines:
             value = line.measures.get(task.measure)
             if value is None or not line.labels.get("dataset") or not math.isfinite(value.mean):
@@ -248,19 +269,20 @@ def _list_entries(
             labels = {k: line.labels.get(k, "") for k in (*task.within, *task.kinds)}
             shared = [(_WORDS[k], names.name(k, labels[k])) for k in task.within if labels[k]]
             met = attacks.describe_met(task, labels)
-            shared += [("attacks", met)] * bool(met) + [("note", text) for text in board.apart]
+            shared += [("attacks", met)] * bool(met)
+            # What a solver left open says nothing of what is given away, whoever else was measured.
+            proven = line.measures.get("proven")
+            shared += [("note", UNPROVEN)] * (proven is not None and proven.mean < 1)
             components = {k: names.name(k, labels[k]) for k in task.kinds if labels[k]}
             uses = tuple((k, names.use(k, label)) for k, label in labels.items() if label)
-            yield (
-                tuple(shared),
-                Entry(
-                    number, components, uses, _take_measures(task, line), line.done, run.verified,
-                    str(line.labels.get(GUARANTEE, "")),
-                ),
-            )  # fmt: skip
+            guarantee = str(line.labels.get(GUARANTEE, ""))
+            measures = _take_measures(task, line)
+            yield tuple(shared), Entry(components, uses, measures, line.done, guarantee)
 
 
 _WORDS = {"dataset": "data set", "learner": "model", "disclosure": "disclosure"}
+_TOLD = ("disclosure", "adversary", "corrector")
+"""What an attack on a model is told by."""
 
 
 def _take_measures(task: Task, line: Line) -> dict[str, Interval]:
@@ -283,48 +305,51 @@ class _Attacks:
 
     def __init__(self, results: Results, names: _Names) -> None:
         done, _ = results.finished()
-        self._names = names
-        self._made: list[dict[str, str]] = []
-        """Labels by kind of the attacks of which a cell is done."""
+        on_model: dict[str, dict[str, set[str]]] = {}
+        on_report: dict[tuple[str, ...], set[str]] = {}
         for number in np.unique(results.combination[done]).tolist():
             labels = dict(zip(KINDS, results.combinations[number], strict=True))
-            if labels["adversary"]:
-                self._made.append(labels)
+            if not labels["adversary"]:
+                continue
+            words = {kind: names.name(kind, labels[kind]) for kind in _TOLD if labels[kind]}
+            mine = on_model.setdefault(labels["dataset"], {}).setdefault(labels["learner"], set())
+            mine.add(", ".join(words.values()))
+            report = tuple(labels[kind] for kind in _WORDS)
+            words.pop("disclosure", None)
+            on_report.setdefault(report, set()).add(", ".join(words.values()))
+        self._on_report = {report: _join(made) for report, made in on_report.items()}
+        # Of a run, only attacks that were made on all learners count.
+        self._on_all = {
+            name: _join(set.intersection(*made.values())) for name, made in on_model.items()
+        }
 
     def describe_met(self, task: Task, labels: Mapping[str, str]) -> str:
         """The attacks that decide where a line stands; empty where it is an attack itself."""
-        if task.name == "attacks":
-            return ""
         if task.name == "reports":
-            mine = [made for made in self._made if all(made[k] == v for k, v in labels.items())]
-            return _join(self._name(made, ("adversary", "corrector")) for made in mine)
-        on_learner: dict[str, set[str]] = {}
-        for made in self._made:
-            if made["dataset"] == labels["dataset"]:
-                attack = self._name(made, ("disclosure", "adversary", "corrector"))
-                on_learner.setdefault(made["learner"], set()).add(attack)
-        # Of a run, only attacks that were made on all learners count.
-        return _join(set.intersection(*on_learner.values()) if on_learner else ())
-
-    def _name(self, made: Mapping[str, str], kinds: Iterable[str]) -> str:
-        return ", ".join(self._names.name(kind, made[kind]) for kind in kinds if made[kind])
+            return self._on_report.get(tuple(labels[kind] for kind in _WORDS), "")
+        return self._on_all.get(labels["dataset"], "") if task.name == "defences" else ""
 
 
 def _join(texts: Iterable[str]) -> str:
-    return "; ".join(sorted(set(texts)))
+    return "; ".join(sorted(texts))
 
 
 def _rank_entries(task: Task, entries: Sequence[Entry]) -> tuple[Entry, ...]:
-    sign = 1 if task.least_first else -1
-    ends = [_compute_ends(entry.measures[task.measure]) for entry in entries]
-    counted = [i for i, entry in enumerate(entries) if entry.verified and ends[i] is not None]
-    front = _find_front(task, entries)
-    ranked = []
+    sign = 1 if task.least_first else -1  # with which less is better
+    ends: dict[int, list[float]] = {}
     for i, entry in enumerate(entries):
-        place = None
-        if i in counted:
-            place = 1 + sum(_is_better(ends[j], ends[i], least=task.least_first) for j in counted)
-        ranked.append(replace(entry, rank=place, on_front=i in front))
+        if entry.verified and (both := _compute_ends(entry.measures[task.measure])):
+            ends[i] = sorted(sign * end for end in both)
+    worst = sorted(high for _, high in ends.values())
+    front = _find_front(task, entries)
+    ranked = [
+        replace(
+            entry,
+            rank=1 + bisect_left(worst, ends[i][0]) if i in ends else None,
+            on_front=i in front,
+        )
+        for i, entry in enumerate(entries)
+    ]
     return tuple(
         sorted(
             ranked,
@@ -350,30 +375,15 @@ def _compute_ends(value: Interval) -> tuple[float, float] | None:
     return value.mean - half, value.mean + half
 
 
-def _is_better(
-    one: tuple[float, float] | None, other: tuple[float, float] | None, *, least: bool
-) -> bool:
-    if one is None or other is None:
-        return False
-    return one[1] < other[0] if least else one[0] > other[1]
-
-
 def _find_front(task: Task, entries: Sequence[Entry]) -> set[int]:
     """The verified entries that no other beats in both measures of a task."""
     if not task.beside:
         return set()
-    points: dict[int, tuple[float, float]] = {}
+    costs: dict[int, tuple[float, float]] = {}
     for i, entry in enumerate(entries):
         beside = entry.measures.get(task.beside)
         if entry.verified and beside is not None:
             # Who gives away less than nothing is no better than who gives away nothing.
             cost = max(entry.measures[task.measure].mean, 0.0)
-            points[i] = cost, beside.mean if task.beside_least else -beside.mean
-    return {
-        i for i, one in points.items()
-        if not any(_beats(other, one) for other in points.values())
-    }  # fmt: skip
-
-
-def _beats(one: tuple[float, float], other: tuple[float, float]) -> bool:
-    return one != other and all(a <= b for a, b in zip(one, other, strict=True))
+            costs[i] = cost, beside.mean if task.beside_least else -beside.mean
+    return {i for i, on_front in zip(costs, find_front([*costs.values()]), strict=True) if on_front}

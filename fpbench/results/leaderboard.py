@@ -9,10 +9,10 @@ from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from fpbench.base.sheet import Column, Sheet, html, plain_text
 from fpbench.base.text import format_number, percent, points_above, signed_points
 from fpbench.components.measures import LESS, Glossary
 from fpbench.components.own_measures import GLOSSARY
-from fpbench.results.sheet import Column, Sheet, html, plain_text
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -245,7 +245,7 @@ def _make_point_columns(
 
     def fill(names: Iterable[str]) -> None:
         for name in names:
-            write = _POINTS.get(name, format_number)
+            write = _POINTS.get(name, board.glossary[name].write)
             values = [line.measures.get(name) for line in board.lines]
             body[name] = [write(value.mean) if value else "-" for value in values]
 
@@ -253,7 +253,8 @@ def _make_point_columns(
     for heading, name in ((_INTERVAL_OF_LEAK, "leak"), (_INTERVAL, board.rank_by)):
         if name in names and (heading, name) != (_INTERVAL, "leak"):
             ends = [line.measures.get(name) for line in board.lines]
-            body[heading] = [_spread(value, _POINTS.get(name, format_number)) for value in ends]
+            write = _POINTS.get(name, board.glossary[name].write)
+            body[heading] = [_spread(value, write) for value in ends]
     fill(name for name in names if name not in LEAK_COLUMNS)
     return body | _make_certainty_columns(board, counts)
 
@@ -273,11 +274,12 @@ def _make_columns(
     body = {}
     for name in names:
         intervals = [line.measures.get(name) for line in board.lines]
-        body[name] = [format_number(value.mean) if value else "-" for value in intervals]
+        write = board.glossary[name].write
+        body[name] = [write(value.mean) if value else "-" for value in intervals]
     if names:
         last = [line.measures.get(names[-1]) for line in board.lines]
-        body["sd"] = [format_number(value.deviation) if value else "-" for value in last]
-        body[_INTERVAL] = [_spread(value) for value in last]
+        body["sd"] = [write(value.deviation) if value else "-" for value in last]
+        body[_INTERVAL] = [_spread(value, write) for value in last]
     return body | _make_certainty_columns(board, counts)
 
 
@@ -309,7 +311,7 @@ def p_value(value: float | None) -> str:
     return "<.001" if value < 0.001 else f"{value:.3f}".replace("0.", ".", 1)
 
 
-def _spread(value: Interval | None, write: Callable[[float], str] = format_number) -> str:
+def _spread(value: Interval | None, write: Callable[[float], str]) -> str:
     if value is None or value.low is None or value.high is None:
         return "-"
     return f"{write(value.low)} to {write(value.high)}"
@@ -334,8 +336,8 @@ def _describe_shared(
 
 
 def _list_notes(board: Leaderboard) -> Iterable[str]:
-    above = [line for line in board.lines if "gain" in columns(board) and _exceeds_limit(line)]
-    if above:
+    above = [line for line in board.lines if _exceeds_limit(line)]
+    if above and "gain" in columns(board):
         lines = "1 line" if len(above) == 1 else f"{len(above)} lines"
         yield (
             f"gain exceeds its limit in {lines}: at least the difference is repair of the first "

@@ -69,7 +69,7 @@ def make_waterfall(board: Leaderboard, text: Callable[[str, int], str]) -> Water
     )  # fmt: skip
     shown = [f"{kind} {line.labels[kind]}" for kind in board.within if line.labels[kind]]
     several = [f"{count} {kind}s" for kind, count in count_groups(board).items() if count > 1]
-    here = "the one with the largest leak is shown"
+    here = "the one where the disclosure adds most to the best attack is shown"
     why = f"Of {list_words(several)}, {here}" if several else ""
     return Waterfall(line.labels.get("dataset", ""), ", ".join(shown), why, tuple(levels),
                      tuple(lacking))  # fmt: skip

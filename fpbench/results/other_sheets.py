@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fpbench.base.text import format_number
+from fpbench.base.sheet import Column, Sheet
 from fpbench.results.leaderboard import p_value
-from fpbench.results.sheet import Column, Sheet
 from fpbench.results.waterfall import waterfall_data
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ def grid_sheet(board: Leaderboard) -> Sheet | None:
     if len(down) < 2 or len(across) < 2:
         return None
     line_at = {tuple(line.labels[kind] for kind in board.kinds): line for line in board.lines}
-    rows = [(one, *(_format_missing(line_at.get((one, other)), board.rank_by) for other in across))
+    rows = [(one, *(_format_cell(board, line_at.get((one, other))) for other in across))
             for one in down]  # fmt: skip
     return Sheet(
         title="",
@@ -76,24 +75,20 @@ def grid_sheet(board: Leaderboard) -> Sheet | None:
     )
 
 
-def _format_missing(line: Line | None, measure: str) -> str:
-    value = None if line is None else line.measures.get(measure)
-    return format_number(value.mean) if value else "-"
+def _format_cell(board: Leaderboard, line: Line | None) -> str:
+    value = None if line is None else line.measures.get(board.rank_by)
+    return board.glossary[board.rank_by].write(value.mean) if value else "-"
 
 
 def contrast_sheet(contrast: Contrast, most: int | None = None) -> Sheet:
     """A comparison as a table."""
-    moves = contrast.moves[:most]
+    moves, write = contrast.moves[:most], contrast.measure.write
     varying = [kind for kind in contrast.kinds if len({move.labels[kind] for move in moves}) > 1]
     rows = []
     for move in moves:
         gap = move.difference
-        spread = (
-            "-"
-            if gap is None or gap.low is None
-            else f"{format_number(gap.low)} to {format_number(gap.high)}"
-        )
-        means = [format_number(each.mean) if each else "-" for each in (move.old, move.new, gap)]
+        spread = "-" if gap is None or gap.low is None else f"{write(gap.low)} to {write(gap.high)}"
+        means = [write(each.mean) if each else "-" for each in (move.old, move.new, gap)]
         sure = p_value(move.p) or "-"
         rows.append((*(move.labels[kind] for kind in varying), *means, spread, sure, move.word))
     shared = [f"{kind} {contrast.moves[0].labels[kind]}" for kind in contrast.kinds

@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench.base.text import format_number
+from fpbench.base.sheet import Column, Sheet, html, plain_text
 from fpbench.components.measures import GREATER
 from fpbench.components.own_measures import GLOSSARY, GUARANTEE, NO_GUARANTEE, UNPROMISED
 from fpbench.results.defences import STRONGEST, defended
 from fpbench.results.rows.lines import Tallies
-from fpbench.results.sheet import Column, Sheet, html, plain_text
 from fpbench.results.statistics.intervals import Interval, interval
 from fpbench.store.results import Results
 
@@ -82,7 +81,8 @@ def front_sheet(front: Front, most: int | None = None) -> Sheet:
         intervals = [point.values.get(name) for name in front.objectives]
         lacking = [point.guarantee if name == "epsilon" else "-" for name in front.objectives]
         values = [
-            format_number(value.mean) if value else lacking[i] for i, value in enumerate(intervals)
+            GLOSSARY[name].write(value.mean) if value else lacking[i]
+            for i, (name, value) in enumerate(zip(front.objectives, intervals, strict=True))
         ]
         others = len(point.beaten_by) - 1
         beaten = f"dominated by {point.beaten_by[0]}" if point.beaten_by else ""

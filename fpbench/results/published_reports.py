@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fpbench.base.text import percent, signed_points
 from fpbench.components.names import ATTACK
@@ -86,8 +86,8 @@ def _mark_front(ranked: Leaderboard) -> Leaderboard:
               for line in ranked.lines]  # fmt: skip
     for model in dict.fromkeys(models):
         mine = [i for i, own in enumerate(models) if own == model]
-        front = _find_front(np.array([_costs(ranked.lines[i]) for i in mine]))
-        on_front |= {mine[i] for i in np.flatnonzero(front).tolist()}
+        front = find_front([_costs(ranked.lines[i]) for i in mine])
+        on_front |= {i for i, ahead in zip(mine, front, strict=True) if ahead}
     lines = tuple(
         replace(line, labels={**line.labels, PARETO: ON_FRONT if i in on_front else ""})
         for i, line in enumerate(ranked.lines)
@@ -104,11 +104,18 @@ def _costs(line: Line) -> tuple[float, float]:
     return max(leak.mean, 0.0), error.mean
 
 
-def _find_front(costs: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """(lines,) whether no other line has a lower leak and error at once."""
-    one, other = costs[:, None], costs[None]
-    beats = (one <= other).all(axis=-1) & (one < other).any(axis=-1)
-    return np.asarray(~beats.any(axis=0) & ~np.isnan(costs).any(axis=1))
+def find_front(costs: Sequence[tuple[float, float]]) -> list[bool]:
+    """Of pairs of costs, whether no other is at least as low in both and lower in one.
+
+    A pair with NaN is not on the front.
+    """
+    front: set[tuple[float, float]] = set()
+    least = math.inf
+    for one, other in sorted({pair for pair in costs if not any(map(math.isnan, pair))}):
+        if not front or other < least:
+            front.add((one, other))
+            least = other
+    return [pair in front for pair in costs]
 
 
 def _summarise(lines: Sequence[Line]) -> tuple[str, ...]:

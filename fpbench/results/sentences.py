@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from fpbench.base.text import format_number, percent, points_above, signed_points
+from fpbench.base.text import percent, points_above, signed_points
 from fpbench.results.statistics.intervals import all_alike, widest
 from fpbench.results.statistics.signed_ranks import ALPHA, signed_rank
 
@@ -45,7 +45,8 @@ def summarise_leak(
     tuple
         At most three: what naming the largest group reaches, what the best attack reaches without
         the disclosure, and what the disclosure adds to it and could add. Of several models and
-        disclosures they are about those with the largest leak.
+        disclosures they are about those where it adds most to the best attack, and name the model
+        of which most is guessed without it.
     """
     chosen = choose_line(board)
     if chosen is None:
@@ -59,12 +60,15 @@ def summarise_leak(
         seen = list_words(text("adversary_sees", chosen).split(", ")) or "what it sees"
         sentences.append(
             f"From {seen} the best attack{_name_model(line, several)} guesses "
-            f"{percent(without.mean)} % ({_name_best(board, chosen)})."
+            f"{percent(without.mean)} % ({_name_best(board, chosen)})"
+            f"{_describe_most(board, line, text)}."
         )
     values = leaks[chosen][~np.isnan(leaks[chosen])]
     if len(values):
         counted = [f"{count} {kind}s" for kind, count in several.items() if count > 1]
-        lead = f"Of {list_words(counted)}, this is the largest leak: the" if counted else "The"
+        where = _name_model(line, several) or " here"
+        of_all = f"Of {list_words(counted)}, the best attack gains most{where}"
+        lead = f"{of_all}: the" if counted else "The"
         label = line.labels.get("disclosure", "")
         word = "report" if "facts" in line.measures else "claim"
         claim = f"{lead} {label}{'' if word in label.split() else f' {word}'}".replace("  ", " ")
@@ -78,6 +82,34 @@ def summarise_leak(
     return tuple(sentences)
 
 
+def _describe_most(board: Leaderboard, line: Line, text: Callable[[str, int], str]) -> str:
+    """The model of which most is guessed without the disclosure, if it is another than the line's.
+
+    It says what the predictions bring there, if some attack on this model does not see them.
+    """
+    leading = _find_leading(board)
+    most = max(leading.values(), key=lambda i: _get_mean(board.lines[i], "without_accuracy"))
+    other = board.lines[most]
+    reached = _get_mean(other, "without_accuracy")
+    if other.labels["learner"] == line.labels["learner"] or (
+        percent(reached) == percent(_get_mean(line, "without_accuracy"))
+    ):
+        return ""
+    seen = text("adversary_sees", most).split(", ")
+    rest = [
+        _get_mean(each, "without_accuracy")
+        for i, each in enumerate(board.lines)
+        if group_of(board, each) == group_of(board, other)
+        and "predictions" in seen
+        and {*text("adversary_sees", i).split(", ")} == {*seen} - {"predictions"}
+    ]
+    apart = f", and {percent(max(rest))} % without the predictions" if rest else ""
+    return (
+        f"; the best on {other.labels['learner']} guesses {percent(reached)} % from "
+        f"{list_words(seen) or 'what it sees'}{apart}"
+    )
+
+
 def summarise_ranking(board: Leaderboard) -> tuple[str, ...]:
     """Which line of any leaderboard is first, and how surely; nothing if none is ranked."""
     ranked = [line for line in board.lines if line.rank is not None]
@@ -88,7 +120,7 @@ def summarise_ranking(board: Leaderboard) -> tuple[str, ...]:
     labels = [label for kind, label in first.labels.items()
               if label and len({line.labels.get(kind) for line in ranked}) > 1]  # fmt: skip
     spread = "" if value.low is None or value.high is None else (
-        f" (95 %: {format_number(value.low)} to {format_number(value.high)})"
+        f" (95 %: {measure.write(value.low)} to {measure.write(value.high)})"
     )  # fmt: skip
     tied = sum(line.rank == first.rank for line in ranked) - 1
     beside = f"; {tied} other{'s are' if tied > 1 else ' is'} tied with it" if tied else ""
@@ -96,7 +128,7 @@ def summarise_ranking(board: Leaderboard) -> tuple[str, ...]:
     extreme = "least" if board.least_first else "greatest"
     return (
         f"Of {len(ranked)} lines{f' ({about})' if about else ''}, {', '.join(labels)} "
-        f"has the {extreme} {measure.heading}: {format_number(value.mean)}{spread}{beside}.",
+        f"has the {extreme} {measure.heading}: {measure.write(value.mean)}{spread}{beside}.",
     )
 
 

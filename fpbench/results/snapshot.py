@@ -11,7 +11,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
+from fpbench.base.argument_types import check_methods
 from fpbench.base.errors import FpbenchError, StoreError
+from fpbench.base.sheet import Shown
 from fpbench.components.catalog import discover
 from fpbench.components.measures import Measure
 from fpbench.components.names import Status
@@ -21,7 +23,6 @@ from fpbench.results.pareto import Front, pareto
 from fpbench.results.rows.beside_others import add_comparisons
 from fpbench.results.rows.labels import Components, name_parameters, read_components
 from fpbench.results.rows.selection import read_filter, select_rows
-from fpbench.results.sheet import Shown
 from fpbench.store.results import Results
 from fpbench.store.store import Store
 
@@ -34,6 +35,7 @@ class SavedRun(Protocol):
         """The run directory."""
 
 
+@check_methods
 @dataclass(frozen=True)
 class Snapshot:
     """The content of a run when its directory was opened; read once."""
@@ -47,13 +49,15 @@ class Snapshot:
     """All rows, each beside the strongest adversary of the run."""
     matrix: str | None = None
     """The matrix as `Store.matrix` gives it."""
+    unshown_seeds: tuple[int, ...] = ()
+    """As of `Store.unshown_seeds`."""
 
     @cached_property
     def components(self) -> Components:
         """The components of the run by kind and label, with the parameters of the matrix."""
         return read_components(self.matrix)
 
-    def select(self, where: Iterable[str]) -> Results:
+    def select(self, where: str | Iterable[str]) -> Results:
         """The rows that pass filters, or one filter."""
         filters = [where] if isinstance(where, str) else where
         return select_rows(self.results, [read_filter(text) for text in filters])
@@ -63,7 +67,7 @@ class Snapshot:
         by: str | None = None,
         *,
         view: str = "combinations",
-        where: Iterable[str] = (),
+        where: str | Iterable[str] = (),
         together: bool = False,
     ) -> Leaderboard:
         """The first of `leaderboards`; see `Run.leaderboard`."""
@@ -81,7 +85,7 @@ class Snapshot:
         by: str | None = None,
         *,
         view: str = "combinations",
-        where: Iterable[str] = (),
+        where: str | Iterable[str] = (),
         together: bool = False,
     ) -> Shown[Leaderboard]:
         """The rankings of a view; see `Run.leaderboards`."""
@@ -89,16 +93,31 @@ class Snapshot:
         view = views.check_view(view)
         measure = by or views.RANK_BY.get(view, self.rank_by)
         boards = views.view(results, view, measure, self.title, together=together)
-        if boards and (missing := _missing(results)):
-            boards[0] = replace(boards[0], notes=(*boards[0].notes, missing))
+        more = filter(None, (_missing(results), self._describe_unshown()))
+        if boards:
+            boards[0] = replace(boards[0], notes=(*boards[0].notes, *more))
         settings = name_parameters(self.components)
         return Shown(replace(board, settings=settings) for board in boards)
 
-    def labels(self, kind: str, where: Iterable[str] = ()) -> list[str]:
+    def _describe_unshown(self) -> str:
+        """How many of its seeds the run does not show, and how it would; empty if it shows all."""
+        if not self.unshown_seeds:
+            return ""
+        shown = {*self.results.seeds.tolist()}
+        held = sorted(shown | {*self.unshown_seeds})
+        all_of_them = f"--seeds {len(held)}"
+        if held != [*range(len(held))]:
+            all_of_them = f"-s seeds={','.join(map(str, held))}"
+        return (
+            f"{len(shown)} of the {len(held)} seeds that were run are shown and counted; "
+            f"`fpbench run MATRIX {all_of_them}` shows all"
+        )
+
+    def labels(self, kind: str, where: str | Iterable[str] = ()) -> list[str]:
         """The labels of a kind in rows that pass filters, in the order of the plan."""
         return list(dict.fromkeys(self.select(where).values(kind)))
 
-    def pareto(self, where: Iterable[str] = ()) -> Shown[Front]:
+    def pareto(self, where: str | Iterable[str] = ()) -> Shown[Front]:
         """The Pareto fronts; see `Run.pareto`."""
         return Shown(pareto(self.select(where), self.title))
 
@@ -111,8 +130,9 @@ def read_snapshot(store: Store, *, keys: bool = True) -> Snapshot:
         add = results.glossary.declaring if unrecorded else results.glossary.complete
         results = replace(results, glossary=add(_installed_measures(store.matrix or "")))
     return Snapshot(
-        store.directory, store.title, store.rank_by, add_comparisons(results), store.matrix
-    )
+        store.directory, store.title, store.rank_by, add_comparisons(results), store.matrix,
+        store.unshown_seeds,
+    )  # fmt: skip
 
 
 def _installed_measures(matrix: str) -> Iterator[Measure]:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from fpbench.base.sheet import Column, Sheet
 from fpbench.base.text import percent, signed_points
-from fpbench.results.sheet import Column, Sheet
 
 if TYPE_CHECKING:
     from fpbench.results.statistics.intervals import Interval

@@ -8,7 +8,7 @@ does not claim so much (`portable` is false in them) are then set apart: they ar
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 
 from fpbench.base.argument_types import check_arguments
 from fpbench.base.arguments import check_whole_number, to_path
+from fpbench.base.sheet import Line, Paged, Sheet, make_table
+from fpbench.base.text import count_noun
 from fpbench.components.names import KINDS, PORTABLE
 from fpbench.store.environment import same_kernels
 from fpbench.store.packing import Bits, Kind, Kinds, is_identical
@@ -69,9 +71,9 @@ class Spread:
     """Mean difference, the other run less this one, of the cells that differ."""
 
 
-@dataclass(frozen=True)
-class RunDifference:
-    """What differs between two runs."""
+@dataclass(frozen=True, repr=False)
+class RunDifference(Paged):
+    """What differs between two runs; prints itself as `fpbench diff` does."""
 
     one: Path
     other: Path
@@ -106,6 +108,88 @@ class RunDifference:
             self.only_one or self.only_other or self.measures_only_one or self.measures_only_other
             or self.statuses or self.changes
         )  # fmt: skip
+
+    def page(self) -> list[Sheet | Line]:
+        """What `fpbench diff` shows."""
+        one, other = str(self.one), str(self.other)
+        page: list[Sheet | Line] = []
+        if not self.same_matrix:
+            page.append(Line(
+                "the runs are of different matrices: cells are the same if their labels and seed "
+                "are"
+            ))  # fmt: skip
+        page += make_table("environment", ("", one, other), (), self.environment)
+        page += _list_cells(f"only in {one}", self.only_one)
+        page += _list_cells(f"only in {other}", self.only_other)
+        for run, names in ((one, self.measures_only_one), (other, self.measures_only_other)):
+            page += [Line(f"measures only in {run}: {', '.join(names)}")] if names else []
+        rows = change_rows(self.statuses[:FEW], named=False)
+        page += make_table("status", ("cell", one, other), (), rows)
+        page += count_rest(len(self.statuses) - FEW)
+        page += _tabulate_spreads("measures", self.spreads)
+        page += make_table("cells", ("cell", "measure"), (one, other), change_rows(self.changes))
+        page += count_rest(sum(spread.cells for spread in self.spreads) - len(self.changes))
+        if self.other_code:
+            cells = count_noun(self.other_code, "cell")
+            page.append(Line(f"other code, data or versions made {cells} of both"))
+        title = "measures of cells that are not comparable across kernels"
+        page += _tabulate_spreads(title, self.apart)
+        if self.incomparable:
+            page.append(Line(f"{count_noun(self.incomparable, 'cell')} {NOT_COMPARABLE}"))
+        cells = count_noun(self.compared - self.incomparable, "cell")
+        end = "they differ" if self else "the results are the same"
+        return [*page, Line(f"{cells} compared {name_comparison(self.exact)}: {end}")]
+
+
+FEW = 10
+"""Cells that are named where only their number matters."""
+NOT_COMPARABLE = (
+    "not comparable across kernels: a component in them does not claim the same numbers on every "
+    "processor (portable = false)"
+)
+
+
+def name_comparison(exact: bool) -> str:
+    """How closely numbers were compared."""
+    if exact:
+        return "to the last bit"
+    return f"within {TOLERANCE:g}, as other kernels computed the run or none are recorded"
+
+
+def change_rows(changes: Iterable[Change], *, named: bool = True) -> list[tuple[str, ...]]:
+    """Rows of a table: the cell, the measure if it is `named`, and both values."""
+    return [
+        (change.cell, *((change.name,) if named else ()), _write(change.one), _write(change.other))
+        for change in changes
+    ]
+
+
+def count_rest(count: int) -> list[Line]:
+    """How many are not listed, if any."""
+    return [Line(f"  and {count:,} more")] if count > 0 else []
+
+
+def _write(value: Any) -> str:
+    """A value to the last bit: the shortest digits that give it again."""
+    return "-" if value is None else str(value)
+
+
+def _list_cells(heading: str, cells: Sequence[str]) -> list[Line]:
+    if not cells:
+        return []
+    named = [Line(f"  {cell}") for cell in cells[:FEW]]
+    head = Line(f"{count_noun(len(cells), 'cell')} {heading}:")
+    return [head, *named, *count_rest(len(cells) - FEW)]
+
+
+def _tabulate_spreads(title: str, spreads: Iterable[Spread]) -> list[Sheet]:
+    rows = [
+        (spread.name, f"{spread.cells:,}",
+         *("-" if v is None else f"{v:.3g}" for v in (spread.largest, spread.mean)))
+        for spread in spreads
+    ]  # fmt: skip
+    numbers = ("cells", "largest difference", "mean difference")
+    return make_table(title, ("measure",), numbers, rows)
 
 
 @check_arguments

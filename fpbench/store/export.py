@@ -10,6 +10,7 @@ import numpy as np
 
 from fpbench.base.distribution import tell_extra
 from fpbench.base.errors import InputError, suggest_name
+from fpbench.base.files import check_output
 from fpbench.base.text import escape_unprintable
 from fpbench.store.results import Results
 
@@ -57,6 +58,8 @@ def export_rows(results: Results, form: str, output: Path | None, *, long: bool)
         If the file cannot be written, Parquet has no file or no pyarrow, or rows that are not
         `long` would be next to empty.
     """
+    if output is not None:
+        check_output(output)
     frame = _to_long(results) if long else results.frame()
     try:
         if form == "parquet":

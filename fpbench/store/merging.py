@@ -22,7 +22,7 @@ from fpbench.matrix.plan import Cell
 from fpbench.store.differences import is_time, name_cell
 from fpbench.store.packing import is_identical
 from fpbench.store.reading import CellRecord, SessionRecord
-from fpbench.store.store import Store
+from fpbench.store.store import UNSHOWN_SEEDS, Store
 
 _MOST_NAMED = 10
 """Conflicts that are named; all are counted."""
@@ -155,7 +155,10 @@ class _Merger:
                 self._add_planned(cell, number)
         with Store(directory, create=True) as store:
             with store.writing():
-                store.plan(first.about(), self._iterate_in_order())
+                about = first.about()
+                if len(self._stores) > 1:  # what one left out, another may have
+                    about[UNSHOWN_SEEDS] = ""
+                store.plan(about, self._iterate_in_order())
                 sessions = self._add_sessions(store)
                 self._add_results(store, sessions)
                 self._check()

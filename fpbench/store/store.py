@@ -7,6 +7,7 @@ A run directory holds the matrix file, `environment.json` (of the latest session
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,6 +15,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
+
+import numpy as np
 
 from fpbench.base.errors import RunLostError, StoreError
 from fpbench.base.files import MATRIX_NAMES, identify, write_file
@@ -55,6 +58,9 @@ from fpbench.store.writing import (
 )
 
 _DAMAGE = (sqlite3.Error, ValueError, TypeError, LookupError, OverflowError, RecursionError)
+
+UNSHOWN_SEEDS = "unshown_seeds"
+"""Name of a text about a run: seeds that the latest session did not plan, with commas between."""
 
 
 class Store:
@@ -238,6 +244,18 @@ class Store:
         """Whether its measures have no notes and figures, as an earlier fpbench recorded them."""
         declared = self.about().get("measures", "")
         return '"name":' in declared and '"if_no":' not in declared
+
+    @property
+    def unshown_seeds(self) -> tuple[int, ...]:
+        """Seeds of which there are results, but which the latest session did not plan."""
+        words = self.about().get(UNSHOWN_SEEDS, "").split(",")
+        return tuple(int(word) for word in words if re.fullmatch(r"[0-9]{1,19}", word))
+
+    def find_done_seeds(self) -> set[int]:
+        """Seeds of which there are results, planned by the latest session or not."""
+        results = self.results(keys=False)
+        done, _ = results.finished()
+        return {*self.unshown_seeds, *np.unique(results.seeds[done]).tolist()}
 
     def about(self) -> dict[str, str]:
         """Texts about the matrix by name, as `begin` wrote them."""

@@ -4,11 +4,25 @@ import ast
 import os
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from strangers import set_trap
 
 import fpbench
-from fpbench.base.files import MATRIX_BYTES, open_file, read_file, read_matrix, write_file
+from fpbench import InputError
+from fpbench.base.files import (
+    MATRIX_BYTES,
+    MATRIX_NAMES,
+    check_output,
+    open_file,
+    read_file,
+    read_matrix,
+    write_file,
+)
+from fpbench.store.locks import LOCK_FILE, STORE
+from fpbench.testing.submissions.folder import make_submission
+from fpbench.testing.submissions.lock import LOCK
+from fpbench.testing.submissions.manifest import MANIFEST, SIGNATURE
 
 PACKAGE = Path(fpbench.__file__).parent
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if "templates" not in path.parts)
@@ -135,6 +149,76 @@ def openings(source):
 
     walk(ast.parse(source), "")
     return found
+
+
+OUTPUTS = {
+    "run.report": lambda run, file: run.report(file),
+    "run.export": lambda run, file: run.export(file, format="csv"),
+    "report.to_csv": lambda run, file: REPORT.to_csv(file),
+    "report.to_json": lambda run, file: REPORT.to_json(file),
+    "report.to_parquet": lambda run, file: REPORT.to_parquet(file),
+    "report.to_html": lambda run, file: REPORT.to_html(file),
+    **{" ".join(words): words for words in (
+        ("report", "RUN", "-o"), ("export", "RUN", "-o"), ("leaderboard", "RUN", "-o"),
+        ("leaderboard", "RUN", "--format", "markdown", "-o"), ("compare", "RUN", "RUN", "-o"),
+        ("submit", "check", "SUBMISSION", "--json"), ("run", "MATRIX", "--json"),
+        ("reproduce", "MATRIX", "--json"), ("assess", "MATRIX", "--people", "MATRIX", "--json"),
+        ("assess", "MATRIX", "--people", "MATRIX", "--protected"),
+    )},
+}  # fmt: skip
+REPORT = fpbench.FairnessReport.from_predictions(
+    pd.DataFrame({"age": [20, 30] * 20}), [0, 1] * 20, ["f", "m"] * 20, by=["age"]
+)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A run, a submission of it, and other names of both."""
+    folder = tmp_path_factory.mktemp("place")
+    matrix = {"seeds": 1, "dataset": [{"use": "census-synthetic", "rows": 300}],
+              "learner": [{"use": "plain"}], "auditor": [{"use": "group-fairness"}]}  # fmt: skip
+    run = fpbench.run(matrix, out=folder / "run").path
+    make_submission(run, folder / "submission")
+    (folder / "alias").symlink_to(run)
+    (folder / "report.html").symlink_to(run / "store.sqlite")
+    return folder
+
+
+@pytest.mark.parametrize("way", OUTPUTS)
+def test_no_output_is_written_over_a_run(place, way, command):
+    """Neither over its files, nor by another name, nor beside them where one would be read."""
+    run = fpbench.load(place / "run")
+    names = ["run/store.sqlite", "alias/matrix.json", "run/matrix.toml", "run/../run/STORE.lock",
+             "report.html", "submission/manifest.txt", "submission/run/environment.json"]  # fmt: skip
+    before = {path: path.read_bytes() for path in place.rglob("*") if path.is_file()}
+    for name in names if callable(OUTPUTS[way]) else names[:1]:
+        file, call = place / name, OUTPUTS[way]
+        if callable(call):
+            with pytest.raises(InputError, match="is a file of the run in .*name another file"):
+                call(run, file)
+        else:
+            stand = {"RUN": run.path, "SUBMISSION": place / "submission",
+                     "MATRIX": run.path / "matrix.json"}  # fmt: skip
+            done = command(*(str(stand.get(word, word)) for word in call), str(file))
+            assert done.returncode == 2
+            assert "is a file of the run in" in done.stderr
+    assert {path: path.read_bytes() for path in place.rglob("*") if path.is_file()} == before
+
+
+def test_outputs_beside_a_run_are_written(place):
+    assert check_output(place / "run" / "report.html")
+    assert check_output(place / "store.sqlite")
+    for name in (STORE, LOCK_FILE, *MATRIX_NAMES, MANIFEST, SIGNATURE, LOCK):
+        folder = place / ("submission" if name in (MANIFEST, SIGNATURE, LOCK) else "run")
+        with pytest.raises(InputError):
+            check_output(folder / name)
+
+
+def test_another_name_of_a_store_is_no_output(tmp_path):
+    (tmp_path / STORE).touch()
+    (tmp_path / "rows.csv").hardlink_to(tmp_path / STORE)
+    with pytest.raises(InputError, match="another name"):
+        check_output(tmp_path / "rows.csv")
 
 
 def test_nobody_opens_files_in_another_way():

@@ -142,3 +142,9 @@ def test_no_file_takes_much_time_or_memory(tmp_path):
     lines = [f"{word} {file}" for file in files for word in ("read", "refused")]
     assert done.stdout.splitlines() == lines
     assert done.returncode == 0
+
+
+def test_a_run_directory_is_told_by_its_matrix(tmp_path):
+    (tmp_path / "matrix.toml").write_text("seeds = 1")
+    with pytest.raises(MatrixError, match=r"is a directory.*name its matrix: .*matrix\.toml$"):
+        read_toml(tmp_path)

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -311,16 +312,88 @@ def test_the_views_that_a_tab_knows_are_all():
     assert tuple(views.VIEWS) == completion.VIEWS
 
 
+SETTINGS = """
+seeds = 2
+[[dataset]]
+use = "census-synthetic"
+[[learner]]
+use = "plain"
+label = "plain, small"
+[[learner]]
+use = "exponentiated-gradient"
+tolerance = { sweep = [0.0, 0.1] }
+[[auditor]]
+use = "group-fairness"
+[[profile.tiny.learner]]
+use = "distilled"
+"""
+
+
+@pytest.fixture
+def settings_matrix(tmp_path):
+    file = tmp_path / "m.toml"
+    file.write_text(SETTINGS)
+    return file
+
+
+@pytest.mark.parametrize(
+    ("typed", "answers"),
+    [
+        ("run {} -s ", ["dataset=", "learner=", "auditor=", "seeds=", "title=", "dataset.",
+                        "learner.", "auditor.", "split.", "leaderboard.", "limits."]),
+        ("plan {} --set l", ["learner=", "learner.", "leaderboard.", "limits."]),
+        ("run {} -s learner=p", ["learner=plain"]),
+        ("run {} -s learner=plain,exp", [
+            "learner=plain,exponentiated-gradient",
+            "learner=plain,exponentiated-gradient tolerance=0.0",
+            "learner=plain,exponentiated-gradient tolerance=0.1",
+        ]),
+        ('run {} -s learner=\'"', ['learner="plain, small"']),
+        ("run {} --profile tiny -s learner=", ["learner=distilled"]),
+        ("run {} --set=auditor=gr", ["auditor=group-fairness"]),
+        ("run {} -s learner.tol", ["learner.tolerance="]),
+        ("run {} -s seeds=", []),
+        ("run missing.toml -s lea", []),
+        ("run -s adv", ["adversary="]),
+        ("reproduce ferry-fig5 -s adversary=a1", ["adversary=a1-ferry"]),
+        ("reproduce missing -s lea", []),
+    ],
+)  # fmt: skip
+def test_a_tab_completes_settings(command, settings_matrix, typed, answers):
+    line = f"fpbench {typed.format(settings_matrix)}"
+    asked = {"COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
+    done = command(**asked, _FPBENCH_COMPLETE="complete_bash")
+    assert [line for line in fine(done).stdout.splitlines() if line] == answers
+
+
 @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash here")
-def test_bash_completes(command):
+@pytest.mark.parametrize(
+    ("words", "answers"),
+    [
+        (["data", "ve"], ["verify"]),
+        (["leaderboard", "run", "--by", "=", "initial_a"], ["initial_accuracy"]),
+        (["run", "{}", "-s", "learner", "=", "pl"], ["plain"]),
+        (["run", "{}", "-s", "auditor", "="], ["group-fairness"]),
+        (["run", "{}", "-s", "learner", "=", "plain,exponentiated-gradient\\ tolerance", "=", "0.0"],
+         ["0.0"]),
+        (["run", "{}", "-s", "learner", "=", "exponentiated-gradient\\ "],
+         [r"exponentiated-gradient\ tolerance=0.0", r"exponentiated-gradient\ tolerance=0.1"]),
+        (["run", "{}", "-s", "'learner=exponentiated-gradient t"],
+         [f"learner=exponentiated-gradient tolerance={tolerance}" for tolerance in ("0.0", "0.1")]),
+        (["run", "{}", "-s", "learner", "=", "plain", "--jo"], ["--jobs"]),
+    ],
+)  # fmt: skip
+def test_bash_completes(command, settings_matrix, words, answers):
+    """The words are as bash divides the line: each `=` is one of its own."""
     script = fine(command("completion", "bash")).stdout
     program = Path(sys.executable).parent / "fpbench"
-    asked = f'COMP_WORDS=(fpbench data ve); COMP_CWORD=2; _fpbench_completion "{program}"'
-    lines = [script, asked, 'echo "${COMPREPLY[*]}"']
+    listed = shlex.join(["fpbench", *(word.format(settings_matrix) for word in words)])
+    asked = f'COMP_WORDS=({listed}); COMP_CWORD={len(words)}; _fpbench_completion "{program}"'
+    lines = [script, asked, 'printf "%s\\n" "${COMPREPLY[@]}"']
     done = subprocess.run(
         ["bash", "-c", "\n".join(lines)], capture_output=True, text=True, check=True
     )
-    assert (done.stdout, done.stderr) == ("verify\n", "")
+    assert (done.stdout.splitlines(), done.stderr) == (answers, "")
 
 
 def test_there_is_a_script_for_each_shell(command):

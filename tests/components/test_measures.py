@@ -89,6 +89,7 @@ def test_measures_go_through_json_and_back():
         [3],
         [{"name": "a", "odd": ""}],
         [{"name": "A b"}],
+        [{"name": "a", "decimals": "1"}],
         [{}],
         ["x"],
     ):
@@ -108,6 +109,7 @@ def test_measures_go_through_json_and_back():
     ((Measure("leak", "a\nb"),), r"heading: must be a text of one line"),
     ((Measure("leak_bits", unit=3),), r"unit: must be a text of one line, not 3"),
     ((Measure(3),), r"name: must be a text"),
+    ((Measure("leak", decimals=10),), r"decimals: must be a whole number, 0 to 9"),
     ((Measure("leak", if_no="a\nb"),), r"if_no: must be a text of one line"),
     ((Measure("leak", figure="leak"),), r"figure: must be a fpbench.MeasureFigure"),
     ((replace(LEAK, figure=replace(FIGURE, axis=3)),), r"figure: axis: must be a text of one line, not 3"),
@@ -140,11 +142,13 @@ def test_built_in_components_agree_on_measures_that_they_share():
 
 def test_a_table_holds_one_measure_a_line():
     first, second = Measure.table("varying", """
-        leak_bits, leak | less bits | what an answer
+        leak_bits, leak | less bits:1 | what an answer
             tells of a person
         audit_private | greater yes or no | whether the audit is private itself
     """)  # fmt: skip
     assert first == Measure(
-        "leak_bits", "leak", "less", "bits", "what an answer tells of a person", "varying"
-    )
+        "leak_bits", "leak", "less", "bits", "what an answer tells of a person", "varying",
+        decimals=1,
+    )  # fmt: skip
+    assert [first.write(bits) for bits in (0.04, 12.34, 250.5, None)] == ["0.0", "12.3", "250", "-"]
     assert (second.heading, second.unit) == ("audit private", "yes or no")

@@ -1,5 +1,7 @@
 """Choosing from a matrix and overriding its values without another file."""
 
+import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -63,6 +65,17 @@ def test_components_are_chosen_by_name_label_and_pattern(matrix, settings, learn
     assert choose(matrix, *settings) == expected
 
 
+@pytest.mark.parametrize("label", ["coin, biased", 'a "coin", biased', "coin, it's", " coin,"])
+def test_a_name_with_a_comma_is_chosen_in_quotes(matrix, label):
+    """The message about a part of it is a setting that can be typed as it is."""
+    matrix.write_text(TOY.replace('"a coin"', json.dumps(label)))
+    with pytest.raises(InputError, match="a name with a comma stands in quotes: -s ") as error:
+        choose(matrix, f"adversary=peek,{label}")
+    (setting,) = shlex.split(str(error.value).rpartition("-s ")[2])
+    assert {other for _, other in choose(matrix, setting, "auditor=")} == {label}
+    assert {other for _, other in choose(matrix, f"{setting}, peek", "auditor=")} == {label, "peek"}
+
+
 def test_values_are_overridden_as_if_the_file_said_so(matrix):
     settings = ["seeds=3,7", "split.train=0.25", "dataset.rows=40", "learner.number=5, 6"]
     settings += ["leaderboard.rank_by=gain", "title=A title"]
@@ -93,6 +106,8 @@ def test_a_text_needs_no_quotes_and_a_table_is_a_value(matrix):
         ("learners=parrot", "no key 'learners' to set; did you mean 'learner'?"),
         ("tolerance=3", "a parameter is KIND.PARAMETER"),
         ("parrot", "'parrot' is no setting: write KEY=VALUE"),
+        ("dataset.=1", "there is no key 'dataset.' to set"),
+        ("learner.number=" + "[" * 30 + "]" * 30, "learner.number: is nested more than 24 deep"),
         ("learner.numbr=3", "no learner of the matrix has the parameter 'numbr'; did you mean 'number'?"),
         ("leaner.number=3", "did you mean 'learner.number'?"),
         ("split=3", "split is a table: set a key of it, split.KEY=VALUE"),
@@ -108,6 +123,20 @@ def test_a_wrong_setting_is_one_error_with_the_nearest_name(matrix, setting, mes
     with pytest.raises(InputError) as error:
         read(matrix, settings=[setting])
     assert message in str(error.value)
+
+
+def test_a_table_that_is_none_is_named():
+    with pytest.raises(InputError, match=r"matrix: split: must be a table, \[split\]"):
+        read({"split": 3}, settings=["split.train=0.5"])
+
+
+def test_a_label_with_brackets_is_chosen_and_what_some_take_is_overridden(toys):
+    tables = {"dataset": [{"use": "flock"}], "disclosure": [{"use": "oracle"}],
+              "adversary": [{"use": "coin"}], "corrector": [{"use": "none"}],
+              "learner": [{"use": "parrot", "label": "EG [1]"}, {"use": "plain"}]}  # fmt: skip
+    matrix = read(tables, settings=["learner=EG [1]", "learner.number=5"])
+    assert matrix.chosen == {"learner": frozenset(["EG [1]"])}
+    assert [each.parameters for each in matrix.axes["learner"]] == [{"number": 5}, {}]
 
 
 def test_settings_that_contradict_each_other_are_refused(matrix):
@@ -145,7 +174,7 @@ def test_a_run_keeps_the_matrix_that_was_run(matrix, tmp_path):
         stored = read_stored_matrix(store)
     assert stored.axes["dataset"][0].parameters == {"rows": 40}
     assert fpbench.verify(out, 2).same
-    fpbench.run(matrix, out=out, fresh=True, settings=["learner=parrot number=1"])
+    fpbench.run(matrix, out=out, fresh=True, settings=["learner=parrot number=1", "seeds=1"])
     assert not Path(out, "matrix.json").exists()
     assert Path(out, "matrix.toml").read_text() == TOY
     assert fpbench.verify(out, 2).same

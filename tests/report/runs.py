@@ -14,7 +14,8 @@ REAL = {
             "tolerance": {"sweep": [0.0, 0.05, 0.1]},
         },
     ],
-    "disclosure": [{"use": "published", "metric": "statistical-parity"}],
+    # A name that every object of a browser has.
+    "disclosure": [{"use": "published", "metric": "statistical-parity", "label": "constructor"}],
     "adversary": [
         {"use": "a1", "label": HOSTILE, "family": "decision-tree"},
         {"use": "a2", "family": "decision-tree"},

@@ -249,14 +249,17 @@ def test_the_waterfall_is_that_of_the_rows(real):
         assert of.label("learner") in panel.title
         assert seen is None or of.label("adversary") == seen
     assert "Not in this run: attacks that see scores at most" in made.caption
-    assert "Of 4 learners, the one with the largest leak is shown" in made.caption
+    assert (
+        "Of 4 learners, the one where the disclosure adds most to the best attack is shown"
+        in made.caption
+    )
 
 
 def test_filters_choose_what_a_figure_draws(real, tmp_path, command):
     for learner in ("plain", "exponentiated-gradient tolerance=0.1"):
         run = gather(real, where=[f"learner={learner}"])
         made = figure(run, "waterfall")
-        assert made.panels[0].title == f"learner {learner}, disclosure published"
+        assert made.panels[0].title == f"learner {learner}, disclosure constructor"
         assert "Of 4" not in made.caption
     done = command("figure", real.path, "waterfall", "--where", "learner=plain", "-o",
                    tmp_path / "w.svg")  # fmt: skip

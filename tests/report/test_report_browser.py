@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import re
 import sqlite3
 import time
 from contextlib import closing
@@ -189,6 +190,8 @@ def test_a_number_is_one_click_from_where_it_comes_from(opened, real):
     for label in line.labels.values():
         assert label in opened.one("#details-title").text
     assert f"without: {line.measures['without_accuracy'].mean:.4f}" in dialog.text
+    (bits,) = (text for text in opened.texts("dialog tr") if text.startswith("disclosure bits"))
+    assert re.match(r"disclosure bits\d\.\d\d\.\d\d\.\d to ", bits)  # mean, sd, interval
     assert "component exponentiated-gradient" in dialog.text
     assert "max_iter" in dialog.text
     assert "decision-tree (default)" in dialog.text

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fpbench.base.sheet import html, latex, markdown
 from fpbench.base.text import percent, points_above, signed_points
 from fpbench.cli.screen.results import show_leaderboards
 from fpbench.components.names import KINDS
@@ -18,7 +19,7 @@ from fpbench.results.leaderboard import LEAK_COLUMNS, sheet
 from fpbench.results.other_sheets import data
 from fpbench.results.ranking import EARLIER, rank
 from fpbench.results.rows.beside_others import add_comparisons
-from fpbench.results.sheet import html, latex, markdown
+from fpbench.results.sentences import summarise_ranking
 from fpbench.results.statistics.intervals import interval, widest
 from fpbench.results.statistics.signed_ranks import holm, signed_rank
 from fpbench.results.views import view
@@ -61,6 +62,17 @@ def labels(board, *kinds):
 
 NULL = [0.0005 * (-1) ** seed for seed in range(12)]
 CLEAR = [0.003 + seed / 1e5 for seed in range(12)]
+
+
+def test_bits_of_a_disclosure_have_one_decimal_wherever_they_are_shown():
+    rows = run(CLEAR, disclosure_bits=12.3456)
+    (board,) = boards_of(rows)
+    assert "12.3" in sheet(board, ["disclosure_bits"]).rows[0]
+    (ranked,) = boards_of(rows, by="disclosure_bits")
+    shown = " ".join(sheet(ranked).rows[0])
+    assert "12.3" in shown
+    assert "12.34" not in shown
+    assert all("12.34" not in sentence for sentence in summarise_ranking(ranked))
 
 
 def test_attacks_are_ranked_among_those_on_the_same_model_given_the_same():
@@ -317,13 +329,27 @@ def test_of_several_models_it_is_the_greatest_and_tested_as_the_greatest_of_all(
     assert best == ("From features and predictions the best attack on second guesses 85.1 % (a2).")
     low, high = widest(np.array(CLEAR), "leak", 0.025 / 6)
     assert added.startswith(
-        "Of 2 learners and 2 disclosures, this is the largest leak: the published claim adds "
+        "Of 2 learners and 2 disclosures, the best attack gains most on second: the published claim adds "
         f"0.31 points (95 % of 6 at once: {signed_points(low)} to {signed_points(high)}); an attacker"
     )
     # Eight seeds tell one line from nothing, 2 / 2^8 = .008, but not the greatest of seven.
     eight = [row for row in rows + run(NULL, ALONE, learner="third") if row["seed"] < 8]
     assert "not significant at 8 seeds" in said(eight)[-1]
     assert "not significant" not in said(run(CLEAR[:8], ALONE))[-1]
+
+
+def test_the_model_of_which_most_is_guessed_is_named_with_what_its_predictions_bring():
+    alone = run(NULL, (("a1", 0.78),), learner="reveals", sees="features")
+    rows = run(CLEAR, ALONE, learner="plain") + run(NULL, (("a2", 0.88),), learner="reveals")
+    assert said(rows)[1].endswith(
+        "on plain guesses 85.1 % (a2); the best on reveals guesses 88.1 % from features and "
+        "predictions."
+    )
+    assert said(rows + alone)[1].endswith(
+        "features and predictions, and 78.1 % without the predictions."
+    )
+    _, lower, _ = said(run(CLEAR, ALONE, learner="plain") + alone)
+    assert "reveals" not in lower
 
 
 def test_the_greatest_of_many_that_add_nothing_is_seldom_called_more():
@@ -423,7 +449,10 @@ def test_a_waterfall_is_of_one_model_and_names_it_and_what_is_not_there():
     waterfall = levels(rows)
     assert waterfall.about == "learner second, disclosure published"
     assert waterfall.lacking == ("features", "scores")
-    assert "Of 2 learners, the one with the largest leak is shown" in waterfall.caption
+    assert (
+        "Of 2 learners, the one where the disclosure adds most to the best attack is shown"
+        in waterfall.caption
+    )
     assert "attacks that see features at most, attacks that see scores at most" in waterfall.caption
     assert levels(run([None] * 3)) is None
     assert levels([{**row, "adversary_sees": "", "majority_accuracy": None}

@@ -9,16 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fpbench
+from fpbench.base.sheet import markdown
 from fpbench.builtin.disclosures.report import Report
 from fpbench.components.names import KINDS
 from fpbench.report.gathered import gather
 from fpbench.report.ideas import figure
 from fpbench.results.leaderboard import sheet
 from fpbench.results.other_sheets import data
-from fpbench.results.published_reports import ON_FRONT, PARETO, _find_front
+from fpbench.results.published_reports import ON_FRONT, PARETO, find_front
 from fpbench.results.ranking import rank
 from fpbench.results.rows.beside_others import add_comparisons
-from fpbench.results.sheet import markdown
 from fpbench.results.views import RANK_BY, view
 from fpbench.store.results import Results
 
@@ -93,8 +93,8 @@ def test_each_data_set_and_model_has_a_front():
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=12))
 def test_nothing_beats_the_front_and_something_on_it_beats_or_equals_all_others(costs):
+    front = find_front(costs)
     costs = np.array(costs, float)
-    front = _find_front(costs)
     for i, one in enumerate(costs):
         beaten = [(other <= one).all() and (other < one).any() for other in costs]
         assert front[i] == (not any(beaten))

@@ -223,9 +223,24 @@ def test_a_run_goes_on_with_more_seeds_and_is_shown_with_fewer(tmp_path, toys):
     assert len(first.finished) == 1
     assert [cell.cell.seed for cell in more.finished] == [1, 2]
     assert more.frame()["seed"].tolist() == [0, 1, 2]
-    again = fpbench.run(MATRIX, out=tmp_path / "run", seeds=2)
-    assert again.finished == ()
-    assert again.frame()["seed"].tolist() == [0, 1]
+    assert not any(
+        "seeds that were run" in note for note in more.leaderboard("test_accuracy").notes
+    )
+    for _ in range(2):
+        again = fpbench.run(MATRIX, out=tmp_path / "run", seeds=2)
+        assert again.finished == ()
+        assert again.frame()["seed"].tolist() == [0, 1]
+        assert again.leaderboard("test_accuracy").notes[-1] == (
+            "2 of the 3 seeds that were run are shown and counted; "
+            "`fpbench run MATRIX --seeds 3` shows all"
+        )
+    other = fpbench.run(MATRIX | {"seeds": [7]}, out=tmp_path / "run").leaderboard("test_accuracy")
+    assert other.notes[-1].endswith("`fpbench run MATRIX -s seeds=0,1,2,7` shows all")
+    more = fpbench.run(MATRIX | {"seeds": [0, 1, 2, 7]}, out=tmp_path / "run")
+    assert more.finished == ()
+    assert not any(
+        "seeds that were run" in note for note in more.leaderboard("test_accuracy").notes
+    )
 
 
 def test_a_fresh_run_moves_the_old_one_aside(tmp_path, toys):

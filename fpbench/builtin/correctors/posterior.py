@@ -40,7 +40,7 @@ class Posterior(Corrector):
     expresses: ClassVar[frozenset[str]] = COUNT_CONSTRAINTS | {"linear", Facts.word}
     measures = (
         *Measure.table("varying", """
-        claim_bits, bits | neither bits | what the claim told the adversary: -log2 of its
+        claim_bits, bits | neither bits:1 | what the claim told the adversary: -log2 of its
             probability
         """),
         *Measure.table("asked", """

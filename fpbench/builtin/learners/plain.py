@@ -14,6 +14,7 @@ from fpbench.builtin.learners._fitted import Fitted, predict_both
 from fpbench.models import (
     FAMILIES,
     SklearnLearner,
+    StandardizedLogistic,
     encoded_names,
     fit_standardized_logistic,
 )
@@ -65,8 +66,8 @@ class Plain(SklearnLearner):
         rngs: Sequence[np.random.Generator],
     ) -> list[Classifier]:
         """Train models of parts of the people; logistic regressions all at once."""
-        positive = members @ np.asarray(people.labels, np.int64)
-        one_label = (positive == 0) | (positive == members.sum(axis=1))
+        ones = np.asarray(people.labels) == 1
+        one_label = ~((members & ones).any(axis=1) & (members & ~ones).any(axis=1))
         # scikit-learn refuses training data of one label, and takes parameters of its own.
         if self.base != "logistic-regression" or {*self.base_parameters} - {"C"} or one_label.any():
             return super().fit_many(people, members, rngs)
@@ -79,11 +80,16 @@ class Plain(SklearnLearner):
     def score_many(
         self, models: Sequence[Classifier], people: Sample, rng: np.random.Generator
     ) -> NDArray[np.float64]:
-        """What models say about people, whose features are encoded once."""
+        """What models say about people, encoded once; logistic regressions all at once."""
         matrix, soft = self.encode(people.features), self.has_scores()
         estimators = [model.estimator for model in models if isinstance(model, Fitted)]
         if len(estimators) < len(models):
             return super().score_many(models, people, rng)
-        return np.stack(
-            [predict_both(one, matrix)[:, 1] if soft else one.predict(matrix) for one in estimators]
-        ).astype(np.float64)
+        scores = np.empty((len(models), len(people)))
+        alike = [i for i, one in enumerate(estimators) if isinstance(one, StandardizedLogistic)]
+        if alike:
+            scores[alike] = StandardizedLogistic.score_many([estimators[i] for i in alike], matrix)
+        for i in {*range(len(models))}.difference(alike):
+            one = estimators[i]
+            scores[i] = predict_both(one, matrix)[:, 1] if soft else one.predict(matrix)
+        return scores

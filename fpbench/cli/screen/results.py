@@ -6,13 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fpbench.base.text import format_number
+from fpbench.base.sheet import Column, Sheet
 from fpbench.cli.screen import console
 from fpbench.cli.screen.sheets import show_sheet
 from fpbench.cli.screen.sparklines import list_curves
 from fpbench.results.leaderboard import sheet
 from fpbench.results.other_sheets import grid_sheet
-from fpbench.results.sheet import Column, Sheet
 from fpbench.results.verdicts.standings import Standing
 from fpbench.results.verdicts.verdict_sheets import list_verdict_sheets, standings_sheet
 from fpbench.results.verdicts.verdicts import Outcome
@@ -90,12 +89,12 @@ def show_leaderboard(
 
 def curve_sheet(board: Leaderboard) -> Sheet | None:
     """How the measure that is ranked by moves along each sweep; None if nothing is swept."""
-    curves = list_curves(board)
+    curves, write = list_curves(board), board.glossary[board.rank_by].write
     rows = []
     for curve in curves[:_MOST_CURVES]:
         along = f"{curve.parameter} {curve.values[0]:g} to {curve.values[-1]:g}"
         others = ", ".join(label for label in curve.labels if label)
-        ends = format_number(curve.means[0]), format_number(curve.means[-1])
+        ends = write(curve.means[0]), write(curve.means[-1])
         rows.append((curve.line, *ends, f"{along} ({others})" if others else along))
     rest = len(curves) - _MOST_CURVES
     numbers = (board.glossary.heading(board.rank_by), "from", "to")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,7 @@ from fpbench.cli.screen import console
 from fpbench.components.names import Status
 
 if TYPE_CHECKING:
-    from fpbench.results.sheet import Sheet
+    from fpbench.base.sheet import Sheet
 
 _REMARK_COLOURS = {"failed": console.COLOURS[Status.FAILED], "warning": "yellow"}
 
@@ -69,14 +69,6 @@ def show_sheet(sheet: Sheet, colours: Mapping[str, str] = MappingProxyType({})) 
     for word, texts in (("warning", sheet.warnings), ("failed", sheet.failures)):
         for text in texts:
             show_line(f"{word}: {text}", _REMARK_COLOURS[word])
-
-
-def show_sheets(sheets: Iterable[Sheet]) -> None:
-    """Print tables with an empty line between them."""
-    for number, sheet in enumerate(sheets):
-        if number:
-            console.terminal().print()
-        show_sheet(sheet)
 
 
 def show_line(text: str, colour: str | None = None) -> None:

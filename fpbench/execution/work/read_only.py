@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from dataclasses import fields, is_dataclass
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 import pandas as pd
 
 from fpbench.data.sample import Sample
+
+_LOCKED: WeakValueDictionary[int, pd.DataFrame] = WeakValueDictionary()
+"""Frames whose columns are read-only already, by identity: every step reads the same features."""
 
 
 def make_read_only(value: Any) -> None:
@@ -20,11 +24,12 @@ def make_read_only(value: Any) -> None:
     if isinstance(value, np.ndarray):
         value.flags.writeable = False
     elif isinstance(value, Sample):
-        for name in value.seen:
-            make_read_only(getattr(value, name))
+        make_read_only(value.stored())
     elif isinstance(value, pd.DataFrame):
-        for _, column in value.items():
-            _lock_column(column)
+        if _LOCKED.get(id(value)) is not value:
+            for _, column in value.items():
+                _lock_column(column)
+            _LOCKED[id(value)] = value
     elif isinstance(value, tuple | list):
         for one in value:
             make_read_only(one)

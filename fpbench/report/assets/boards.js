@@ -15,6 +15,7 @@ const OPEN = ['combinations', 'defences', 'reports'];
 // What measures are called and mean: the table that the page carries.
 let glossary = {};
 const titled = (name) => glossary[name]?.heading ?? worded(name);
+const written = (name) => (value) => short(value, glossary[name]?.decimals);
 const meant = (name) => glossary[name]?.meaning || name;
 const direction = (better) => ({ greater: 'more is better', less: 'less is better' }[better] ?? 'neither more nor less is better');
 
@@ -116,7 +117,7 @@ class Board {
     const names = said.in_points ? this.shown : [...this.shown].sort((a, b) => (b === said.rank_by) - (a === said.rank_by));
     for (const name of names) {
       const { mean, low, high } = this.measures[name];
-      const write = (said.in_points && POINTS[name]) || short;
+      const write = (said.in_points && POINTS[name]) || ((glossary[name]?.decimals ?? 4) === 4 ? short : written(name));
       found.push({
         title: titled(name), measure: name, number: true, hint: meant(name), value: (i) => mean[i],
         ...(write === short ? {} : { text: (i) => (mean[i] === null || mean[i] === undefined ? '–' : write(mean[i])) }),
@@ -125,7 +126,7 @@ class Board {
       if (name === said.rank_by && !said.in_points) found.push(this.interval(name));
     }
     if (said.in_points) {
-      for (const name of new Set(['leak', said.rank_by])) if (names.includes(name)) found.push(this.interval(name, POINTS[name] ?? short));
+      for (const name of new Set(['leak', said.rank_by])) if (names.includes(name)) found.push(this.interval(name, POINTS[name] ?? written(name)));
     }
     if (!this.seedsAlike()) {
       found.push({

@@ -82,8 +82,8 @@ class Run {
 const asCsv = (run) => {
   const field = (value) => {
     if (value === null || value === undefined || Number.isNaN(value)) return '';
-    // As pandas writes them.
-    const text = { true: 'True', false: 'False', Infinity: 'inf', '-Infinity': '-inf' }[value] ?? String(value);
+    // As pandas writes them; a label may say "true" or "constructor".
+    const text = typeof value === 'string' ? value : { true: 'True', false: 'False', Infinity: 'inf', '-Infinity': '-inf' }[value] ?? String(value);
     return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
   const [cell, ...others] = run.names;

@@ -75,17 +75,18 @@ const showCombination = (run, combination, measure = null) => {
     const spread = run.spread(name, combination);
     if (!spread) continue;
     const [low, high] = interval(run, combination, name);
-    lines.push({ asked: name === measure, cells: [named(name), short(spread.mean), short(spread.deviation),
-      low === null ? '–' : `${short(low)} to ${short(high)}`, String(spread.count)] });
+    const write = written(name);
+    lines.push({ asked: name === measure, cells: [named(name), write(spread.mean), write(spread.deviation),
+      low === null ? '–' : `${write(low)} to ${write(high)}`, String(spread.count)] });
   }
   const said = measure ? run.spread(measure, combination) : null;
-  const shown = said ? el('p', { class: 'shown' }, `${titled(measure)}: `, el('strong', {}, short(said.mean)),
+  const shown = said ? el('p', { class: 'shown' }, `${titled(measure)}: `, el('strong', {}, written(measure)(said.mean)),
     ` mean over ${many(said.count, 'seed')}`) : null;
   const reasoned = rows.some((row) => run.value('reason', row));
   const seeds = rows.map((row) => ({ cells: [
     el('button', { class: 'link', type: 'button', onclick: () => showCell(run, row, measure, combination) }, `seed ${run.value('seed', row)}`),
     el('span', { class: run.value('status', row) }, run.value('status', row) || 'not run'),
-    ...(measure && found.includes(measure) ? [short(run.value(measure, row))] : []),
+    ...(measure && found.includes(measure) ? [written(measure)(run.value(measure, row))] : []),
     short(run.value('seconds', row)), ...(reasoned ? [run.value('reason', row) ?? ''] : [])] }));
   const heads = [['seed'], ['status'], ...(measure && found.includes(measure) ? [[titled(measure), true]] : []), ['seconds', true], ...(reasoned ? [['reason']] : [])];
   atAddress(`#combination=${combination}`);

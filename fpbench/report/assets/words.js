@@ -16,8 +16,8 @@ const one = (selector) => document.querySelector(selector);
 
 const say = (text) => { one('#said').textContent = text; };
 
-// Four decimals, as in the terminal; more where a number is small, fewer where it is great.
-const short = (value) => {
+// Four decimals, as in the terminal; more where a number is small, fewer where it is great or the measure says so.
+const short = (value, decimals = 4) => {
   if (value === null || value === undefined) return '–';
   if (typeof value === 'boolean') return value ? 'yes' : 'no';
   if (typeof value !== 'number') return String(value);
@@ -26,7 +26,7 @@ const short = (value) => {
   if (size && size < 1e-12) return '0.0000'; // what is left of a difference of equal numbers
   if (Number.isInteger(value)) return value.toLocaleString('en').replace('-', '−');
   const text = size >= 100 ? value.toLocaleString('en', { maximumFractionDigits: 1 })
-    : size < 5e-5 ? value.toExponential(2) : value.toFixed(4);
+    : size < 5e-5 && decimals === 4 ? value.toExponential(2) : value.toFixed(decimals);
   return text.replace('-', '−');
 };
 

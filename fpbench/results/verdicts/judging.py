@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from fpbench.base.sheet import Sheet
 from fpbench.matrix.matrix import Matrix
 from fpbench.results.rows.groups import RowGroup
-from fpbench.results.sheet import Sheet
 from fpbench.results.verdicts.paper_tables import make_sheet, summarise
 from fpbench.results.verdicts.standings import describe_outcomes, describe_standings
 from fpbench.results.verdicts.verdicts import Outcome, Verdict, evaluate, evaluate_strongest

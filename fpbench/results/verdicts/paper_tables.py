@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from fpbench.base.sheet import Column as SheetColumn
+from fpbench.base.sheet import Sheet
 from fpbench.base.text import format_number
 from fpbench.components.names import KINDS
 from fpbench.matrix.summary_tables import SummaryColumn, SummaryTable
 from fpbench.results.rows.groups import RowGroup
-from fpbench.results.sheet import Column as SheetColumn
-from fpbench.results.sheet import Sheet
 from fpbench.results.statistics.intervals import Interval, interval
 from fpbench.results.verdicts.verdicts import take_strongest
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from itertools import groupby
 from textwrap import shorten
 
+from fpbench.base.sheet import Column, Sheet
 from fpbench.base.text import format_number
 from fpbench.matrix.expectations import Expectation
-from fpbench.results.sheet import Column, Sheet
 from fpbench.results.verdicts.standings import JudgedStatement, judge_statements
 from fpbench.results.verdicts.verdicts import Outcome, Verdict
 

@@ -236,13 +236,13 @@ def test_a_setting_that_is_another_is_found(monkeypatch, put_back, name, change)
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
     monkeypatch.setattr(sys, "path_hooks", list(sys.path_hooks))
-    monkeypatch.delenv("OMP_DYNAMIC", raising=False)
+    monkeypatch.setenv("OMP_DYNAMIC", "")  # what a change sets is unset afterwards
+    monkeypatch.delenv("OMP_DYNAMIC")
     with warnings.catch_warnings():
         watch = Watch()
         change()
         assert watch.look() == ((), (name,))
         assert watch.look() == ((), ())
-    monkeypatch.delenv("OMP_DYNAMIC", raising=False)
 
 
 class Unlike(list):

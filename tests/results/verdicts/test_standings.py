@@ -1,14 +1,16 @@
 """A statement as a whole: it holds if all verdicts match, under conditions if half of them do."""
 
+from dataclasses import replace
+
 import pytest
 
-from fpbench.cli.screen import results as boards
+from fpbench.base.text import format_number
 from fpbench.cli.screen.sheets import show_sheet
 from fpbench.matrix.expectations import parse_expectations
 from fpbench.results.rows.groups import RowGroup
 from fpbench.results.verdicts.standings import Standing, judge_statements
 from fpbench.results.verdicts.verdict_sheets import list_verdict_sheets, standings_sheet
-from fpbench.results.verdicts.verdicts import evaluate
+from fpbench.results.verdicts.verdicts import Outcome, evaluate
 from fpbench.store.results import Results
 
 
@@ -82,7 +84,7 @@ def test_the_table_has_a_line_for_each_statement(capsys, monkeypatch):
     )
     assert " ".join(lines[3].split()) == "not run never run - - mean"
     assert lines[4].startswith("not run: no row with dataset = 'z'")
-    assert boards.format_number(0.25) == ".2500"
+    assert format_number(0.25) == ".2500"
 
 
 def test_only_few_exceptions_are_named(capsys, monkeypatch):
@@ -102,3 +104,18 @@ def test_verdicts_on_a_statement_are_one_table_that_says_once_what_they_share():
         ("matched", "a", "1.0000"),
         ("undecided", "b", ".0000"),
     ]
+
+
+def test_a_statement_that_holds_in_few_cases_says_where():
+    few = verdicts(stated(), rows("x", a=YES, b=NO, c=NO))
+    (judged,) = judge_statements(few)
+    assert judged.standing is Standing.RARELY
+    assert judged.where == {"matched": ("a",), "deviates": ("b", "c")}
+
+
+def test_of_many_reasons_the_first_are_given():
+    (one,) = verdicts(stated(), rows("x", a=YES))
+    lost = [replace(one, outcome=Outcome.NOT_RUN, note=f"reason {i}") for i in (1, 1, 2, 3, 4, 5)]
+    assert standings_sheet(lost).notes == (
+        *(f"not run: reason {i}" for i in (1, 2, 3, 4)), "further reasons: 1"
+    )  # fmt: skip

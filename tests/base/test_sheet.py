@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fpbench.base.sheet import Column, Sheet, html, latex, markdown
 from fpbench.base.text import escape_unprintable
-from fpbench.results.sheet import Column, Sheet, html, latex, markdown
 
 EVIL = "<script>alert('x')</script> & | \\input{/etc/passwd} $x_1^2$ #~%\"`*[link](http://x)"
 

@@ -6,6 +6,7 @@ Letters that a terminal obeys are spelt out, in files as well: none of them need
 from __future__ import annotations
 
 import textwrap
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from html import escape
@@ -168,6 +169,47 @@ class Sheet:
             neediest = min(narrow, key=lambda i: (self.columns[i].number, widths[i] / full[i]))
             widths[neediest] += 1
         return widths
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line between tables."""
+
+    text: str
+    colour: str | None = None
+    """Of a terminal."""
+
+
+def make_table(
+    title: str, words: Sequence[str], numbers: Sequence[str], rows: Iterable[tuple[str, ...]]
+) -> list[Sheet]:
+    """A table with columns of words and then of numbers; none if it has no row."""
+    columns = (*(Column(name, number=False) for name in words),
+               *(Column(name, wraps=True) for name in numbers))  # fmt: skip
+    return [Sheet(title, "", columns, rows)] if (rows := tuple(rows)) else []
+
+
+class Paged(ABC):
+    """What shows itself as lines and tables below each other."""
+
+    @abstractmethod
+    def page(self) -> list[Sheet | Line]:
+        """The lines and tables."""
+
+    def __str__(self) -> str:
+        return "\n".join(
+            escape_unprintable(part.text) if isinstance(part, Line) else plain_text([part])
+            for part in self.page()
+        )
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return "\n".join(
+            f"<p>{_escape_html(part.text)}</p>" if isinstance(part, Line) else html([part])
+            for part in self.page()
+        )
 
 
 def plain_text(sheets: Iterable[Sheet], width: int = 100) -> str:
