@@ -32,16 +32,18 @@ TESTS = Path(__file__).parent
 TOYS = TESTS / "plugins"
 
 LONGEST = (
-    "execution/test_faults.py", "execution/isolation/test_isolation.py",
-    "testing/test_conformance.py", "execution/engines/test_dask.py",
-    "execution/work/test_process_watch.py", "cli/test_main.py", "execution/test_runner.py",
-    "testing/test_new_packages.py", "docs/test_docs.py", "report/test_report_browser.py",
-    "components/test_catalog.py", "builtin/test_excessive_risk.py", "builtin/test_learners.py",
-    "builtin/test_ip.py", "correction/exact/test_many_groups.py",
-    "correction/exact/test_agreement.py", "matrix/test_malformed.py", "system/test_adult_attack.py",
-    "testing/test_laws.py", "privacy/curator/test_service.py", "builtin/test_pafer.py",
-    "auditing/assessments/test_assessing.py", "system/test_kernels.py", "system/test_gate.py",
-    "correction/test_posterior.py", "correction/test_posterior_of_groups.py",
+    "execution/test_faults.py", "cli/test_main.py", "testing/test_new_packages.py",
+    "execution/isolation/test_isolation.py", "testing/test_conformance.py",
+    "report/test_report_browser.py", "execution/engines/test_dask.py", "testing/test_laws.py",
+    "system/test_adult_attack.py", "docs/test_tutorial.py", "store/test_foreign_runs.py",
+    "cli/test_assess.py", "system/test_kernels.py", "privacy/curator/test_service.py",
+    "builtin/test_learners.py", "testing/test_testing.py",
+    "correction/test_posterior_of_groups.py", "execution/work/test_process_watch.py",
+    "system/test_real_data.py", "correction/exact/test_agreement.py", "execution/test_runner.py",
+    "execution/test_verification.py", "builtin/test_epsilon_lower_bound.py",
+    "privacy/test_ledger.py", "matrix/test_malformed.py", "docs/test_docs.py",
+    "builtin/test_ip.py", "builtin/test_pafer.py", "docs/test_notebooks.py", "base/test_trust.py",
+    "auditing/assessments/test_assessing.py", "builtin/test_census_synthetic.py",
 )  # fmt: skip
 """The files that take longest. They come first, so that no process of xdist ends alone with one."""
 
@@ -93,6 +95,14 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
     discover.cache_clear()
     for name in [n for n, m in sys.modules.items() if str(site) in str(getattr(m, "__file__", ""))]:
         del sys.modules[name]
+
+
+@pytest.fixture(autouse=True)
+def _forks_stay_possible() -> Iterator[None]:
+    """No test leaves a variable for which whatever starts after it would be a new interpreter."""
+    before = warm_start.needs_new_interpreter(os.environ)
+    yield
+    assert warm_start.needs_new_interpreter(os.environ) == before
 
 
 @pytest.fixture

@@ -249,6 +249,7 @@ OTHERS = {
     ".",
     "chmod",
     "dask",
+    "docker",
     "eval",
     "export",
     "openssl",
