@@ -72,21 +72,10 @@ def to_array(
 ) -> NDArray[Any]:
     """The array of numbers that a value stands for, without a copy if it is one.
 
-    Parameters
-    ----------
-    name
-        Of the argument, for the message.
-    value
-        An array, or lists as deep as it has dimensions.
-    kinds
-        `biuf` for numbers, `biu` for whole ones, `b` for true or false.
-    shape
-        That it must have; any by default.
+    `value`: an array, or lists as deep as it has dimensions. `kinds`: `biuf` for numbers, `biu` for
+    whole ones, `b` for true or false. `shape`: that it must have; any by default.
 
-    Raises
-    ------
-    InputError
-        If the value is no such array, a number is NaN, or the shape is another.
+    Raises InputError if the value is no such array, a number is NaN, or the shape is another.
     """
     import numpy as np
 
@@ -133,10 +122,8 @@ def check_same_rows(**arguments: Any) -> None:
 
     Values are taken by position. Whoever shuffled or filtered one of two tables means the names.
 
-    Raises
-    ------
-    InputError
-        If two of the arguments have an index, of one length, and not the same; names both.
+    Raises InputError if two of the arguments have an index, of one length, and not the same; names
+    both.
     """
     indexes = {
         name: value.index

@@ -65,22 +65,11 @@ def check_binary(
 ) -> NDArray[np.int8]:
     """Labels or predictions (n,) as bytes, all of them 0 or 1, from those of two values.
 
-    Parameters
-    ----------
-    name
-        What they are, for messages.
-    raw_values
-        0 and 1, or truth values; of any two values if one is `positive`. An array, a list, or a
-        column, which may be nullable or categorical.
-    positive
-        The value that counts as 1; None where it is 1 itself.
-    nameable
-        Whether a caller can name it.
+    `raw_values`: 0 and 1, or truth values; of any two values if one is `positive`. An array, a
+    list, or a column, which may be nullable or categorical. `positive`: the value that counts as 1;
+    None where it is 1 itself. `nameable`: whether a caller can name it.
 
-    Raises
-    ------
-    InputError
-        If there are other values, or some are missing.
+    Raises InputError if there are other values, or some are missing.
     """
     values = to_plain(name, raw_values)
     if values.ndim != 1:
@@ -109,10 +98,7 @@ def check_binary(
 def to_plain(name: str, raw_values: Any) -> NDArray[Any]:
     """The array of a column of any kind; of truth values and numbers, one of that type.
 
-    Raises
-    ------
-    InputError
-        If a value of another type than NumPy's is missing.
+    Raises InputError if a value of another type than NumPy's is missing.
     """
     values: NDArray[Any] = np.asarray(raw_values)
     if values.dtype.kind != "O" or values.ndim != 1:

@@ -44,13 +44,7 @@ class PluginError(FpbenchError):
 
 
 def find_near_name(name: object, valid: Iterable[str]) -> str | None:
-    """The valid name nearest to `name`; None if none is near.
-
-    Parameters
-    ----------
-    name, valid
-        As of `suggest_name`.
-    """
+    """The valid name nearest to `name`; None if none is near."""
     # difflib takes a few milliseconds to import, and only a mistake needs it.
     from difflib import get_close_matches
 

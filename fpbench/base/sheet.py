@@ -104,10 +104,7 @@ class Sheet:
     def fit(self, room: int) -> tuple[Sheet, list[int]]:
         """The table without the spare columns that do not fit, and the width of each column.
 
-        Parameters
-        ----------
-        room
-            Letters that a line may have.
+        `room`: letters that a line may have.
         """
         telling = self.telling & {column.heading for column in self.columns}
         for label_width in (WIDE_LABEL, *range(LABEL_WIDTH, NARROW_LABEL - 1, -1)):

@@ -103,21 +103,10 @@ def join_reports(
 
     Sets are called by report and set.
 
-    Parameters
-    ----------
-    told
-        Of each report, what it tells.
-    rows
-        Of each report, (n,) row of each of its people among all.
-    people
-        Number of all people.
-    names
-        Of the reports.
+    `told`: of each report, what it tells. `rows`: of each report, (n,) row of each of its people
+    among all. `people`: number of all people.
 
-    Raises
-    ------
-    ContradictionError
-        If what two reports tell of the same people differs.
+    Raises ContradictionError if what two reports tell of the same people differs.
     """
     parts = [
         facts.rename(f"{name}: {{}}".format).over(own, people)

@@ -82,8 +82,6 @@ def share_variances(groups: int) -> NDArray[np.float64]:
 def limit_integer_nats(variance: ArrayLike) -> NDArray[np.float64]:
     """The greatest entropy of a whole number with this variance, in nats, for each variance.
 
-    Notes
-    -----
     With c > 0, any law on whole numbers of mean m and variance V has the entropy
     ``H <= -E ln q = ln sum_j exp(-c (j - m)^2) + c V``, q proportional to ``exp(-c (x - m)^2)``;
     by Poisson's summation formula the sum is greatest for a whole m. Any c is valid. For V of 1/2

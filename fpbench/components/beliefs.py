@@ -19,12 +19,8 @@ _SUM = 1e-6
 def spread_confidence(values: ArrayLike, confidence: ArrayLike, groups: int) -> Beliefs:
     """Beliefs (n, K) from guesses and the confidence in them: the other groups share the rest.
 
-    Parameters
-    ----------
-    values, confidence
-        (n,) guessed group codes in 0..K-1, and the probability of the guess, in [0, 1].
-    groups
-        K, at least 2.
+    `values`, `confidence`: (n,) guessed group codes in 0..K-1, and the probability of the guess, in
+    [0, 1]. `groups`: K, at least 2.
     """
     sure = np.asarray(confidence, dtype=np.float64)
     beliefs = np.repeat((1 - sure)[:, None] / (groups - 1), groups, axis=1)
@@ -47,15 +43,10 @@ def name_likeliest(beliefs: Beliefs) -> tuple[NDArray[np.intp], NDArray[np.float
 def check_beliefs(beliefs: ArrayLike) -> Beliefs:
     """Beliefs (n, K) as floats, K at least 2.
 
-    Parameters
-    ----------
-    beliefs
-        (n, K) probability of each group, of each person.
+    `beliefs`: (n, K) probability of each group, of each person.
 
-    Raises
-    ------
-    InputError
-        If they have another shape, are no probabilities, or a person's do not sum to 1.
+    Raises InputError if they have another shape, are no probabilities, or a person's do not sum to
+    1.
     """
     try:
         chances = np.asarray(beliefs, dtype=np.float64)

@@ -39,10 +39,8 @@ def resolve_component(
 ) -> Component:
     """The component that a name with parameters, a table with `use`, or a component stands for.
 
-    Raises
-    ------
-    InputError
-        If it is none of them, is of another kind, or is a component and has parameters beside it.
+    Raises InputError if it is none of them, is of another kind, or is a component and has
+    parameters beside it.
     """
     if isinstance(chosen, str):
         return component(kind, chosen, **parameters)

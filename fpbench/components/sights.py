@@ -158,14 +158,7 @@ def from_model(sights: Collection[str]) -> tuple[str, ...]:
 def explain_lack(component: str, sights: Collection[str], learner: Source) -> str | None:
     """Why models of a learner cannot give all that a component sees; None if they can.
 
-    Parameters
-    ----------
-    component
-        The kind and the name of who sees.
-    sights
-        What is seen, or shown to others.
-    learner
-        Trains the model.
+    `sights`: what is seen, or shown to others.
     """
     for name, sight in SIGHTS.items():
         if name in sights and (why := sight.lack(learner)):

@@ -57,12 +57,8 @@ def specify(
 
     Components in `slots`, and inline tables with `use`, fill the fields of their kind.
 
-    Raises
-    ------
-    MatrixError
-        If a parameter is unknown, missing or out of range.
-    NameUnknownError, PluginError
-        If there is no such component, or it cannot be loaded.
+    Raises MatrixError if a parameter is unknown, missing or out of range; NameUnknownError,
+    PluginError if there is no such component, or it cannot be loaded.
     """
     cls = catalog.component(kind, use)
     values = dict(parameters)

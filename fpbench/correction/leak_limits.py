@@ -146,10 +146,7 @@ def limit_leaks_by_error(
 ) -> NDArray[np.float64]:
     """`limit_leak_by_error` of each of many disclosures.
 
-    Parameters
-    ----------
-    errors, nats, people, groups
-        (m,) each; NaN where unknown, and so is the limit.
+    `errors`, `nats`, `people`, `groups`: (m,) each; NaN where unknown, and so is the limit.
     """
     groups = np.asarray(groups)
     # Two groups leave no guess worse than one half.

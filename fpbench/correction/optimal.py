@@ -107,20 +107,12 @@ def find_smallest_tolerance(
 ) -> tuple[Problem, Fraction] | None:
     """The problem and tolerance, where its claim has the smallest tolerance that is feasible.
 
-    Parameters
-    ----------
-    problem
-        Infeasible. The first constraint on rates is its claim; the others stay as they are.
-    solve
-        Corrects a problem, or proves it infeasible.
+    `problem`: infeasible. The first constraint on rates is its claim; the others stay as they are.
+    `solve`: corrects a problem, or proves it infeasible.
 
-    Returns
-    -------
-    problem, tolerance
-        None if there is no claim on rates, if no tolerance helps, or if a solver ran out of time.
+    Returns: none if there is no claim on rates, if no tolerance helps, or if a solver ran out of
+    time.
 
-    Notes
-    -----
     Bisection, which ends because attained tolerances are fractions of counts: with denominators
     d and at most B = n^2, two of them differ by at least 1 / (d B).
     """

@@ -26,10 +26,7 @@ _Weights = NDArray[np.float64]
 def scale_confidence(confidence: NDArray[np.float64]) -> _Weights:
     """Confidences scaled linearly onto [1, 2] over the set they apply to; all 1 if all equal.
 
-    Parameters
-    ----------
-    confidence
-        (n,) the adversary's probability for the group it guessed.
+    `confidence`: (n,) the adversary's probability for the group it guessed.
     """
     low, high = float(confidence.min()), float(confidence.max())
     if high <= low:
@@ -40,20 +37,11 @@ def scale_confidence(confidence: NDArray[np.float64]) -> _Weights:
 def best_exponent(problem: Problem, truth: Codes, most: int = 99) -> int | None:
     """The power of the weights whose correction of a two-group problem is most accurate.
 
-    Parameters
-    ----------
-    problem
-        A problem whose truth the adversary knows, its weights not yet raised to a power.
-    truth
-        (n,) true group codes.
-    most
-        Greatest exponent tried; 0..most are.
+    `problem`: a problem whose truth the adversary knows, its weights not yet raised to a power.
+    `truth`: (n,) true group codes. `most`: greatest exponent tried; 0..most are.
 
-    Returns
-    -------
-    int or None
-        The smallest of the most accurate exponents; None if the constraint cannot hold here, and
-        nothing can be learnt about exponents.
+    Returns: the smallest of the most accurate exponents; None if the constraint cannot hold here,
+    and nothing can be learnt about exponents.
     """
     correct = exponent_scores(problem, truth, most)
     return None if correct is None else int(np.argmax(correct))
@@ -157,20 +145,12 @@ def sharpen(
 ) -> tuple[_Weights, int]:
     """Weights as in the paper: scaled confidences raised to the most accurate power.
 
-    Parameters
-    ----------
-    confidence
-        (n,) confidences of the guesses to be corrected.
-    held_out, held_out_confidence, truth
-        The same problem where the adversary knows the truth: (m,) confidences and group codes.
-    most
-        Greatest exponent tried.
+    `confidence`: (n,) confidences of the guesses to be corrected. `held_out`,
+    `held_out_confidence`, `truth`: the same problem where the adversary knows the truth: (m,)
+    confidences and group codes. `most`: greatest exponent tried.
 
-    Returns
-    -------
-    weights, exponent
-        (n,) weights in [1, 2**exponent]; the exponent is 1 if the held-out part decides nothing:
-        it has no constraints, or they cannot hold there.
+    Returns: (n,) weights in [1, 2**exponent]; the exponent is 1 if the held-out part decides
+    nothing: it has no constraints, or they cannot hold there.
     """
     exponent = None
     if held_out.constraints:

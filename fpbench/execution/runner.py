@@ -38,22 +38,10 @@ class Finished(NamedTuple):
 class Runner:
     """Runs what a store does not yet hold of a plan.
 
-    Parameters
-    ----------
-    plan
-        The cells and their steps.
-    store
-        Gets the results; cells that are done in it are not run again.
-    session
-        The number of the session that results are recorded under.
-    engine
-        Executes the steps.
-    on_cell
-        Called with every cell after its result has been committed.
-    retries
-        How often a failed step is tried again, unless the user's input is wrong.
-    stop
-        Called before each step; once it returns true, no more are started.
+    `store`: gets the results; cells that are done in it are not run again. `on_cell`: called with
+    every cell after its result has been committed. `retries`: how often a failed step is tried
+    again, unless the user's input is wrong. `stop`: called before each step; once it returns true,
+    no more are started.
     """
 
     def __init__(
@@ -85,10 +73,7 @@ class Runner:
     def run(self) -> bool:
         """Run until every cell is committed, or until running steps are done after a stop.
 
-        Returns
-        -------
-        bool
-            Whether every cell is committed.
+        Returns: whether every cell is committed.
         """
         sorter = TopologicalSorter({key: self._plan.steps[key].parents for key in self._rank})
         sorter.prepare()

@@ -40,11 +40,8 @@ class Session:
     def prepare(cls, matrix: Matrix, tables: Mapping[str, Table]) -> Session:
         """Plan a matrix with the components and the data that are here; nothing is run.
 
-        Raises
-        ------
-        InputError
-            If the tables are no mapping of names, a component or a parameter is not valid, or no
-            cell is chosen.
+        Raises InputError if the tables are no mapping of names, a component or a parameter is not
+        valid, or no cell is chosen.
         """
         if not isinstance(tables, Mapping):
             raise InputError("tables must be a dictionary: tables={'NAME': fpbench.table(...)}")

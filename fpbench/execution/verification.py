@@ -295,19 +295,10 @@ def read_stored_matrix(
 ) -> Matrix:
     """The matrix of a run, read from its directory.
 
-    Parameters
-    ----------
-    store
-        The run.
-    max_cells
-        How many cells the matrix may make.
-    seeds
-        The seeds of the run: of profiles that differ in nothing else, the one with these.
+    `max_cells`: how many cells the matrix may make. `seeds`: the seeds of the run: of profiles that
+    differ in nothing else, the one with these.
 
-    Raises
-    ------
-    StoreError
-        If it is not there, or is not that of the run, in any of its profiles.
+    Raises StoreError if it is not there, or is not that of the run, in any of its profiles.
     """
     matrix_file = read_matrix(store.directory)
     if matrix_file is None:

@@ -54,25 +54,14 @@ class _Space(Sequence[float]):
 def read_sweep(value: Any, where: str, most: int = MAX_CELLS) -> Sequence[Any]:
     """The values that a parameter takes: one, or those of its sweep.
 
-    Parameters
-    ----------
-    value
-        As in the matrix file: `{ sweep = [...] }`, `{ linspace = [low, high, number] }`,
-        `{ geomspace = ... }`, or anything else, which is the one value.
-    where
-        Its place in the file, for messages.
-    most
-        How many values there may be.
+    `value`: as in the matrix file: `{ sweep = [...] }`, `{ linspace = [low, high, number] }`, `{
+    geomspace = ... }`, or anything else, which is the one value. `most`: how many values there may
+    be.
 
-    Returns
-    -------
-    Sequence
-        Its length is known at once; the numbers of a space are computed only when they are read.
+    Returns: its length is known at once; the numbers of a space are computed only when they are
+    read.
 
-    Raises
-    ------
-    MatrixError
-        If the sweep makes no sense.
+    Raises MatrixError if the sweep makes no sense.
     """
     if not (isinstance(value, dict) and len(value) == 1):
         return [value]
@@ -192,22 +181,10 @@ def expand_axes(
 ) -> dict[str, tuple[ComponentChoice, ...]]:
     """The choices of every kind, counted before they are expanded.
 
-    Parameters
-    ----------
-    tables
-        The tables of the file, by kind.
-    seeds
-        How many seeds there are.
-    origin
-        The file, for messages.
-    most
-        How many cells there may be.
+    `most`: how many cells there may be.
 
-    Raises
-    ------
-    MatrixError
-        If a kind is missing, a table is not valid, two choices have the same label, or there are
-        too many combinations.
+    Raises MatrixError if a kind is missing, a table is not valid, two choices have the same label,
+    or there are too many combinations.
     """
     written = {kind: _read_tables(kind, tables.get(kind, []), origin, most) for kind in KINDS}
     sizes = {
@@ -273,10 +250,7 @@ def check_exclude(
 ) -> None:
     """Refuse rules that exclude everything or nothing.
 
-    Raises
-    ------
-    MatrixError
-        Names the rule, and the nearest valid name.
+    Raises MatrixError: names the rule, and the nearest valid name.
     """
     names = {kind: {n for c in choices for n in (c.use, c.label)} for kind, choices in axes.items()}
     for number, rule in enumerate(exclude, 1):

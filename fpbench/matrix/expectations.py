@@ -32,12 +32,7 @@ Tolerance = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 class Region:
     """Where a number lies if a statement about it is true.
 
-    Parameters
-    ----------
-    low, high
-        The ends; infinite for none.
-    strict
-        Whether the ends themselves lie outside.
+    `low`, `high`: the ends; infinite for none. `strict`: whether the ends themselves lie outside.
     """
 
     low: float = -math.inf
@@ -346,17 +341,10 @@ CHECKS: dict[str, type[Expectation]] = {
 def parse_expectations(tables: Iterable[Mapping[str, Any]], origin: str) -> tuple[Expectation, ...]:
     """The expectations in `[[expect]]` tables.
 
-    Parameters
-    ----------
-    tables
-        The tables, as `Matrix.expect` holds them.
-    origin
-        The file, for messages.
+    `tables`: the tables, as `Matrix.expect` holds them.
 
-    Raises
-    ------
-    MatrixError
-        If one of them is not valid; names table, key, value and the nearest valid name.
+    Raises MatrixError if one of them is not valid; names table, key, value and the nearest valid
+    name.
     """
     expectations = []
     for number, table in enumerate(tables, 1):

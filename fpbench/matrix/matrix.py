@@ -175,26 +175,12 @@ def read(
 ) -> Matrix:
     """The matrix in a TOML file, or in a mapping of the same keys.
 
-    Parameters
-    ----------
-    source
-        The file, or the mapping.
-    profile
-        The profile whose keys replace those of the matrix.
-    seeds
-        Number of seeds, instead of those of the file.
-    max_cells
-        A larger matrix is refused before anything is expanded.
-    settings
-        What to choose and to override: `learner=plain`, `dataset.rows=500`.
-    origin
-        Where a mapping comes from, for messages.
+    `profile`: the profile whose keys replace those of the matrix. `seeds`: number of seeds, instead
+    of those of the file. `max_cells`: a larger matrix is refused before anything is expanded.
+    `settings`: what to choose and to override: `learner=plain`, `dataset.rows=500`.
 
-    Raises
-    ------
-    MatrixError
-        If it cannot be read or is not valid; names file, table, key, value and the nearest valid
-        name.
+    Raises MatrixError if it cannot be read or is not valid; names file, table, key, value and the
+    nearest valid name.
     """
     options = profile, seeds, max_cells, read_settings(settings)
     if isinstance(source, Mapping):

@@ -149,10 +149,7 @@ class _Part:
 def make_plan(matrix: Matrix, catalog: Catalog, home: DataHome) -> Plan:
     """The plan of a matrix with the installed components and the data that is here.
 
-    Raises
-    ------
-    MatrixError
-        If a component or a parameter is not valid; names its place in the file.
+    Raises MatrixError if a component or a parameter is not valid; names its place in the file.
     """
     with _no_collection():
         return _Planner(matrix, catalog, home).plan()

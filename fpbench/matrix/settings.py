@@ -64,10 +64,7 @@ class Settings:
     ) -> dict[str, frozenset[str]]:
         """Labels of the components that are chosen, by kind, for the kinds of which some are.
 
-        Raises
-        ------
-        MatrixError
-            If nothing in the matrix is called so; names the nearest.
+        Raises MatrixError if nothing in the matrix is called so; names the nearest.
         """
         chosen: dict[str, frozenset[str]] = {}
         for kind, names in self.chosen.items():
@@ -92,16 +89,10 @@ class Settings:
 def read_settings(texts: Iterable[str]) -> Settings:
     """Choices and overrides as they are written on the command line.
 
-    Parameters
-    ----------
-    texts
-        `KEY=VALUE` each. For several values, commas stand between them; a text with a comma stands
-        in quotes. The same kind may be chosen from repeatedly, no value may be overridden twice.
+    `texts`: `KEY=VALUE` each. For several values, commas stand between them; a text with a comma
+    stands in quotes. The same kind may be chosen from repeatedly, no value may be overridden twice.
 
-    Raises
-    ------
-    InputError
-        If a text is no setting, or there is no such key.
+    Raises InputError if a text is no setting, or there is no such key.
     """
     chosen: dict[str, tuple[str, ...]] = {}
     overrides: dict[tuple[str, ...], tuple[Any, ...]] = {}

@@ -80,10 +80,8 @@ class SummaryTable(_Strict):
 def parse_summaries(tables: Iterable[Mapping[str, Any]], origin: str) -> tuple[SummaryTable, ...]:
     """The summary tables of a matrix.
 
-    Raises
-    ------
-    MatrixError
-        If one of them is not valid; names table, key, value and the nearest valid name.
+    Raises MatrixError if one of them is not valid; names table, key, value and the nearest valid
+    name.
     """
     return tuple(
         validate(SummaryTable, dict(table), f"{origin}: [[summary]] no. {number}")

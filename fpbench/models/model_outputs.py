@@ -18,22 +18,11 @@ def predict_any(
 ) -> tuple[Codes, Rules | None]:
     """Predictions (n,) in {0, 1} of a model, and its rules.
 
-    Parameters
-    ----------
-    model
-        Any object with `predict`, and optionally `rules`; a fitted decision tree like
-        scikit-learn's; or predictions (n,).
-    X
-        n rows of features, as the model takes them.
-    rng
-        For a model that draws.
-    positive
-        The label that counts as 1; needed if labels are not 0 and 1 or truth values.
+    `model`: any object with `predict`, and optionally `rules`; a fitted decision tree like
+    scikit-learn's; or predictions (n,). `X`: n rows of features, as the model takes them.
+    `positive`: the label that counts as 1; needed if labels are not 0 and 1 or truth values.
 
-    Raises
-    ------
-    InputError
-        If the model predicts other labels, or not once for each row.
+    Raises InputError if the model predicts other labels, or not once for each row.
     """
     if not hasattr(model, "predict"):
         name, answer = "model (predictions, as it has no predict)", model
@@ -48,10 +37,8 @@ def predict_any(
 def ask_predictions(model: Any, X: Any, rng: np.random.Generator | None = None) -> Any:
     """What a model predicts, with `rng` if it takes one.
 
-    Raises
-    ------
-    InputError
-        If it is a class, or fails, as a model does that is not fitted or takes other columns.
+    Raises InputError if it is a class, or fails, as a model does that is not fitted or takes other
+    columns.
     """
     if isinstance(model, type):
         raise InputError(f"model must be fitted, not the class {model.__name__}")
@@ -68,10 +55,8 @@ def ask_predictions(model: Any, X: Any, rng: np.random.Generator | None = None) 
 def get_rules(model: Any, positive: Any = None) -> Rules | None:
     """The rules of a model: its own, or those of a tree like scikit-learn's; None if it has none.
 
-    Raises
-    ------
-    InputError
-        If the tree predicts anything but 0 and 1, and none of its labels is `positive`.
+    Raises InputError if the tree predicts anything but 0 and 1, and none of its labels is
+    `positive`.
     """
     rules = (
         tree_rules(model, positive=positive)

@@ -29,10 +29,7 @@ class LogisticRegression(linear_model.LogisticRegression):  # type: ignore[misc]
     ) -> LogisticRegression:
         """Fit the model to X (n, d) with classes y (n,).
 
-        Raises
-        ------
-        DataError
-            If everybody has the same class.
+        Raises DataError if everybody has the same class.
         """
         if len(y) and (np.asarray(y) == y[0]).all():
             raise DataError(

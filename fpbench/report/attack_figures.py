@@ -20,12 +20,8 @@ _BINS = 20
 def attack_figures(people: DataFrame, waterfall: Waterfall | None) -> list[Figure]:
     """The figures of an attack.
 
-    Parameters
-    ----------
-    people
-        A row for each person: `group` and `risk`, as `AttackResult.people` has them.
-    waterfall
-        What each level of knowledge adds, if it is known.
+    `people`: a row for each person: `group` and `risk`, as `AttackResult.people` has them.
+    `waterfall`: what each level of knowledge adds, if it is known.
     """
     drawn = [_draw_risks(people)]
     if waterfall is not None:

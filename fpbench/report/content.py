@@ -33,12 +33,7 @@ _OF_DATASET = "data set "
 def content(run: Gathered, catalog: Catalog) -> dict[str, Any]:
     """A run as plain data: what the page's script reads.
 
-    Parameters
-    ----------
-    run
-        The run.
-    catalog
-        What is installed: it knows the parameters that the matrix leaves as they are.
+    `catalog`: what is installed: it knows the parameters that the matrix leaves as they are.
     """
     latest: Mapping[str, Any] = run.sessions[-1].environment if run.sessions else {}
     versions = latest.get("packages", {})
@@ -245,12 +240,7 @@ def _add_defaults(
 ) -> ConfiguredComponent:
     """The component with the parameters that the matrix leaves as they are.
 
-    Parameters
-    ----------
-    kind, component, catalog
-        The component, and what is installed here.
-    versions
-        Of the distributions that the run was made with: others may have other defaults.
+    `versions`: of the distributions that the run was made with: others may have other defaults.
     """
     try:
         source = catalog.entry(kind, component.use).source

@@ -60,20 +60,11 @@ def draw(figure: Figure, output: Path, *, width: float | None = None) -> None:
     The same figure is the same file, byte for byte, with the same version of matplotlib. In PDF
     fonts are embedded (TrueType); in SVG letters are shapes.
 
-    Parameters
-    ----------
-    figure
-        The figure.
-    output
-        The file; its ending says the format.
-    width
-        Inches; by default as wide as its panels need.
+    `output`: the file; its ending says the format. `width`: inches; by default as wide as its
+    panels need.
 
-    Raises
-    ------
-    InputError
-        If the ending is none of `FORMATS`, the width cannot be, matplotlib is not installed, or the
-        file cannot be written.
+    Raises InputError if the ending is none of `FORMATS`, the width cannot be, matplotlib is not
+    installed, or the file cannot be written.
     """
     content = render(figure, check(output), width=width)
     try:
@@ -120,10 +111,7 @@ def render(figure: Figure, form: str, *, width: float | None = None) -> bytes:
 def check(output: Path) -> str:
     """The format that a file's ending says.
 
-    Raises
-    ------
-    InputError
-        If it says none, or nothing is there to draw it with.
+    Raises InputError if it says none, or nothing is there to draw it with.
     """
     form = check_output(output).suffix.lower().removeprefix(".")
     if form not in FORMATS:

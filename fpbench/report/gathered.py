@@ -132,23 +132,12 @@ def gather(
 ) -> Gathered:
     """Read a run.
 
-    Parameters
-    ----------
-    run
-        The run.
-    rank_by
-        The measure to rank by; what the matrix says, if None.
-    where
-        Filters that rows must pass, such as `learner=pate*`.
-    judge
-        Whether to compare the rows with what the matrix states, whatever profile it was run with.
+    `rank_by`: the measure to rank by; what the matrix says, if None. `where`: filters that rows
+    must pass, such as `learner=pate*`. `judge`: whether to compare the rows with what the matrix
+    states, whatever profile it was run with.
 
-    Raises
-    ------
-    StoreError
-        If no cell has been run, or the matrix file of the directory cannot be read.
-    InputError
-        If no cell has that measure.
+    Raises StoreError if no cell has been run, or the matrix file of the directory cannot be read;
+    InputError if no cell has that measure.
     """
     matrix = read_matrix(run.path)
     with Store(run.path) as store:

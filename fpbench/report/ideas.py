@@ -157,12 +157,7 @@ def draw_waterfalls(
 ) -> Figure | None:
     """What gives groups away, level by level; a panel for each waterfall, None without any.
 
-    Parameters
-    ----------
-    waterfalls
-        One for each data set.
-    number_of
-        The number of each combination of labels.
+    `waterfalls`: one for each data set. `number_of`: the number of each combination of labels.
     """
     if not waterfalls:
         return None
@@ -228,10 +223,7 @@ def figure(run: Gathered, name: str) -> Figure:
 def choose_figure(available: Iterable[Figure], name: str, origin: str) -> Figure:
     """A figure by name.
 
-    Raises
-    ------
-    InputError
-        If there is no figure of that name; names those that there are.
+    Raises InputError if there is no figure of that name; names those that there are.
     """
     by_name = {one.name: one for one in available}
     if not by_name:

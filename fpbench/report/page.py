@@ -22,15 +22,9 @@ _SCRIPTS = ("data.js", "words.js", "tables.js", "boards.js", "cells.js", "detail
 def page(content: dict[str, Any]) -> str:
     """The HTML file.
 
-    Parameters
-    ----------
-    content
-        As `fpbench.report.content.content` gives it.
+    `content`: as `fpbench.report.content.content` gives it.
 
-    Raises
-    ------
-    InputError
-        If plotly is not installed.
+    Raises InputError if plotly is not installed.
     """
     library = _plotly()
     script = "(() => {\n'use strict';\n" + "".join(map(_asset, _SCRIPTS)) + "})();\n"

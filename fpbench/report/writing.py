@@ -20,26 +20,11 @@ from fpbench.results.snapshot import SavedRun
 def write_report(run: SavedRun, output: Path | None = None, by: str | None = None) -> Path:
     """Write a run as one self-contained HTML file.
 
-    Parameters
-    ----------
-    run
-        The run.
-    output
-        The file; `report.html` in the run directory if None.
-    by
-        The measure that leaderboards rank by; what the matrix says, if None.
+    `output`: the file; `report.html` in the run directory if None. `by`: the measure that
+    leaderboards rank by; what the matrix says, if None.
 
-    Returns
-    -------
-    Path
-        The file.
-
-    Raises
-    ------
-    InputError
-        If no cell has that measure, plotly is not installed, or the file cannot be written.
-    StoreError
-        If no cell has been run.
+    Raises InputError if no cell has that measure, plotly is not installed, or the file cannot be
+    written; StoreError if no cell has been run.
     """
     # The run's own report replaces whatever is there, so that no trap needs a refusal.
     file = check_output(output) if output else run.path / "report.html"
@@ -70,12 +55,8 @@ def write_figure(
 ) -> Path:
     """Draw a figure of a run; see `draw`.
 
-    Raises
-    ------
-    InputError
-        If the run has no such figure, or it cannot be drawn or written.
-    StoreError
-        If no cell has been run.
+    Raises InputError if the run has no such figure, or it cannot be drawn or written; StoreError if
+    no cell has been run.
     """
     return write_one(lambda: figure(gather(run, by, where), name), name, output, width)
 

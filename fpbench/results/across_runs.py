@@ -144,17 +144,9 @@ Place: TypeAlias = tuple[int, tuple[tuple[str, str], ...]]
 def list_entries(results: Results, matrix: str | None) -> list[tuple[Place, Entry]]:
     """What the boards across runs have of one run; `rank_across` says whose it is, and its rank.
 
-    Parameters
-    ----------
-    results
-        The rows of the run.
-    matrix
-        As `Store.matrix` gives it.
+    `matrix`: as `Store.matrix` gives it.
 
-    Raises
-    ------
-    InputError
-        If the rows cannot be ranked.
+    Raises InputError if the rows cannot be ranked.
     """
     names = _Names(matrix)
     attacks = _Attacks(results, names)
@@ -168,13 +160,8 @@ def list_entries(results: Results, matrix: str | None) -> list[tuple[Place, Entr
 def rank_across(runs: Sequence[tuple[Iterable[tuple[Place, Entry]], bool]]) -> list[Section]:
     """The boards of some runs, in the order of `TASKS`.
 
-    Parameters
-    ----------
-    runs
-        `list_entries` of each, and whether it could be recomputed.
+    `runs`: `list_entries` of each, and whether it could be recomputed.
 
-    Notes
-    -----
     An entry's rank is one more than the number of verified entries of its board that are better for
     certain: whose 95 % interval (Student's t over seeds) lies beyond its own. So entries that the
     seeds do not tell apart may share a rank. Entries of different runs have different seeds, so

@@ -81,10 +81,7 @@ def read_pairs(texts: Iterable[str]) -> dict[str, str]:
 
     Labels may hold signs of equality, mostly as often as each other: the middle one parts them.
 
-    Raises
-    ------
-    InputError
-        If there is no sign of equality.
+    Raises InputError if there is no sign of equality.
     """
     pairs = {}
     for text in texts:
@@ -102,27 +99,13 @@ def compare(
 ) -> list[Contrast]:
     """What became of the combinations of a run in another.
 
-    Parameters
-    ----------
-    old, new
-        Rows of both runs.
-    measure
-        What to compare; of audits, if it is one of attacks, what they are ranked by.
-    pairs
-        Labels of the first run, and those of the second that stand for them.
+    `measure`: what to compare; of audits, if it is one of attacks, what they are ranked by.
+    `pairs`: labels of the first run, and those of the second that stand for them.
 
-    Returns
-    -------
-    list of Contrast
-        Of the attacks and of the audits, as far as both runs have any.
+    Returns: of the attacks and of the audits, as far as both runs have any.
 
-    Raises
-    ------
-    InputError
-        If they have no combination in common, or neither has the measure.
+    Raises InputError if they have no combination in common, or neither has the measure.
 
-    Notes
-    -----
     A kind of which each run has one label, and not the same, is what the comparison is about: one
     stands for the other. Seeds are paired as they are numbered: the same seed gives the same split
     of the same data. Wilcoxon's signed-rank test, corrected for all combinations (Holm): it tests

@@ -68,27 +68,12 @@ class Defended:
 def defences(results: Results, rank_by: str = "advantage", title: str = "") -> list[Leaderboard]:
     """Learners ranked by what they give away, those that give away least first.
 
-    Parameters
-    ----------
-    results
-        Rows of a run.
-    rank_by
-        `advantage`, `mean_advantage` or another measure of a defence.
-    title
-        Title of the matrix.
+    `rank_by`: `advantage`, `mean_advantage` or another measure of a defence.
 
-    Returns
-    -------
-    list of Leaderboard
-        One of all data sets if there are several, and one for each; none without attacks.
+    Returns: one of all data sets if there are several, and one for each; none without attacks.
 
-    Raises
-    ------
-    InputError
-        If a defence has no such measure.
+    Raises InputError if a defence has no such measure.
 
-    Notes
-    -----
     The strongest attack on a learner is that with the greatest mean accuracy over all seeds, be it
     that of its guess or of its correction: the best of each seed would owe its place to noise. As
     it is chosen among several, its mean is still a little above what a new seed would give.

@@ -172,14 +172,8 @@ class Leaderboard:
 def sheet(board: Leaderboard, measures: Sequence[str] = (), most: int | None = None) -> Sheet:
     """A leaderboard as a table.
 
-    Parameters
-    ----------
-    board
-        What to show.
-    measures
-        The measures to show, beside the one it is ranked by; none for those that tell most.
-    most
-        How many lines to show; None for all.
+    `measures`: the measures to show, beside the one it is ranked by; none for those that tell most.
+    `most`: how many lines to show; None for all.
     """
     kinds, lines = varying(board), board.lines[:most]
     if board.reference is not None:

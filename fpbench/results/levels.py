@@ -23,12 +23,8 @@ _LARGEST, _CLAIM, _REPORTS = "largest group", "claim", "reports"
 def make_waterfall(board: Leaderboard, text: Callable[[str, int], str]) -> Waterfall | None:
     """The waterfall of the attacks on a data set, where most is added; None without an attack.
 
-    Parameters
-    ----------
-    board
-        Attacks on a data set, ranked by `with_accuracy`.
-    text
-        What all rows of a line say under a name; empty where they differ or say nothing.
+    `board`: attacks on a data set, ranked by `with_accuracy`. `text`: what all rows of a line say
+    under a name; empty where they differ or say nothing.
     """
     chosen = choose_line(board)
     if chosen is None:

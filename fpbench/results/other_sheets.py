@@ -53,10 +53,7 @@ def _make_line_data(line: Line) -> dict[str, Any]:
 def grid_sheet(board: Leaderboard) -> Sheet | None:
     """Mechanisms against policies; None unless there are several of both.
 
-    Parameters
-    ----------
-    board
-        Of the view `mechanisms`, or of another whose lines are of two kinds only.
+    `board`: of the view `mechanisms`, or of another whose lines are of two kinds only.
     """
     if len(board.kinds) != 2:
         return None

@@ -117,15 +117,6 @@ def front_sheet(front: Front, most: int | None = None) -> Sheet:
 def pareto(results: Results, title: str = "") -> list[Front]:
     """The Pareto front of the learners of each data set; none without attacks.
 
-    Parameters
-    ----------
-    results
-        Rows of a run.
-    title
-        Title of the matrix.
-
-    Notes
-    -----
     A learner without a guarantee has an infinite epsilon. Epsilons of guarantees with other
     neighbours or another delta are not comparable, so that of two such learners neither beats the
     other. Means over seeds are compared; how sure it is that a learner is on the front is told by
@@ -217,14 +208,8 @@ def _compare_learners(
 ) -> NDArray[np.bool_]:
     """(learners, learners) whether the first beats the second.
 
-    Parameters
-    ----------
-    means
-        (..., learners, objectives) costs; NaN compares with nothing.
-    kinds
-        What the epsilon of each learner is of.
-    objectives
-        Names of the objectives.
+    `means`: (..., learners, objectives) costs; NaN compares with nothing. `kinds`: what the epsilon
+    of each learner is of.
     """
     one, other = means[..., :, None, :], means[..., None, :, :]
     better = (one <= other).all(axis=-1) & (one < other).any(axis=-1)

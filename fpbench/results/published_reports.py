@@ -30,17 +30,8 @@ _NEAR = 0.05
 def rank_reports(results: Results, rank_by: str, title: str = "") -> list[Leaderboard]:
     """Reports of each data set and model, the truest first; none if the run has no report.
 
-    Parameters
-    ----------
-    results
-        Rows of a run.
-    rank_by
-        `rate_error` or another measure.
-    title
-        Title of the matrix.
+    `rank_by`: `rate_error` or another measure.
 
-    Notes
-    -----
     Of several attacks given a report, that with the greatest mean accuracy stands for all. A report
     is on the Pareto front if no other of the same data set and model has a lower leak and error of
     its rates, on average over seeds; a leak below 0 counts as 0.

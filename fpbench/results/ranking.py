@@ -40,27 +40,14 @@ def rank(
     Of several data sets there is one of all, whose values are means over the data sets that every
     line has, and then one for each.
 
-    Parameters
-    ----------
-    results
-        Rows of a run.
-    rank_by
-        The measure to rank by, or its heading; the best stand first, or the greatest if nothing
-        says which are better. Where it is one of attacks, audits are ranked by `error`, or else by
-        the first measure that their auditor declares; those without one are ranked by nothing and
-        stay in the order of the matrix.
-    title
-        Title of the matrix.
-    together
-        Whether to rank together what is not comparable; it is noted then.
+    `rank_by`: the measure to rank by, or its heading; the best stand first, or the greatest if
+    nothing says which are better. Where it is one of attacks, audits are ranked by `error`, or else
+    by the first measure that their auditor declares; those without one are ranked by nothing and
+    stay in the order of the matrix. `together`: whether to rank together what is not comparable; it
+    is noted then.
 
-    Raises
-    ------
-    InputError
-        If no row has a number under that name.
+    Raises InputError if no row has a number under that name.
 
-    Notes
-    -----
     Neighbours share a rank unless Wilcoxon's signed-rank test over the seeds that both have tells
     them apart, at a level of 5 % for all neighbours of a leaderboard (Holm). By `with_accuracy`,
     attacks are ranked among those on the same model, given the same disclosure: others had another
@@ -120,10 +107,7 @@ def check_measured(
 ) -> None:
     """Refuse a measure that no line has.
 
-    Raises
-    ------
-    InputError
-        If there is none; names the nearest.
+    Raises InputError if there is none; names the nearest.
     """
     if measured and all(board.rank_by not in measured for board in boards):
         glossary.find(rank_by, measured, "measure to rank by")
@@ -232,14 +216,9 @@ def board(
 ) -> Leaderboard:
     """Some lines of a tally, ranked.
 
-    Parameters
-    ----------
-    tally, numbers
-        Lines, and which of them.
-    kinds, rank_by, title, scope, apart, notes, view
-        As they stand on the leaderboard; a note is added where seeds are too few to tell.
-    unranked
-        Whether nothing may be compared, and so no line has a rank.
+    `kinds`, `rank_by`, `title`, `scope`, `apart`, `notes`, `view`: as they stand on the
+    leaderboard; a note is added where seeds are too few to tell. `unranked`: whether nothing may be
+    compared, and so no line has a rank.
     """
     grouped = rank_by == LEAK_RANKING and view == "combinations"
     within = tuple(kind for kind in _WITHIN if grouped and kind in kinds)

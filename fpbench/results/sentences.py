@@ -31,22 +31,14 @@ def summarise_leak(
 ) -> tuple[str, ...]:
     """What a leaderboard of one data set says.
 
-    Parameters
-    ----------
-    board
-        Attacks, ranked by `with_accuracy`.
-    leaks
-        (lines, seeds) what the disclosure adds in each line; NaN where a line lacks a seed.
-    text
-        What all rows of a line say under a name; empty where they differ or say nothing.
+    `board`: attacks, ranked by `with_accuracy`. `leaks`: (lines, seeds) what the disclosure adds in
+    each line; NaN where a line lacks a seed. `text`: what all rows of a line say under a name;
+    empty where they differ or say nothing.
 
-    Returns
-    -------
-    tuple
-        At most three: what naming the largest group reaches, what the best attack reaches without
-        the disclosure, and what the disclosure adds to it and could add. Of several models and
-        disclosures they are about those where it adds most to the best attack, and name the model
-        of which most is guessed without it.
+    Returns: at most three: what naming the largest group reaches, what the best attack reaches
+    without the disclosure, and what the disclosure adds to it and could add. Of several models and
+    disclosures they are about those where it adds most to the best attack, and name the model of
+    which most is guessed without it.
     """
     chosen = choose_line(board)
     if chosen is None:
@@ -156,14 +148,7 @@ def _find_leading(board: Leaderboard) -> dict[tuple[str, ...], int]:
 def _describe_leak(line: Line, values: NDArray[np.float64], tried: int) -> str:
     """What a disclosure adds, as far as seeds tell.
 
-    Parameters
-    ----------
-    line
-        The line.
-    values
-        (n,) the leak at each seed.
-    tried
-        Lines that it was chosen from.
+    `values`: (n,) the leak at each seed.
     """
     mean, count = float(values.mean()), len(values)
     if count == 1:
@@ -227,12 +212,7 @@ def _name_best(board: Leaderboard, chosen: int) -> str:
 def name_attack(board: Leaderboard, line: Line, *, adversary: bool = False) -> str:
     """What an attack is called: by the adversary, and by what else differs between ranked ones.
 
-    Parameters
-    ----------
-    board, line
-        The attack, and its leaderboard.
-    adversary
-        Whether it is about what the adversary does before the claim is used.
+    `adversary`: whether it is about what the adversary does before the claim is used.
     """
     ranked = [each for each in board.lines if each.rank is not None]
     differing = [

@@ -138,10 +138,7 @@ def read_snapshot(store: Store, *, keys: bool = True) -> Snapshot:
 def _installed_measures(matrix: str) -> Iterator[Measure]:
     """What the components of a run declare, as far as they are installed.
 
-    Parameters
-    ----------
-    matrix
-        Canonical JSON of the matrix, of a run of an earlier fpbench, which did not record it.
+    `matrix`: canonical JSON of the matrix, of a run of an earlier fpbench, which did not record it.
     """
     catalog = discover()
     for kind, name in catalog.entries:

@@ -78,10 +78,7 @@ RANK_BY = {"defences": "advantage", "paper": "gain", "reports": REPORT_RANKING}
 def check_view(name: str) -> str:
     """The view of a name, in British or American spelling.
 
-    Raises
-    ------
-    InputError
-        If there is none; names the nearest.
+    Raises InputError if there is none; names the nearest.
     """
     name = "defences" if name == "defenses" else name
     if name not in VIEWS:
@@ -94,23 +91,10 @@ def view(
 ) -> list[Leaderboard]:
     """The leaderboards of a view; none if the run has nothing of the kind.
 
-    Parameters
-    ----------
-    results
-        Rows of a run.
-    name
-        One of `VIEWS`, but for `pareto`, which ranks nothing.
-    rank_by
-        The measure to rank by, as of `rank`; see `RANK_BY`.
-    title
-        Title of the matrix.
-    together
-        Whether to rank together what is not comparable.
+    `name`: one of `VIEWS`, but for `pareto`, which ranks nothing. `rank_by`: the measure to rank
+    by, as of `rank`; see `RANK_BY`. `together`: whether to rank together what is not comparable.
 
-    Raises
-    ------
-    InputError
-        If the view or the measure is unknown.
+    Raises InputError if the view or the measure is unknown.
     """
     name = check_view(name)
     if name == "combinations":

@@ -61,10 +61,7 @@ class Reader(sqlite3.Connection):
     def check(self) -> None:
         """Refuse what was read of a file that has been changed since it was opened.
 
-        Raises
-        ------
-        OSError
-            If it has.
+        Raises OSError if it has.
         """
         if self._watched is not None and _read_state(os.stat(self._watched)) != self._seen:
             why = "it was written to while it was read; read it again"
@@ -80,11 +77,8 @@ class Reader(sqlite3.Connection):
 def check_store(file: Path) -> None:
     """Refuse a store that SQLite should not open: whoever made the file may have set traps in it.
 
-    Raises
-    ------
-    OSError
-        If there is a journal beside it, which fpbench never writes; or if the store, its log or
-        the index of the log is no regular file of its own.
+    Raises OSError if there is a journal beside it, which fpbench never writes; or if the store, its
+    log or the index of the log is no regular file of its own.
     """
     journal = companion(file, "-journal")
     if os.path.lexists(journal):
@@ -101,12 +95,7 @@ def check_store(file: Path) -> None:
 def connect_writer(file: Path) -> sqlite3.Connection:
     """Open a store to write to it, or make one; only who has the lock of its directory may.
 
-    Raises
-    ------
-    OSError
-        If `check_store` refuses it.
-    sqlite3.Error
-        If it is no store.
+    Raises OSError if `check_store` refuses it; sqlite3.Error if it is no store.
     """
     check_store(file)
     db = sqlite3.connect(f"{file.absolute().as_uri()}?mode=rwc", isolation_level=None, uri=True)
@@ -116,10 +105,7 @@ def connect_writer(file: Path) -> sqlite3.Connection:
 def enable_log(db: sqlite3.Connection) -> None:
     """Have what is committed written to a log beside the store, never to a journal.
 
-    Raises
-    ------
-    OSError
-        If the file system cannot hold a log.
+    Raises OSError if the file system cannot hold a log.
     """
     if db.execute("PRAGMA journal_mode").fetchone() != ("wal",):
         db.execute("PRAGMA journal_mode = MEMORY")  # the change itself would make a journal
@@ -130,20 +116,11 @@ def enable_log(db: sqlite3.Connection) -> None:
 def connect_reader(file: Path, *, own: bool = False) -> sqlite3.Connection:
     """Open a store to read what is committed at this moment; nothing is changed.
 
-    Parameters
-    ----------
-    file
-        The store.
-    own
-        Whether this process itself is writing to it. Then SQLite's own locks are used: to close
-        another descriptor of the file would take them away from the writer.
+    `own`: whether this process itself is writing to it. Then SQLite's own locks are used: to close
+    another descriptor of the file would take them away from the writer.
 
-    Raises
-    ------
-    OSError
-        If `check_store` refuses it, or it cannot be copied.
-    sqlite3.Error
-        If it is no store.
+    Raises OSError if `check_store` refuses it, or it cannot be copied; sqlite3.Error if it is no
+    store.
     """
     check_store(file)
     if own:

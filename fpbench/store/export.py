@@ -24,10 +24,7 @@ FORMATS = ("csv", "parquet", "jsonl")
 def choose_format(output: Path | None, form: str | None) -> str:
     """One of `FORMATS`: what is asked for, else what the ending of the file says; CSV by default.
 
-    Raises
-    ------
-    InputError
-        If another format is asked for.
+    Raises InputError if another format is asked for.
     """
     if form is not None and form not in FORMATS:
         raise InputError(f"unknown format {form!r}; {suggest_name(form, FORMATS)}")
@@ -41,22 +38,11 @@ def export_rows(results: Results, form: str, output: Path | None, *, long: bool)
     Texts are written as they are, but in CSV on a terminal, which would obey some of their letters:
     these are spelt out. JSON spells them out anyway.
 
-    Parameters
-    ----------
-    results
-        The rows.
-    form
-        The format.
-    output
-        The file; standard output if None, which Parquet refuses.
-    long
-        One row a measure (columns `measure` and `value`) instead of one a cell.
+    `output`: the file; standard output if None, which Parquet refuses. `long`: one row a measure
+    (columns `measure` and `value`) instead of one a cell.
 
-    Raises
-    ------
-    InputError
-        If the file cannot be written, Parquet has no file or no pyarrow, or rows that are not
-        `long` would be next to empty.
+    Raises InputError if the file cannot be written, Parquet has no file or no pyarrow, or rows that
+    are not `long` would be next to empty.
     """
     if output is not None:
         check_output(output)

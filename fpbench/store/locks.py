@@ -25,15 +25,10 @@ class Lock:
     The operating system's own lock: it is gone with the process that held it, however that died,
     and no file has to be cleared away.
 
-    Parameters
-    ----------
-    directory
-        The run directory; it must be there.
+    `directory`: the run directory; it must be there.
 
-    Raises
-    ------
-    StoreError
-        If another process, or another part of this one, holds it, or if it cannot be had.
+    Raises StoreError if another process, or another part of this one, holds it, or if it cannot be
+    had.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -116,15 +111,9 @@ def is_locked_here(directory: Path) -> bool:
 def move_aside(directory: Path) -> Path | None:
     """Rename a run directory to the first free name: RUN.1, RUN.2 ... Nothing is ever deleted.
 
-    Returns
-    -------
-    Path or None
-        Its new place; None if there was nothing.
+    Returns: its new place; None if there was nothing.
 
-    Raises
-    ------
-    StoreError
-        If another run is using it, or if what is there is no run.
+    Raises StoreError if another run is using it, or if what is there is no run.
     """
     directory = directory.absolute()
     if not directory.exists() or not any(directory.iterdir()):

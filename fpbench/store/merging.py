@@ -76,10 +76,8 @@ def merge(runs: Sequence[str | Path], out: str | Path) -> Merged:
 def copy(run: Path, target: Path) -> Merged:
     """Copy what a run has committed to a new run directory, and nothing else that lies there.
 
-    Raises
-    ------
-    StoreError
-        If there is no run, the target is neither missing nor empty, or it cannot be written.
+    Raises StoreError if there is no run, the target is neither missing nor empty, or it cannot be
+    written.
     """
     return _write_whole([run], target)
 

@@ -51,17 +51,10 @@ _MOST_BITS = 10_000
 def pack(measures: Mapping[str, Any], number: Callable[[str], int]) -> bytes:
     """The values of measures as a blob, in their order.
 
-    Parameters
-    ----------
-    measures
-        Values by name.
-    number
-        Gives the number of a word.
+    `number`: gives the number of a word.
 
-    Raises
-    ------
-    PluginError
-        If a value is neither a number, nor a text, nor None, or a number without end.
+    Raises PluginError if a value is neither a number, nor a text, nor None, or a number without
+    end.
     """
     kinds, values = bytearray(), []
     for name, value in measures.items():
@@ -130,10 +123,7 @@ def _make_format(kinds: bytes) -> struct.Struct:
 def split(blobs: Sequence[bytes], width: int) -> tuple[Kinds, Bits]:
     """The kinds and bits of the values of cells of one layout, by name and cell.
 
-    Raises
-    ------
-    ValueError
-        If a blob is not one of `width` values.
+    Raises ValueError if a blob is not one of `width` values.
     """
     if any(len(blob) != 9 * width for blob in blobs):
         raise ValueError(f"measures of another length than {9 * width} bytes")
@@ -162,10 +152,7 @@ class Page(NamedTuple):
 def read_page(blob: bytes, count: int, width: int) -> Page:
     """A page of so many cells, of a layout of so many names.
 
-    Raises
-    ------
-    ValueError
-        If it is not one.
+    Raises ValueError if it is not one.
     """
     if count < 1 or len(blob) != count * (24 + 9 * width):
         raise ValueError(f"a page that is not one of {count} cells and {width} measures")

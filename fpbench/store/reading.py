@@ -49,17 +49,7 @@ class CellRecord(NamedTuple):
 def read_results(db: sqlite3.Connection, *, keys: bool = True) -> Results:
     """The rows of the cells that are planned, in the order of the plan.
 
-    Parameters
-    ----------
-    db
-        The store.
-    keys
-        Whether to read the keys of the cells.
-
-    Raises
-    ------
-    sqlite3.Error, ValueError, TypeError, LookupError
-        If the store is damaged.
+    Raises sqlite3.Error, ValueError, TypeError, LookupError if the store is damaged.
     """
     with _hold_one_view(db):
         return _Reader(db).results(keys)

@@ -285,10 +285,7 @@ class Results:
     def frame(self) -> DataFrame:
         """The rows: labels, seed, status, reason, seconds, and one column a measure.
 
-        Raises
-        ------
-        InputError
-            If nearly all of it would be empty: of many measures, most rows have few.
+        Raises InputError if nearly all of it would be empty: of many measures, most rows have few.
         """
         import pandas as pd
 

@@ -74,10 +74,8 @@ def read_version(db: sqlite3.Connection, name: str) -> int:
 
     A store may come from anybody: a view or a trigger in it would be code.
 
-    Raises
-    ------
-    StoreError
-        If it is of a version that is not known here, or holds other tables than that version has.
+    Raises StoreError if it is of a version that is not known here, or holds other tables than that
+    version has.
     """
     (version,) = db.execute("PRAGMA user_version").fetchone()
     if version not in _OWN:
@@ -112,10 +110,7 @@ def _read_tables(db: sqlite3.Connection) -> frozenset[tuple[str, str, str]]:
 def migrate(db: sqlite3.Connection, version: int) -> None:
     """Bring a store to the version that is written here; all or nothing.
 
-    Raises
-    ------
-    sqlite3.Error, ValueError
-        If it cannot be written, or holds what no fpbench wrote.
+    Raises sqlite3.Error, ValueError if it cannot be written, or holds what no fpbench wrote.
     """
     db.execute("BEGIN IMMEDIATE")
     try:

@@ -66,19 +66,12 @@ UNSHOWN_SEEDS = "unshown_seeds"
 class Store:
     """A run on disk.
 
-    Parameters
-    ----------
-    directory
-        The run directory.
-    create
-        Whether to write to it, and to make one if there is none. Only one process may, at a time;
-        a store of an earlier version is brought to this one. Without it nothing is ever written,
-        and what is read is what had been committed when it was opened.
+    `create`: whether to write to it, and to make one if there is none. Only one process may, at a
+    time; a store of an earlier version is brought to this one. Without it nothing is ever written,
+    and what is read is what had been committed when it was opened.
 
-    Raises
-    ------
-    StoreError
-        If the directory holds no run, or one that cannot be used, or another run is writing to it.
+    Raises StoreError if the directory holds no run, or one that cannot be used, or another run is
+    writing to it.
     """
 
     def __init__(self, directory: Path, *, create: bool = False) -> None:
@@ -135,10 +128,7 @@ class Store:
     def check_there(self) -> None:
         """Check that the files of the run directory are still those that are written to.
 
-        Raises
-        ------
-        RunLostError
-            If the directory, the store or its log was deleted, moved or replaced.
+        Raises RunLostError if the directory, the store or its log was deleted, moved or replaced.
         """
         for file, known in self._written.items():
             if identify(file) != known:
@@ -278,10 +268,7 @@ class Store:
     ) -> int:
         """Start a session: write down what is planned. Results that are here stay.
 
-        Returns
-        -------
-        int
-            The session, which results are recorded under.
+        Returns: the session, which results are recorded under.
         """
         with self.writing():
             self.plan(about, cells)
@@ -320,12 +307,8 @@ class Store:
     ) -> None:
         """Commit the result of one cell.
 
-        Raises
-        ------
-        StoreError
-            If it cannot be written; nothing of it is, then.
-        PluginError
-            If a measure is neither a number, nor a text, nor None.
+        Raises StoreError if it cannot be written; nothing of it is, then; PluginError if a measure
+        is neither a number, nor a text, nor None.
         """
         with self.writing():
             self.put(CellRecord(key, session, status, seconds, measures, reason, trace))

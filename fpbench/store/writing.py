@@ -30,10 +30,7 @@ AND status = 'done' AND reason IS NULL AND trace IS NULL ORDER BY number LIMIT ?
 def pack_measures(db: sqlite3.Connection, measures: Mapping[str, Any]) -> tuple[int, bytes]:
     """The number of the layout of measures, and their values as a blob.
 
-    Raises
-    ------
-    PluginError
-        If a value is neither a number, nor a text, nor None.
+    Raises PluginError if a value is neither a number, nor a text, nor None.
     """
     layout = number_text(db, "layout", "names", json.dumps(list(measures)))
     return layout, pack(measures, lambda text: number_text(db, "word", "text", make_storable(text)))
@@ -57,12 +54,7 @@ def make_storable(text: str) -> str:
 def write_plan(db: sqlite3.Connection, cells: Iterable[tuple[str, str, int, str | None]]) -> None:
     """Write down what is planned, instead of what was.
 
-    Parameters
-    ----------
-    db
-        The store.
-    cells
-        Key, JSON of labels, seed and the reason why it is skipped, for each cell.
+    `cells`: key, JSON of labels, seed and the reason why it is skipped, for each cell.
     """
     combinations: dict[str, int] = {}
     reasons: dict[str | None, int] = {None: 0}
@@ -160,10 +152,7 @@ class Pages:
 def read_page_numbers(db: sqlite3.Connection) -> NDArray[np.int64]:
     """The numbers of the cells whose results are in pages.
 
-    Raises
-    ------
-    ValueError
-        If a page is not one.
+    Raises ValueError if a page is not one.
     """
     parts = [np.zeros(0, np.int64)]
     for count, data in db.execute("SELECT count, substr(data, 1, 8 * count) FROM page"):

@@ -80,10 +80,7 @@ def read_parquet(path: Path) -> DataFrame:
 def load_table(path: Path) -> LoadedTable:
     """A file as a frame, parquet by its name (.parquet, .pq) and else CSV, and its checksum.
 
-    Raises
-    ------
-    DataError
-        As `read_csv` and `read_parquet`.
+    Raises DataError: as `read_csv` and `read_parquet`.
     """
     content = load_content(path)
     if path.suffix.lower() in _PARQUET:
@@ -107,10 +104,7 @@ def parse_csv(content: bytes, where: str, separator: str | None = None) -> dict[
 
     Commas are between them where nobody can name another separator.
 
-    Raises
-    ------
-    DataError
-        As `read_csv`; names the file, `where`, and the line.
+    Raises DataError: as `read_csv`; names the file, `where`, and the line.
     """
     try:
         rows = _read_rows(content.decode("utf-8-sig"), separator or ",")
@@ -144,10 +138,7 @@ def parse_csv(content: bytes, where: str, separator: str | None = None) -> dict[
 def parse_parquet(content: bytes, where: str) -> DataFrame:
     """The content of a parquet file as a frame.
 
-    Raises
-    ------
-    DataError
-        As `read_parquet`; names the file, `where`.
+    Raises DataError: as `read_parquet`; names the file, `where`.
     """
     import pandas as pd
 

@@ -38,10 +38,7 @@ _LABELS: dict[str, tuple[int | None, ...]] = {
 def least_cost(problem: Problem) -> float | None:
     """Least cost over all K^n vectors that satisfy what is known; None if none does.
 
-    Parameters
-    ----------
-    problem
-        Of few people: n log K should be below 15 or so.
+    `problem`: of few people: n log K should be below 15 or so.
     """
     costs = np.ones(len(problem.guess)) if problem.weights is None else problem.weights
     feasible = [
@@ -55,10 +52,7 @@ def least_cost(problem: Problem) -> float | None:
 def satisfies(problem: Problem, values: NDArray[Any]) -> bool:
     """Whether a vector of groups satisfies all constraints, by their definitions, in fractions.
 
-    Raises
-    ------
-    TypeError
-        If a constraint is none of fpbench's own.
+    Raises TypeError if a constraint is none of fpbench's own.
     """
     return all(_holds(problem, constraint, values) for constraint in problem.constraints)
 

@@ -36,18 +36,9 @@ class Inapplicable(Exception):  # noqa: N818 (nothing is wrong: it says why a la
 class Case:
     """A component with one set of parameters; it is built and run when first needed.
 
-    Parameters
-    ----------
-    catalog
-        Where it and the components in its slots are registered.
-    entry
-        The component.
-    parameters
-        As in a matrix; required slots that are left out get defaults.
-    label
-        Tells cases of one component apart.
-    directory
-        Where its data are looked for first.
+    `catalog`: where it and the components in its slots are registered. `parameters`: as in a
+    matrix; required slots that are left out get defaults. `label`: tells cases of one component
+    apart. `directory`: where its data are looked for first.
     """
 
     def __init__(
@@ -93,10 +84,7 @@ class Case:
     def build_with(self, parameters: Mapping[str, Any]) -> tuple[Component, Spec]:
         """The component with other parameters, and its spec.
 
-        Raises
-        ------
-        MatrixError
-            If a parameter is unknown, missing or out of range.
+        Raises MatrixError if a parameter is unknown, missing or out of range.
         """
         return specify(self.catalog, self.entry.kind, self.entry.name, dict(parameters), str(self))
 
@@ -118,10 +106,7 @@ class Case:
     def check_runnable(self, k: int) -> None:
         """Raise if it cannot be run here with people of k groups.
 
-        Raises
-        ------
-        Inapplicable
-            With the reason.
+        Raises Inapplicable: with the reason.
         """
         component = self.component
         reason = component.unavailable()
@@ -135,10 +120,7 @@ class Case:
     def watched(self, k: int = 2, seed: int = 0) -> Watched:
         """Its run with this number of groups and seed, which happens once.
 
-        Raises
-        ------
-        Inapplicable
-            If it cannot be run here.
+        Raises Inapplicable if it cannot be run here.
         """
         if (k, seed) not in self._watched:
             self._watched[k, seed] = self._watch(k, seed)
@@ -147,10 +129,7 @@ class Case:
     def ran(self, seed: int = 0) -> Watched:
         """Its run; what the run raised is raised here.
 
-        Raises
-        ------
-        Inapplicable
-            If it cannot be run here.
+        Raises Inapplicable if it cannot be run here.
         """
         watched = self.watched(seed=seed)
         if watched.error is not None:

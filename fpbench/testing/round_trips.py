@@ -18,10 +18,7 @@ def pickle_and_back(value: Any) -> Any:
 def transfer(result: T, what: str) -> T:
     """A step's result as the worker that does the next step gets it.
 
-    Raises
-    ------
-    AssertionError
-        If it cannot be pickled, not even as engines pickle it.
+    Raises AssertionError if it cannot be pickled, not even as engines pickle it.
     """
     try:
         received: T = cloudpickle.loads(cloudpickle.dumps(result))

@@ -119,25 +119,10 @@ commands = pytest {posargs}
 def write_package(kind: str, name: str, directory: Path) -> Path:
     """Write a package with one component, in a folder of its own.
 
-    Parameters
-    ----------
-    kind
-        One of `KINDS`.
-    name
-        Of the component; the package is called `fpbench-NAME`.
-    directory
-        Where the folder is made.
+    `kind`: one of `KINDS`. `name`: of the component; the package is called `fpbench-NAME`.
 
-    Returns
-    -------
-    Path
-        The folder.
-
-    Raises
-    ------
-    InputError
-        If the kind is unknown, the name is none or is taken, the package is installed already, or
-        the folder is there.
+    Raises InputError if the kind is unknown, the name is none or is taken, the package is installed
+    already, or the folder is there.
     """
     _check(kind, name)
     folder = directory / f"fpbench-{name}"

@@ -88,20 +88,14 @@ def scale_people(
 ) -> ScaledPeople:
     """People on a common scale.
 
-    Parameters
-    ----------
-    features, reference
-        n rows: a data frame of numbers, texts and categoricals, or a matrix of numbers. The range
-        of the reference, by default these people, scales numbers without declared bounds.
-    domain, free, names
-        Declared bounds, features that may have any value, and names of the columns of a matrix.
+    `features`, `reference`: n rows: a data frame of numbers, texts and categoricals, or a matrix of
+    numbers. The range of the reference, by default these people, scales numbers without declared
+    bounds. `domain`, `free`, `names`: declared bounds, features that may have any value, and names
+    of the columns of a matrix.
 
-    Raises
-    ------
-    InputError
-        If there is nobody or no such free feature, or a number without bounds is constant.
-    DataError
-        If a feature is neither a number nor a categorical, or a number is missing or infinite.
+    Raises InputError if there is nobody or no such free feature, or a number without bounds is
+    constant; DataError if a feature is neither a number nor a categorical, or a number is missing
+    or infinite.
     """
     features = to_frame_or_matrix(features)
     numbers, values, words, codes = _read_features(features, names)

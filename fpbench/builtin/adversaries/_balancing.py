@@ -18,18 +18,11 @@ def weigh_groups(beliefs: Floats, truth: Codes) -> Floats:
     curve that is farthest above the diagonal. Of more groups, weights are the inverse shares of
     the groups, which maximise the mean share of right guesses by group if beliefs are exact.
 
-    Parameters
-    ----------
-    beliefs
-        (m, K) the probability of each group, of people whose groups are known.
-    truth
-        (m,) their groups.
+    `beliefs`: (m, K) the probability of each group, of people whose groups are known. `truth`: (m,)
+    their groups.
 
-    References
-    ----------
-    Aalmoes, Duddu, Boutet. On the Alignment of Group Fairness with Attribute Privacy. 2024, arXiv
-    2211.10209
-    (AdaptAIA-S; for binary attributes).
+    Source: Aalmoes, Duddu, Boutet. On the Alignment of Group Fairness with Attribute Privacy. 2024,
+    arXiv 2211.10209 (AdaptAIA-S; for binary attributes).
     """
     groups = beliefs.shape[1]
     counts = np.bincount(truth, minlength=groups)
@@ -56,12 +49,8 @@ def guess_weighted(
 ) -> Guess:
     """A guess that names the group of the greatest weighted belief; beliefs stay as they are.
 
-    Parameters
-    ----------
-    beliefs, held_out, held_out_beliefs, notes, abstains
-        As of `fpbench.Guess`.
-    weights
-        (K,) of the groups.
+    `beliefs`, `held_out`, `held_out_beliefs`, `notes`, `abstains`: as of `fpbench.Guess`.
+    `weights`: (K,) of the groups.
     """
     values, known = (beliefs * weights).argmax(axis=1), (held_out_beliefs * weights).argmax(axis=1)
     return Guess(

@@ -22,10 +22,7 @@ def split_rows(
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Rows held out and rows to train on, at random, each ascending and at least one.
 
-    Raises
-    ------
-    DataError
-        If there are fewer than two people.
+    Raises DataError if there are fewer than two people.
     """
     if people < 2:
         raise DataError(

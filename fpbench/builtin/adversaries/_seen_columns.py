@@ -21,10 +21,7 @@ def stack_columns(
     group: the answer, how probable it makes the person's own label, and whether it is the
     prediction that the model made of the person.
 
-    Raises
-    ------
-    HiddenError
-        If the sample lacks what is to be seen.
+    Raises HiddenError if the sample lacks what is to be seen.
     """
     columns = [encode(people.features, encoding)] if "features" in sights else []
     for name in ("labels", "predictions", "scores"):

@@ -52,18 +52,10 @@ def find_cases(answers: ModelAnswers, labels: Codes, shares: Floats) -> Cases:
     the group that makes the person's own label most probable. Among equals the most frequent
     group is named; the paper says nothing of them.
 
-    Parameters
-    ----------
-    answers
-        (n, K) about every group.
-    labels
-        (n,) people's labels.
-    shares
-        (K,) how frequent the groups are.
+    `answers`: (n, K) about every group. `labels`: (n,) people's labels. `shares`: (K,) how frequent
+    the groups are.
 
-    References
-    ----------
-    Mehnaz et al. (USENIX Security 2022), CSMIA.
+    Source: Mehnaz et al. (USENIX Security 2022), CSMIA.
     """
     right = answers.predictions == np.asarray(labels)[:, None]
     count = right.sum(axis=1)
@@ -80,14 +72,8 @@ def believe_cases(cases: Cases, truth: Codes, shares: Floats) -> Floats:
     Shares among people whose groups are known, shrunk to those of everybody as if K more people
     were there.
 
-    Parameters
-    ----------
-    cases
-        Of m people whose groups are known.
-    truth
-        (m,) their groups.
-    shares
-        (K,) of the groups.
+    `cases`: of m people whose groups are known. `truth`: (m,) their groups. `shares`: (K,) of the
+    groups.
     """
     groups = len(shares)
     cells = (cases.case * groups + cases.values) * groups + truth

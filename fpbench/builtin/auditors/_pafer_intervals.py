@@ -55,17 +55,9 @@ def interval(drawn: Draws, confidence: float) -> tuple[Numbers, Numbers]:
     If nobody of a group is accepted in at least (1 - confidence) / 2 of the draws, a rate of 0 is
     plausible, and the lower end is 0.
 
-    Parameters
-    ----------
-    drawn
-        B draws of each of r releases.
-    confidence
-        Of the intervals.
+    `drawn`: B draws of each of r releases.
 
-    Returns
-    -------
-    tuple of ndarray
-        Lower and upper ends (r,), in [0, 1].
+    Returns: lower and upper ends (r,), in [0, 1].
     """
     draws, releases, strata, k = drawn.rates.shape
     logs = np.moveaxis(np.log(np.maximum(drawn.rates, np.finfo(float).tiny)), (0, 3), (3, 0))

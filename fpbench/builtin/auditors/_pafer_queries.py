@@ -164,10 +164,7 @@ def ask_partition(
 def halve_epsilon(epsilon: float) -> float:
     """Epsilon of each of the two histograms of mode reference.
 
-    Raises
-    ------
-    InputError
-        If it is too little.
+    Raises InputError if it is too little.
     """
     check_epsilon(epsilon / 2, "epsilon / 2, of each of two histograms,")
     return epsilon / 2
@@ -229,10 +226,7 @@ _ROUNDING = 1 + 1e-9
 def _require_budget(curator: HistogramSource, epsilon: float, mechanism: Mechanism, r: int) -> None:
     """Refuse an audit whose second histogram the budget does not allow, before anything is spent.
 
-    Raises
-    ------
-    BudgetError
-        If less is left than two histograms for each of r audits cost.
+    Raises BudgetError if less is left than two histograms for each of r audits cost.
     """
     remaining = getattr(curator, "remaining", None)
     if remaining is None:
@@ -285,15 +279,9 @@ def compute_ratios(accepted: Numbers, members: Numbers) -> Numbers:
 
     A rate without members is 0; if all rates are 0, the ratio is 1.
 
-    Parameters
-    ----------
-    accepted, members
-        (..., S, K) numbers of people, not negative.
+    `accepted`, `members`: (..., S, K) numbers of people, not negative.
 
-    Returns
-    -------
-    ndarray
-        (...).
+    Returns: (...).
     """
     # Groups come first: minima over a short last axis are slow.
     some, all_ = np.moveaxis(accepted, -1, 0), np.moveaxis(members, -1, 0)

@@ -17,12 +17,8 @@ def simplify(row: Row, sizes: tuple[int, ...]) -> Row:
     The rates of so few people are few: the greatest of these within the bound says the same in
     numbers no larger than the people, however many digits the bound was written with.
 
-    Parameters
-    ----------
-    row
-        Any row; one that is not of this form is returned as it is.
-    sizes
-        (J,) people of each class.
+    `row`: any row; one that is not of this form is returned as it is. `sizes`: (J,) people of each
+    class.
     """
     groups = {k for _, k, _ in row.terms}
     coefficients = sorted({a for *_, a in row.terms})

@@ -78,10 +78,7 @@ _SOLVERS |= {
 def check_solver(name: str) -> str:
     """The name of a solver that pyomo knows, installed or not.
 
-    Raises
-    ------
-    InputError
-        Suggests the nearest one.
+    Raises InputError: suggests the nearest one.
     """
     if name not in _SOLVERS and find_spec("pyomo") is not None:
         factory = _import_pyomo().SolverFactory
@@ -94,19 +91,9 @@ def check_solver(name: str) -> str:
 def solve(program: Program, name: str, deadline: float) -> Answer:
     """The cheapest solution; on one thread and to no gap, if the solver's options are known here.
 
-    Parameters
-    ----------
-    program
-        What to solve.
-    name
-        Of the solver.
-    deadline
-        On the clock of `time.perf_counter`.
+    `deadline`: on the clock of `time.perf_counter`.
 
-    Raises
-    ------
-    FpbenchError
-        If the solver is not installed, refuses the program, or gives up.
+    Raises FpbenchError if the solver is not installed, refuses the program, or gives up.
     """
     answer, tried = _solve(program, name, deadline), set[float]()
     while answer.values is not None:
@@ -160,10 +147,7 @@ def _solve(program: Program, name: str, deadline: float) -> Answer:
 def _make_solver(name: str) -> Any:
     """Pyomo's interface to a solver.
 
-    Raises
-    ------
-    FpbenchError
-        If the solver is not installed.
+    Raises FpbenchError if the solver is not installed.
     """
     pyomo_name = "appsi_highs" if name == "highs" else name
     # Without the option, appsi hands variables over as they turn up, a few at a time.

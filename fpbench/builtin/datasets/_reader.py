@@ -101,11 +101,8 @@ def read(paths: Sequence[Path | Content], layout: Layout) -> Any:
 def read_parts(paths: Sequence[Path | Content], layout: Layout) -> tuple[Any, list[int]]:
     """Read files as one data frame, one after the other, and count the rows of each.
 
-    Raises
-    ------
-    DataError
-        Names the file and the line, and if there is one the column and the value, that is not as
-        expected.
+    Raises DataError: names the file and the line, and if there is one the column and the value,
+    that is not as expected.
     """
     import pandas as pd
 

@@ -127,15 +127,9 @@ def _fetch_openml() -> DataFrame:
 def to_spread_file(frame: DataFrame) -> bytes:
     """Write what OpenML has as the file that is spread.
 
-    Parameters
-    ----------
-    frame
-        Columns x1 to x23 and y, whole numbers.
+    `frame`: columns x1 to x23 and y, whole numbers.
 
-    Raises
-    ------
-    DataError
-        If a column is missing, or holds something else.
+    Raises DataError if a column is missing, or holds something else.
     """
     import pandas as pd
 

@@ -85,10 +85,7 @@ def stack_labels(positive: NDArray[np.float64]) -> NDArray[np.float64]:
 def predict_both(estimator: Any, matrix: NDArray[Any]) -> NDArray[np.float64]:
     """Probabilities (n, 2) of label 0 and label 1, even if training saw one label only.
 
-    Raises
-    ------
-    InputError
-        If the classifier gives none.
+    Raises InputError if the classifier gives none.
     """
     if not hasattr(estimator, "predict_proba"):
         raise InputError(f"the base {type(estimator).__name__} gives no probabilities")
@@ -101,10 +98,7 @@ def predict_both(estimator: Any, matrix: NDArray[Any]) -> NDArray[np.float64]:
 def require_groups(sensitive: Codes | None, learner: str) -> Codes:
     """The groups, which the model needs to predict.
 
-    Raises
-    ------
-    InputError
-        If they are missing.
+    Raises InputError if they are missing.
     """
     if sensitive is None:
         raise InputError(f"learner {learner!r} needs everyone's group to predict: give `sensitive`")

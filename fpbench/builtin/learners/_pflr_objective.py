@@ -83,12 +83,8 @@ class BoundedFeatures:
     def __call__(self, features: DataFrame) -> Floats:
         """The matrix (n, d); a category that is not declared is encoded as zeros.
 
-        Raises
-        ------
-        InputError
-            If a feature of the training data is missing.
-        DataError
-            If a number is missing.
+        Raises InputError if a feature of the training data is missing; DataError if a number is
+        missing.
         """
         names = [*self.numbers, *self.words]
         missing = [name for name in names if name not in features]
@@ -312,25 +308,12 @@ def fair_weights(
 ) -> Floats:
     """Weights (R, d) that minimise 1/2 w'Hw + slope'w + (fairness / sqrt 2) ||C w||.
 
-    Parameters
-    ----------
-    inverse
-        (R, d, d) inverses of H.
-    slope
-        (R, d).
-    covariances
-        C, (R, K, d); None: no penalty. Of two groups the penalty is fairness |c'w|, with c the
-        covariance of the second group and the features: the first one's is -c.
-    fairness
-        At least 0; infinite: C w = 0.
+    `inverse`: (R, d, d) inverses of H. `slope`: (R, d). `covariances`: C, (R, K, d); None: no
+    penalty. Of two groups the penalty is fairness |c'w|, with c the covariance of the second group
+    and the features: the first one's is -c. `fairness`: at least 0; infinite: C w = 0.
 
-    Returns
-    -------
-    ndarray
-        (R, d) w.
+    Returns: (R, d) w.
 
-    Notes
-    -----
     The norm is the greatest of v'Cw over ||v|| <= rho, rho = fairness / sqrt 2. For a given v the
     best w is -H^-1 (slope + C'v): a fair model is one whose slope is shifted by C'v. The best v
     is least in 1/2 v'Gv + h'v, with G = C H^-1 C' and h = C H^-1 slope: -(G + mu)^-1 h, with mu = 0

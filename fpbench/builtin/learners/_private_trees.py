@@ -145,10 +145,7 @@ class PrivateTreeModel(TreeModel):
 def encode_declared(domain: Domain, features: DataFrame) -> NDArray[np.float32]:
     """Features as a matrix, within the domain and one-hot.
 
-    Raises
-    ------
-    DataError
-        If a number is missing.
+    Raises DataError if a number is missing.
     """
     return encode(domain.fit(features))
 

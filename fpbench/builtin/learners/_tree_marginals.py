@@ -53,16 +53,8 @@ def measure_tables(
     which one person changes by at most 1; each choice of epsilon costs epsilon^2 / 8. Counts of
     the chosen pairs cost as those of columns.
 
-    Parameters
-    ----------
-    codes
-        (n, d) whole numbers: column j from 0 to sizes[j] - 1.
-    sizes
-        Public numbers of values, of at least two columns.
-    rho
-        Of the whole release.
-    rng
-        Makes the noise.
+    `codes`: (n, d) whole numbers: column j from 0 to sizes[j] - 1. `sizes`: public numbers of
+    values, of at least two columns. `rho`: of the whole release.
     """
     d, part = len(sizes), rho / 3
     sigma = float(np.sqrt(d / (2 * part)))

@@ -10,14 +10,8 @@ from fpbench import Component, Learner, component
 def make_twin(learner: Learner, name: str, shared: Iterable[str]) -> Learner:
     """The learner of this name, with parameters of another.
 
-    Parameters
-    ----------
-    learner
-        A fair learner.
-    name
-        Of its twin.
-    shared
-        Names of the parameters that both have.
+    `learner`: a fair learner. `name`: of its twin. `shared`: names of the parameters that both
+    have.
     """
     parameters = {}
     for field in shared:

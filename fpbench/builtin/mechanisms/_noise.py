@@ -15,10 +15,7 @@ from fpbench.base import to_fraction
 def check_epsilons(epsilon: ArrayLike) -> NDArray[np.float64]:
     """Epsilon as an array.
 
-    Raises
-    ------
-    InputError
-        If `fpbench.check_epsilon` refuses it.
+    Raises InputError if `fpbench.check_epsilon` refuses it.
     """
     check_epsilon(epsilon)
     return np.asarray(epsilon, dtype=np.float64)
@@ -27,10 +24,7 @@ def check_epsilons(epsilon: ArrayLike) -> NDArray[np.float64]:
 def check_integers(numbers: ArrayLike, what: str) -> NDArray[np.int64]:
     """Integers as an array of 64 bits.
 
-    Raises
-    ------
-    InputError
-        If they are not of an integer type.
+    Raises InputError if they are not of an integer type.
     """
     values = np.asarray(numbers)
     if not np.issubdtype(values.dtype, np.integer):

@@ -17,10 +17,7 @@ far above it NumPy's geometric numbers saturate at 2^63 - 1, where their differe
 def discrete_laplace(scale: Floats, shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
     """Integers z with probability proportional to exp(-|z| / scale), of the broadcast shape.
 
-    Raises
-    ------
-    InputError
-        If a scale is too great to be simulated.
+    Raises InputError if a scale is too great to be simulated.
     """
     if np.max(scale, initial=0.0) > _GREATEST:
         raise InputError(

@@ -41,14 +41,8 @@ def condition_tables(
 ) -> Conditioned | None:
     """Beliefs given conditions on counts; None if there are too many tables of counts.
 
-    Parameters
-    ----------
-    beliefs
-        (n, K) probabilities of independent people; not looked at are those of the problem.
-    counted
-        What is known.
-    most
-        Tables of counts that are looked at, at most.
+    `beliefs`: (n, K) probabilities of independent people; not looked at are those of the problem.
+    `most`: tables of counts that are looked at, at most.
     """
     members, classes = counted.members, len(counted.classes.sizes)
     slices = _split(counted.conditions, classes)

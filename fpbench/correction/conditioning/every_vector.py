@@ -23,13 +23,8 @@ _SLACK = 1e-9
 def condition_vectors(beliefs: _Floats, counted: CountedProblem) -> Conditioned | None:
     """Beliefs given conditions on counts, on sums and facts; None if there are too many vectors.
 
-    Parameters
-    ----------
-    beliefs
-        (n, K) probabilities of independent people; not looked at are those of the problem.
-    counted
-        What is known.
-        Noise of a fact's count has the density of its law.
+    `beliefs`: (n, K) probabilities of independent people; not looked at are those of the problem.
+    `counted`: what is known. Noise of a fact's count has the density of its law.
     """
     members, linear, classes = counted.members, counted.linear, len(counted.classes.sizes)
     facts = [one for one in counted.problem.constraints if isinstance(one, Facts)]

@@ -50,14 +50,7 @@ def find_likeliest(
 ) -> Likeliest:
     """The likeliest totals that satisfy conditions and bounds.
 
-    Parameters
-    ----------
-    people
-        Whose totals.
-    conditions
-        On counts (J, K).
-    bounds
-        Further rows over all totals.
+    `people`: whose totals. `conditions`: on counts (J, K). `bounds`: further rows over all totals.
     """
     rows = [_flatten(row.coefficients, row.most, people) for c in conditions for row in c.rows()]
     rows += bounds

@@ -53,14 +53,8 @@ def condition_approximately(
 ) -> Conditioned:
     """Beliefs given conditions on totals; impossible if nothing was drawn that satisfies them.
 
-    Parameters
-    ----------
-    beliefs
-        (n, K) probabilities of independent people; not looked at are those of the problem.
-    counted
-        What is known.
-    feasible
-        (n,) groups that satisfy the conditions: tables are drawn around theirs.
+    `beliefs`: (n, K) probabilities of independent people; not looked at are those of the problem.
+    `feasible`: (n,) groups that satisfy the conditions: tables are drawn around theirs.
     """
     members, classes = counted.members, len(counted.classes.sizes)
     conditions, linear = counted.conditions, counted.linear

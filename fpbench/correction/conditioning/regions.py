@@ -31,12 +31,7 @@ _Integers: TypeAlias = NDArray[Any]
 def satisfy(conditions: Sequence[Condition], tables: Tables) -> _Mask:
     """Mask (N,) of the tables that satisfy every condition, exactly.
 
-    Parameters
-    ----------
-    conditions
-        About the J classes and K groups of the tables.
-    tables
-        (N, J, K) counts.
+    `conditions`: about the J classes and K groups of the tables. `tables`: (N, J, K) counts.
     """
     allowed = np.ones(len(tables), dtype=bool)
     for condition in conditions:

@@ -127,12 +127,8 @@ class TiltedPeople:
     def match(self, wanted: _Floats, start: _Floats) -> _Floats:
         """The tilt under which totals expect what is wanted, by Newton's method.
 
-        Parameters
-        ----------
-        wanted
-            (J K + L,) totals; those that cannot be are moved to the nearest that can.
-        start
-            (J K + L,) tilt to start from.
+        `wanted`: (J K + L,) totals; those that cannot be are moved to the nearest that can.
+        `start`: (J K + L,) tilt to start from.
         """
         counts = self.classes * self.groups
         slack = np.minimum(1e-6, (self.most - self.least) / 2).ravel()

@@ -51,16 +51,10 @@ def condition_on_regions(
 ) -> Conditioned:
     """Beliefs given that counts lie in a region in each slice.
 
-    Parameters
-    ----------
-    prior, predictions
-        (n,) log-odds of belonging to group 1, and predictions in {0, 1}.
-    allowed
-        For each slice, its mask (n,) and intervals of sizes that group 1 may have in it. Slices
-        share nobody, and intervals no size. It is quick if each makes a region that is convex up
-        to rounding.
-    occupied
-        Whether each group is known to have a member in the slices together.
+    `prior`, `predictions`: (n,) log-odds of belonging to group 1, and predictions in {0, 1}.
+    `allowed`: for each slice, its mask (n,) and intervals of sizes that group 1 may have in it.
+    Slices share nobody, and intervals no size. It is quick if each makes a region that is convex up
+    to rounding. `occupied`: whether each group is known to have a member in the slices together.
     """
     events = [
         list(_find_events(prior[mask], predictions[mask] == 1, sizes)) for mask, sizes in allowed

@@ -66,10 +66,7 @@ class Model:
     def solve(self, time_limit: float = np.inf) -> Answer | None:
         """Minimise, on one thread; None if there is no solution.
 
-        Raises
-        ------
-        FpbenchError
-            If HiGHS gives up.
+        Raises FpbenchError if HiGHS gives up.
         """
         import highspy
 

@@ -185,22 +185,12 @@ def search_lattice(
 ) -> list[tuple[int, int]] | Unfinished | None:
     """The cheapest points of all groups that add up to the sizes of both classes.
 
-    Parameters
-    ----------
-    groups
-        K of them.
-    sizes
-        People of both classes.
-    prices
-        What one person more of each class costs; any give the right answer, good ones soon.
-    unit
-        What moving one person costs, about.
+    `groups`: K of them. `sizes`: people of both classes. `prices`: what one person more of each
+    class costs; any give the right answer, good ones soon. `unit`: what moving one person costs,
+    about.
 
-    Returns
-    -------
-    list of (a, b), None or UNFINISHED
-        Counts of both classes in every group; None if there are none; UNFINISHED if it would
-        take too many combinations.
+    Returns: counts of both classes in every group; None if there are none; UNFINISHED if it would
+    take too many combinations.
     """
     if sum(group.price(prices) for group in groups) == np.inf:
         return None

@@ -32,17 +32,9 @@ _FINE = 2**20
 def solve_many_groups(counted: CountedProblem, time_limit: float) -> Correction:
     """Correct a guess about any number of groups; proven optimal unless time runs out.
 
-    Parameters
-    ----------
-    counted
-        A problem whose constraints are about counts.
-    time_limit
-        Seconds.
+    `counted`: a problem whose constraints are about counts. `time_limit`: seconds.
 
-    Returns
-    -------
-    Correction
-        `optimal` or `infeasible`; `feasible` with a bound, or `timeout`, when time runs out.
+    Returns: `optimal` or `infeasible`; `feasible` with a bound, or `timeout`, when time runs out.
     """
     if counted.known is None:
         return Correction(None, SolverStatus.INFEASIBLE)

@@ -103,14 +103,8 @@ def list_candidates(
 ) -> list[Quadrant]:
     """All moves that may be best for some weights.
 
-    Parameters
-    ----------
-    region
-        What must hold.
-    start
-        People guessed to be of group 1: positively predicted, and others.
-    xs, ys
-        Least and greatest number that each of these can become.
+    `start`: people guessed to be of group 1: positively predicted, and others. `xs`, `ys`: least
+    and greatest number that each of these can become.
     """
     x0, y0 = start
 

@@ -47,10 +47,7 @@ class Region:
     def interval(self, x: _Counts) -> tuple[_Counts, _Counts]:
         """Least and greatest size of group 1 for each number x of positives; may be empty.
 
-        Parameters
-        ----------
-        x
-            (m,) positively predicted people of group 1.
+        `x`: (m,) positively predicted people of group 1.
         """
         n = self.people
         low = np.maximum(x, self.least[1])
@@ -90,12 +87,7 @@ def separate_regions(conditions: Sequence[Condition], classes: Classes) -> list[
 def join_intervals(regions: Sequence[Region], x: _Counts) -> list[tuple[_Counts, _Counts]]:
     """Disjoint intervals of sizes, together those that any of the regions of one part allows.
 
-    Parameters
-    ----------
-    regions
-        The regions.
-    x
-        (m,) positively predicted people of group 1.
+    `x`: (m,) positively predicted people of group 1.
     """
     ends = [region.interval(x) for region in regions]
     lows, highs = np.array([low for low, _ in ends]), np.array([high for _, high in ends])

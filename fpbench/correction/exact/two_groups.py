@@ -70,11 +70,8 @@ class Scan:
     def best(self, x_prefix: _Weights, y_prefix: _Weights) -> tuple[int, float]:
         """Index of the cheapest candidate (the first of equals), and its cost.
 
-        Parameters
-        ----------
-        x_prefix, y_prefix
-            Ascending weights of the cheapest people, as many as the farthest candidate moves or
-            more.
+        `x_prefix`, `y_prefix`: ascending weights of the cheapest people, as many as the farthest
+        candidate moves or more.
         """
         if self._last < 2 * _BLOCK:
             first, stop = 0, self._last
@@ -139,17 +136,10 @@ class _Moves:
 def solve_two_groups(counted: CountedProblem, ways: list[RegionSet]) -> Correction:
     """Correct a guess about two groups, proven optimal.
 
-    Parameters
-    ----------
-    counted
-        A problem of two groups.
-    ways
-        All ways to satisfy its conditions (`fpbench.correction.exact.two_group_regions.regions`).
+    `counted`: a problem of two groups. `ways`: all ways to satisfy its conditions
+    (`fpbench.correction.exact.two_group_regions.regions`).
 
-    Returns
-    -------
-    Correction
-        `optimal`, or `infeasible` if nothing satisfies the conditions.
+    Returns: `optimal`, or `infeasible` if nothing satisfies the conditions.
     """
     if counted.known is None:
         return Correction(None, SolverStatus.INFEASIBLE)

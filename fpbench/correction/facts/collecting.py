@@ -39,15 +39,9 @@ def collect_facts(counted: CountedProblem) -> tuple[Facts, tuple[Constraint, ...
     rates is none, nor is the rate of a group of unknown size. Known people stand among neither:
     `find_possible` and beliefs know them.
 
-    Parameters
-    ----------
-    counted
-        A problem with `Facts`.
+    `counted`: a problem with `Facts`.
 
-    Raises
-    ------
-    ContradictionError
-        If counts of the same people differ.
+    Raises ContradictionError if counts of the same people differ.
     """
     problem = counted.problem
     facts = [one for one in problem.constraints if isinstance(one, Facts)]

@@ -64,20 +64,13 @@ class LinearSolver:
 
         Interior: of many solutions it returns one with as few numbers at their ends as possible.
 
-        Parameters
-        ----------
-        cost, matrix, low, high, most
-            The program: (columns,), (rows, columns), (rows,), (rows,), (columns,).
-        deadline
-            By `time.perf_counter`; the process is ended then.
-        corner
-            Return a corner instead, by the simplex method: as many numbers and multipliers as
-            possible are at their ends or 0.
+        `cost`, `matrix`, `low`, `high`, `most`: the program: (columns,), (rows, columns), (rows,),
+        (rows,), (columns,). `deadline`: by `time.perf_counter`; the process is ended then.
+        `corner`: return a corner instead, by the simplex method: as many numbers and multipliers as
+        possible are at their ends or 0.
 
-        Raises
-        ------
-        RuntimeError
-            If the process cannot solve anything, for want of a package for instance.
+        Raises RuntimeError if the process cannot solve anything, for want of a package for
+        instance.
         """
         left = deadline - time.perf_counter()
         if left <= 0:

@@ -62,16 +62,9 @@ class _Task(NamedTuple):
 class DaskEngine(Engine):
     """The workers of a cluster, as long as it has any.
 
-    Parameters
-    ----------
-    cluster
-        The cluster; closed with the engine, and ended if it is ours.
-    home, limits
-        As of any engine.
-    requirements
-        What workers must have; None to compare nothing.
-    modules
-        What workers may import while data is loaded.
+    `cluster`: the cluster; closed with the engine, and ended if it is ours. `requirements`: what
+    workers must have; None to compare nothing. `modules`: what workers may import while data is
+    loaded.
     """
 
     def __init__(

@@ -59,10 +59,7 @@ class Cluster(NamedTuple):
     def threads(self) -> dict[str, int]:
         """How many threads each worker has.
 
-        Raises
-        ------
-        EngineError
-            If the scheduler is lost.
+        Raises EngineError if the scheduler is lost.
         """
         try:
             return dict(self.client.nthreads())
@@ -113,10 +110,7 @@ class _WorkerSetup(WorkerPlugin):  # type: ignore[misc]
 def join(scheduler: str, timeout: float) -> Cluster:
     """The cluster of a scheduler, which must answer in time and have a worker.
 
-    Raises
-    ------
-    EngineError
-        If it does not, or has none, or if there cannot be one at such an address.
+    Raises EngineError if it does not, or has none, or if there cannot be one at such an address.
     """
     _prepare()
     where = f"scheduler {scheduler}"
@@ -194,12 +188,7 @@ def _ask_workers(client: Client, requirements: Requirements, timeout: float) -> 
 def start(jobs: int, modules: tuple[str, ...]) -> Cluster:
     """A cluster on this machine: processes of one thread each, which keep results in memory.
 
-    Parameters
-    ----------
-    jobs
-        How many processes.
-    modules
-        What their one-use processes import; empty if no step needs one.
+    `modules`: what their one-use processes import; empty if no step needs one.
     """
     _prepare()
     server = ForkServer(modules)
@@ -230,10 +219,7 @@ def compare(client: Client, requirements: Requirements, timeout: float) -> None:
 
     Workers that end meanwhile are left out.
 
-    Raises
-    ------
-    EngineError
-        If a worker differs, or does not answer in time.
+    Raises EngineError if a worker differs, or does not answer in time.
     """
     versions = _ask_workers(client, requirements, timeout)
     present = client.nthreads()

@@ -35,12 +35,8 @@ class Silences:
     def find_lost(self, last_seen: Mapping[str, float], now: float) -> list[str]:
         """Workers that have been silent for too long.
 
-        Parameters
-        ----------
-        last_seen
-            When the scheduler received the last heartbeat of each worker, by its own clock.
-        now
-            Seconds, by our clock.
+        `last_seen`: when the scheduler received the last heartbeat of each worker, by its own
+        clock. `now`: seconds, by our clock.
         """
         if now - self._looked > _ABSENT:  # heartbeats may have come meanwhile
             self._heard.clear()
@@ -62,14 +58,8 @@ class Lookout(threading.Thread):
     The scheduler itself would wait five minutes. Other workers do the steps of a removed one, which
     ends without a result if it wakes up.
 
-    Parameters
-    ----------
-    cluster
-        The cluster of the workers.
-    on_lost
-        Called with the address of each removed worker.
-    on_replaced
-        Called when spoiled workers have been replaced.
+    `on_lost`: called with the address of each removed worker. `on_replaced`: called when spoiled
+    workers have been replaced.
     """
 
     def __init__(

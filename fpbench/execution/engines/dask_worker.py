@@ -85,10 +85,7 @@ class Order(NamedTuple):
 def carry_out(content: bytes, requirements: bytes, *parents: Parcel) -> Parcel:
     """Do a step in a worker, and tell the coordinator.
 
-    Raises
-    ------
-    WorkerMismatchError
-        With the worker's address, and what is wrong.
+    Raises WorkerMismatchError: with the worker's address, and what is wrong.
     """
     worker = get_worker()
     if mismatches := _compare_versions(requirements):

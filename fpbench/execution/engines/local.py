@@ -57,15 +57,7 @@ class EngineError(InputError):
 
 
 class Engine(ABC):
-    """Executes steps.
-
-    Parameters
-    ----------
-    home
-        Where data sets are loaded from.
-    limits
-        Limits on the time and memory of a step.
-    """
+    """Executes steps."""
 
     def __init__(self, home: DataHome, limits: Limits = NO_LIMITS) -> None:
         self._home, self._limits = home, limits
@@ -81,21 +73,11 @@ class Engine(ABC):
     ) -> Future[Result]:
         """Execute a step.
 
-        Parameters
-        ----------
-        step
-            The step.
-        parents
-            Values of its parents' results, as this engine returned them.
-        final
-            Whether the result has the value itself, and not a handle.
-        alone
-            Whether it gets a process of its own, because it may have killed a worker.
+        `parents`: values of its parents' results, as this engine returned them. `final`: whether
+        the result has the value itself, and not a handle. `alone`: whether it gets a process of its
+        own, because it may have killed a worker.
 
-        Returns
-        -------
-        Future
-            The `Result`; raises `LostError` or `BrokenProcessPool` if its process is gone.
+        Returns: the `Result`; raises `LostError` or `BrokenProcessPool` if its process is gone.
         """
 
     @abstractmethod
@@ -155,10 +137,7 @@ class InlineEngine(Engine):
     def _look(self, *, due: bool = False) -> None:
         """Check now and then whether steps have changed this process, which cannot be replaced.
 
-        Raises
-        ------
-        EngineError
-            If a function was replaced, so that later results would be wrong.
+        Raises EngineError if a function was replaced, so that later results would be wrong.
         """
         begun = time.perf_counter()
         if self._watch is None or not (due or begun >= self._due):
@@ -181,14 +160,7 @@ class InlineEngine(Engine):
 class LokyEngine(Engine):
     """Worker processes; those that die are replaced when the next step is submitted.
 
-    Parameters
-    ----------
-    jobs
-        How many workers.
-    home, limits
-        As of any engine.
-    steps
-        The steps of the plan: while data is loaded, processes start and import what they need.
+    `steps`: the steps of the plan: while data is loaded, processes start and import what they need.
     """
 
     def __init__(

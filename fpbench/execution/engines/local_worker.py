@@ -85,11 +85,8 @@ _CACHE = ResultCache(_MOST)
 def carry_out(order: Order) -> bytes | Result | MissingResults:
     """Do a step in a worker.
 
-    Returns
-    -------
-    bytes or Result or MissingResults
-        The result as bytes of plain data if it is final or a `Failure`, otherwise with its value
-        `Packed`; or the results that are missing.
+    Returns: the result as bytes of plain data if it is final or a `Failure`, otherwise with its
+    value `Packed`; or the results that are missing.
     """
     missing = {p.key for p in order.parents if isinstance(p, ResultRef) and p.key not in _CACHE}
     if missing:

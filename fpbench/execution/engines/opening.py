@@ -24,10 +24,7 @@ from fpbench.matrix.step import Step
 class EngineRequest:
     """The name and the options of an engine.
 
-    Raises
-    ------
-    InputError
-        If there is no such engine, or an option does not fit it.
+    Raises InputError if there is no such engine, or an option does not fit it.
     """
 
     name: str | None = None
@@ -76,20 +73,11 @@ def open_engine(
 ) -> Iterator[Engine]:
     """An engine, open for the length of a `with`; none of its processes outlives it.
 
-    Parameters
-    ----------
-    request, home, limits
-        As of the engines.
-    requirements
-        What workers on other machines must have; None to compare nothing.
-    steps
-        The steps of the plan, for which processes import modules early.
+    `requirements`: what workers on other machines must have; None to compare nothing. `steps`: the
+    steps of the plan, for which processes import modules early.
 
-    Raises
-    ------
-    InputError
-        If limits cannot be kept on this operating system; `EngineError` if the scheduler does not
-        answer, or its workers differ from the requirements.
+    Raises InputError if limits cannot be kept on this operating system; `EngineError` if the
+    scheduler does not answer, or its workers differ from the requirements.
     """
     _check_limits(limits)
     engine: Engine

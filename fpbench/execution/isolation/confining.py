@@ -61,10 +61,7 @@ def secrets() -> dict[str, str]:
 def isolated_user() -> struct_passwd | None:
     """The user of adversaries' processes; None if it is the current user.
 
-    Raises
-    ------
-    InputError
-        If there is no such user, or no process can be started as that user.
+    Raises InputError if there is no such user, or no process can be started as that user.
     """
     name = os.environ.get(USER)
     if not name:
@@ -87,11 +84,8 @@ def check_isolated_user() -> None:
 
     A process that may not read the standard library would fail at some late import.
 
-    Raises
-    ------
-    InputError
-        As `isolated_user`; if the user cannot read Python, fpbench or what fpbench imports; or if
-        this process may not become the user.
+    Raises InputError: as `isolated_user`; if the user cannot read Python, fpbench or what fpbench
+    imports; or if this process may not become the user.
     """
     user = isolated_user()
     if user is None:
@@ -117,22 +111,12 @@ def check_isolated_user() -> None:
 def find_unreadable(paths: Iterable[str], **identity: Any) -> str | None:
     """The first of some files and folders that a user cannot read; None if it can read all.
 
-    Parameters
-    ----------
-    paths
-        Absolute paths that exist.
-    identity
-        The user, as `subprocess.run` takes it: `user`, `group`, `extra_groups`; this one if none.
+    `paths`: absolute paths that exist. `identity`: the user, as `subprocess.run` takes it: `user`,
+    `group`, `extra_groups`; this one if none.
 
-    Returns
-    -------
-    str or None
-        The path; that of Python if the user cannot start it.
+    Returns: the path; that of Python if the user cannot start it.
 
-    Raises
-    ------
-    PermissionError
-        If this process may not become that user.
+    Raises PermissionError if this process may not become that user.
     """
     python = os.path.realpath(sys.executable)
     try:
@@ -152,15 +136,9 @@ def find_unreadable(paths: Iterable[str], **identity: Any) -> str | None:
 def confine(parent: int) -> None:
     """Confine this process to an adversary's rights, irrevocably.
 
-    Parameters
-    ----------
-    parent
-        The process with which it dies.
+    `parent`: the process with which it dies.
 
-    Raises
-    ------
-    InputError
-        As `isolated_user`.
+    Raises InputError: as `isolated_user`.
     """
     refuse_data()
     user = isolated_user()

@@ -76,10 +76,7 @@ def _command_line(pid: int) -> bytes:
 def end_children(spared: Collection[int] = ()) -> None:
     """Kill and reap children of this process; if it adopts orphans, all their descendants too.
 
-    Parameters
-    ----------
-    spared
-        Children that are left alone.
+    `spared`: children that are left alone.
     """
     for _ in range(_MOST_ROUNDS):
         doomed = [pid for pid in children(os.getpid()) if pid not in spared]

@@ -66,10 +66,7 @@ _LAST_WORDS = 5.0
 class ForkServer:
     """A clean process that forks one-use processes; ends with the process that made it.
 
-    Parameters
-    ----------
-    modules
-        Modules that it imports at the start, because steps need them.
+    `modules`: modules that it imports at the start, because steps need them.
     """
 
     def __init__(self, modules: tuple[str, ...] = ()) -> None:
@@ -83,10 +80,7 @@ class ForkServer:
     def address(self, *, sure: bool = False) -> str:
         """The address of the server, which is started if it does not run.
 
-        Parameters
-        ----------
-        sure
-            Whether to check its health first: after a lost step, the server may be the cause.
+        `sure`: whether to check its health first: after a lost step, the server may be the cause.
         """
         ended = self._process is None or self._process.poll() is not None
         if ended or (sure and not self._answers()):
@@ -175,10 +169,7 @@ def execute_alone(step: Step, parents: tuple[Any, ...], limits: Limits, address:
 
     It is a `Failure` if the step raised, exceeded a limit, or died.
 
-    Raises
-    ------
-    LostError
-        If the server died.
+    Raises LostError if the server died.
     """
     try:
         inputs = make_inputs(step, build_for(step), parents)

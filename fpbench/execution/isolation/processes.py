@@ -28,10 +28,7 @@ _PR_SET_PDEATHSIG = 1
 def die_with_parent(parent: int) -> None:
     """Have the operating system kill this process when its parent dies.
 
-    Parameters
-    ----------
-    parent
-        Process id of the parent, as the parent itself sees it.
+    `parent`: process id of the parent, as the parent itself sees it.
     """
     if sys.platform == "linux":
         import ctypes
@@ -71,19 +68,10 @@ class ByteSource(Protocol):
 def receive(channel: ByteSource, most: int | None = None) -> bytearray:
     """The next message.
 
-    Parameters
-    ----------
-    channel
-        The source of the message.
-    most
-        Greatest size in bytes; a message that announces more is not read.
+    `channel`: the source of the message. `most`: greatest size in bytes; a message that announces
+    more is not read.
 
-    Raises
-    ------
-    EOFError
-        If the other side is closed.
-    PluginError
-        If it is too long.
+    Raises EOFError if the other side is closed; PluginError if it is too long.
     """
     (size,) = SIZE.unpack(_receive_exactly(channel, SIZE.size))
     if most is not None and size > most:

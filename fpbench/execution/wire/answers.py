@@ -68,10 +68,7 @@ class _Codec(NamedTuple):
 def write_result(action: str, result: Result) -> bytes:
     """The result of a step as bytes.
 
-    Raises
-    ------
-    PluginError
-        If it is not what its action may give.
+    Raises PluginError if it is not what its action may give.
     """
     header: dict[str, Any] = {"seconds": result.seconds}
     value = result.value
@@ -86,19 +83,9 @@ def write_result(action: str, result: Result) -> bytes:
 def read_result(action: str, content: bytearray | bytes, inputs: tuple[Any, ...] = ()) -> Result:
     """The result of a step, read from untrusted bytes.
 
-    Parameters
-    ----------
-    action
-        Of the step.
-    content
-        The bytes.
-    inputs
-        The inputs of its component, from which sizes follow.
+    `inputs`: the inputs of its component, from which sizes follow.
 
-    Raises
-    ------
-    PluginError
-        If the bytes are not a result that the action may give.
+    Raises PluginError if the bytes are not a result that the action may give.
     """
     try:
         message = unpack(content)

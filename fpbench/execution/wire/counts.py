@@ -29,10 +29,7 @@ def write_facts(facts: Facts) -> list[NDArray[Any]]:
 def read_facts(message: Message, people: int, groups: int) -> Facts:
     """Facts about so many people and groups.
 
-    Raises
-    ------
-    Unreadable
-        If the arrays are none.
+    Raises Unreadable if the arrays are none.
     """
     from scipy.sparse import csr_array
 

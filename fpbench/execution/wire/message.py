@@ -47,10 +47,8 @@ class Unreadable(PluginError):  # noqa: N818 (users see it as a plugin's error)
 def pack(header: Mapping[str, Any], arrays: Sequence[NDArray[Any]]) -> bytes:
     """The bytes of a header and arrays.
 
-    Raises
-    ------
-    PluginError
-        If an array holds anything but integers, floats or booleans, or the header is too long.
+    Raises PluginError if an array holds anything but integers, floats or booleans, or the header is
+    too long.
     """
     plain = [_as_little_endian(array) for array in arrays]
     described = {**header, "arrays": [[array.dtype.str, *array.shape] for array in plain]}
@@ -85,10 +83,7 @@ def compute_byte_limit(sizes: Iterable[int]) -> int:
 def unpack(content: bytearray | bytes) -> Message:
     """A header and arrays, which share the memory of the bytes.
 
-    Raises
-    ------
-    Unreadable
-        If the bytes are anything else.
+    Raises Unreadable if the bytes are anything else.
     """
     if len(content) < _SIZE.size:
         raise Unreadable("its answer is cut off")
@@ -183,12 +178,7 @@ def _array(
 class Message:
     """A header and arrays that are read by expectation; anything else is an error.
 
-    Parameters
-    ----------
-    header
-        Its fields by name.
-    arrays
-        In the order in which they are read.
+    `header`: its fields by name. `arrays`: in the order in which they are read.
     """
 
     def __init__(self, header: dict[str, Any], arrays: list[NDArray[Any]]) -> None:

@@ -23,10 +23,7 @@ _NON_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 def write_measures(measures: MeasureValues) -> dict[str, Any]:
     """Measures as plain values for JSON.
 
-    Raises
-    ------
-    PluginError
-        If a measure is neither a number nor a text.
+    Raises PluginError if a measure is neither a number nor a text.
     """
     if not isinstance(measures, Mapping):
         raise PluginError(f"measures must be a dictionary, not a {type(measures).__name__}")

@@ -307,15 +307,8 @@ def _read_claim(claim: Claim, target: Sample) -> Claim:
 def view_for(adversary: Adversary, split: Split, shown: Mapping[str, Any] | None = None) -> View:
     """An adversary's view: what it declares to see, never the groups of the target people.
 
-    Parameters
-    ----------
-    adversary
-        Who sees it.
-    split
-        The people.
-    shown
-        What comes from the model, by the names of the table `SIGHTS`: a `Predictions`, a `Scores`,
-        and a `SplitAnswers` each of a query and of the twin.
+    `shown`: what comes from the model, by the names of the table `SIGHTS`: a `Predictions`, a
+    `Scores`, and a `SplitAnswers` each of a query and of the twin.
     """
     target, attack = split.target, split.attack
     for name, values in (shown or {}).items():

@@ -68,10 +68,8 @@ def execute_in_worker(step: Step, parents: tuple[Any, ...]) -> Result:
 
     An interruption is a failure here: the user interrupts the coordinator only.
 
-    Raises
-    ------
-    SpoiledError
-        If the step or an earlier one has changed what others rest on; there is no result then.
+    Raises SpoiledError if the step or an earlier one has changed what others rest on; there is no
+    result then.
     """
     check_unspoiled()
     if not _WATCHES:

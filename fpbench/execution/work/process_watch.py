@@ -177,10 +177,7 @@ class _Names(NamedTuple):
 class Watch:
     """Finds what has changed in the process since the last look.
 
-    Parameters
-    ----------
-    strangers
-        Packages of plugins, whose functions do not belong into the libraries.
+    `strangers`: packages of plugins, whose functions do not belong into the libraries.
     """
 
     def __init__(self, strangers: frozenset[str] = frozenset()) -> None:

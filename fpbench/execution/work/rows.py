@@ -43,20 +43,11 @@ def make_row(
 ) -> MeasureValues:
     """A row of what fpbench measured and what components say.
 
-    Parameters
-    ----------
-    measured
-        What fpbench measured.
-    words
-        What each component says, in the order of the row.
-    guarantee
-        Of the model that the row is about.
+    `measured`: what fpbench measured. `words`: what each component says, in the order of the row.
+    `guarantee`: of the model that the row is about.
 
-    Raises
-    ------
-    PluginError
-        If a component gives a name that is fpbench's, or looks like one, or that another one gave
-        with another value; or the epsilon of a guarantee that is not the model's.
+    Raises PluginError if a component gives a name that is fpbench's, or looks like one, or that
+    another one gave with another value; or the epsilon of a guarantee that is not the model's.
     """
     row: dict[str, Any] = dict(measured)
     assert row.keys() <= MEASURED, f"measures that no table names: {row.keys() - MEASURED}"

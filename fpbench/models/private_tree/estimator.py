@@ -291,10 +291,7 @@ class PrivateTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 def parse_bounds(bounds: Any, d: int) -> tuple[Floats, Floats]:
     """Lower and upper bounds (d,) from numbers or arrays.
 
-    Raises
-    ------
-    InputError
-        If they are none.
+    Raises InputError if they are none.
     """
     try:
         low, high = (np.broadcast_to(np.asarray(e, np.float64), (d,)) for e in bounds)
@@ -311,10 +308,7 @@ def parse_bounds(bounds: Any, d: int) -> tuple[Floats, Floats]:
 def to_categoricals(X: DataFrame, domain: Domain) -> DataFrame:
     """Features whose columns of words are the declared categoricals; numbers stay numbers.
 
-    Raises
-    ------
-    InputError
-        If the categories of a column of words are not declared.
+    Raises InputError if the categories of a column of words are not declared.
     """
     import pandas as pd
 
@@ -338,10 +332,7 @@ def to_categoricals(X: DataFrame, domain: Domain) -> DataFrame:
 def make_generator(random_state: Any) -> np.random.Generator:
     """A generator from a seed, None, a `RandomState` or a generator.
 
-    Raises
-    ------
-    InputError
-        If it is none of them.
+    Raises InputError if it is none of them.
     """
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**31 - 1))

@@ -54,26 +54,12 @@ def build_site(
 ) -> Site:
     """Check runs and submissions, and write them as a static site.
 
-    Parameters
-    ----------
-    runs
-        Run directories and submissions; they are only read.
-    directory
-        Where the site is written: missing, empty, or a site that was built before.
-    options
-        How the runs are checked.
-    title
-        Of the site.
-    again
-        Whether to check again what has not changed since the site was built before.
+    `runs`: run directories and submissions; they are only read. `directory`: where the site is
+    written: missing, empty, or a site that was built before. `again`: whether to check again what
+    has not changed since the site was built before.
 
-    Raises
-    ------
-    StoreError
-        If a path is neither a run directory nor a submission.
-    InputError
-        If the directory holds anything else than a site, is in one of the runs, or cannot be
-        written.
+    Raises StoreError if a path is neither a run directory nor a submission; InputError if the
+    directory holds anything else than a site, is in one of the runs, or cannot be written.
     """
     for run in runs:
         if directory.resolve().is_relative_to(find_submission(run).folder.resolve()):

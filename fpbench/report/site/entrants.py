@@ -89,20 +89,10 @@ def read_entrants(
 ) -> list[Entrant]:
     """The runs of some folders, in their order.
 
-    Parameters
-    ----------
-    paths
-        Run directories and submissions.
-    options
-        How they are checked.
-    earlier
-        What `record_check` gave of a run when the site was built before, by seal. A run that
-        has not changed, and would be checked in the same way, is not checked again.
+    `earlier`: what `record_check` gave of a run when the site was built before, by seal. A run that
+    has not changed, and would be checked in the same way, is not checked again.
 
-    Raises
-    ------
-    StoreError
-        If one of the paths is neither a run directory nor a submission.
+    Raises StoreError if one of the paths is neither a run directory nor a submission.
     """
     submissions = [find_submission(path) for path in paths]
     names = make_names([submission.folder.resolve().name for submission in submissions])

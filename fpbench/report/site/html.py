@@ -92,16 +92,7 @@ def table(
 def page(title: str, site: str, root: str, *content: Child) -> str:
     """A whole page, which runs no script and asks for nothing.
 
-    Parameters
-    ----------
-    title
-        Of the page.
-    site
-        Title of the site.
-    root
-        Path from the page to the start page's folder: empty, or `../`.
-    content
-        What is below the heading.
+    `root`: path from the page to the start page's folder: empty, or `../`.
     """
     style = (files("fpbench.report.site") / "assets" / "site.css").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode("ascii")

@@ -29,11 +29,6 @@ def add_comparisons(results: Results) -> Results:
     of the same combination of components: the mean, over the tenths that the true ratios are in, of
     the share of estimates in the right one (van der Steen et al., 2023, section 5.1.3); and
     `uar_minus_error` is that less the mean error over the same seeds (equation 11).
-
-    Parameters
-    ----------
-    results
-        All rows of a run.
     """
     recall = results.numbers("tenth_recall")
     audits = np.flatnonzero(~np.isnan(recall))
@@ -100,12 +95,8 @@ def _compare_limits(
 ) -> BesideAttacks:
     """What the disclosure can add to the best beliefs of the run, and what of a gain is above it.
 
-    Parameters
-    ----------
-    results, attacks
-        All rows, and which of them are attacks.
-    best
-        (attacks,) the greatest accuracy of beliefs without the disclosure.
+    `results`, `attacks`: all rows, and which of them are attacks. `best`: (attacks,) the greatest
+    accuracy of beliefs without the disclosure.
     """
     bits, people, groups, gain, household = (
         results.numbers(name)[attacks]

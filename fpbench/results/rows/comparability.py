@@ -33,16 +33,8 @@ _SEVERAL = "several"
 def aspects(results: Results, tally: Tallies) -> dict[str, list[str]]:
     """What each line says of its guarantees and proofs.
 
-    Parameters
-    ----------
-    results, tally
-        Rows of a run, and their lines.
-
-    Returns
-    -------
-    dict
-        For each aspect, such as `neighbours` of an audit, `claim: delta` of a private claim or
-        `learner: neighbours` of a private learner: a text for each line, empty where it says none.
+    Returns: for each aspect, such as `neighbours` of an audit, `claim: delta` of a private claim or
+    `learner: neighbours` of a private learner: a text for each line, empty where it says none.
     """
     texts_of: dict[str, list[str]] = {}
     for name in results.names:
@@ -93,17 +85,9 @@ def classes(
     What only some lines state, and these alike, sets nobody apart: there is nothing to confuse it
     with. What lines state differently does, and then those that do not state it stand apart, too.
 
-    Parameters
-    ----------
-    said
-        As `aspects` gives it.
-    lines
-        The lines in question.
+    `said`: as `aspects` gives it.
 
-    Returns
-    -------
-    dict
-        Lines by what they say: empty if nothing sets them apart.
+    Returns: lines by what they say: empty if nothing sets them apart.
     """
     parting = [aspect for aspect, texts in said.items() if _splits_lines(aspect, texts, lines)]
     by_texts: dict[tuple[str, ...], list[int]] = {}

@@ -20,13 +20,7 @@ _Key = TypeVar("_Key", int, str, tuple[Any, ...])
 
 
 class RowGroup:
-    """Some rows of a run, in the order of its plan.
-
-    Parameters
-    ----------
-    results
-        All rows of the run.
-    """
+    """Some rows of a run, in the order of its plan."""
 
     def __init__(self, results: Results) -> None:
         self._results = results

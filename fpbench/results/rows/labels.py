@@ -32,11 +32,8 @@ Components: TypeAlias = Mapping[str, Mapping[str, ConfiguredComponent]]
 def read_components(matrix: str | None) -> dict[str, dict[str, ConfiguredComponent]]:
     """The components of a run by kind and label, with the parameters that its matrix sets.
 
-    Parameters
-    ----------
-    matrix
-        As `Store.matrix` gives it: JSON of shares, axes and exclusions. What cannot be read tells
-        nothing, and is no error: the parameters only explain the numbers of a run.
+    `matrix`: as `Store.matrix` gives it: JSON of shares, axes and exclusions. What cannot be read
+    tells nothing, and is no error: the parameters only explain the numbers of a run.
     """
     try:
         axes = json.loads(matrix or "")[1]
@@ -78,10 +75,7 @@ def _make_token(name: str, value: Any) -> str:
 def name_parameters(components: Components) -> dict[str, dict[str, LabelParts]]:
     """What the labels of a run name: `fair tolerance=0.1` is `fair` at a tolerance of 0.1.
 
-    Parameters
-    ----------
-    components
-        The components behind the labels; values are those that the matrix sets.
+    `components`: the components behind the labels; values are those that the matrix sets.
     """
     return {kind: _name_parameters(mine) for kind, mine in components.items()}
 

@@ -19,13 +19,7 @@ _Floats = NDArray[np.float64]
 
 
 class Tallies:
-    """The cells that are done or failed, by combination, in the order of the plan.
-
-    Parameters
-    ----------
-    results
-        Rows of a run.
-    """
+    """The cells that are done or failed, by combination, in the order of the plan."""
 
     def __init__(self, results: Results) -> None:
         self._results = results
@@ -173,14 +167,8 @@ class _Columns(Mapping[str, "_Column"]):
 class _Column:
     """One measure of all lines.
 
-    Parameters
-    ----------
-    name
-        The measure.
-    values
-        Finite values, those of a line beside each other.
-    counts
-        (lines,) how many each has.
+    `values`: finite values, those of a line beside each other. `counts`: (lines,) how many each
+    has.
     """
 
     def __init__(self, name: str, values: _Floats, counts: NDArray[np.intp]) -> None:

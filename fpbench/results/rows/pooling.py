@@ -69,10 +69,7 @@ class Pooled:
 def shared(results: Results, keep: Sequence[str]) -> tuple[NDArray[np.bool_], int, int]:
     """The rows of the settings that every line has.
 
-    Returns
-    -------
-    tuple
-        (n,) a mask of rows; how many settings every line has; and how many only some have.
+    Returns: (n,) a mask of rows; how many settings every line has; and how many only some have.
     """
     done, failed = results.finished()
     _, line = results.merge_combinations(keep)
@@ -93,12 +90,7 @@ def pooled(results: Results, keep: Sequence[str]) -> Pooled:
     If lines have no setting in common, each is averaged over its own: `settings` is 0 then, and
     nobody should compare them.
 
-    Parameters
-    ----------
-    results
-        Rows, of attacks or of audits.
-    keep
-        The kinds whose labels lines differ in.
+    `keep`: the kinds whose labels lines differ in.
     """
     inside, count, left_out = shared(results, keep)
     done, failed = results.finished()
@@ -151,10 +143,7 @@ def _count_settings(
 class _Groups:
     """Rows of the same line and seed.
 
-    Parameters
-    ----------
-    line, seed
-        (rows,) of each row.
+    `line`, `seed`: (rows,) of each row.
     """
 
     def __init__(self, line: _Whole, seed: _Whole) -> None:

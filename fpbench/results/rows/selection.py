@@ -50,10 +50,7 @@ class Filter:
 def read_filter(text: str) -> Filter:
     """A condition as it is written on the command line.
 
-    Raises
-    ------
-    InputError
-        If it is none.
+    Raises InputError if it is none.
     """
     match = _FILTER.fullmatch(text)
     if match is None:
@@ -76,10 +73,8 @@ def read_where(where: Mapping[str, Scalar | list[Scalar]]) -> list[Filter]:
 def select_rows(results: Results, filters: Iterable[Filter]) -> Results:
     """The rows that pass all filters, which somebody typed.
 
-    Raises
-    ------
-    InputError
-        If a column is unknown, a value no number where one is needed, or nothing is left.
+    Raises InputError if a column is unknown, a value no number where one is needed, or nothing is
+    left.
     """
     kept = np.ones(len(results), np.bool_)
     for each in filters:
@@ -216,12 +211,7 @@ def split_by_dataset(results: Results) -> Iterable[tuple[str, Results]]:
 def take_common_lines(results: Results, keep: Sequence[str]) -> tuple[Results, list[str]]:
     """Rows of the lines that every data set has, and the labels of the other lines.
 
-    Parameters
-    ----------
-    results
-        Rows.
-    keep
-        The kinds whose labels lines differ in.
+    `keep`: the kinds whose labels lines differ in.
     """
     done, failed = results.finished()
     lines = list(zip(*(results.labels_of(kind) for kind in keep), strict=True))

@@ -47,15 +47,9 @@ class Interval:
 def interval(values: NDArray[np.float64], name: str = "") -> Interval:
     """Mean, standard deviation and 95 % bootstrap interval of values over seeds.
 
-    Parameters
-    ----------
-    values
-        (n,) one value a seed.
-    name
-        Seeds the resampling, so that the same values always give the same interval.
+    `values`: (n,) one value a seed. `name`: seeds the resampling, so that the same values always
+    give the same interval.
 
-    Notes
-    -----
     Percentile bootstrap of the mean (Efron, 1979), whose percentiles are moved outwards for a
     handful of seeds (Hesterberg, What teachers should know about the bootstrap, The American
     Statistician 69, 2015, section 5.2). Of normal values it covers the mean in 75 % of all cases
@@ -78,20 +72,13 @@ def bounds(
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Both ends of the bootstrap interval of the mean of each line.
 
-    Parameters
-    ----------
-    values
-        (lines, n) with n > 1. All lines are resampled alike: a resample is how often each of the n
-        is drawn, and the means of all lines over all resamples are one product of matrices.
-    name
-        Seeds the resampling.
-    share
-        How often the mean may lie beyond each end: 2.5 % by default.
+    `values`: (lines, n) with n > 1. All lines are resampled alike: a resample is how often each of
+    the n is drawn, and the means of all lines over all resamples are one product of matrices.
+    `name`: seeds the resampling. `share`: how often the mean may lie beyond each end: 2.5 % by
+    default.
 
-    Returns
-    -------
-    tuple of ndarray
-        (lines,) the lower ends, and the upper ones; NaN of lines whose values are all the same.
+    Returns: (lines,) the lower ends, and the upper ones; NaN of lines whose values are all the
+    same.
     """
     lines = len(values)
     step, tail = max(_AT_ONCE // RESAMPLES, 1), _compute_tail(values.shape[1], share)
@@ -115,21 +102,12 @@ def all_alike(values: NDArray[np.float64]) -> NDArray[np.bool_]:
 def widest(values: NDArray[np.float64], name: str, share: float) -> tuple[float, float]:
     """Ends of an interval that is wide enough for a handful of seeds, too.
 
-    Parameters
-    ----------
-    values
-        (n,) with n > 1.
-    name
-        Seeds the resampling.
-    share
-        How often the mean may lie beyond each end.
+    `values`: (n,) with n > 1. `name`: seeds the resampling. `share`: how often the mean may lie
+    beyond each end.
 
-    Returns
-    -------
-    tuple
-        The lower and the upper end, each the farther one of the bootstrap's, which follows skewed
-        values, and of Student's t (Biometrika 6, 1908), which is exact for normal ones however few
-        there are. Of values that are all the same, this value twice.
+    Returns: the lower and the upper end, each the farther one of the bootstrap's, which follows
+    skewed values, and of Student's t (Biometrika 6, 1908), which is exact for normal ones however
+    few there are. Of values that are all the same, this value twice.
     """
     from scipy.special import stdtrit
 
@@ -150,14 +128,8 @@ def greatest(gaps: Sequence[NDArray[np.float64]], tried: int, name: str) -> tupl
     normal values this is exact; where one side alone is skewed, the means of few seeds are not
     where Student's t looks for them, and it is wrong more often.
 
-    Parameters
-    ----------
-    gaps
-        Values over seeds, at least two of each.
-    tried
-        How many there are to choose from.
-    name
-        Seeds the resampling.
+    `gaps`: values over seeds, at least two of each. `tried`: how many there are to choose from.
+    `name`: seeds the resampling.
     """
     share = _EACH_SIDE_OF_GREATEST
     lower = max(widest(gap, name, share / tried)[0] for gap in gaps)

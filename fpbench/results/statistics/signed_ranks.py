@@ -27,19 +27,11 @@ _Floats = NDArray[np.float64]
 def signed_rank(first: ArrayLike, second: ArrayLike) -> _Floats:
     """Two-sided p-values of paired comparisons.
 
-    Parameters
-    ----------
-    first, second
-        (pairs, n) the values of both sides at the same seeds; a seed that one of them lacks (NaN)
-        does not count.
+    `first`, `second`: (pairs, n) the values of both sides at the same seeds; a seed that one of
+    them lacks (NaN) does not count.
 
-    Returns
-    -------
-    ndarray
-        (pairs,) between 0 and 1; 1 where nothing differs, NaN where no seed is shared.
+    Returns: (pairs,) between 0 and 1; 1 where nothing differs, NaN where no seed is shared.
 
-    Notes
-    -----
     Wilcoxon's signed-rank test (Biometrics Bulletin 1, 1945): differences of 0 are left out, ties
     share their mean rank. Up to 60 differences the p-value is that of all assignments of signs to
     these very ranks, so it is exact with ties, too; above, it is the normal approximation.
@@ -143,13 +135,8 @@ def _compute_distribution(ranks: tuple[int, ...]) -> _Floats:
 def holm(p_values: ArrayLike) -> _Floats:
     """P-values that may be compared with a level as if there were only one.
 
-    Parameters
-    ----------
-    p_values
-        (m,) of m comparisons; NaN of those that could not be made, which do not count.
+    `p_values`: (m,) of m comparisons; NaN of those that could not be made, which do not count.
 
-    Notes
-    -----
     Holm, A simple sequentially rejective multiple test procedure (Scand. J. Statist. 6, 1979).
     """
     given = np.asarray(p_values, float)
@@ -164,22 +151,14 @@ def holm(p_values: ArrayLike) -> _Floats:
 def adjusted(one: _Floats, other: _Floats, shown: _Floats | None = None) -> _Floats:
     """P-values of several paired comparisons together.
 
-    Parameters
-    ----------
-    one, other
-        (pairs, seeds) the values of both sides; NaN where one lacks a seed.
-    shown
-        (pairs,) by how much the means differ that are shown, if they are not those over the seeds
-        that both sides have.
+    `one`, `other`: (pairs, seeds) the values of both sides; NaN where one lacks a seed. `shown`:
+    (pairs,) by how much the means differ that are shown, if they are not those over the seeds that
+    both sides have.
 
-    Returns
-    -------
-    ndarray
-        (pairs,) p-values that may be compared with a level as if each were the only one; NaN where
-        no seed is shared, and 1 where the means differ in one direction and the ranks in the other.
+    Returns: (pairs,) p-values that may be compared with a level as if each were the only one; NaN
+    where no seed is shared, and 1 where the means differ in one direction and the ranks in the
+    other.
 
-    Notes
-    -----
     Wilcoxon's signed ranks and Holm's correction. The test is of ranks, and what is told is of
     means: where few seeds with large differences outweigh many with small ones, they contradict
     each other, and nothing is told. This only takes tests back: no error becomes more frequent.
@@ -222,19 +201,12 @@ def neighbours(
 ) -> tuple[_Floats, list[str]]:
     """How sure it is that each line differs from the next, and what to know of it.
 
-    Parameters
-    ----------
-    values
-        (lines, seeds) of lines in the order of their means; NaN where a line lacks a seed.
-    starts
-        (lines,) which lines begin a group: they are not compared with the line before them. None
-        for a single group.
+    `values`: (lines, seeds) of lines in the order of their means; NaN where a line lacks a seed.
+    `starts`: (lines,) which lines begin a group: they are not compared with the line before them.
+    None for a single group.
 
-    Returns
-    -------
-    tuple
-        (lines - 1,) p-values for all comparisons together; NaN where no seed is shared, or none is
-        made. And notes: why lines share ranks if no comparison could be significant.
+    Returns: (lines - 1,) p-values for all comparisons together; NaN where no seed is shared, or
+    none is made. And notes: why lines share ranks if no comparison could be significant.
     """
     pairs = slice(None) if starts is None else np.flatnonzero(~starts[1:])
     one, other = values[:-1][pairs], values[1:][pairs]
@@ -266,12 +238,7 @@ def contrary_notes(contrary: NDArray[np.bool_], so: str) -> list[str]:
 def too_few(differences: NDArray[np.int64], so: str = "") -> list[str]:
     """A note if there are too few seeds for any significant difference; else an empty list.
 
-    Parameters
-    ----------
-    differences
-        (pairs,) at how many seeds both sides differ.
-    so
-        What follows from it.
+    `differences`: (pairs,) at how many seeds both sides differ. `so`: what follows from it.
     """
     compared, seeds = int((differences > 0).sum()), int(differences.max(initial=0))
     enough = enough_seeds(compared)
@@ -287,12 +254,9 @@ def too_few(differences: NDArray[np.int64], so: str = "") -> list[str]:
 def shared_ranks(p_values: _Floats, starts: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
     """Ranks of lines in order, best first; neighbours share one unless they differ significantly.
 
-    Parameters
-    ----------
-    p_values
-        (lines - 1,) p-value of each line against the next; NaN where they were not compared.
-    starts
-        (lines,) which lines begin a group, whose ranks begin at 1; None for a single group.
+    `p_values`: (lines - 1,) p-value of each line against the next; NaN where they were not
+    compared. `starts`: (lines,) which lines begin a group, whose ranks begin at 1; None for a
+    single group.
     """
     places = np.arange(len(p_values) + 1)
     first = places == 0 if starts is None else starts

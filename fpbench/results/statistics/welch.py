@@ -33,15 +33,8 @@ class Difference:
 def difference(ours: Sequence[Moments], others: Sequence[Moments] | float) -> Difference:
     """The difference of two means, each of independent samples alike in weight.
 
-    Parameters
-    ----------
-    ours
-        At least one sample.
-    others
-        At least one sample, independent of ours; or a number that is known.
+    `others`: at least one sample, independent of ours; or a number that is known.
 
-    Notes
-    -----
     Welch (Biometrika 34, 1947): the variance is the sum of those of the means, and the degrees of
     freedom follow Satterthwaite's rule. With one sample against a number it is Student's t-test.
     A difference without any spread is what it is.

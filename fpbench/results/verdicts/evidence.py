@@ -48,12 +48,7 @@ class Evidence:
 def gather_evidence(expectation: Expectation, rows: RowGroup) -> Evidence:
     """The number that an expectation is about, from rows that all have its columns.
 
-    Parameters
-    ----------
-    expectation
-        What is stated.
-    rows
-        Rows of one combination. Their order does not matter.
+    `rows`: rows of one combination. Their order does not matter.
     """
     match expectation:
         case Share():
@@ -270,17 +265,9 @@ def _read_moments(rows: RowGroup, measure: str) -> list[Moments]:
 def _average_spread(rows: RowGroup, measure: str, seeds: Sequence[Any], times: _Floats) -> _Floats:
     """Standard deviations over seeds, averaged over combinations of components.
 
-    Parameters
-    ----------
-    rows, measure, seeds
-        What is measured, where, and the seeds there are.
-    times
-        (resamples, seeds) how often each seed counts.
+    `times`: (resamples, seeds) how often each seed counts.
 
-    Returns
-    -------
-    ndarray
-        (resamples,); NaN where no combination has two seeds.
+    Returns: (resamples,); NaN where no combination has two seeds.
     """
     total, counted = np.zeros(len(times)), np.zeros(len(times))
     at = {seed: i for i, seed in enumerate(seeds)}

@@ -36,12 +36,7 @@ class SummaryRow:
 def summarise(summary: SummaryTable, rows: RowGroup) -> list[SummaryRow]:
     """The lines of a summary, in the order in which their labels first come.
 
-    Parameters
-    ----------
-    summary
-        What is asked for.
-    rows
-        Rows of a run; those that are done count.
+    `rows`: rows of a run; those that are done count.
     """
     chosen = (take_strongest(rows) if summary.strongest else rows).done().where(summary.where)
     lines = []

@@ -47,10 +47,7 @@ class JudgedStatement:
 def judge_statements(verdicts: Iterable[Verdict]) -> list[JudgedStatement]:
     """Statements with their standing, in the order of their verdicts.
 
-    Parameters
-    ----------
-    verdicts
-        As `evaluate` gives them: those of one statement beside each other.
+    `verdicts`: as `evaluate` gives them: those of one statement beside each other.
     """
     return [
         _judge(expectation, list(group))

@@ -69,15 +69,9 @@ def evaluate(
 ) -> list[Verdict]:
     """Verdicts on expectations, at least one for each, in their order.
 
-    Parameters
-    ----------
-    expectations
-        What is expected.
-    rows
-        Rows of any status. Their order decides the order of the verdicts and nothing else. A data
-        set none of whose rows is done has a verdict of its own, `not run`.
-    ignore
-        Columns that `where` and `per` of the expectations are to say nothing about.
+    `rows`: rows of any status. Their order decides the order of the verdicts and nothing else. A
+    data set none of whose rows is done has a verdict of its own, `not run`. `ignore`: columns that
+    `where` and `per` of the expectations are to say nothing about.
     """
     return [v for e in expectations for v in _evaluate(e, rows, frozenset(ignore))]
 

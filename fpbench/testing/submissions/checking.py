@@ -112,17 +112,10 @@ class Checkup:
 def check(submission: Submission, options: CheckOptions) -> Checkup:
     """Check a submission, or a mere run directory, which has no manifest, signature and lock.
 
-    Parameters
-    ----------
-    submission
-        What was sent. It is only read.
-    options
-        How to check it.
+    `submission`: what was sent. It is only read.
 
-    Raises
-    ------
-    InputError
-        If the file of trusted signers is missing, or a program that reads signatures is.
+    Raises InputError if the file of trusted signers is missing, or a program that reads signatures
+    is.
     """
     inspector = _Inspector(submission, options)
     sent: tuple[tuple[str, Callable[[], tuple[Outcome, str]]], ...] = (

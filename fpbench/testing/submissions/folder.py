@@ -41,10 +41,7 @@ class Submission:
 def find_submission(path: Path) -> Submission:
     """The submission in a folder, or the run of a run directory.
 
-    Raises
-    ------
-    StoreError
-        If the path is neither.
+    Raises StoreError if the path is neither.
     """
     if (path / STORE).exists():
         return Submission(path, path)
@@ -71,18 +68,10 @@ def require_submission(path: Path) -> Submission:
 def make_submission(run: Path, target: Path) -> Path:
     """Copy a run into a new submission, with the lock of its versions and a manifest.
 
-    Parameters
-    ----------
-    run
-        The run directory, which is only read.
-    target
-        The new folder, missing or empty.
+    `target`: the new folder, missing or empty.
 
-    Raises
-    ------
-    StoreError
-        If there is no run, no cell of it is done, it has no matrix file, or the target cannot be
-        written.
+    Raises StoreError if there is no run, no cell of it is done, it has no matrix file, or the
+    target cannot be written.
     """
     with Store(run) as store:
         if not store.done():

@@ -48,11 +48,8 @@ class Changes:
 def compute_manifest(folder: Path) -> dict[str, str]:
     """The checksum of every file of a folder by its path, but of manifest and signature.
 
-    Raises
-    ------
-    StoreError
-        If it holds anything but regular files and folders of its own, more than 1,000 files, more
-        than 1 GiB, or a name that no list of names can hold.
+    Raises StoreError if it holds anything but regular files and folders of its own, more than 1,000
+    files, more than 1 GiB, or a name that no list of names can hold.
     """
     return {name: _compute_checksum(folder / name) for name in sorted(_list_files(folder))}
 
@@ -65,10 +62,7 @@ def write_manifest(checksums: Mapping[str, str]) -> str:
 def read_manifest(folder: Path) -> tuple[bytes, dict[str, str]]:
     """The manifest of a folder: its bytes, and the checksums by path.
 
-    Raises
-    ------
-    StoreError
-        If there is none, or it cannot be read.
+    Raises StoreError if there is none, or it cannot be read.
     """
     file = folder / MANIFEST
     content = read_text_file(file)

@@ -29,24 +29,10 @@ _SECONDS = 120.0
 def sign(folder: Path, key: Path) -> Path:
     """Write the manifest of a submission as it is now, and sign it with an SSH key.
 
-    Parameters
-    ----------
-    folder
-        The submission.
-    key
-        File of the private key; or of a public key whose private key an agent holds.
+    `key`: file of the private key; or of a public key whose private key an agent holds.
 
-    Returns
-    -------
-    Path
-        The signature.
-
-    Raises
-    ------
-    InputError
-        If there is no `ssh-keygen`, or it cannot use the key.
-    StoreError
-        If the submission cannot be read or written to.
+    Raises InputError if there is no `ssh-keygen`, or it cannot use the key; StoreError if the
+    submission cannot be read or written to.
     """
     if not key.is_file():
         raise InputError(f"{key}: there is no such key; ssh-keygen -t ed25519 makes one")
@@ -67,27 +53,13 @@ def find_signer(folder: Path, manifest: bytes, signers: Path) -> str:
 
     It says nothing of the files: `find_changes` compares them with the manifest.
 
-    Parameters
-    ----------
-    folder
-        The submission.
-    manifest
-        Its manifest, as it was read.
-    signers
-        Whom to trust: an allowed-signers file of OpenSSH, `NAME ssh-ed25519 KEY` in each line. A
-        person may have several keys, in a line each.
+    `signers`: whom to trust: an allowed-signers file of OpenSSH, `NAME ssh-ed25519 KEY` in each
+    line. A person may have several keys, in a line each.
 
-    Returns
-    -------
-    str
-        The name; of a key under several names, all of them.
+    Returns: the name; of a key under several names, all of them.
 
-    Raises
-    ------
-    InputError
-        If there is no such file, or no `ssh-keygen`.
-    StoreError
-        If there is no signature, it is not one of the manifest, or nobody in the file made it.
+    Raises InputError if there is no such file, or no `ssh-keygen`; StoreError if there is no
+    signature, it is not one of the manifest, or nobody in the file made it.
     """
     if not signers.is_file():
         raise InputError(

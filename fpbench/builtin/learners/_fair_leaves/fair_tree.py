@@ -121,16 +121,7 @@ def grow_fair_tree(people: Sample, *, fairness: float, leaves: int, minleaf: int
     cut in two at each place; the paper alternates between halves and quarters of them, sorted by
     group. Sets of categories with the extreme counts of labels and of a group lie in such orders.
 
-    Parameters
-    ----------
-    people
-        Features, labels and groups.
-    fairness
-        In [0, 1].
-    leaves
-        Most leaves.
-    minleaf
-        Least people in a leaf.
+    `people`: features, labels and groups. `fairness`: in [0, 1]. `minleaf`: least people in a leaf.
     """
     features, n_groups = people.features, len(people.groups)
     columns = tuple(Column.of(features[name]) for name in features.columns)

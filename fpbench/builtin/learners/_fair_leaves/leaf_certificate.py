@@ -116,12 +116,8 @@ def bound_by_sets(counts: NDArray[np.int64], error: float) -> float:
     their counts: for each count of the first group, the least of the second is that of leaves
     in the order of their ratio, where the last leaf may be cut. That never lowers the bound.
 
-    Parameters
-    ----------
-    counts
-        (2, k) people of both groups in each leaf, whom the leaves do not depend on.
-    error
-        In (0, 1).
+    `counts`: (2, k) people of both groups in each leaf, whom the leaves do not depend on. `error`:
+    in (0, 1).
     """
     k = counts.shape[1]
     n, m = (int(total) for total in counts.sum(axis=1))
@@ -150,16 +146,8 @@ def bound_by_leaves(
     and 1 / 2(1 - q) from `groups` (error / 10), and the maximum in each leaf from `counts`
     (8 error / 10, shared by leaves); Hoeffding bounds their mean from `leaves` (error / 10).
 
-    Parameters
-    ----------
-    groups
-        (2,) people of both groups.
-    counts
-        (2, k) people of both groups in each leaf.
-    leaves
-        (k,) people in each leaf, other people than those of `counts`.
-    error
-        In (0, 1).
+    `groups`: (2,) people of both groups. `counts`: (2, k) people of both groups in each leaf.
+    `leaves`: (k,) people in each leaf, other people than those of `counts`. `error`: in (0, 1).
     """
     total, k, people = int(groups.sum()), len(leaves), int(leaves.sum())
     half = _SHARE_ERROR * error / 2
