@@ -199,12 +199,8 @@ class LearnedAdversary(HoldingOut):
     def guess(self, view: View, rng: np.random.Generator) -> Guess:
         """Train on a random part of the attack set; guess its other part and the target.
 
-        Raises
-        ------
-        DataError
-            If the attack set has fewer than two people, or its training part has and is searched.
-        HiddenError
-            If the view lacks a column that this adversary sees.
+        Raises DataError if the attack set has fewer than two people, or its training part has and
+        is searched; HiddenError if the view lacks a column that this adversary sees.
         """
         if self.tunes_once:
             return self.tune(view.attack, rng).guess(view, rng)

@@ -100,10 +100,7 @@ class CSMIA(HoldingOut):
     def guess(self, view: View, rng: np.random.Generator) -> Guess:
         """Ask about the target and the attack set.
 
-        Raises
-        ------
-        DataError
-            If the attack set has fewer than two people.
+        Raises DataError if the attack set has fewer than two people.
         """
         attack, target = view.attack, view.target
         held_out, others = split_rows(len(attack), self.held_out, rng)
@@ -139,10 +136,7 @@ class LOMIA(LearnedAdversary):
     def guess(self, view: View, rng: np.random.Generator) -> Guess:
         """Learn from target people whom one answer gives away.
 
-        Raises
-        ------
-        DataError
-            If the attack set has fewer than two people.
+        Raises DataError if the attack set has fewer than two people.
         """
         attack, target = view.attack, view.target
         k = len(target.groups)

@@ -21,10 +21,7 @@ class Prior(HoldingOut):
     def guess(self, view: View, rng: np.random.Generator) -> Guess:
         """Count groups in a random part of the attack set, then draw.
 
-        Raises
-        ------
-        DataError
-            If the attack set has fewer than two people.
+        Raises DataError if the attack set has fewer than two people.
         """
         held_out, training = split_rows(len(view.attack), self.held_out, rng)
         shares = estimate_shares(view.attack.sensitive[training], len(view.attack.groups))

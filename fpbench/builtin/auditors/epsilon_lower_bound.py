@@ -153,11 +153,8 @@ class EpsilonLowerBound(Auditor):
     def audit(self, subject: Subject, rng: np.random.Generator) -> MeasureValues:
         """The bound and whether the claim holds, in one row.
 
-        Raises
-        ------
-        InputError
-            If the learner cannot be trained on other people; or in one run on a guarantee of
-            people's groups, for which scores have no direction.
+        Raises InputError if the learner cannot be trained on other people; or in one run on a
+        guarantee of people's groups, for which scores have no direction.
         """
         if subject.learner is None:
             raise InputError(f"auditor {self.name!r}: needs to train the learner on other people")

@@ -128,11 +128,8 @@ class ExcessiveRisk(Auditor):
     def audit(self, subject: Subject, rng: np.random.Generator) -> MeasureValues:
         """Measures of risk, in one row.
 
-        Raises
-        ------
-        InputError
-            If the model has no baseline, or not what the method needs; or a group has no member
-            among those that the model learnt from.
+        Raises InputError if the model has no baseline, or not what the method needs; or a group has
+        no member among those that the model learnt from.
         """
         report = excessive_risk(
             subject.model, subject.train, subject.test, repetitions=self.repetitions,

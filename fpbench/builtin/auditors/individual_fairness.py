@@ -106,11 +106,8 @@ class IndividualFairness(Auditor):
     def audit(self, subject: Subject, rng: np.random.Generator) -> MeasureValues:
         """Measures of similar people, and the three gaps between groups.
 
-        Raises
-        ------
-        InputError
-            If there is no such free feature, a number without bounds is the same for all training
-            people, or the model's rules do not predict what it predicts.
+        Raises InputError if there is no such free feature, a number without bounds is the same for
+        all training people, or the model's rules do not predict what it predicts.
         """
         people = subject.test if self.part == "test" else subject.train
         measured = self._measure(subject, ())

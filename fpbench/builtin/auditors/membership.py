@@ -155,10 +155,8 @@ class Membership(Auditor):
     def audit(self, subject: Subject, rng: np.random.Generator) -> MeasureValues:
         """Measures of the attack, in one row.
 
-        Raises
-        ------
-        InputError
-            If there are no scores of shadow models, or of the twin where the attack needs them.
+        Raises InputError if there are no scores of shadow models, or of the twin where the attack
+        needs them.
         """
         scores = self._score(subject)
         train, test = subject.train, subject.test

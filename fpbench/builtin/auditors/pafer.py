@@ -155,13 +155,9 @@ class Pafer(Auditor):
     def audit(self, subject: Subject, rng: np.random.Generator) -> Release:
         """The curator's answers, and the estimates that follow from them.
 
-        Raises
-        ------
-        InputError
-            If rules are needed and the model has none or they contradict its predictions, or if the
-            curator answers about other people.
-        BudgetError
-            If it costs more than the curator's remaining budget.
+        Raises InputError if rules are needed and the model has none or they contradict its
+        predictions, or if the curator answers about other people; BudgetError if it costs more than
+        the curator's remaining budget.
         """
         question = self._make_question(subject)
         ask = ask_reference if self.mode == "reference" else ask_partition

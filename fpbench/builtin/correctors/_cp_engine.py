@@ -51,16 +51,11 @@ class Engine(NamedTuple):
     def find(cls) -> Engine:
         """The one that was named, or else the one nearest to this Python.
 
-        Notes
-        -----
         `FPBENCH_CPOPTIMIZER` names it. Otherwise it is looked for among the scripts of this
         Python, which is where the `cplex` wheel puts it and which is not on PATH unless the
         environment is activated; on PATH; and in full installations, newest first.
 
-        Raises
-        ------
-        EngineError
-            If there is none; says how to install it.
+        Raises EngineError if there is none; says how to install it.
         """
         if named := os.environ.get(VARIABLE):
             if path := shutil.which(named):
@@ -77,10 +72,7 @@ class Engine(NamedTuple):
     def version(self) -> str:
         """The version that the program reports.
 
-        Raises
-        ------
-        EngineError
-            If it does not answer as CP Optimizer does.
+        Raises EngineError if it does not answer as CP Optimizer does.
         """
         try:
             done = subprocess.run(
@@ -104,22 +96,13 @@ class Engine(NamedTuple):
     def run(self, model: Any, seconds: float) -> tuple[SolverStatus, Any]:
         """Solve a model with one worker, no tolerance and no log, the same way every time.
 
-        Parameters
-        ----------
-        model
-            Of `docplex.cp`.
-        seconds
-            Time limit. An engine that does not keep it is killed a little later.
+        `model`: of `docplex.cp`. `seconds`: time limit. An engine that does not keep it is killed a
+        little later.
 
-        Returns
-        -------
-        tuple
-            The status of the answer, and the answer: docplex's `CpoSolveResult`.
+        Returns: the status of the answer, and the answer: docplex's `CpoSolveResult`.
 
-        Raises
-        ------
-        EngineError
-            If it crashes, cannot be understood, has no licence, or refuses the model for its size.
+        Raises EngineError if it crashes, cannot be understood, has no licence, or refuses the model
+        for its size.
         """
         result, failure = _attempt(self, model, seconds)
         if result is None:

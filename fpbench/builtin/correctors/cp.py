@@ -62,12 +62,8 @@ class CP(OptimalCorrector):
     def solve(self, problem: Problem) -> Correction:
         """Find the cheapest correction, and prove it if time allows.
 
-        Raises
-        ------
-        FpbenchError
-            If CP Optimizer is missing, refuses the problem or crashes; says what mends it.
-        InputError
-            If a constraint needs larger whole numbers than CP Optimizer has.
+        Raises FpbenchError if CP Optimizer is missing, refuses the problem or crashes; says what
+        mends it; InputError if a constraint needs larger whole numbers than CP Optimizer has.
         """
         started = time.perf_counter()
         correction = _solve(CountedProblem(problem), started + self.time_limit)

@@ -71,10 +71,7 @@ class IP(OptimalCorrector):
     def check(self, problem: Problem) -> None:
         """Refuse what it cannot express.
 
-        Raises
-        ------
-        InputError
-            If nothing is known, or something that is not linear.
+        Raises InputError if nothing is known, or something that is not linear.
         """
         super().check(problem)
         classes = CountedProblem(problem).classes

@@ -53,11 +53,8 @@ class Posterior(Corrector):
     def correct(self, problem: Problem) -> Correction:
         """Condition on the claim; `infeasible` if it has no probability at all.
 
-        Raises
-        ------
-        InputError
-            If nothing is known, facts contradict each other, or, without beliefs, a weight is no
-            log-odds: above 700.
+        Raises InputError if nothing is known, facts contradict each other, or, without beliefs, a
+        weight is no log-odds: above 700.
         """
         self.check(problem)
         prior = _take_beliefs(problem) if problem.beliefs is None else problem.beliefs

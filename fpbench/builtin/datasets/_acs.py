@@ -157,11 +157,8 @@ class Survey(TabularDataset):
     def fetch(self, home: DataHome) -> list[Path]:
         """Have folktables download the file to a temporary place, check it, and keep it.
 
-        Raises
-        ------
-        DataError
-            If folktables is not installed, the file cannot be downloaded, or it is not the one of
-            this state and year.
+        Raises DataError if folktables is not installed, the file cannot be downloaded, or it is not
+        the one of this state and year.
         """
         (file,) = self.files
         return [home.keep(file, self._download, check=self._read)]
@@ -187,10 +184,8 @@ class Survey(TabularDataset):
     def read(self, home: DataHome) -> LabelledColumns:
         """Read the columns that are needed, and filter the rows.
 
-        Raises
-        ------
-        DataError
-            If the file is missing, of another state or year, or holds something unexpected.
+        Raises DataError if the file is missing, of another state or year, or holds something
+        unexpected.
         """
         if (why := self.absent(home)) is not None:
             raise DataError(why)

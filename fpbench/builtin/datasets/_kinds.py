@@ -27,10 +27,7 @@ class Kind(Protocol):
     def parse(self, text: str) -> Any:
         """The value of a field.
 
-        Raises
-        ------
-        ValueError
-            If it is none.
+        Raises ValueError if it is none.
         """
 
     def column(self, values: list[Any]) -> Any:

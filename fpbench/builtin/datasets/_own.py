@@ -94,10 +94,7 @@ class OwnFile(Dataset):
     def fetch(self, home: DataHome) -> list[Path]:
         """Refuse: the file is the user's.
 
-        Raises
-        ------
-        DataError
-            If it is not here.
+        Raises DataError if it is not here.
         """
         if (why := self.absent(home)) is not None:
             raise DataError(why)
@@ -106,10 +103,7 @@ class OwnFile(Dataset):
     def check(self, home: DataHome) -> None:
         """Read the file, unless it is so large that this takes long: the run will, in any case.
 
-        Raises
-        ------
-        InputError, DataError
-            As of `load`.
+        Raises InputError, DataError: as of `load`.
         """
         (path,) = self.fetch(home)
         if path.stat().st_size <= _READ_AT_ONCE:
@@ -118,12 +112,8 @@ class OwnFile(Dataset):
     def load(self, home: DataHome) -> Table:
         """Read the file.
 
-        Raises
-        ------
-        InputError
-            If a column or a value that is named is not there.
-        DataError
-            If the file cannot be read, or is not as `fpbench.table` wants it.
+        Raises InputError if a column or a value that is named is not there; DataError if the file
+        cannot be read, or is not as `fpbench.table` wants it.
         """
         (path,) = self.fetch(home)
         return table(
@@ -142,8 +132,5 @@ class OwnFile(Dataset):
     def frame(self, path: Path) -> DataFrame:
         """Everything in the file.
 
-        Raises
-        ------
-        DataError
-            If it cannot be read.
+        Raises DataError if it cannot be read.
         """

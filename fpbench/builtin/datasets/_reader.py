@@ -68,10 +68,7 @@ class PublishedDataset(TabularDataset):
     def find_files(self, home: DataHome) -> list[Path]:
         """Paths of the files.
 
-        Raises
-        ------
-        DataError
-            If one is missing; says how to get it.
+        Raises DataError if one is missing; says how to get it.
         """
         try:
             return [home.find(file) for file in self.files]
@@ -82,10 +79,7 @@ class PublishedDataset(TabularDataset):
     def read(self, home: DataHome) -> LabelledColumns:
         """Read the files.
 
-        Raises
-        ------
-        DataError
-            If a file is missing, or holds a row that is not of these data.
+        Raises DataError if a file is missing, or holds a row that is not of these data.
         """
         frame = read(self.find_files(home), self.layout)
         return LabelledColumns(

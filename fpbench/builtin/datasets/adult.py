@@ -121,11 +121,8 @@ class Adult(PublishedDataset):
     def read(self, home: DataHome) -> LabelledColumns:
         """Read both files, one after the other.
 
-        Raises
-        ------
-        DataError
-            If a file is missing, cannot be read, is empty, or holds a row that is not UCI Adult's;
-            the message names the file and the line.
+        Raises DataError if a file is missing, cannot be read, is empty, or holds a row that is not
+        UCI Adult's; the message names the file and the line.
         """
         frame, (train, test) = read_parts(self.find_files(home), self.layout)
         labels = frame.pop("income").to_numpy()

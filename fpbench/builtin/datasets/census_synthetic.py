@@ -91,10 +91,7 @@ class CensusSynthetic(Dataset):
     def load(self, home: DataHome | None = None) -> Table:
         """Generate the table; beyond 1,000,000 rows peak memory stays below twice its size.
 
-        Raises
-        ------
-        DataError
-            If a group has no member, which may befall few rows in many groups.
+        Raises DataError if a group has no member, which may befall few rows in many groups.
         """
         import pandas as pd
 

@@ -132,20 +132,14 @@ class Compas(PublishedDataset):
 
         ProPublica's own bytes are not known to us: the file is accepted if it holds what it should.
 
-        Raises
-        ------
-        DataError
-            If it cannot be downloaded, or does not hold what it should.
+        Raises DataError if it cannot be downloaded, or does not hold what it should.
         """
         return [home.fetch(_FILE, accept=_anonymise)]
 
     def read(self, home: DataHome) -> LabelledColumns:
         """Read the file and filter its rows.
 
-        Raises
-        ------
-        DataError
-            If the file is missing, or holds a row that is not as ProPublica's.
+        Raises DataError if the file is missing, or holds a row that is not as ProPublica's.
         """
         (path,) = self.find_files(home)
         frame = _filter_rows(read([path], _LAYOUT))

@@ -103,10 +103,8 @@ class CreditCard(PublishedDataset):
     def fetch(self, home: DataHome) -> list[Path]:
         """Make the file of what OpenML has, if it is not here.
 
-        Raises
-        ------
-        DataError
-            If OpenML cannot be reached, or what comes does not make the known original.
+        Raises DataError if OpenML cannot be reached, or what comes does not make the known
+        original.
         """
         return [home.keep(_FILE, lambda path: path.write_bytes(to_spread_file(_fetch_openml())))]
 

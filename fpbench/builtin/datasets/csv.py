@@ -43,9 +43,7 @@ class CSV(OwnFile):
     def frame(self, path: Path) -> DataFrame:
         """Everything in the file.
 
-        Raises
-        ------
-        DataError
-            If it cannot be read, or a row has another number of fields than the first line.
+        Raises DataError if it cannot be read, or a row has another number of fields than the first
+        line.
         """
         return read_csv(path, self.separator)

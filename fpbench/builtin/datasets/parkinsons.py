@@ -101,10 +101,8 @@ class Parkinsons(PublishedDataset):
     def read(self, home: DataHome) -> LabelledColumns:
         """Read the file, and cut the score at the constant.
 
-        Raises
-        ------
-        DataError
-            If the file is missing, or holds a row that is not of Parkinsons telemonitoring.
+        Raises DataError if the file is missing, or holds a row that is not of Parkinsons
+        telemonitoring.
         """
         scored = super().read(home)
         features = scored.columns[list(_KINDS)]

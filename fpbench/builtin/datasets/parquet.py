@@ -45,10 +45,7 @@ class Parquet(OwnFile):
     def frame(self, path: Path) -> DataFrame:
         """Everything in the file.
 
-        Raises
-        ------
-        DataError
-            If it cannot be read.
+        Raises DataError if it cannot be read.
         """
         if why := self.unavailable():
             raise DataError(f"{path}: {why}")

@@ -56,10 +56,7 @@ class GivenTable(Dataset):
     def load(self, home: DataHome) -> Table:
         """Give the table.
 
-        Raises
-        ------
-        DataError
-            If no table of the name was handed over.
+        Raises DataError if no table of the name was handed over.
         """
         if (why := self.absent(home)) is not None:
             raise DataError(why)

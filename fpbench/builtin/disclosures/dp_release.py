@@ -147,12 +147,8 @@ class DPRelease(Disclosure):
     def claim(self, context: Context, rng: np.random.Generator) -> Claim:
         """Audit the training people, and claim what the audit released or was told.
 
-        Raises
-        ------
-        InputError
-            If the auditor gives no release, or no interval where one is needed.
-        PluginError
-            If its numbers are not ratios.
+        Raises InputError if the auditor gives no release, or no interval where one is needed;
+        PluginError if its numbers are not ratios.
         """
         people = context.target
         curator = RecordingCurator(

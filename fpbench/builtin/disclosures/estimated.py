@@ -57,10 +57,7 @@ class Estimated(Disclosure):
     def claim(self, context: Context, rng: np.random.Generator) -> Claim:
         """Measure all metrics on the attack set and claim the least unfairness.
 
-        Raises
-        ------
-        InputError
-            If `metric` is `asked`, and the learner is trained for none.
+        Raises InputError if `metric` is `asked`, and the learner is trained for none.
         """
         target, attack = context.asked, context.attack
         metrics = METRICS

@@ -85,10 +85,7 @@ class Noisy(Disclosure):
     def claim(self, context: Context, rng: np.random.Generator) -> Claim:
         """Count, add noise, and claim the unfairness of the noisy counts.
 
-        Raises
-        ------
-        InputError
-            If neither the learner nor the disclosure names a metric.
+        Raises InputError if neither the learner nor the disclosure names a metric.
         """
         asked, people = context.asked, context.target
         metric = self.metric or (asked.metric if asked else None)

@@ -50,10 +50,7 @@ class Published(Disclosure):
     def claim(self, context: Context, rng: np.random.Generator) -> Claim:
         """Measure the predictions and claim what is true of them.
 
-        Raises
-        ------
-        InputError
-            If neither the learner nor the disclosure names a metric.
+        Raises InputError if neither the learner nor the disclosure names a metric.
         """
         asked, people = context.asked, context.target
         metric = self.metric or (asked.metric if asked else None)

@@ -129,10 +129,7 @@ class Report(CountDisclosure):
     def claim(self, context: Context, rng: np.random.Generator) -> Claim:
         """Make the report, or both, and read it as the adversary does.
 
-        Raises
-        ------
-        InputError
-            If a column is missing, or parameters exclude each other.
+        Raises InputError if a column is missing, or parameters exclude each other.
         """
         people = context.target
         if self.leavers >= len(people):

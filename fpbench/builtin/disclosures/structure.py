@@ -42,11 +42,8 @@ class Structure(CountDisclosure):
     def claim(self, context: Context, rng: np.random.Generator) -> Claim:
         """Read the model's trees.
 
-        Raises
-        ------
-        InputError
-            If the people are not those whom the model was trained on, or the model has no trees
-            with groups.
+        Raises InputError if the people are not those whom the model was trained on, or the model
+        has no trees with groups.
         """
         people, model = context.target, context.model
         if not context.trained_on_target:

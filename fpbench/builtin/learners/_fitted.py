@@ -64,10 +64,7 @@ class Fitted:
     ) -> NDArray[np.float64]:
         """Probabilities (n, 2) of label 0 and label 1.
 
-        Raises
-        ------
-        InputError
-            If the classifier gives none.
+        Raises InputError if the classifier gives none.
         """
         return predict_both(self.estimator, encode(features, self.encoding))
 

@@ -247,10 +247,7 @@ class PateModel(Student):
     def targets(self, noise: Floats) -> tuple[Floats, Floats | None]:
         """Training labels (R, m) of students, and weights (R, m), 0 if unanswered; None if all 1.
 
-        Raises
-        ------
-        InputError
-            If the noise does not have the shape that `draw_noise` gives.
+        Raises InputError if the noise does not have the shape that `draw_noise` gives.
         """
         return derive_targets(self.votes, noise, self.labels, self.teachers, self.confident)
 

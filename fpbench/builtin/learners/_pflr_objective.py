@@ -46,10 +46,7 @@ class BoundedFeatures:
     def of(cls, features: DataFrame, domain: Domain, component: str) -> BoundedFeatures:
         """The encoding of these features.
 
-        Raises
-        ------
-        InputError
-            If a feature is not declared.
+        Raises InputError if a feature is not declared.
         """
         domain.check(features, component)
         names = [str(name) for name in features.columns]

@@ -134,10 +134,7 @@ class PrivateTreeModel(TreeModel):
     def cells(self, features: DataFrame) -> NDArray[np.int64]:
         """Cells (n, features) of similarity `grid`: people of one cell get one label.
 
-        Raises
-        ------
-        InputError
-            If there are none: the similarity is not `grid`, or tau = 0.
+        Raises InputError if there are none: the similarity is not `grid`, or tau = 0.
         """
         return self.candidates.cells(encode_declared(self.domain, features))
 
@@ -221,14 +218,9 @@ class TreeLearner(Learner):
     def fit(self, sample: Sample, rng: np.random.Generator) -> PrivateTreeModel:
         """Grow the tree; its counterpart without noise is grown when it is asked for.
 
-        Raises
-        ------
-        InputError
-            If a feature's bounds or categories are not declared, bounds are beyond single
-            precision, there are more people than `most_people`, or labels are cut at a statistic
-            of everybody.
-        DataError
-            If a number is missing.
+        Raises InputError if a feature's bounds or categories are not declared, bounds are beyond
+        single precision, there are more people than `most_people`, or labels are cut at a statistic
+        of everybody; DataError if a number is missing.
         """
         (model,) = self.fit_many(sample, np.ones((1, len(sample)), bool), [rng])
         assert isinstance(model, PrivateTreeModel)

@@ -90,10 +90,7 @@ class Adversarial(Learner):
     def fit(self, sample: Sample, rng: np.random.Generator) -> Classifier:
         """Train both networks on features, labels and groups.
 
-        Raises
-        ------
-        FpbenchError
-            If the networks diverge.
+        Raises FpbenchError if the networks diverge.
         """
         matrix = encode(sample.features, self.encoding).astype(np.float64)
         middle, spread = matrix.mean(axis=0), matrix.std(axis=0)

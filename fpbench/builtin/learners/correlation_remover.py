@@ -76,10 +76,7 @@ class Uncorrelated:
     ) -> Codes:
         """Predict labels (n,) in {0, 1}.
 
-        Raises
-        ------
-        InputError
-            If people's groups are missing.
+        Raises InputError if people's groups are missing.
         """
         return as_labels(self.estimator.predict(self._remove_correlation(features, sensitive)))
 

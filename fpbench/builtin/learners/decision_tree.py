@@ -92,10 +92,7 @@ class DecisionTree(Learner):
     def fit(self, sample: Sample, rng: np.random.Generator) -> Classifier:
         """Search the grid, and train the best tree on everyone.
 
-        Raises
-        ------
-        DataError
-            If there are fewer people of a label than folds.
+        Raises DataError if there are fewer people of a label than folds.
         """
         from sklearn.tree import DecisionTreeClassifier
 

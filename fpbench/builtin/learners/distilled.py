@@ -129,10 +129,8 @@ class Distilled(Learner):
     def fit(self, sample: Sample, rng: np.random.Generator) -> Classifier:
         """Train the teacher, and fit a tree to its predictions.
 
-        Raises
-        ------
-        InputError
-            If `people` is `public`, and the teacher's model does not tell which people are public.
+        Raises InputError if `people` is `public`, and the teacher's model does not tell which
+        people are public.
         """
         model = self.teacher.fit(sample.only(self.teacher.needs), rng)
         rows = self._choose_rows(model, len(sample))

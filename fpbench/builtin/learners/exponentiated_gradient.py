@@ -80,10 +80,7 @@ class ExponentiatedGradient(SklearnLearner):
     def fit(self, sample: Sample, rng: np.random.Generator) -> Classifier:
         """Train on features, labels and groups.
 
-        Raises
-        ------
-        FpbenchError
-            If fairlearn's linear program fails at every tolerance that is tried.
+        Raises FpbenchError if fairlearn's linear program fails at every tolerance that is tried.
         """
         scaler, base = split_pipeline(self.estimator(rng))
         matrix = self.encode(sample.features)

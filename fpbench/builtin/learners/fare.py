@@ -138,10 +138,7 @@ class Fare(LearnerOverBase):
     def fit(self, sample: Sample, rng: np.random.Generator) -> Classifier:
         """Grow the tree, certify it, and train the base on all people as the tree encodes them.
 
-        Raises
-        ------
-        DataError
-            If there are too few people to grow a tree and to certify it.
+        Raises DataError if there are too few people to grow a tree and to certify it.
         """
         rows = rng.permutation(len(sample))
         cut = round(self.held_out * len(rows))

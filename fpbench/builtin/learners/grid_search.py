@@ -79,10 +79,7 @@ class GridSearch(SklearnLearner):
     def fit(self, sample: Sample, rng: np.random.Generator) -> Classifier:
         """Train on features, labels and groups.
 
-        Raises
-        ------
-        InputError
-            If there are too many groups for a grid of this size, or for any.
+        Raises InputError if there are too many groups for a grid of this size, or for any.
         """
         from fairlearn import reductions
 

@@ -52,10 +52,7 @@ class GroupAwareModel:
     ) -> Codes:
         """Predict labels (n,) in {0, 1}.
 
-        Raises
-        ------
-        InputError
-            If people's groups are missing.
+        Raises InputError if people's groups are missing.
         """
         own = self.add_group(features, require_groups(sensitive, GroupAware.name))
         answer: Codes = self.model.predict(own, rng)

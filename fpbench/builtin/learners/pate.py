@@ -232,13 +232,8 @@ class Pate(Learner):
     def fit(self, sample: Sample, rng: np.random.Generator) -> PateModel:
         """Deal the people to teachers, train these, count their votes, and train the student.
 
-        Raises
-        ------
-        InputError
-            If there are fewer private people than teachers, or labels are cut at a statistic of
-            everybody.
-        DataError
-            If a number is missing or not finite.
+        Raises InputError if there are fewer private people than teachers, or labels are cut at a
+        statistic of everybody; DataError if a number is missing or not finite.
         """
         sample.check_cuts(self.protects, f"learner {self.name!r}")
         rows_rng, parts_rng, noise_rng, models_rng = rng.spawn(4)

@@ -209,13 +209,8 @@ class Pflr(Learner):
     def fit(self, sample: Sample, rng: np.random.Generator) -> PflrModel:
         """Sum up the people, add noise to the sums, and minimise the noisy objective.
 
-        Raises
-        ------
-        InputError
-            If a feature has no declared bounds or categories, or labels or groups are cut at a
-            statistic of everybody.
-        DataError
-            If a number is missing.
+        Raises InputError if a feature has no declared bounds or categories, or labels or groups are
+        cut at a statistic of everybody; DataError if a number is missing.
         """
         sample.check_cuts(self.protects, f"learner {self.name!r}")
         design = BoundedFeatures.of(sample.features, sample.domain, f"learner {self.name!r}")

@@ -50,10 +50,7 @@ class PublicBins:
     def encode(self, features: DataFrame) -> Places:
         """Codes (n, features); who has a category that is not declared counts to the last one.
 
-        Raises
-        ------
-        DataError
-            If a number is missing.
+        Raises DataError if a number is missing.
         """
         known = self.domain.fit(features)
         codes = np.empty((len(features), len(self.names)), np.intp)
@@ -170,13 +167,8 @@ class Synthetic(LearnerOverBase):
     def fit(self, sample: Sample, rng: np.random.Generator) -> Classifier:
         """Release noisy counts, make people up, and train the base on them.
 
-        Raises
-        ------
-        InputError
-            If a feature has no declared bounds or categories, or labels or groups are cut at a
-            statistic of everybody.
-        DataError
-            If a number is missing.
+        Raises InputError if a feature has no declared bounds or categories, or labels or groups are
+        cut at a statistic of everybody; DataError if a number is missing.
         """
         who = f"learner {self.name!r}"
         sample.check_cuts(self.protects, who)

@@ -56,10 +56,7 @@ class ThresholdOptimizer(SklearnLearner):
     def fit(self, sample: Sample, rng: np.random.Generator) -> Classifier:
         """Train on features and labels, then choose thresholds with the groups.
 
-        Raises
-        ------
-        DataError
-            If a group has one label only, so that it has no thresholds to choose from.
+        Raises DataError if a group has one label only, so that it has no thresholds to choose from.
         """
         from fairlearn import postprocessing
 
@@ -88,12 +85,8 @@ class Thresholds:
     ) -> Codes:
         """Draw labels (n,) in {0, 1}, independently for each person.
 
-        Raises
-        ------
-        InputError
-            If people's groups are missing.
-        DataError
-            If a group was absent in training.
+        Raises InputError if people's groups are missing; DataError if a group was absent in
+        training.
         """
         positive = self._find_positive(features, sensitive)
         return as_labels(rng.random(len(positive)) < positive)

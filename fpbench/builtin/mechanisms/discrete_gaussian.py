@@ -53,10 +53,7 @@ class DiscreteGaussian(Mechanism):
     ) -> NDArray[np.float64]:
         """Noisy counts, whole numbers.
 
-        Raises
-        ------
-        InputError
-            If the counts are not whole numbers.
+        Raises InputError if the counts are not whole numbers.
         """
         counts, epsilon = check_integers(counts, "counts"), check_epsilons(epsilon)
 

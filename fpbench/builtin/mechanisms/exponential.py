@@ -80,10 +80,8 @@ class Exponential(Mechanism):
     ) -> NDArray[np.float64]:
         """Chosen counts, whole numbers in 0..upper.
 
-        Raises
-        ------
-        InputError
-            If there is no upper bound, or a count is not a whole number between 0 and its bound.
+        Raises InputError if there is no upper bound, or a count is not a whole number between 0 and
+        its bound.
         """
         counts, epsilon = check_integers(counts, "counts"), check_epsilons(epsilon)
         if upper is None:

@@ -40,10 +40,7 @@ class Gaussian(Mechanism):
     def guarantee(self, epsilon: float, neighbours: Neighbours) -> Guarantee:
         """The guarantee (epsilon, delta), and rho.
 
-        Raises
-        ------
-        InputError
-            If `classic` calibration does not hold for this epsilon.
+        Raises InputError if `classic` calibration does not hold for this epsilon.
         """
         rho = gaussian_rho(self._find_multiplier(epsilon))
         return Guarantee(epsilon, self.delta, neighbours, rho)

@@ -24,10 +24,7 @@ class Clip(Policy):
     ) -> NDArray[np.float64]:
         """Histograms between 0 and their totals.
 
-        Raises
-        ------
-        InputError
-            If there are no counts, one is not finite, or a total is negative.
+        Raises InputError if there are no counts, one is not finite, or a total is negative.
         """
         values, totals = check_answers(answers, total)
         clipped: NDArray[np.float64] = np.minimum(np.maximum(values, 0), totals)

@@ -42,25 +42,14 @@ class PaperPolicy(Policy):
     ) -> NDArray[np.float64]:
         """Histograms between 0 and their totals.
 
-        Parameters
-        ----------
-        answers
-            (..., K) noisy counts of the K groups.
-        total
-            (...) public number of people of each histogram, broadcast.
-        upper
-            (...) greatest valid count; by default the total. The paper takes the number of people
-            in the data set for every rule, so that counts above the total of a rule stay.
+        `answers`: (..., K) noisy counts of the K groups. `total`: (...) public number of people of
+        each histogram, broadcast. `upper`: (...) greatest valid count; by default the total. The
+        paper takes the number of people in the data set for every rule, so that counts above the
+        total of a rule stay.
 
-        Returns
-        -------
-        ndarray
-            Of the shape of the answers.
+        Returns: of the shape of the answers.
 
-        Raises
-        ------
-        InputError
-            If there are no counts, one is not finite, or a total is negative.
+        Raises InputError if there are no counts, one is not finite, or a total is negative.
         """
         values, totals = check_answers(answers, total)
         most = totals if upper is None else np.asarray(upper, dtype=np.float64)[..., None]

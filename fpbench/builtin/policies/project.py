@@ -27,9 +27,6 @@ class Project(Policy):
     ) -> NDArray[np.float64]:
         """Histograms of at least 0 that sum to their totals.
 
-        Raises
-        ------
-        InputError
-            If there are no counts, one is not finite, or a total is negative.
+        Raises InputError if there are no counts, one is not finite, or a total is negative.
         """
         return project_counts(answers, total)
