@@ -24,97 +24,6 @@ _USED = {
 }
 """What the example uses of the other kinds."""
 
-_PYPROJECT = """\
-[build-system]
-requires = ["hatchling>=1.26"]
-build-backend = "hatchling.build"
-
-[project]
-name = "{package}"
-version = "0.1.0"
-description = "A plugin of fpbench: the {kind} {name}"
-readme = "README.md"
-requires-python = ">=3.11"
-dependencies = ["fpbench-toolkit>=0.1"]
-
-[project.optional-dependencies]
-test = ["pytest>=8.3"]
-
-[project.entry-points.fpbench]
-{name} = "{module}"
-
-[tool.hatch.build]
-dev-mode-dirs = ["."]
-
-[tool.hatch.build.targets.wheel]
-only-include = ["{module}.py"]
-
-[tool.pytest.ini_options]
-testpaths = ["tests"]
-filterwarnings = ["error"]
-"""
-
-_TEST = """\
-\"\"\"The {kind} {name} keeps the laws of fpbench, and works in a matrix.\"\"\"
-
-from pathlib import Path
-
-import pytest
-
-import fpbench
-from fpbench.testing import Outcome, checks
-
-PROJECT = Path(__file__).parents[1]
-
-
-@pytest.mark.parametrize("check", checks("{package}"), ids=str)
-def test_law(check):
-    verdict = check()
-    if verdict.outcome is Outcome.SKIPPED:
-        pytest.skip(verdict.reason)
-    assert verdict.outcome is Outcome.KEPT, verdict.reason
-
-
-def test_matrix(tmp_path):
-    run = fpbench.run(PROJECT / "example.toml", out=tmp_path / "run")
-    rows = run.rows()
-    assert [row["status"] for row in rows] == ["done", "done"]
-    assert len(run.leaderboard().lines) == 1
-    assert {{row["{kind}"] for row in rows}} == {{"{name}"}}
-"""
-
-_README = """\
-# {package}
-
-A plugin of fpbench: the {kind} `{name}`.
-
-```sh
-pip install -e .
-fpbench describe {kind} {name}
-fpbench run example.toml
-```
-
-The code is in `{module}.py`. Change it, and test it:
-
-```sh
-fpbench check .    # the laws that every {kind} keeps
-pytest             # the same, and the matrix
-tox                # the same, installed as others install it
-```
-"""
-
-_TOX = """\
-[tox]
-min_version = 4.20
-env_list = py311, py312, py313
-skip_missing_interpreters = true
-
-[testenv]
-package = wheel
-extras = test
-commands = pytest {posargs}
-"""
-
 
 def write_package(kind: str, name: str, directory: Path) -> Path:
     """Write a package with one component, in a folder of its own.
@@ -163,21 +72,33 @@ def files(kind: str, name: str) -> dict[str, str]:
     package, module = f"fpbench-{name}", f"fpbench_{name.replace('-', '_')}"
     words = {"kind": kind, "name": name, "package": package, "module": module}
     return {
-        "pyproject.toml": _PYPROJECT.format(**words),
+        "pyproject.toml": _fill_in("pyproject", words),
         f"{module}.py": component(kind, name),
-        f"tests/test_{module}.py": _TEST.format(**words),
+        f"tests/test_{module}.py": _fill_in("test", words),
         "example.toml": example(kind, name),
-        "README.md": _README.format(**words),
-        "tox.ini": _TOX,
+        "README.md": _fill_in("README", words),
+        "tox.ini": _fill_in("tox", words),
     }
+
+
+def _fill_in(name: str, words: dict[str, str]) -> str:
+    """A file of every package, with `{kind}` and other words replaced."""
+    text = _read_template(f"package/{name}.txt")
+    for word, value in words.items():
+        text = text.replace(f"{{{word}}}", value)
+    return text
+
+
+def _read_template(name: str) -> str:
+    template = resources.files("fpbench.testing") / "templates" / name
+    return template.read_text(encoding="utf-8")
 
 
 def component(kind: str, name: str) -> str:
     """The module of a component of a kind, with this name."""
-    template = resources.files("fpbench.testing") / "templates" / f"{kind}.py"
     # The kind is a part of the class's name, so that it is none of the names that are imported.
     camel = "".join(map(str.capitalize, name.split("-"))) + KINDS[kind].base
-    text = template.read_text(encoding="utf-8").replace("example-name", name)
+    text = _read_template(f"{kind}.py").replace("example-name", name)
     return re.sub(r"\bExample\b", camel, text)
 
 

@@ -111,7 +111,7 @@ ALLOWED = {
     ("report/page.py", "_asset"): "(files('fpbench.report') / 'assets' / name).read_text",
     ("report/page.py", "_plotly"): "file.read_text",
     ("api/reproduce.py", "known"): "path.read_text",
-    ("testing/scaffold.py", "component"): "template.read_text",
+    ("testing/scaffold.py", "_read_template"): "template.read_text",
     ("components/spec.py", "_parse_code"): "Path(file).read_text",
     ("base/public_names.py", "public_names"): "stub.read_text",
     # Of bytes: of a report that was read the one way, and of a process of our own.
