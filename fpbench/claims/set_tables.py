@@ -28,21 +28,14 @@ _SPARSE = 4
 
 @dataclass(frozen=True, eq=False)
 class SetTable:
-    """Sets that share nobody; make it by `of`.
-
-    Attributes
-    ----------
-    member
-        (r,) place of each person's set in `numbers`; -1 of who is in none.
-    numbers
-        (sets,) number of each set among all.
-    rows
-        (r,) the people, ascending; None if they are all.
-    """
+    """Sets that share nobody; make it by `of`."""
 
     member: Integers
+    """(r,) place of each person's set in `numbers`; -1 of who is in none."""
     numbers: NDArray[np.intp]
+    """(sets,) number of each set among all."""
     rows: NDArray[np.int32] | None = None
+    """(r,) the people, ascending; None if they are all."""
 
     @classmethod
     def of(

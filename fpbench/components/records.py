@@ -187,18 +187,12 @@ class Guess:
 
 @dataclass(frozen=True)
 class CalibratedGuess(Guess):
-    """A guess whose `beliefs` fpbench has calibrated on the held-out people; never None.
-
-    Attributes
-    ----------
-    calibration
-        How: `none`, `scaled` or `isotonic`.
-    sees
-        What the adversary saw of the target people, in the order of the table `SIGHTS`.
-    """
+    """A guess whose `beliefs` fpbench has calibrated on the held-out people; never None."""
 
     calibration: str = "none"
+    """How: `none`, `scaled` or `isotonic`."""
     sees: tuple[str, ...] = ()
+    """What the adversary saw of the target people, in the order of the table `SIGHTS`."""
 
 
 @dataclass(frozen=True)

@@ -75,29 +75,20 @@ def _lack_structure(learner: Source) -> str | None:
 
 @dataclass(frozen=True)
 class Sight:
-    """Something that a component may see.
-
-    Attributes
-    ----------
-    name
-        Its word in `sees` (of disclosures, in `shows`), and the name of the column of a `Sample`
-        that holds it, if there is one.
-    meaning
-        What is seen, for the documentation.
-    kinds
-        Kinds of components that may declare it. Disclosures do so to show it to everybody.
-    of_model
-        Whether it comes from the trained model, and is no column of the data.
-    lack
-        Why models of a learner cannot give it, as the end of a sentence that begins with the
-        component that wants to see it; None if they can.
-    """
+    """Something that a component may see."""
 
     name: str
+    """Its word in `sees` (of disclosures, in `shows`), and the name of the column of a `Sample`
+    that holds it, if there is one."""
     meaning: str
+    """What is seen, for the documentation."""
     kinds: frozenset[str]
+    """Kinds of components that may declare it. Disclosures do so to show it to everybody."""
     of_model: bool = False
+    """Whether it comes from the trained model, and is no column of the data."""
     lack: Callable[[Source], str | None] = field(default=_never, repr=False)
+    """Why models of a learner cannot give it, as the end of a sentence that begins with the
+    component that wants to see it; None if they can."""
 
 
 _ADVERSARY, _AUDITOR, _DISCLOSURE = (

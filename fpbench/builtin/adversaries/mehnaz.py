@@ -30,19 +30,13 @@ _EQUAL = 1e-9
 
 
 class Cases(NamedTuple):
-    """What a model's answers about every group say of n people.
-
-    Attributes
-    ----------
-    case
-        (n,) 0 if the model is right about the label for one group only, 1 for several groups, 2
-        for none: cases 1, 2 and 3 of the paper.
-    values
-        (n,) the group that CSMIA names.
-    """
+    """What a model's answers about every group say of n people."""
 
     case: NDArray[np.intp]
+    """(n,) 0 if the model is right about the label for one group only, 1 for several groups, 2 for
+    none: cases 1, 2 and 3 of the paper."""
     values: NDArray[np.intp]
+    """(n,) the group that CSMIA names."""
 
 
 def find_cases(answers: ModelAnswers, labels: Codes, shares: Floats) -> Cases:

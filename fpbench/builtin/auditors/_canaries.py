@@ -25,26 +25,18 @@ PROBES = 5
 
 @dataclass(frozen=True, eq=False)
 class CanaryPool:
-    """People, some of them made up, of whom training data are chosen.
-
-    Attributes
-    ----------
-    people
-        n people: features, labels, groups.
-    common
-        (n,) who is always in the training data.
-    present, absent
-        (m,) rows that are in the training data if a canary is, and if it is not; an absent of -1
-        is nobody.
-    probes
-        Rows that are in no training data.
-    """
+    """People, some of them made up, of whom training data are chosen."""
 
     people: Sample
+    """n people: features, labels, groups."""
     common: NDArray[np.bool_]
+    """(n,) who is always in the training data."""
     present: NDArray[np.intp]
     absent: NDArray[np.intp]
+    """(m,) rows that are in the training data if a canary is, and if it is not; an absent of -1 is
+    nobody."""
     probes: NDArray[np.intp]
+    """Rows that are in no training data."""
 
     def choose(self, included: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """(B, n) training data of models that have canaries (B, m) or not."""

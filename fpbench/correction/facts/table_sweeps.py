@@ -31,27 +31,19 @@ _LEAST = 1e-6
 
 @dataclass(eq=False)
 class TableSweeps:
-    """Multipliers and beliefs, on their way.
-
-    Attributes
-    ----------
-    tables
-        The sets that people are in.
-    logits
-        (R, n) of R groups each; one row is that of group 1 over group 0.
-    low, high, variance, most
-        (M, R) ends of counts, softness, and the greatest multiplier; 0 where nothing is known.
-    multipliers
-        (M, R).
-    """
+    """Multipliers and beliefs, on their way."""
 
     tables: Sequence[SetTable]
+    """The sets that people are in."""
     logits: Singles
+    """(R, n) of R groups each; one row is that of group 1 over group 0."""
     low: Floats
     high: Floats
     variance: Floats
     most: Floats
+    """(M, R) ends of counts, softness, and the greatest multiplier; 0 where nothing is known."""
     multipliers: Floats = field(init=False)
+    """(M, R)."""
 
     def __post_init__(self) -> None:
         self.multipliers = np.zeros(self.low.shape)

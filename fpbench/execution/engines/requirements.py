@@ -23,18 +23,12 @@ _LIBRARIES = (
 
 @dataclass(frozen=True)
 class Requirements:
-    """What the steps of a plan require of a worker.
-
-    Attributes
-    ----------
-    uses
-        Kinds and names of the components.
-    here
-        `read_versions(uses)` on the coordinator.
-    """
+    """What the steps of a plan require of a worker."""
 
     uses: tuple[tuple[str, str], ...]
+    """Kinds and names of the components."""
     here: Mapping[str, str]
+    """`read_versions(uses)` on the coordinator."""
 
 
 def list_requirements(steps: Iterable[Step], catalog: Catalog) -> Requirements:
