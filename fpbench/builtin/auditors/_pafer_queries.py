@@ -54,18 +54,8 @@ def make_query(
 ) -> Query:
     """The request whose cells are every part in every stratum.
 
-    Parameters
-    ----------
-    parts
-        (n,) codes in 0..n_parts-1.
-    n_parts
-        Number of codes.
-    strata
-        (n,) codes in 0..n_strata-1, or -1 for people who are left out; None: all are 0.
-    n_strata
-        S.
-    but_first
-        Whether part 0 is left out.
+    `parts`: (n,) codes in 0..n_parts-1, without part 0 if `but_first`. `strata`: (n,) codes in
+    0..n_strata-1, or -1 for people who are left out; None: all are 0.
     """
     width = n_parts - but_first
     # For ten million people: one byte each where that suffices, and few passes.

@@ -27,17 +27,9 @@ def measure_attack(
     guess: CalibratedGuess,
     correction: Correction,
 ) -> AttackMeasures:
-    """Measures of a guess and its correction.
+    """Measures of a guess and its correction, in the words of `OWN` (`components/own_measures.py`).
 
-    `people` is how many are attacked. Accuracies are shares of them whose group is
-    right: `majority_accuracy` of calling everyone a member of the largest group, `prior_accuracy`
-    (expected) of drawing everyone's group from the shares of the attack set, `initial_accuracy` of
-    the guess, `corrected_accuracy` of the correction; `gain` is the difference of the last two.
-    `balanced_accuracy` is the mean over groups of the share of members who are guessed right.
-    `asked_metric` and `asked_tolerance` are what the learner was trained for.
-    `changes` counts changed guesses, `change_precision` is the share of them that are now right.
-    Whatever rests on a correction is None where there is none. `proven` is 1 if the solver proved
-    its answer, be it that nothing satisfies the claim, and 0 if not.
+    Whatever rests on a correction is None where there is none.
     """
     truth, trained_for = split.target.sensitive, predictions.asked
     initial = _accuracy(guess.values, truth)
@@ -132,19 +124,13 @@ def measure_model(split: Split, predictions: Predictions, claim: Claim | None) -
 
 
 def measure_release(release: Release, people: Sample, predictions: Codes) -> ReleaseMeasures:
-    """How far off a private audit is, from the truth that it never saw.
+    """How far off a private audit is, from the truth that it never saw, in the words of `OWN`.
 
-    `true_ratio` is the fairness of the predictions on the people audited: the ratio of the least to
-    the greatest group rate, of the release's metric. Over the R estimates: `estimated_ratio` is
-    their mean; `error` the mean absolute error (the AASPE of van der Steen et al., 2023) and
-    `error_deviation` its standard deviation over the R (n - 1); `bias` the mean error; `coverage`
-    the share of intervals that hold `true_ratio` (which they should more often than their
-    confidence, as they are for the people that these were drawn from), `interval_width` their mean
-    width; None if there are no intervals. `random_guess_error` is the expected error of a uniform
-    draw from [0, 1]: (s^2 + (1 - s)^2) / 2. `four_fifths_right` is the share of estimates on the
-    right side of 0.8; `true_tenth` and `tenth_recall` are the ratio rounded down to tenths, and the
-    share of estimates that round down to the same: their mean over classes is the UAR of the
-    paper's section 5.1.3.
+    Over R estimates: `error` is the AASPE of van der Steen et al. (2023), `error_deviation` is over
+    R (n - 1), and `random_guess_error` is (s^2 + (1 - s)^2) / 2 at the true ratio s. Intervals
+    should hold the truth more often than their confidence, as they are for the people that these
+    were drawn from; `coverage` and `interval_width` are None without intervals. The mean of
+    `tenth_recall` over classes is the UAR of the paper's section 5.1.3.
     """
     k = len(people.groups)
     constraint = RateConstraint(release.metric, form="ratio")

@@ -16,19 +16,12 @@ from fpbench.store.results import Results
 
 
 def add_comparisons(results: Results) -> Results:
-    """The rows, with the measures that compare them with others.
+    """The rows, with the measures that compare them with others, in the words of `OWN`.
 
-    Of attacks, `best_initial_accuracy` is the greatest accuracy of a guess at the same dataset,
-    learner and seed in the run; `gain_over_best` is how much more accurate the row's correction is.
-    A gain that repairs a weak guess is no gain over a strong one. Where rows have
-    `without_accuracy`, `best_without_accuracy` is that of the adversary that is best over all
-    seeds, at the same target, `limit` what the bits of the disclosure allow anybody to add to it
-    (`limit_leak_by_error`), and `repair` by how much the gain exceeds that.
-
-    Of private audits, `uar` is the unweighted average recall of the ratio in tenths, over all seeds
-    of the same combination of components: the mean, over the tenths that the true ratios are in, of
-    the share of estimates in the right one (van der Steen et al., 2023, section 5.1.3); and
-    `uar_minus_error` is that less the mean error over the same seeds (equation 11).
+    `limit` is by `limit_leak_by_error`, with the error of the adversary that is best over all seeds
+    at the same target. `uar` is the mean, over the tenths that the true ratios of a combination are
+    in at all seeds, of the share of estimates in the right one (van der Steen et al., 2023, section
+    5.1.3); `uar_minus_error` is equation 11.
     """
     recall = results.numbers("tenth_recall")
     audits = np.flatnonzero(~np.isnan(recall))
