@@ -173,33 +173,14 @@ def search(
     state: int,
     rng: np.random.Generator,
 ) -> SearchResult:
-    """The best parameters that a tree-structured Parzen estimator (Optuna) meets.
+    """The best of `trials` sets of parameters, by a tree-structured Parzen estimator (Optuna).
 
-    The first trial is the recipe as it is, so the result is never worse than that on the
-    validation part. All trials train on the same people with the same `state`.
+    The first trial is the recipe as it is, so the result is never worse than that on the validation
+    part, which `rng` draws from the people: `matrix` (n, columns) is what is seen of them, `truth`
+    (n,) their groups. All trials train on the same people with the same `random_state`.
 
-    Parameters
-    ----------
-    recipe
-        Where the search begins.
-    space
-        Which parameters are searched, and where.
-    matrix, truth
-        (n, columns) what is seen of people, and (n,) their groups: a validation part of them is
-        held out from training.
-    trials
-        Number of sets of parameters that are tried, the first included.
-    state
-        `random_state` of every model.
-    rng
-        Chooses the validation part and the sets of parameters.
-
-    Raises
-    ------
-    DataError
-        If there are fewer than two people.
-    InputError
-        If a class refuses parameters that the space allows.
+    Raises DataError if there are fewer than two people; InputError if a class refuses parameters
+    that the space allows.
     """
     validation, training = split_rows(
         len(truth), VALIDATION, rng, "the training part of the attack set"

@@ -23,20 +23,11 @@ def pad_groups(
     groups of 8-byte numbers then begin at multiples of 16 bytes wherever they stand in a block, on
     which the last bits of some dot products depend.
 
-    Parameters
-    ----------
-    groups
-        Row numbers of each group; empty groups are in no block.
-    width
-        Numbers that a row stands for.
-    most
-        Numbers that a block of several groups may stand for.
+    `groups`: row numbers of each group; empty groups are in no block. `width`: numbers that a row
+    stands for; a block of several groups stands for at most `most`.
 
-    Yields
-    ------
-    tuple
-        Numbers (b,) of the groups in a block, by falling size; row numbers (b, n), padded with a
-        row of the same group; and (b, n) a mask: 1 for rows of the group, 0 for padding.
+    Yields numbers (b,) of the groups in a block, by falling size; row numbers (b, n), padded with a
+    row of the same group; and (b, n) a mask: 1 for rows of the group, 0 for padding.
     """
     sizes = np.array([len(rows) for rows in groups], dtype=np.intp)
     power = np.frexp(sizes / _STEPS)[1] - 1  # frexp is exact: 2**power <= size / 8 < 2**(power + 1)

@@ -97,28 +97,14 @@ def choose_splits(
     scale: float,
     rngs: Sequence[np.random.Generator],
 ) -> NDArray[np.intp]:
-    """Choose a split of small impurity in every node.
+    """Candidates (g,) of small impurity, one in each node; -1 where none is possible.
 
-    Parameters
-    ----------
-    impurities
-        (g, c) of each candidate in each node.
-    possible
-        (g, c) whether it may be chosen; public.
-    selection
-        `noisy-max`: the least impurity after Laplace noise. `exponential`: with probability
-        proportional to exp(-impurity / scale), by adding Gumbel noise. When a person is added all
-        impurities grow, if anything, so that with scale = sensitivity / epsilon both are
-        epsilon-differentially private.
-    scale
-        Of the noise; at 0 the least is chosen, the first of equals.
-    rngs
-        For the noise: each of equally many nodes, in their order.
-
-    Returns
-    -------
-    ndarray
-        (g,) the chosen candidates; -1 where none is possible.
+    Of `impurities` (g, c) and `possible` (g, c), which is public, `noisy-max` takes the least
+    impurity after Laplace noise, and `exponential` a candidate with probability proportional to
+    exp(-impurity / scale), by adding Gumbel noise. When a person is added all impurities grow, if
+    anything, so that with scale = sensitivity / epsilon both are epsilon-differentially private. At
+    scale 0 the least is chosen, the first of equals. `rngs`: each for the noise of equally many
+    nodes, in their order.
     """
     if scale > 0:
         noisy = np.empty(impurities.shape)

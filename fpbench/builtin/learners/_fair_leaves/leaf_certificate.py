@@ -65,28 +65,15 @@ def certify_leaves(
     error: float,
     rng: np.random.Generator,
 ) -> Certificate:
-    """Bound what leaves tell of groups, with probability 1 - error over the people drawn.
+    """Bound what k leaves tell of groups, with probability 1 - error over the people drawn.
 
-    All pairs of groups share the error. With distances d of pairs, nobody's balanced accuracy
-    among K groups exceeds (1 + min over r of the sum over a of d(a, r)) / K: in a leaf the best
-    guess gains at most the sum of what each group has more than r.
+    All pairs of groups share the error. With distances d of pairs, nobody's balanced accuracy among
+    K groups exceeds (1 + min over r of the sum over a of d(a, r)) / K: in a leaf the best guess
+    gains at most the sum of what each group has more than r.
 
-    Parameters
-    ----------
-    bound
-        How a pair's distance is bounded.
-    grown
-        People whom the tree was grown on; of these only the shares of groups are used.
-    held_out
-        People from the same law whom the tree has not seen.
-    k
-        Leaves.
-    n_groups
-        Groups K, at least 2.
-    error
-        In (0, 1).
-    rng
-        Divides the held-out people for `leaves`.
+    `bound`: how a pair's distance is bounded. `grown`: people whom the tree was grown on; of these
+    only the shares of groups are used. `held_out`: people from the same law whom the tree has not
+    seen; `rng` divides them for `leaves`.
     """
     pairs = list(combinations(range(n_groups), 2))
     distances = np.zeros((n_groups, n_groups))
