@@ -76,6 +76,24 @@ class Contrast:
     notes: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class _Side:
+    """The attacks or the audits of one of the runs."""
+
+    tally: Tallies
+    lines: Sequence[int]
+
+    @classmethod
+    def of(cls, tally: Tallies, audits: bool) -> _Side:
+        """Those of a run."""
+        mine = [i for i in range(len(tally)) if bool(tally.labels(i)["auditor"]) is audits]
+        return cls(tally, mine)
+
+    def measured(self) -> set[str]:
+        """Names of the measures that some of them have."""
+        return self.tally.names(self.lines)
+
+
 def read_pairs(texts: Iterable[str]) -> dict[str, str]:
     """Labels of the first run and those of the second that stand for them, from OLD=NEW.
 
@@ -113,32 +131,26 @@ def compare(
     only where it says no, and the mean has moved in the direction of the ranks.
     """
     contrasts, measured = [], set()
-    first, second = Tallies(old), Tallies(new)
-    _check_pairs(first, second, pairs or {})
+    first, second, pairs = Tallies(old), Tallies(new), pairs or {}
+    _check_pairs(first, second, pairs)
     for kinds, audits in ((ATTACK, False), (AUDIT, True)):
-        ours, theirs = _list_lines(first, audits), _list_lines(second, audits)
-        if ours and theirs:
-            names = first.names(ours) | second.names(theirs)
+        ours, theirs = _Side.of(first, audits), _Side.of(second, audits)
+        if ours.lines and theirs.lines:
+            one, other = ours.measured(), theirs.measured()
+            names, both = one | other, one & other
             measured |= names
             chosen = name_measure(new.glossary, measure, names)
-            both = first.names(ours) & second.names(theirs)
             by = choose_measure(new.glossary, chosen, both)
             if by not in both:
                 by = choose_measure(new.glossary, chosen, names)
             if by in names:
-                contrasts.append(
-                    _make_contrast(old, new, first, second, ours, theirs, kinds, by, pairs or {})
-                )
+                contrasts.append(_make_contrast(ours, theirs, kinds, by, pairs))
     if measured and not contrasts:
         new.glossary.find(measure, measured, "measure to compare")
     if not any(each.moves for each in contrasts):
         raise InputError("the runs have no combination in common; name labels that stand for each "
                          "other with --pair OLD=NEW")  # fmt: skip
     return [each for each in contrasts if each.moves]
-
-
-def _list_lines(tally: Tallies, audits: bool) -> list[int]:
-    return [i for i in range(len(tally)) if bool(tally.labels(i)["auditor"]) is audits]
 
 
 def _check_pairs(first: Tallies, second: Tallies, pairs: Mapping[str, str]) -> None:
@@ -152,19 +164,12 @@ def _check_pairs(first: Tallies, second: Tallies, pairs: Mapping[str, str]) -> N
 
 
 def _make_contrast(
-    old: Results,
-    new: Results,
-    first: Tallies,
-    second: Tallies,
-    ours: Sequence[int],
-    theirs: Sequence[int],
-    kinds: tuple[str, ...],
-    by: str,
-    pairs: Mapping[str, str],
+    ours: _Side, theirs: _Side, kinds: tuple[str, ...], by: str, pairs: Mapping[str, str]
 ) -> Contrast:
-    swaps = _find_swaps(first, second, ours, theirs, kinds, pairs)
-    before = {_make_key(first.labels(i), kinds, swaps, pairs): i for i in ours}
-    after = {_make_key(second.labels(i), kinds, swaps, {}): i for i in theirs}
+    first, second = ours.tally, theirs.tally
+    swaps = _find_swaps(ours, theirs, kinds, pairs)
+    before = {_make_key(first.labels(i), kinds, swaps, pairs): i for i in ours.lines}
+    after = {_make_key(second.labels(i), kinds, swaps, {}): i for i in theirs.lines}
     shared = [key for key in after if key in before]
     valued = [
         key
@@ -176,7 +181,7 @@ def _make_contrast(
     one = np.array([before[key] for key in shared], np.intp)
     other = np.array([after[key] for key in shared], np.intp)
     earlier, later = _pair_seeds(first, second, one, other, by)
-    why = _list_incomparable(old, new, first, second, one, other)
+    why = _list_incomparable(first, second, one, other)
     alike = np.array([not text for text in why], np.bool_)
     p_values = np.full(len(shared), np.nan)
     sides = later[alike], earlier[alike]
@@ -196,23 +201,18 @@ def _make_contrast(
     ]
     moves.sort(key=_sort_key)
     used = tuple(kind for kind in kinds if any(move.labels[kind] for move in moves))
-    return Contrast(new.glossary[by], used, swaps, tuple(moves), only_old, only_new,
+    return Contrast(second.glossary[by], used, swaps, tuple(moves), only_old, only_new,
                     tuple(notes))  # fmt: skip
 
 
 def _find_swaps(
-    first: Tallies,
-    second: Tallies,
-    ours: Sequence[int],
-    theirs: Sequence[int],
-    kinds: Sequence[str],
-    pairs: Mapping[str, str],
+    ours: _Side, theirs: _Side, kinds: Sequence[str], pairs: Mapping[str, str]
 ) -> dict[str, tuple[str, str]]:
     """Kinds of which each run has one label, and not the same."""
     swaps = {}
     for kind in kinds:
-        here = {pairs.get(label := first.labels(i)[kind], label) for i in ours}
-        there = {second.labels(i)[kind] for i in theirs}
+        here = {pairs.get(label := ours.tally.labels(i)[kind], label) for i in ours.lines}
+        there = {theirs.tally.labels(i)[kind] for i in theirs.lines}
         if len(here) == len(there) == 1 and here != there:
             swaps[kind] = (here.pop(), there.pop())
     return swaps
@@ -236,15 +236,10 @@ def _pair_seeds(
 
 
 def _list_incomparable(
-    old: Results,
-    new: Results,
-    first: Tallies,
-    second: Tallies,
-    one: NDArray[np.intp],
-    other: NDArray[np.intp],
+    first: Tallies, second: Tallies, one: NDArray[np.intp], other: NDArray[np.intp]
 ) -> list[str]:
     """What lines promise differently, or prove, which makes their numbers differ in meaning."""
-    ours, theirs = aspects(old, first), aspects(new, second)
+    ours, theirs = aspects(first), aspects(second)
     silent = [""] * max(len(first), len(second))
     reasons = []
     for i, j in zip(one.tolist(), other.tolist(), strict=True):

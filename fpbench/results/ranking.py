@@ -54,7 +54,7 @@ def rank(
     task.
     """
     tally = Tallies(results)
-    aspects_of_lines = aspects(results, tally)
+    aspects_of_lines = aspects(tally)
     boards, measured = [], set()
     rank_by = name_measure(results.glossary, rank_by, results.names)
     for kinds, audits in ((ATTACK, False), (AUDIT, True)):

@@ -124,7 +124,7 @@ def _make_pooled_view(
     rank_by = name_measure(results.glossary, rank_by, names)
     by = choose_measure(results.glossary, rank_by, names)
     boards = []
-    for apart, notes, mine in parted(tally, aspects(results, tally), lines, by, together=together):
+    for apart, notes, mine in parted(tally, aspects(tally), lines, by, together=together):
         part = take_rows(results, np.isin(tally.line, mine))
         overall, *own = split_by_dataset(part)
         if own:  # a mean over all data sets compares lines that are there on all of them

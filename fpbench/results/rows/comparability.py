@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fpbench.results.rows.lines import Tallies
-from fpbench.store.results import Results
 
 UNPROVEN = "optimum not proven"
 """Said of lines with a seed whose correction the solver did not prove."""
@@ -30,18 +29,18 @@ OF_CLAIMS = "claim: "
 _SEVERAL = "several"
 
 
-def aspects(results: Results, tally: Tallies) -> dict[str, list[str]]:
+def aspects(tally: Tallies) -> dict[str, list[str]]:
     """What each line says of its guarantees and proofs.
 
     Returns: for each aspect, such as `neighbours` of an audit, `claim: delta` of a private claim or
     `learner: neighbours` of a private learner: a text for each line, empty where it says none.
     """
     texts_of: dict[str, list[str]] = {}
-    for name in results.names:
+    for name in tally.results.names:
         aspect = _ASPECTS.get(name)
         if aspect is None:
             continue
-        stated = _collect_texts(results, tally, name)
+        stated = _collect_texts(tally, name)
         if not any(stated):
             continue
         texts = texts_of.setdefault(aspect, [""] * len(tally))
@@ -53,9 +52,9 @@ def aspects(results: Results, tally: Tallies) -> dict[str, list[str]]:
     return texts_of
 
 
-def _collect_texts(results: Results, tally: Tallies, name: str) -> list[str]:
+def _collect_texts(tally: Tallies, name: str) -> list[str]:
     """For each line what its rows say under a name, in words."""
-    texts_of: list[set[str]] = [set() for _ in range(len(tally))]
+    results, texts_of = tally.results, [set[str]() for _ in range(len(tally))]
     rows, words = results.texts(name)
     for line, word in _list_distinct(tally.line[rows], words):
         if line >= 0:

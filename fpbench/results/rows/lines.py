@@ -22,7 +22,7 @@ class Tallies:
     """The cells that are done or failed, by combination, in the order of the plan."""
 
     def __init__(self, results: Results) -> None:
-        self._results = results
+        self.results = results
         done, failed = results.finished()
         counted = np.flatnonzero(done | failed)
         numbers, place = unique_inverse(results.combination[counted])
@@ -49,7 +49,7 @@ class Tallies:
     @property
     def glossary(self) -> Glossary:
         """What measures are called and mean."""
-        return self._results.glossary
+        return self.results.glossary
 
     def labels(self, number: int) -> Mapping[str, str]:
         """The label of each kind that a line combines."""
@@ -57,7 +57,7 @@ class Tallies:
 
     @cached_property
     def _labels(self) -> list[dict[str, str]]:
-        combinations = self._results.combinations
+        combinations = self.results.combinations
         return [dict(zip(KINDS, combinations[i], strict=True)) for i in self._combinations.tolist()]
 
     def measures(self, number: int) -> Mapping[str, Interval]:
@@ -66,9 +66,9 @@ class Tallies:
 
     def names(self, numbers: Iterable[int]) -> set[str]:
         """Measures that some of these lines have a number of."""
-        done, _ = self._results.finished()
+        done, _ = self.results.finished()
         among = done & np.isin(self.line, np.fromiter(numbers, np.intp))
-        return {name for name in self._columns if self._results.measured(name, among)}
+        return {name for name in self._columns if self.results.measured(name, among)}
 
     def means(self, name: str) -> _Floats | None:
         """(lines,) means of a measure, NaN where a line has none; None if no line has."""
@@ -82,12 +82,12 @@ class Tallies:
 
     @cached_property
     def _seeds(self) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
-        return unique_inverse(self._results.seeds[self._rows])
+        return unique_inverse(self.results.seeds[self._rows])
 
     def by_seed(self, name: str) -> _Floats:
         """(lines, seeds) a measure; NaN where it was not measured."""
         if name not in self._by_seed:
-            values = self._results.numbers(name)[self._rows]
+            values = self.results.numbers(name)[self._rows]
             seeds, seed = self._seeds
             values_by_seed = np.full((len(self), len(seeds)), np.nan)
             values_by_seed[self._of_rows, seed] = np.where(np.isfinite(values), values, np.nan)
@@ -97,44 +97,44 @@ class Tallies:
     def text(self, name: str, number: int) -> str:
         """What all rows of a line say under a name; empty where they differ or say nothing."""
         if name not in self._texts:
-            rows, words = self._results.texts(name)
+            rows, words = self.results.texts(name)
             least = np.full(len(self) + 1, np.iinfo(np.int64).max)  # the last is of no line
             greatest = np.full(len(self) + 1, -1)
             np.minimum.at(least, self.line[rows], words)
             np.maximum.at(greatest, self.line[rows], words)
             self._texts[name] = np.where(least == greatest, least, -1)
         word = int(self._texts[name][number])
-        return "" if word < 0 else self._results.word(word)
+        return "" if word < 0 else self.results.word(word)
 
     @cached_property
     def reasons(self) -> list[tuple[str, ...]]:
         """Why cells of each line failed, each reason once."""
         reasons_of: list[dict[str, None]] = [{} for _ in range(len(self))]
-        _, failed = self._results.finished()
+        _, failed = self.results.finished()
         for row in np.flatnonzero(failed).tolist():
-            reasons_of[self.line[row]].setdefault(str(self._results.reasons.get(row)))
+            reasons_of[self.line[row]].setdefault(str(self.results.reasons.get(row)))
         return [tuple(reasons) for reasons in reasons_of]
 
     @cached_property
     def warnings(self) -> list[tuple[str, ...]]:
         """What rows of each line say in measures that are named ..._warning, each once."""
         warnings_of: list[dict[str, None]] = [{} for _ in range(len(self))]
-        rank = np.full(len(self._results), -1)
+        rank = np.full(len(self.results), -1)
         rank[self._rows] = np.arange(len(self._rows))
-        for name in self._results.names:
+        for name in self.results.names:
             if name.endswith("_warning"):
-                rows, words = self._results.texts(name)
+                rows, words = self.results.texts(name)
                 order = np.argsort(rank[rows], kind="stable")
                 rows, words = rows[order], words[order]
                 pairs = np.stack([self.line[rows], words])[:, rank[rows] >= 0]
                 _, first = np.unique(pairs, axis=1, return_index=True)
                 for line, word in pairs[:, np.sort(first)].T.tolist():
-                    if text := self._results.word(word):
+                    if text := self.results.word(word):
                         warnings_of[line].setdefault(text)
         return [tuple(warnings) for warnings in warnings_of]
 
     def _column(self, name: str) -> _Column:
-        values = self._results.numbers(name)[self._rows]
+        values = self.results.numbers(name)[self._rows]
         finite = np.isfinite(values)
         if finite.all():
             return _Column(name, values, self.done)
