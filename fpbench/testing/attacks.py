@@ -6,7 +6,7 @@ times, an event that tells them apart is chosen, and its two frequencies bound e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -137,20 +137,8 @@ def attack_mechanism(
     rng
         For simulated noise.
     """
-    return list(_attack_pairs(mechanism, policy, epsilon, neighbours, draws, confidence, rng))
-
-
-def _attack_pairs(
-    mechanism: Mechanism,
-    policy: Policy | None,
-    epsilon: float,
-    neighbours: Sequence[Neighbours],
-    draws: int,
-    confidence: float,
-    rng: np.random.Generator,
-) -> Iterator[Attack]:
-    """The attacks of `attack_mechanism`, one after the other."""
     pairs = [(relation, *pair) for relation in neighbours for pair in PAIRS[relation]]
+    attacks = []
     for relation, one, other in pairs:
         total = max(sum(one), sum(other))
         claimed = mechanism.guarantee(epsilon, relation)
@@ -175,7 +163,8 @@ def _attack_pairs(
             confidence=1 - (1 - confidence) / len(pairs),
             rng=rng,
         )
-        yield Attack(one, other, claimed, bound)
+        attacks.append(Attack(one, other, claimed, bound))
+    return attacks
 
 
 def check_mechanism(
@@ -188,7 +177,7 @@ def check_mechanism(
     confidence: float = 0.999,
     rng: np.random.Generator | None = None,
 ) -> None:
-    """Fail at the first attack that disproves what a mechanism, or it and a policy, guarantees.
+    """Fail if an attack disproves what a mechanism, or it and a policy, guarantees.
 
     It fails for a private one with probability 1 - confidence at most; the default generator is
     seeded, so that it either always does or never.
@@ -206,7 +195,10 @@ def check_mechanism(
         If the claim is disproved, with the bound that disproves it.
     """
     rng = np.random.default_rng(0) if rng is None else rng
-    for attack in _attack_pairs(mechanism, policy, epsilon, neighbours, draws, confidence, rng):
+    for attack in attack_mechanism(
+        mechanism, policy, epsilon=epsilon, neighbours=neighbours, draws=draws,
+        confidence=confidence, rng=rng,
+    ):  # fmt: skip
         if attack.broken:
             chain = f"mechanism {mechanism.name!r}"
             chain += f" with policy {policy.name!r}" if policy else ""

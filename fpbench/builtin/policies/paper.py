@@ -86,10 +86,7 @@ class ZeroUniform(PaperPolicy):
 
 
 class ZeroTotalValid(PaperPolicy):
-    """Counts below 0 become 0.
-
-    Counts above the total become an equal share of what the valid counts leave.
-    """
+    """Counts below 0 become 0; counts above the total share what the valid counts leave."""
 
     name = "0/total-valid"
     summary = "negative counts become 0, counts above the total become a share of the rest"
@@ -105,10 +102,7 @@ class OneUniform(PaperPolicy):
 
 
 class OneTotalValid(PaperPolicy):
-    """Counts below 0 become 1.
-
-    Counts above the total become an equal share of what the valid counts leave.
-    """
+    """Counts below 0 become 1; counts above the total share what the valid counts leave."""
 
     name = "1/total-valid"
     summary = "negative counts become 1, counts above the total become a share of the rest"
@@ -116,10 +110,7 @@ class OneTotalValid(PaperPolicy):
 
 
 class UniformUniform(PaperPolicy):
-    """Counts below 0 or above the total become total / K.
-
-    The policy of the paper's experiments.
-    """
+    """Counts below 0 or above the total become total / K, as in the paper's experiments."""
 
     name = "uniform/uniform"
     summary = "invalid counts become total / K"
@@ -127,10 +118,7 @@ class UniformUniform(PaperPolicy):
 
 
 class UniformTotalValid(PaperPolicy):
-    """Counts below 0 become total / K.
-
-    Counts above the total become an equal share of what the valid counts leave.
-    """
+    """Counts below 0 become total / K; counts above the total share what the valid counts leave."""
 
     name = "uniform/total-valid"
     summary = "negative counts become total / K, counts above the total become a share of the rest"
@@ -138,10 +126,7 @@ class UniformTotalValid(PaperPolicy):
 
 
 class TotalValidUniform(PaperPolicy):
-    """Counts below 0 become an equal share of what the valid counts leave.
-
-    Counts above the total become total / K.
-    """
+    """Counts below 0 share what the valid counts leave; counts above the total become total / K."""
 
     name = "total-valid/uniform"
     summary = "negative counts become a share of the rest, counts above the total become total / K"
@@ -149,7 +134,7 @@ class TotalValidUniform(PaperPolicy):
 
 
 class TotalValidTotalValid(PaperPolicy):
-    """Counts below 0 or above the total become an equal share of what the valid counts leave."""
+    """Counts below 0 or above the total share what the valid counts leave."""
 
     name = "total-valid/total-valid"
     summary = "invalid counts become equal shares of what the valid ones leave"

@@ -8,8 +8,6 @@ the facts are right.
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -204,19 +202,13 @@ def trace_ruled_out(facts: Facts, reasons: Reasons, rounds: Rounds, ruled_out: M
 
 
 def drop_idle(
-    facts: Facts,
-    sets: NDArray[np.intp],
-    holds: Callable[[Facts], bool],
-    deadline: float = math.inf,
+    facts: Facts, sets: NDArray[np.intp], holds: Callable[[Facts], bool]
 ) -> tuple[int, ...]:
-    """Fewer of these sets for which something still holds: parts of them are left out in turn.
-
-    Until the deadline, by `time.perf_counter`.
-    """
+    """Fewer of these sets for which something still holds: parts of them are left out in turn."""
     size, tries = max(1, len(sets) // 2), 0
     while True:
         at = 0
-        while at < len(sets) > 1 and tries < _TRIES and time.perf_counter() < deadline:
+        while at < len(sets) > 1 and tries < _TRIES:
             fewer, tries = np.delete(sets, slice(at, at + size)), tries + 1
             if len(fewer) and holds(facts.take(fewer)):
                 sets = fewer

@@ -23,6 +23,8 @@ _FARTHEST = 4.0
 far, but whoever is far away already needs long steps and hardly counts."""
 _NEAR = 1e-2
 """What may be left, in log-odds, when single precision has done its part."""
+_EXACT = 1e-9
+"""By how much at most the log-odds of anybody may still be off in the end, estimated."""
 _STEPS = 30
 """As many steps in each precision; models that need more are solved by `fit_logistic`."""
 _ROUGH = 0.3
@@ -35,56 +37,32 @@ _JITTER = 1e-6
 
 
 def fit_logistic_parts(
-    design: _Floats,
-    labels: _Floats,
-    members: NDArray[np.bool_],
-    ridge: _Floats,
-    *,
-    tolerance: float = 1e-9,
+    design: _Floats, labels: _Floats, members: NDArray[np.bool_], ridge: _Floats
 ) -> _Floats:
-    """Parameters of B logistic regressions, each of its own part of the people.
+    """Parameters (B, d) of B logistic regressions, each of its own part of the people.
 
     Each minimises the sum of log(1 + exp(z_i)) - y_i z_i over its members, where z = x'theta, plus
     half of sum ridge_j theta_j^2: the minimum that `fit_logistic` finds.
 
     All start at the model of everybody, and go on by Newton's method in single precision, whose
     matrix products cost half. Some steps in double precision follow, with the last of these
-    Hessians, until at most `tolerance` is left by the rate at which steps shrink. What has not
+    Hessians, until at most `_EXACT` is left by the rate at which steps shrink. What has not
     converged then is handed to `fit_logistic`. Where the products of all people's features would
     take too much memory, the Hessian of a part is exact in the people of the highest leverage (the
     rare ones, by whom parts differ most), and in the others the part's share of everybody's.
 
-    Parameters
-    ----------
-    design
-        (n, d), its columns of about the same scale.
-    labels
-        (n,) in {0, 1}.
-    members
-        (B, n) who is in which part.
-    ridge
-        (B, d), at least 0; whoever gives a 0 knows that there is a minimum.
-    tolerance
-        By how much at most the log-odds of anybody may still be off, estimated.
+    `design`: (n, d), its columns of about the same scale. `labels`: (n,) in {0, 1}. `members`:
+    (B, n) who is in which part. `ridge`: (B, d), at least 0; whoever gives a 0 knows that there is
+    a minimum.
 
-    Returns
-    -------
-    ndarray
-        (B, d).
-
-    Raises
-    ------
-    InputError
-        If a number is not finite.
-    FpbenchError
-        If a model does not converge.
+    Raises InputError if a number is not finite; FpbenchError if a model does not converge.
     """
     if not np.isfinite(design).all():
         raise InputError("design must be finite numbers")
     # exp(inf) is a probability of 0, as it should be; the first step has no rate.
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         parts, theta, hessians = _Parts.of(design, labels, members, ridge)
-        theta, rest = parts.solve(theta, hessians, tolerance)
+        theta, rest = parts.solve(theta, hessians)
     if len(rest):
         weights = members[rest].astype(np.float64)
         targets = np.broadcast_to(np.asarray(labels, np.float64), weights.shape)
@@ -136,13 +114,11 @@ class _Parts:
         parts = cls(signed, single, products, rest, members, ridge, reach)
         return parts, np.repeat(theta[None], len(members), axis=0), hessian * share
 
-    def solve(
-        self, theta: _Floats, hessians: _Floats, tolerance: float
-    ) -> tuple[_Floats, NDArray[np.intp]]:
+    def solve(self, theta: _Floats, hessians: _Floats) -> tuple[_Floats, NDArray[np.intp]]:
         """Parameters (B, d), and numbers of the models that have not converged."""
         everything = np.arange(len(theta))
         near = self.iterate(theta, hessians, everything, self.single, self.products, _NEAR)
-        solved = self.iterate(theta, hessians, near, self.signed, None, tolerance)
+        solved = self.iterate(theta, hessians, near, self.signed, None, _EXACT)
         return theta, np.setdiff1d(everything, solved)
 
     def iterate(
