@@ -155,10 +155,7 @@ def check_problem(
 ) -> Problem:
     """A problem made of arrays that are what they should be.
 
-    Raises
-    ------
-    InputError
-        Names the argument, and the first value that is wrong.
+    Raises InputError: names the argument, and the first value that is wrong.
     """
     values = _integers("guess", guess)
     n = len(values)

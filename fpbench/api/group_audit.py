@@ -69,16 +69,8 @@ def tabulate_audit(
 ) -> GroupAudit:
     """The measures of the auditor `group-fairness` as tables.
 
-    Parameters
-    ----------
-    measures
-        Its measures.
-    groups
-        Names of the K groups, in the order of their measures.
-    confidence
-        Of the intervals.
-    labelled
-        Whether the rates that labels decide are meant.
+    `groups`: names of the K groups, in the order of their measures. `labelled`: whether the rates
+    that labels decide are meant.
     """
     import pandas as pd
 

@@ -48,24 +48,11 @@ def find(
 ) -> Matrix:
     """The matrix of that name, or in a file.
 
-    Parameters
-    ----------
-    name
-        A key of `known()`, or the path of a matrix file.
-    profile
-        A profile of the matrix; `full` for the matrix as it stands; by default `quick`, if it has
-        that.
-    seeds
-        How many seeds, instead of what the matrix says.
-    max_cells
-        How many cells it may make.
-    settings
-        What to choose and override; see `fpbench.run`.
+    `name`: a key of `known()`, or the path of a matrix file. `profile`: a profile of the matrix;
+    `full` for the matrix as it stands; by default `quick`, if it has that. `seeds`: how many seeds,
+    instead of what the matrix says. `settings`: what to choose and override; see `fpbench.run`.
 
-    Raises
-    ------
-    InputError
-        If there is no such matrix or profile, or nothing is expected of it.
+    Raises InputError if there is no such matrix or profile, or nothing is expected of it.
     """
     path = Path(name)
     if path.suffix != ".toml":

@@ -66,10 +66,7 @@ def write_script(shell: str) -> str:
 
     That of bash is ours: typer's takes the value of `--by=gain` for a word of its own.
 
-    Raises
-    ------
-    InputError
-        If typer has no script for the shell.
+    Raises InputError if typer has no script for the shell.
     """
     if shell not in SHELLS:
         raise InputError(f"unknown shell {shell!r}; {suggest_name(shell, SHELLS)}")

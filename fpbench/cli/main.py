@@ -111,10 +111,8 @@ def main() -> None:
 def _take_command(words: Sequence[str]) -> typer.Typer:
     """The app with only the command that the words call, if they call one: typer is slow at each.
 
-    Parameters
-    ----------
-    words
-        The command line. Options before a command are flags, so that the first other word is it.
+    `words`: the command line. Options before a command are flags, so that the first other word is
+    it.
     """
     name = next((word for word in words if not word.startswith("-")), "")
     options = words[: words.index(name)] if name else words

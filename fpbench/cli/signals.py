@@ -26,16 +26,10 @@ class StopRequest:
 def handle_signals(on_stop: Callable[[], None]) -> Iterator[StopRequest]:
     """A stop request, set by the first Ctrl-C while this is open; child processes end with it.
 
-    Parameters
-    ----------
-    on_stop
-        Called at the first Ctrl-C, from a signal handler: it must not use buffered output.
+    `on_stop`: called at the first Ctrl-C, from a signal handler: it must not use buffered output.
 
-    Raises
-    ------
-    KeyboardInterrupt
-        At the second Ctrl-C, and at SIGTERM. Later signals are ignored, so that nothing
-        interrupts the cleanup.
+    Raises KeyboardInterrupt: at the second Ctrl-C, and at SIGTERM. Later signals are ignored, so
+    that nothing interrupts the cleanup.
     """
     stop = StopRequest()
     if threading.current_thread() is not threading.main_thread():

@@ -141,19 +141,7 @@ def assess_series(
     tell: Progress | None = None,
     rng: np.random.Generator | int | None = None,
 ) -> Assessment:
-    """What reports give away whose facts are read already; see `assess`.
-
-    Parameters
-    ----------
-    series
-        The reports, with predictions.
-    read
-        What they tell.
-    X, labels, groups, beliefs, known
-        As of `assess`.
-    max_leak, max_proven, search, seconds, error, tell, rng
-        As of `assess`.
-    """
+    """What reports give away whose facts are `read` already; the rest is as of `assess`."""
     _check_number("error", error, 1)
     check_type("search", search, bool, "True or False")
     started, deadline = time.perf_counter(), time.perf_counter() + seconds

@@ -27,26 +27,18 @@ _NAMED = 3
 
 @dataclass(frozen=True)
 class ReportAlone:
-    """One of the reports that were assessed.
-
-    Attributes
-    ----------
-    name
-        What it is called.
-    people
-        How many people it is about.
-    proven, leak
-        People proven by it, and rise of the share guessed right, of all people, without the other
-        reports; None of a single report.
-    finished
-        Whether the attack on it ended before its limit of time.
-    """
+    """One of the reports that were assessed."""
 
     name: str
+    """What it is called."""
     people: int
+    """How many people it is about."""
     proven: int | None
     leak: float | None
+    """People proven by it, and rise of the share guessed right, of all people, without the other
+    reports; None of a single report."""
     finished: bool = True
+    """Whether the attack on it ended before its limit of time."""
 
     def within(self, allowed: Allowed) -> bool:
         """Whether it gives away no more than may be."""

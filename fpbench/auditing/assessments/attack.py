@@ -18,18 +18,12 @@ from fpbench.correction.facts.propagation import propagate
 
 @dataclass(frozen=True)
 class Allowed:
-    """What may be given away at most.
-
-    Attributes
-    ----------
-    leak
-        Rise of the share of people who are guessed right.
-    proven
-        Number of people whose group is proven.
-    """
+    """What may be given away at most."""
 
     leak: float
+    """Rise of the share of people who are guessed right."""
     proven: int
+    """Number of people whose group is proven."""
 
     def holds(self, leak: float, proven: int) -> bool:
         """Whether no more is given away."""
@@ -44,21 +38,14 @@ class Allowed:
 
 @dataclass(frozen=True, eq=False)
 class Reader:
-    """Somebody who reads reports, and what is measured of the guesses.
-
-    Attributes
-    ----------
-    prior
-        (n, K) beliefs before a report.
-    truth
-        (n,) codes of the true groups; None if they are not known.
-    error
-        `error_bound` where beliefs are near enough.
-    """
+    """Somebody who reads reports, and what is measured of the guesses."""
 
     prior: Floats
+    """(n, K) beliefs before a report."""
     truth: NDArray[np.intp] | None
+    """(n,) codes of the true groups; None if they are not known."""
     error: float
+    """`error_bound` where beliefs are near enough."""
 
     def accuracy(self, beliefs: Floats) -> float:
         """Share of people whose likeliest group is right; without the truth, as beliefs expect."""
@@ -69,28 +56,19 @@ class Reader:
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """What an adversary has from a report.
-
-    Attributes
-    ----------
-    possible
-        (n, K) groups that each person may have.
-    beliefs
-        (n, K) after the report.
-    error_bound
-        Root mean square distance of the undecided people's beliefs to the optimum, at most.
-    leak
-        Rise of the share of people who are guessed right.
-    finished
-        Whether linear programs ended before their limit, and beliefs are as near as was asked or
-        took all steps.
-    """
+    """What an adversary has from a report."""
 
     possible: Mask
+    """(n, K) groups that each person may have."""
     beliefs: Floats
+    """(n, K) after the report."""
     error_bound: float
+    """Root mean square distance of the undecided people's beliefs to the optimum, at most."""
     leak: float
+    """Rise of the share of people who are guessed right."""
     finished: bool = True
+    """Whether linear programs ended before their limit, and beliefs are as near as was asked or
+    took all steps."""
 
     @property
     def proven(self) -> Mask:

@@ -36,24 +36,12 @@ def learn_beliefs(
 ) -> Beliefs:
     """Calibrated beliefs (n, K) of the adversary `a2`, trained on people whose groups are known.
 
-    Parameters
-    ----------
-    known
-        m rows with `group`, `prediction`, `label` if labels are given, and columns of X; those that
-        are missing are not seen.
-    X
-        n rows, the people whose groups are guessed.
-    predictions, labels
-        (n,) in {0, 1}; without labels the adversary does not see any.
-    groups
-        Names of the K groups.
+    `known`: m rows with `group`, `prediction`, `label` if labels are given, and columns of X; those
+    that are missing are not seen. `X`: n rows, the people whose groups are guessed. `predictions`,
+    `labels`: (n,) in {0, 1}; without labels the adversary does not see any.
 
-    Raises
-    ------
-    InputError
-        If a column is missing, or a value is of another kind: names row and column.
-    DataError
-        If the known people are too few, or of one group.
+    Raises InputError if a column is missing, or a value is of another kind: names row and column;
+    DataError if the known people are too few, or of one group.
     """
     import pandas as pd
 
@@ -107,19 +95,9 @@ def _check_two_groups(codes: NDArray[np.intp], whom: str) -> None:
 def code_groups(values: Any, groups: Sequence[str], whose: str) -> NDArray[np.intp]:
     """Codes (n,) of groups by name.
 
-    Parameters
-    ----------
-    values
-        (n,) names.
-    groups
-        Names of the groups, in their order.
-    whose
-        Whose groups they are, for messages.
+    `values`: (n,) names. `groups`: names of the groups, in their order.
 
-    Raises
-    ------
-    InputError
-        If a name is none of the groups: names the row.
+    Raises InputError if a name is none of the groups: names the row.
     """
     distinct, inverse = np.unique(np.asarray(values).astype(str), return_inverse=True)
     names = name_values(distinct)

@@ -42,28 +42,19 @@ Progress = Callable[[str, int], None]
 
 @dataclass(frozen=True, eq=False)
 class Change:
-    """A changed report that gives away no more than may be.
-
-    Attributes
-    ----------
-    words
-        The change, in words.
-    arguments
-        Those of `FairnessReport.protect` that make it.
-    leak, proven
-        What the changed report gives away: rise of the share guessed right, and people proven.
-    utility
-        How near its rates are to those of the report as it was.
-    report
-        The very report that was attacked: noise drawn again would be another one.
-    """
+    """A changed report that gives away no more than may be."""
 
     words: str
+    """The change, in words."""
     arguments: Mapping[str, Any]
+    """Those of `FairnessReport.protect` that make it."""
     leak: float
     proven: int
+    """What the changed report gives away: rise of the share guessed right, and people proven."""
     utility: ReportUtility
+    """How near its rates are to those of the report as it was."""
     report: FairnessReport = field(repr=False)
+    """The very report that was attacked: noise drawn again would be another one."""
 
     @property
     def cost(self) -> float:
@@ -89,29 +80,19 @@ class Change:
 
 @dataclass(frozen=True, eq=False)
 class ChangeSearch:
-    """What was tried to make a report pass.
-
-    Attributes
-    ----------
-    passing
-        The mildest change of each kind that passes, the one that costs least (`cost`)
-        first.
-    failed
-        The strongest change tried of each kind of which not even that one passes.
-    untried
-        Kinds that were not tried, or not to the end; and why, in words.
-    attacks
-        Number of reports that were attacked.
-    empty
-        The mildest change of each kind that passes only because nothing would be published
-        (`Change.is_empty`): none of `passing`, for it is no way to publish.
-    """
+    """What was tried to make a report pass."""
 
     passing: tuple[Change, ...]
+    """The mildest change of each kind that passes, the one that costs least (`cost`) first."""
     failed: tuple[str, ...]
+    """The strongest change tried of each kind of which not even that one passes."""
     untried: tuple[tuple[str, str], ...]
+    """Kinds that were not tried, or not to the end; and why, in words."""
     attacks: int
+    """Number of reports that were attacked."""
     empty: tuple[str, ...] = ()
+    """The mildest change of each kind that passes only because nothing would be published
+    (`Change.is_empty`): none of `passing`, for it is no way to publish."""
 
     @property
     def cheapest(self) -> Change | None:
@@ -158,22 +139,9 @@ def find_least_change(
     from there on, but for chance: of random rounding and noise, and of shares measured on true
     groups. Whatever is returned was attacked and passed.
 
-    Parameters
-    ----------
-    report
-        Which gives away too much.
-    read_facts
-        What a changed report tells.
-    reader
-        Who reads it.
-    allowed
-        What may be given away.
-    seconds
-        No attack begins after them, and none lasts longer.
-    tell
-        Called with what is tried, and how many attacks there were.
-    rng
-        Of rounding and noise; by default nobody can guess it.
+    `seconds`: no attack begins after them, and none lasts longer. `tell`: called with what is
+    tried, and how many attacks there were. `rng`: of rounding and noise; by default nobody can
+    guess it.
     """
     deadline = time.perf_counter() + seconds
     with LinearSolver() as solver:

@@ -21,41 +21,27 @@ if TYPE_CHECKING:
 
 
 class ReadReports(NamedTuple):
-    """What reports tell of n people.
-
-    Attributes
-    ----------
-    facts
-        Of all of them.
-    report, row
-        (M,) number of the report that each fact is from, and a row of it; -1 of differences.
-    alone
-        What each report tells of the n people.
-    """
+    """What reports tell of n people."""
 
     facts: Facts
+    """Of all of them."""
     report: NDArray[np.intp]
     row: NDArray[np.intp]
+    """(M,) number of the report that each fact is from, and a row of it; -1 of differences."""
     alone: tuple[Facts, ...]
+    """What each report tells of the n people."""
 
 
 @dataclass(frozen=True, eq=False)
 class ReportSeries:
-    """R reports, in the order in which they are published; make it by `of`.
-
-    Attributes
-    ----------
-    names
-        What messages call them.
-    reports
-        All of the same groups.
-    predictions
-        (n, R) in {0, 1}; -1 of who is not in that report.
-    """
+    """R reports, in the order in which they are published; make it by `of`."""
 
     names: tuple[str, ...]
+    """What messages call them."""
     reports: tuple[FairnessReport, ...]
+    """All of the same groups."""
     predictions: Codes
+    """(n, R) in {0, 1}; -1 of who is not in that report."""
 
     @classmethod
     def of(
@@ -66,10 +52,8 @@ class ReportSeries:
     ) -> ReportSeries:
         """Reports and predictions as `fpbench.assess` takes them.
 
-        Raises
-        ------
-        InputError
-            If one is no report, groups differ, or predictions are none of these people.
+        Raises InputError if one is no report, groups differ, or predictions are none of these
+        people.
         """
         if isinstance(reports, FairnessReport):
             return cls(
@@ -115,15 +99,9 @@ class ReportSeries:
     def check_groups(self, groups: ArrayLike) -> None:
         """Refuse a group that reports tell of and that none of the people is in.
 
-        Parameters
-        ----------
-        groups
-            (n,) names of the true groups.
+        `groups`: (n,) names of the true groups.
 
-        Raises
-        ------
-        InputError
-            Names report, row and column, and the nearest group of the people.
+        Raises InputError: names report, row and column, and the nearest group of the people.
         """
         there = sorted(set(name_values(np.asarray(groups, dtype=object).ravel())))
         for name, report in zip(self.names, self.reports, strict=True):
@@ -141,17 +119,10 @@ class ReportSeries:
     def read(self, X: DataFrame, labels: ArrayLike | None) -> ReadReports:
         """What the reports tell, each of the people who are in it.
 
-        Parameters
-        ----------
-        X, labels
-            As of `fpbench.assess`.
+        `X`, `labels`: as of `fpbench.assess`.
 
-        Raises
-        ------
-        InputError
-            If a report is about other people; of several, the message names it.
-        ContradictionError
-            If published cells contradict each other.
+        Raises InputError if a report is about other people; of several, the message names it;
+        ContradictionError if published cells contradict each other.
         """
         if len(self.reports) == 1:
             facts, row = find_facts_and_rows(self.last, X, self.predictions[:, 0], labels)

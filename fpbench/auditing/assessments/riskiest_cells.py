@@ -29,34 +29,24 @@ _WORTH = 0.01
 
 @dataclass(frozen=True)
 class RiskyCell:
-    """A published cell, and what it gives away beyond the cells before it.
-
-    Attributes
-    ----------
-    name
-        The slice, and the prediction whose people are counted; of several reports, which one first.
-    report
-        Number of the report that tells of it, from 0.
-    row
-        A row of that report, from 0.
-    people
-        Number of people.
-    counts
-        (K, 2) least and greatest number of each group, as published; noisy ones are both what was
-        measured.
-    settled
-        People whose group follows from the cell and those before it, and not without the cell.
-    gain
-        Other people more whom the adversary expects to guess right.
-    """
+    """A published cell, and what it gives away beyond the cells before it."""
 
     name: str
+    """The slice, and the prediction whose people are counted; of several reports, which one
+    first."""
     report: int
+    """Number of the report that tells of it, from 0."""
     row: int
+    """A row of that report, from 0."""
     people: int
+    """Number of people."""
     counts: tuple[tuple[float, float], ...]
+    """(K, 2) least and greatest number of each group, as published; noisy ones are both what was
+    measured."""
     settled: int
+    """People whose group follows from the cell and those before it, and not without the cell."""
     gain: float
+    """Other people more whom the adversary expects to guess right."""
 
     def write_counts(self) -> list[str]:
         """Counts by group as text; blank where nothing is known."""
@@ -67,15 +57,7 @@ class RiskyCell:
         return texts
 
     def to_dict(self, groups: Sequence[str], reports: Sequence[str]) -> dict[str, Any]:
-        """Plain data.
-
-        Parameters
-        ----------
-        groups
-            Names of the K groups.
-        reports
-            Names of the reports.
-        """
+        """Plain data."""
         counts = [[x if np.isfinite(x) else None for x in ends] for ends in self.counts]
         return {
             "name": self.name,
@@ -104,23 +86,10 @@ def find_riskiest(
     conditioned on it, and the second is the cell that adds most from there; and so on, as long as a
     cell adds anything.
 
-    Parameters
-    ----------
-    facts
-        What the report tells.
-    beliefs
-        (n, K) before.
-    rows
-        (M,) a row of its report for each of the facts.
-    reports
-        (M,) the number of that report; by default there is one.
-    most
-        How many cells.
-    deadline
-        By `time.perf_counter`: cells that were not chosen by then are left out.
+    `beliefs`: (n, K) before. `rows`: (M,) a row of its report for each of the facts. `reports`:
+    (M,) the number of that report; by default there is one. `deadline`: by `time.perf_counter`:
+    cells that were not chosen by then are left out.
 
-    Notes
-    -----
     Conditioned on one cell, the nearest beliefs (Kullback-Leibler) with its counts are those whose
     log-probabilities move by one number a group (`condition_beliefs` on one fact). Of two groups
     they all move the same way, so that a cell raises the number of right guesses by no more than

@@ -76,10 +76,7 @@ def _places(catalog: Catalog, cls: type[Component], home: DataHome) -> list[str]
 def parsed(settings: Iterable[str]) -> dict[str, Any]:
     """Parameters from `KEY=VALUE`: a value as in a matrix; a bare word is a string.
 
-    Raises
-    ------
-    InputError
-        If there is no key, or it is none of a parameter.
+    Raises InputError if there is no key, or it is none of a parameter.
     """
     parameters: dict[str, Any] = {}
     for setting in settings:
