@@ -150,10 +150,7 @@ class Page(NamedTuple):
 
 
 def read_page(blob: bytes, count: int, width: int) -> Page:
-    """A page of so many cells, of a layout of so many names.
-
-    Raises ValueError if it is not one.
-    """
+    """A page of so many cells, of a layout of so many names; ValueError if it is not one."""
     if count < 1 or len(blob) != count * (24 + 9 * width):
         raise ValueError(f"a page that is not one of {count} cells and {width} measures")
     wide = np.frombuffer(blob, "<i8", count * (3 + width)).astype(np.int64, copy=False)

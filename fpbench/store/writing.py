@@ -150,10 +150,7 @@ class Pages:
 
 
 def read_page_numbers(db: sqlite3.Connection) -> NDArray[np.int64]:
-    """The numbers of the cells whose results are in pages.
-
-    Raises ValueError if a page is not one.
-    """
+    """The numbers of the cells whose results are in pages; ValueError if a page is not one."""
     parts = [np.zeros(0, np.int64)]
     for count, data in db.execute("SELECT count, substr(data, 1, 8 * count) FROM page"):
         parts.append(np.frombuffer(data, "<i8", count))

@@ -152,10 +152,7 @@ def ask_partition(
 
 
 def halve_epsilon(epsilon: float) -> float:
-    """Epsilon of each of the two histograms of mode reference.
-
-    Raises InputError if it is too little.
-    """
+    """Epsilon of each of the two histograms of mode reference; InputError if it is too little."""
     check_epsilon(epsilon / 2, "epsilon / 2, of each of two histograms,")
     return epsilon / 2
 

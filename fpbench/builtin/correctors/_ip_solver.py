@@ -145,10 +145,7 @@ def _solve(program: Program, name: str, deadline: float) -> Answer:
 
 
 def _make_solver(name: str) -> Any:
-    """Pyomo's interface to a solver.
-
-    Raises FpbenchError if the solver is not installed.
-    """
+    """Pyomo's interface to a solver; FpbenchError if the solver is not installed."""
     pyomo_name = "appsi_highs" if name == "highs" else name
     # Without the option, appsi hands variables over as they turn up, a few at a time.
     options = {"only_child_vars": True} if _is_appsi(name) else {}

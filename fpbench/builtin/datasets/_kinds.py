@@ -25,10 +25,7 @@ class Kind(Protocol):
         """What a value should be, for messages."""
 
     def parse(self, text: str) -> Any:
-        """The value of a field.
-
-        Raises ValueError if it is none.
-        """
+        """The value of a field; ValueError if it is none."""
 
     def column(self, values: list[Any]) -> Any:
         """Values as a column of a data frame."""

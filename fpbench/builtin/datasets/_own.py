@@ -92,10 +92,7 @@ class OwnFile(Dataset):
         return f"{self.name}: no file {self.path!r} in the working directory or in {home}"
 
     def fetch(self, home: DataHome) -> list[Path]:
-        """Refuse: the file is the user's.
-
-        Raises DataError if it is not here.
-        """
+        """Refuse: the file is the user's; DataError if it is not here."""
         if (why := self.absent(home)) is not None:
             raise DataError(why)
         return [home.find(file) for file in self.files]
@@ -130,7 +127,4 @@ class OwnFile(Dataset):
 
     @abstractmethod
     def frame(self, path: Path) -> DataFrame:
-        """Everything in the file.
-
-        Raises DataError if it cannot be read.
-        """
+        """Everything in the file; DataError if it cannot be read."""

@@ -43,10 +43,7 @@ class Parquet(OwnFile):
             frame.to_parquet(path)
 
     def frame(self, path: Path) -> DataFrame:
-        """Everything in the file.
-
-        Raises DataError if it cannot be read.
-        """
+        """Everything in the file; DataError if it cannot be read."""
         if why := self.unavailable():
             raise DataError(f"{path}: {why}")
         return read_parquet(path)

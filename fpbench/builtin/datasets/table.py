@@ -54,10 +54,7 @@ class GivenTable(Dataset):
         return {f"table {self.table}": home.tables[self.table].digest}
 
     def load(self, home: DataHome) -> Table:
-        """Give the table.
-
-        Raises DataError if no table of the name was handed over.
-        """
+        """Give the table; DataError if no table of the name was handed over."""
         if (why := self.absent(home)) is not None:
             raise DataError(why)
         return home.tables[self.table]

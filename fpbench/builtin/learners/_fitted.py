@@ -62,10 +62,7 @@ class Fitted:
     def predict_proba(
         self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
     ) -> NDArray[np.float64]:
-        """Probabilities (n, 2) of label 0 and label 1.
-
-        Raises InputError if the classifier gives none.
-        """
+        """Probabilities (n, 2) of label 0 and label 1; InputError if the classifier gives none."""
         return predict_both(self.estimator, encode(features, self.encoding))
 
 
@@ -93,10 +90,7 @@ def predict_both(estimator: Any, matrix: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def require_groups(sensitive: Codes | None, learner: str) -> Codes:
-    """The groups, which the model needs to predict.
-
-    Raises InputError if they are missing.
-    """
+    """The groups, which the model needs to predict; InputError if they are missing."""
     if sensitive is None:
         raise InputError(f"learner {learner!r} needs everyone's group to predict: give `sensitive`")
     return sensitive

@@ -56,10 +56,7 @@ class StandardizedFeatures:
 
 
 def encode_finite(features: DataFrame, learner: str) -> NDArray[np.float32]:
-    """Features one-hot, all of them finite.
-
-    Raises DataError if a number is missing or infinite.
-    """
+    """Features one-hot, all of them finite; DataError if a number is missing or infinite."""
     matrix = encode(features)
     if not np.isfinite(matrix).all():
         import pandas as pd

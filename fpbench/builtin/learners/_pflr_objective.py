@@ -44,10 +44,7 @@ class BoundedFeatures:
 
     @classmethod
     def of(cls, features: DataFrame, domain: Domain, component: str) -> BoundedFeatures:
-        """The encoding of these features.
-
-        Raises InputError if a feature is not declared.
-        """
+        """The encoding of these features; InputError if a feature is not declared."""
         domain.check(features, component)
         names = [str(name) for name in features.columns]
         return cls(

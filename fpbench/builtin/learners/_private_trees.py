@@ -140,10 +140,7 @@ class PrivateTreeModel(TreeModel):
 
 
 def encode_declared(domain: Domain, features: DataFrame) -> NDArray[np.float32]:
-    """Features as a matrix, within the domain and one-hot.
-
-    Raises DataError if a number is missing.
-    """
+    """Features as a matrix, within the domain and one-hot; DataError if a number is missing."""
     return encode(domain.fit(features))
 
 

@@ -74,10 +74,7 @@ class Uncorrelated:
     def predict(
         self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
     ) -> Codes:
-        """Predict labels (n,) in {0, 1}.
-
-        Raises InputError if people's groups are missing.
-        """
+        """Predict labels (n,) in {0, 1}; InputError if people's groups are missing."""
         return as_labels(self.estimator.predict(self._remove_correlation(features, sensitive)))
 
     def predict_proba(

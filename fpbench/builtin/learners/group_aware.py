@@ -50,10 +50,7 @@ class GroupAwareModel:
     def predict(
         self, features: DataFrame, rng: np.random.Generator, sensitive: Codes | None = None
     ) -> Codes:
-        """Predict labels (n,) in {0, 1}.
-
-        Raises InputError if people's groups are missing.
-        """
+        """Predict labels (n,) in {0, 1}; InputError if people's groups are missing."""
         own = self.add_group(features, require_groups(sensitive, GroupAware.name))
         answer: Codes = self.model.predict(own, rng)
         return answer

@@ -13,19 +13,13 @@ from fpbench.base import to_fraction
 
 
 def check_epsilons(epsilon: ArrayLike) -> NDArray[np.float64]:
-    """Epsilon as an array.
-
-    Raises InputError if `fpbench.check_epsilon` refuses it.
-    """
+    """Epsilon as an array; InputError if `fpbench.check_epsilon` refuses it."""
     check_epsilon(epsilon)
     return np.asarray(epsilon, dtype=np.float64)
 
 
 def check_integers(numbers: ArrayLike, what: str) -> NDArray[np.int64]:
-    """Integers as an array of 64 bits.
-
-    Raises InputError if they are not of an integer type.
-    """
+    """Integers as an array of 64 bits; InputError if they are not of an integer type."""
     values = np.asarray(numbers)
     if not np.issubdtype(values.dtype, np.integer):
         raise InputError(f"{what} must be whole numbers, not of type {values.dtype}")

@@ -51,10 +51,7 @@ class DiscreteGaussian(Mechanism):
         rng: np.random.Generator,
         upper: ArrayLike | None = None,
     ) -> NDArray[np.float64]:
-        """Noisy counts, whole numbers.
-
-        Raises InputError if the counts are not whole numbers.
-        """
+        """Noisy counts, whole numbers; InputError if the counts are not whole numbers."""
         counts, epsilon = check_integers(counts, "counts"), check_epsilons(epsilon)
 
         def variance(value: float) -> Fraction:

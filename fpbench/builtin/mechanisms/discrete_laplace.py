@@ -35,10 +35,7 @@ class DiscreteLaplace(Mechanism):
         rng: np.random.Generator,
         upper: ArrayLike | None = None,
     ) -> NDArray[np.float64]:
-        """Noisy counts, whole numbers.
-
-        Raises InputError if the counts are not whole numbers.
-        """
+        """Noisy counts, whole numbers; InputError if the counts are not whole numbers."""
         counts, epsilon = check_integers(counts, "counts"), check_epsilons(epsilon)
         if self.noise == "secure":
             l1 = to_fraction(sensitivity.l1)

@@ -57,10 +57,7 @@ class Cluster(NamedTuple):
     """Forks one-use processes for all workers of ours; workers of others have a server each."""
 
     def threads(self) -> dict[str, int]:
-        """How many threads each worker has.
-
-        Raises EngineError if the scheduler is lost.
-        """
+        """How many threads each worker has; EngineError if the scheduler is lost."""
         try:
             return dict(self.client.nthreads())
         except Exception as error:

@@ -66,10 +66,7 @@ class _Codec(NamedTuple):
 
 
 def write_result(action: str, result: Result) -> bytes:
-    """The result of a step as bytes.
-
-    Raises PluginError if it is not what its action may give.
-    """
+    """The result of a step as bytes; PluginError if it is not what its action may give."""
     header: dict[str, Any] = {"seconds": result.seconds}
     value = result.value
     if isinstance(value, Failure):

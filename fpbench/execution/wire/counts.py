@@ -27,10 +27,7 @@ def write_facts(facts: Facts) -> list[NDArray[Any]]:
 
 
 def read_facts(message: Message, people: int, groups: int) -> Facts:
-    """Facts about so many people and groups.
-
-    Raises Unreadable if the arrays are none.
-    """
+    """Facts about so many people and groups; Unreadable if the arrays are none."""
     from scipy.sparse import csr_array
 
     members = message.array("the members of sets", "iu", None)

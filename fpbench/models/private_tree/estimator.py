@@ -289,10 +289,7 @@ class PrivateTreeClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
 
 def parse_bounds(bounds: Any, d: int) -> tuple[Floats, Floats]:
-    """Lower and upper bounds (d,) from numbers or arrays.
-
-    Raises InputError if they are none.
-    """
+    """Lower and upper bounds (d,) from numbers or arrays; InputError if they are none."""
     try:
         low, high = (np.broadcast_to(np.asarray(e, np.float64), (d,)) for e in bounds)
     except (TypeError, ValueError):

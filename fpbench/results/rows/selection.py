@@ -48,10 +48,7 @@ class Filter:
 
 
 def read_filter(text: str) -> Filter:
-    """A condition as it is written on the command line.
-
-    Raises InputError if it is none.
-    """
+    """A condition as it is written on the command line; InputError if it is none."""
     match = _FILTER.fullmatch(text)
     if match is None:
         raise InputError(
