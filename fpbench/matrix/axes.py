@@ -52,14 +52,9 @@ class _Space(Sequence[float]):
 
 
 def read_sweep(value: Any, where: str, most: int = MAX_CELLS) -> Sequence[Any]:
-    """The values that a parameter takes: one, or those of its sweep.
+    """The values that a parameter takes: one, or those of its sweep; at most `most`.
 
-    `value`: as in the matrix file: `{ sweep = [...] }`, `{ linspace = [low, high, number] }`, `{
-    geomspace = ... }`, or anything else, which is the one value. `most`: how many values there may
-    be.
-
-    Returns: its length is known at once; the numbers of a space are computed only when they are
-    read.
+    The length is known at once; the numbers of a space are computed only when they are read.
 
     Raises MatrixError if the sweep makes no sense.
     """
