@@ -24,6 +24,9 @@ def _file(output: Path | None) -> Path | None:
     return None if output is None or output == STANDARD else check_output(output)
 
 
+RunDirectory = Annotated[Path, typer.Argument(help="Run directory.", metavar="RUN")]
+"""The argument of every command that reads a run."""
+
 Output = Annotated[
     Path | None,
     typer.Option(

@@ -18,7 +18,7 @@ from fpbench.cli.completion import (
     complete_view,
     write_script,
 )
-from fpbench.cli.groups import Output
+from fpbench.cli.groups import Output, RunDirectory
 from fpbench.cli.screen import console
 from fpbench.components.names import KINDS
 
@@ -38,7 +38,6 @@ class Form(StrEnum):
     JSON = "json"
 
 
-RunDirectory = Annotated[Path, typer.Argument(help="Run directory.", metavar="RUN")]
 Where = Annotated[
     list[str] | None,
     typer.Option(
@@ -254,7 +253,7 @@ def _fronts(
 
 
 def compare(
-    old: Annotated[Path, typer.Argument(help="Run directory.", metavar="RUN")],
+    old: RunDirectory,
     new: Annotated[Path, typer.Argument(help="Run directory to compare with.", metavar="RUN")],
     by: Annotated[
         str | None,

@@ -32,7 +32,7 @@ from fpbench.cli.completion import (
     complete_kind,
     complete_setting,
 )
-from fpbench.cli.groups import STANDARD, Command, NoThirdParty, Output, group
+from fpbench.cli.groups import STANDARD, Command, NoThirdParty, Output, RunDirectory, group
 from fpbench.cli.records import check_file, record_statements, write_record
 from fpbench.cli.screen import console
 from fpbench.components.names import KINDS, Status
@@ -53,7 +53,6 @@ app.command(cls=Command)(leaderboard_cli.compare)
 app.command(cls=Command)(leaderboard_cli.completion)
 
 MatrixFile = Annotated[Path, typer.Argument(help="Matrix file (TOML).", metavar="MATRIX")]
-RunDirectory = Annotated[Path, typer.Argument(help="Run directory.", metavar="RUN")]
 Out = Annotated[Path | None, typer.Option(help="Run directory; runs/NAME if not given.")]
 Profile = Annotated[str | None, typer.Option(help="Profile of the matrix, `quick` for instance.")]
 Seeds = Annotated[int | None, typer.Option(help="Number of seeds, instead of the matrix's.")]
@@ -473,10 +472,7 @@ def diff(
 def verify(
     run: RunDirectory,
     sample: Annotated[int, typer.Option(min=1, help="Number of cells to run again.")] = 10,
-    seed: Annotated[
-        int | None,
-        typer.Option(min=0, help="Seed that draws the sample; without it, each sample is new."),
-    ] = None,
+    seed: site_cli.Seed = None,
     jobs: Jobs = 1,
     signed: site_cli.Signed = None,
     no_third_party: NoThirdParty = False,

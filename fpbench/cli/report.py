@@ -7,10 +7,9 @@ from typing import Annotated
 import typer
 
 from fpbench.base.errors import InputError
-from fpbench.cli.groups import STANDARD
+from fpbench.cli.groups import STANDARD, RunDirectory
 from fpbench.cli.screen import console
 
-RunDirectory = Annotated[Path, typer.Argument(help="Run directory.", metavar="RUN")]
 By = Annotated[str | None, typer.Option(help="Measure to rank by.")]
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fpbench.base.errors import InputError
-from fpbench.cli.groups import STANDARD, Command, NoThirdParty, group
+from fpbench.cli.groups import STANDARD, Command, NoThirdParty, RunDirectory, group
 from fpbench.cli.records import check_file, record_checkup, write_record
 from fpbench.cli.screen import console
 
@@ -35,7 +35,7 @@ Memory = Annotated[str, typer.Option(help="Memory that a step may take.", metava
 
 @app.command("new", cls=Command)
 def new_submission(
-    run: Annotated[Path, typer.Argument(help="Run directory.", metavar="RUN")],
+    run: RunDirectory,
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", help="The new folder; RUN-submission if not given."),
