@@ -110,7 +110,7 @@ def find_smallest_tolerance(
     `problem`: infeasible. The first constraint on rates is its claim; the others stay as they are.
     `solve`: corrects a problem, or proves it infeasible.
 
-    Returns: none if there is no claim on rates, if no tolerance helps, or if a solver ran out of
+    None if there is no claim on rates, if no tolerance helps, or if a solver ran out of
     time.
 
     Bisection, which ends because attained tolerances are fractions of counts: with denominators

@@ -115,12 +115,10 @@ def read_pairs(texts: Iterable[str]) -> dict[str, str]:
 def compare(
     old: Results, new: Results, measure: str, pairs: Mapping[str, str] | None = None
 ) -> list[Contrast]:
-    """What became of the combinations of a run in another.
+    """What became of the attacks, and of the audits, of a run in another: as far as both have any.
 
     `measure`: what to compare; of audits, if it is one of attacks, what they are ranked by.
     `pairs`: labels of the first run, and those of the second that stand for them.
-
-    Returns: of the attacks and of the audits, as far as both runs have any.
 
     Raises InputError if they have no combination in common, or neither has the measure.
 

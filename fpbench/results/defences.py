@@ -70,7 +70,7 @@ def defences(results: Results, rank_by: str = "advantage", title: str = "") -> l
 
     `rank_by`: `advantage`, `mean_advantage` or another measure of a defence.
 
-    Returns: one of all data sets if there are several, and one for each; none without attacks.
+    One leaderboard is of all data sets, if there are several; without attacks there is none.
 
     Raises InputError if a defence has no such measure.
 

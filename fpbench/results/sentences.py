@@ -35,7 +35,7 @@ def summarise_leak(
     each line; NaN where a line lacks a seed. `text`: what all rows of a line say under a name;
     empty where they differ or say nothing.
 
-    Returns: at most three: what naming the largest group reaches, what the best attack reaches
+    At most three sentences: what naming the largest group reaches, what the best attack reaches
     without the disclosure, and what the disclosure adds to it and could add. Of several models and
     disclosures they are about those where it adds most to the best attack, and name the model of
     which most is guessed without it.

@@ -111,7 +111,7 @@ def is_locked_here(directory: Path) -> bool:
 def move_aside(directory: Path) -> Path | None:
     """Rename a run directory to the first free name: RUN.1, RUN.2 ... Nothing is ever deleted.
 
-    Returns: its new place; None if there was nothing.
+    What comes back is its new place; None if there was nothing.
 
     Raises StoreError if another run is using it, or if what is there is no run.
     """

@@ -262,13 +262,11 @@ class _SimulatedNoise:
 
 
 def compute_ratios(accepted: Numbers, members: Numbers) -> Numbers:
-    """Least group rate divided by the greatest, the smallest of all strata.
+    """(...) the least group rate divided by the greatest, the smallest of all strata.
 
     A rate without members is 0; if all rates are 0, the ratio is 1.
 
     `accepted`, `members`: (..., S, K) numbers of people, not negative.
-
-    Returns: (...).
     """
     # Groups come first: minima over a short last axis are slow.
     some, all_ = np.moveaxis(accepted, -1, 0), np.moveaxis(members, -1, 0)

@@ -306,8 +306,6 @@ def fair_weights(
     penalty. Of two groups the penalty is fairness |c'w|, with c the covariance of the second group
     and the features: the first one's is -c. `fairness`: at least 0; infinite: C w = 0.
 
-    Returns: (R, d) w.
-
     The norm is the greatest of v'Cw over ||v|| <= rho, rho = fairness / sqrt 2. For a given v the
     best w is -H^-1 (slope + C'v): a fair model is one whose slope is shifted by C'v. The best v
     is least in 1/2 v'Gv + h'v, with G = C H^-1 C' and h = C H^-1 slope: -(G + mu)^-1 h, with mu = 0

@@ -47,8 +47,6 @@ class PaperPolicy(Policy):
         paper takes the number of people in the data set for every rule, so that counts above the
         total of a rule stay.
 
-        Returns: of the shape of the answers.
-
         Raises InputError if there are no counts, one is not finite, or a total is negative.
         """
         values, totals = check_answers(answers, total)

@@ -263,11 +263,11 @@ def _read_moments(rows: RowGroup, measure: str) -> list[Moments]:
 
 
 def _average_spread(rows: RowGroup, measure: str, seeds: Sequence[Any], times: _Floats) -> _Floats:
-    """Standard deviations over seeds, averaged over combinations of components.
+    """(resamples,) standard deviations over seeds, averaged over combinations of components.
 
     `times`: (resamples, seeds) how often each seed counts.
 
-    Returns: (resamples,); NaN where no combination has two seeds.
+    NaN where no combination has two seeds.
     """
     total, counted = np.zeros(len(times)), np.zeros(len(times))
     at = {seed: i for i, seed in enumerate(seeds)}
