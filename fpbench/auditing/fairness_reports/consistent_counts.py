@@ -43,17 +43,10 @@ _SECONDS = 120.0
 def make_consistent(sums: Sums, answers: Floats) -> Floats:
     """(A, K) whole numbers near noisy ones, which keep all sums.
 
-    Parameters
-    ----------
-    sums
-        Which numbers are sums of which; the first A are measured.
-    answers
-        (A, K) noisy numbers.
+    `sums`: which numbers are sums of which; the first A are measured. `answers`: (A, K) noisy
+    numbers.
 
-    Raises
-    ------
-    InputError
-        If none are found in time, of very many tables.
+    Raises InputError if none are found in time, of very many tables.
     """
     measured = len(answers)
     near = _project(sums, answers)

@@ -23,30 +23,21 @@ from fpbench.components.mechanism import Mechanism
 
 @dataclass(frozen=True, eq=False)
 class Counts:
-    """Numbers of people of A distinct sets: a slice, perhaps a label, and a prediction each.
-
-    Attributes
-    ----------
-    cells
-        (A, C) slices.
-    label
-        (A,) the label; -1 where all labels are counted.
-    prediction
-        (A,).
-    people
-        (A, K) numbers of each group.
-    total
-        (A,) their exact sums.
-    place
-        (B, 2) the sets of people with prediction 0 and 1 of each block; -1 if not published by it.
-    """
+    """Numbers of people of A distinct sets: a slice, perhaps a label, and a prediction each."""
 
     cells: Codes
+    """(A, C) slices."""
     label: Codes
+    """(A,) the label; -1 where all labels are counted."""
     prediction: Codes
+    """(A,)."""
     people: Floats
+    """(A, K) numbers of each group."""
     total: Codes
+    """(A,) their exact sums."""
     place: Codes
+    """(B, 2) the sets of people with prediction 0 and 1 of each block; -1 if not published by
+    it."""
 
     @classmethod
     def of(cls, blocks: ExactBlocks) -> Self:
@@ -100,28 +91,19 @@ def round_at_random(rows: ReportRows, base: int, rng: np.random.Generator) -> Re
 
 @dataclass(frozen=True, eq=False)
 class NoisyCounts:
-    """Numbers with noise, all of them together private for one changed group.
-
-    Attributes
-    ----------
-    blocks
-        What is published.
-    counts
-        The true numbers behind it.
-    answers
-        (A, K) noisy ones.
-    sigma, scale
-        (A,) law of the noise.
-    record
-        What was done, for `ReportRows.defences`.
-    """
+    """Numbers with noise, all of them together private for one changed group."""
 
     blocks: ExactBlocks
+    """What is published."""
     counts: Counts
+    """The true numbers behind it."""
     answers: Floats
+    """(A, K) noisy ones."""
     sigma: Floats
     scale: Floats
+    """(A,) law of the noise."""
     record: dict[str, Any]
+    """What was done, for `ReportRows.defences`."""
 
     @classmethod
     def of(

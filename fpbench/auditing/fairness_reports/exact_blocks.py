@@ -20,44 +20,30 @@ WHOLE = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class ExactBlocks:
-    """B blocks, each a metric of one slice with its numbers of all K groups.
-
-    Attributes
-    ----------
-    columns, groups
-        As of `ReportRows`.
-    cells
-        (B, C) slices.
-    metric
-        (B,) names.
-    counted
-        (B, K) people of each group with prediction 1 of a rate, or the number itself.
-    base
-        (B, K) people that a rate is taken over; `counted` of numbers.
-    below
-        (B,) of suppressed blocks; -1 of others. Numbers of suppressed blocks may be 0, for
-        unknown.
-    defences
-        As of `ReportRows`.
-    """
+    """B blocks, each a metric of one slice with its numbers of all K groups."""
 
     columns: tuple[SliceColumn, ...]
     groups: tuple[str, ...]
+    """As of `ReportRows`."""
     cells: Codes
+    """(B, C) slices."""
     metric: NDArray[np.str_]
+    """(B,) names."""
     counted: Codes
+    """(B, K) people of each group with prediction 1 of a rate, or the number itself."""
     base: Codes
+    """(B, K) people that a rate is taken over; `counted` of numbers."""
     below: Codes
+    """(B,) of suppressed blocks; -1 of others. Numbers of suppressed blocks may be 0, for
+    unknown."""
     defences: Mapping[str, Any]
+    """As of `ReportRows`."""
 
     @classmethod
     def of(cls, rows: ReportRows, what: str) -> Self:
         """The numbers behind exact rows.
 
-        Raises
-        ------
-        InputError
-            If a row is not exact, or one of a group is missing: `what` needs them.
+        Raises InputError if a row is not exact, or one of a group is missing: `what` needs them.
         """
         for wrong, why in (
             (rows.noisy, "has noise"),

@@ -114,12 +114,7 @@ class GroupSwaps:
     def _find_views(self, together: tuple[_Columns, ...], prediction: int) -> list[_View] | None:
         """Numbers that change with blocks of columns; None if there are too many.
 
-        Parameters
-        ----------
-        together
-            The columns of each block.
-        prediction
-            Of the people.
+        `together`: the columns of each block.
         """
         blocks = [self._blocks[columns[0]] for columns in together]
         inside = {column for columns in together for column in columns}
@@ -148,12 +143,8 @@ class GroupSwaps:
     def find_cheapest(self, atom: int, costs: Floats) -> Codes:
         """Numbers of a cheap change in which one has a part; none if none is known.
 
-        Parameters
-        ----------
-        atom
-            The number.
-        costs
-            (A + 1,) of each number; infinite for the last, which stands for slices of nobody.
+        `atom`: the number. `costs`: (A + 1,) of each number; infinite for the last, which stands
+        for slices of nobody.
         """
         none = np.zeros(0, np.int64)
         if atom >= len(self.sums.keys):

@@ -20,24 +20,17 @@ class Sums:
 
     The first numbers are those of `Counts`; then those of larger slices that nobody publishes, and
     of the people of a slice who are in none of its parts.
-
-    Attributes
-    ----------
-    matrix
-        (E, A): 1 for parts, -1 for the whole.
-    total
-        (A,) people of all groups.
-    phantom
-        (A,) which are the people in no part.
-    keys
-        (those that are no phantoms, columns) values of the columns, the label, and the prediction;
-        -1 of a column that does not cut the slice.
     """
 
     matrix: csr_array
+    """(E, A): 1 for parts, -1 for the whole."""
     total: Floats
+    """(A,) people of all groups."""
     phantom: Mask
+    """(A,) which are the people in no part."""
     keys: Codes
+    """(those that are no phantoms, columns) values of the columns, the label, and the prediction;
+    -1 of a column that does not cut the slice."""
 
     @classmethod
     def of(cls, counts: Counts) -> Self:

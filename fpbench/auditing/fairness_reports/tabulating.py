@@ -32,16 +32,8 @@ def tabulate(
 ) -> ExactBlocks:
     """The blocks of all slices that have people; see `FairnessReport.from_predictions`.
 
-    Parameters
-    ----------
-    columns, codes
-        The C columns, and (n,) codes of each.
-    groups, predictions, labels
-        (n,).
-    tables
-        Numbers of the columns that are crossed, of each table.
-    metrics
-        Names.
+    `columns`, `codes`: the C columns, and (n,) codes of each. `groups`, `predictions`, `labels`:
+    (n,). `tables`: numbers of the columns that are crossed, of each table.
     """
     n, k = len(predictions), len(groups.categories)
     person = (labels * 2 + predictions) * k + groups.codes

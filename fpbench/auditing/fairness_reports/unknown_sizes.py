@@ -38,16 +38,10 @@ def find_sizes(
     With two groups no size in between is impossible for the two together; with more, the others
     count as one group with a rate between the least and the greatest of theirs.
 
-    Parameters
-    ----------
-    people, selected
-        (S,) people of each slice, and those with prediction 1.
-    low, high
-        (S, K) ends of the rates; 0 and 1 of a group of which nothing is published.
-    least, most
-        (S, K) ends of the sizes, as far as they are known.
-    slack
-        (S, K) how far the number of people may be from a rate times their size.
+    `people`, `selected`: (S,) people of each slice, and those with prediction 1. `low`, `high`: (S,
+    K) ends of the rates; 0 and 1 of a group of which nothing is published. `least`, `most`: (S, K)
+    ends of the sizes, as far as they are known. `slack`: (S, K) how far the number of people may be
+    from a rate times their size.
     """
     s, k = low.shape
     starts = np.concatenate([[0], np.cumsum(people[:-1] + 1)]) if s else np.zeros(0, np.int64)
