@@ -25,7 +25,7 @@ from fpbench.privacy.ledger_books import Amount, Spending, price
 APPLICATION = 0x66706C67
 """Marks an SQLite file as a ledger: `fplg`."""
 VERSION = 2
-"""Version of the tables; those of version 1 (0 in the file) had no hashes, and no release."""
+"""Version of the tables. Those of version 1 (0 in the file) had no hashes, and used WAL mode."""
 
 _SCHEMA = {
     "terms": "CREATE TABLE terms (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
@@ -60,15 +60,14 @@ class DamagedError(sqlite3.DatabaseError):
 def create(db: sqlite3.Connection, terms: dict[str, str]) -> None:
     """Fill an empty file with the tables of an unspent ledger."""
     db.execute(f"PRAGMA application_id = {APPLICATION}")
-    for statement in _SCHEMA.values():
-        db.execute(statement)
+    _create_tables(db, _SCHEMA)
     db.executemany("INSERT INTO terms VALUES (?, ?)", terms.items())
     db.execute("INSERT INTO total VALUES ('0', '0', 0, ?)", [_make_first_link(terms)])
     db.execute(f"PRAGMA user_version = {VERSION}")
 
 
-def check_version(db: sqlite3.Connection, path: object) -> None:
-    """Refuse a file that is no ledger, or a ledger of another version."""
+def is_old(db: sqlite3.Connection, path: object) -> bool:
+    """Whether the tables are of version 1; InputError if they are of no known ledger."""
     ((mark,),) = db.execute("PRAGMA application_id").fetchall()
     ((tables,),) = db.execute("SELECT count(*) FROM sqlite_master").fetchall()
     if not mark and not tables:
@@ -79,16 +78,33 @@ def check_version(db: sqlite3.Connection, path: object) -> None:
     if mark != APPLICATION:
         raise InputError(f"{path} is an SQLite file, but not of a ledger")
     ((version,),) = db.execute("PRAGMA user_version").fetchall()
-    if version > VERSION:
+    if version not in (0, VERSION):
         raise InputError(
             f"{path} is a ledger of version {version}, and this fpbench reads up to {VERSION}: "
             "install a newer one"
         )
-    if version < VERSION:
-        raise InputError(
-            f"{path} is a ledger of version 1, which was never released: make a new ledger for "
-            "what is left of the budget"
-        )
+    return bool(version == 0)
+
+
+def upgrade(db: sqlite3.Connection, terms: dict[str, str]) -> None:
+    """Rewrite tables of version 1 with hashes, within a transaction of the caller."""
+    _check_names(db)
+    rows = db.execute(f"SELECT {_COLUMNS} FROM entries ORDER BY id").fetchall()
+    counts = Counter[Guarantee]()
+    for entry in map(_read_entry, rows):
+        counts[entry.guarantee] += entry.times
+    stated = db.execute("SELECT first, second FROM total").fetchall()
+    if len(stated) != 1:
+        raise DamagedError(f"it has {len(stated)} totals")
+    total = (_read_number(stated[0][0]), _read_number(stated[0][1]))
+    _check_total(total, counts, terms)
+    db.execute("DROP TABLE entries")
+    db.execute("DROP TABLE total")
+    _create_tables(db, {name: _SCHEMA[name] for name in ("total", "entries")})
+    db.execute("INSERT INTO total VALUES ('0', '0', 0, ?)", [_make_first_link(terms)])
+    numbered = [(number, *row[1:]) for number, row in enumerate(rows, 1)]
+    _write(db, Head((Fraction(0), Fraction(0)), 0, _make_first_link(terms)), total, numbered)
+    db.execute(f"PRAGMA user_version = {VERSION}")
 
 
 def check(db: sqlite3.Connection, terms: dict[str, str]) -> None:
@@ -140,18 +156,28 @@ def read_head(db: sqlite3.Connection) -> Head:
 def append(db: sqlite3.Connection, head: Head, cost: Amount, entries: Iterable[Spending]) -> None:
     """Append entries, and write the new total."""
     at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    chain, rows = head.chain, []
-    for number, entry in enumerate(entries, head.entries + 1):
-        g = entry.guarantee
+    rows = [
         # Zero is added because SQLite keeps no sign of zero, and the hash would.
-        row = (
-            number, float(g.epsilon), float(g.delta) + 0.0, str(g.neighbours),
-            None if g.rho is None else float(g.rho), int(entry.times), entry.note, at,
-        )  # fmt: skip
+        (number, float(g.epsilon), float(g.delta) + 0.0, str(g.neighbours),
+         None if g.rho is None else float(g.rho), int(entry.times), entry.note, at)
+        for number, entry in enumerate(entries, head.entries + 1)
+        for g in (entry.guarantee,)
+    ]  # fmt: skip
+    _write(db, head, cost, rows)
+
+
+def read_entries(db: sqlite3.Connection) -> list[Spending]:
+    """All entries, in order."""
+    return [_read_entry(row) for row in db.execute(f"SELECT {_COLUMNS} FROM entries ORDER BY id")]
+
+
+def _write(db: sqlite3.Connection, head: Head, cost: Amount, rows: list[tuple[Any, ...]]) -> None:
+    chain, linked = head.chain, []
+    for row in rows:
         chain = _make_next_link(chain, row)
-        rows.append((*row, chain))
+        linked.append((*row, chain))
     db.executemany(
-        f"INSERT INTO entries ({_COLUMNS}, chain) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows
+        f"INSERT INTO entries ({_COLUMNS}, chain) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", linked
     )
     sums = [str(spent + more) for spent, more in zip(head.total, cost, strict=True)]
     db.execute(
@@ -160,9 +186,9 @@ def append(db: sqlite3.Connection, head: Head, cost: Amount, entries: Iterable[S
     )
 
 
-def read_entries(db: sqlite3.Connection) -> list[Spending]:
-    """All entries, in order."""
-    return [_read_entry(row) for row in db.execute(f"SELECT {_COLUMNS} FROM entries ORDER BY id")]
+def _create_tables(db: sqlite3.Connection, schema: dict[str, str]) -> None:
+    for statement in schema.values():
+        db.execute(statement)
 
 
 def _check_names(db: sqlite3.Connection) -> None:

@@ -462,16 +462,29 @@ def first_version(tmp_path):
     return tmp_path / "ledger.db"
 
 
-def test_a_ledger_of_the_first_version_is_refused_and_left_alone(first_version):
-    with pytest.raises(InputError, match=r"version 1, which was never released: make a new ledger"):
-        Ledger(1.0, path=first_version)
-    with closing(sqlite3.connect(first_version)) as db:
-        assert db.execute("SELECT COUNT(*) FROM entries").fetchone() == (2,)
+def test_a_ledger_of_the_first_version_is_written_anew(first_version, tmp_path):
+    ledger = Ledger(1.0, path=first_version)
+    assert ledger.spent.epsilon == 0.3
+    assert [(entry.times, entry.note) for entry in ledger.entries] == [(1, "one"), (2, "two")]
+    assert [path.name for path in tmp_path.glob("ledger.db*")] == ["ledger.db"]
+    ledger.spend(TENTH)
+    assert Ledger(1.0, path=shutil.copy(first_version, tmp_path / "copy.db")).spent.epsilon == 0.4
 
 
 def test_a_ledger_of_the_first_version_without_its_log_is_refused(first_version):
     first_version.with_name("ledger.db-wal").unlink()
     with pytest.raises(InputError, match=r"copied without the file .*ledger\.db-wal beside it"):
+        Ledger(1.0, path=first_version)
+
+
+@pytest.mark.parametrize("harm", [
+    "UPDATE total SET first = '0'", "UPDATE total SET first = '1e99999999'", "DELETE FROM entries",
+    "DELETE FROM total", "UPDATE entries SET times = 1", "CREATE VIEW v AS SELECT 1",
+])  # fmt: skip
+def test_a_damaged_ledger_of_the_first_version_is_refused(first_version, harm):
+    with closing(sqlite3.connect(first_version)) as damaged, damaged:
+        damaged.execute(harm)
+    with pytest.raises(InputError, match="damaged"):
         Ledger(1.0, path=first_version)
 
 
@@ -482,6 +495,18 @@ def test_a_ledger_of_a_newer_version_is_left_alone(tmp_path):
         db.execute("PRAGMA user_version = 3")
     with pytest.raises(InputError, match="of version 3, and this fpbench reads up to 2"):
         Ledger(1.0, path=path)
+
+
+def test_a_ledger_of_the_first_version_may_be_opened_by_several_at_once(first_version):
+    start = threading.Barrier(4)
+
+    def spend(_):
+        start.wait()
+        Ledger(1.0, path=first_version).spend(TENTH)
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(spend, range(4)))
+    assert Ledger(1.0, path=first_version).spent.epsilon == 0.7
 
 
 def test_what_a_file_would_round_or_drop_still_fits(tmp_path):
