@@ -5,6 +5,7 @@ from .epsilon_bounds.one_run import bound_epsilon_one_run as bound_epsilon_one_r
 from .epsilon_bounds.one_run import compute_one_run_p_value as compute_one_run_p_value
 from .excessive_risk.measure import RiskMethod as RiskMethod
 from .excessive_risk.report import RiskReport as RiskReport
+from .fairness_reports.metric_names import parse_report_metric as parse_report_metric
 from .fairness_reports.slices import REPORT_METRICS as REPORT_METRICS
 from .fairness_reports.slices import SliceColumn as SliceColumn
 from .fairness_reports.utility import ReportUtility as ReportUtility

@@ -28,7 +28,8 @@ _MARKDOWN = str.maketrans({
 
 
 LABEL_WIDTH = 14
-"""Letters that words get at least before they are broken, so that a table fits a terminal of 80."""
+"""Letters that words get at least before they are broken, so that a table fits a terminal of 80;
+a label of so many is not broken between its words either."""
 WIDE_LABEL = 22
 """Letters they get if what tells most still fits beside them: the longest name of ours."""
 NARROW_LABEL = 8
@@ -143,8 +144,8 @@ class Sheet:
                 heading = column.heading.split() if column.wraps else [column.heading]
                 widths.append(max(map(len, (*heading, *values)), default=0))
             else:
-                words = [word for text in (column.heading, *values) for word in text.split()]
-                widths.append(min(max(map(len, words), default=0), label_width))
+                longest = max(map(_measure_least, (column.heading, *values)))
+                widths.append(min(longest, label_width))
         return widths
 
     def _compute_widths(self, room: int, label_width: int) -> list[int]:
@@ -166,6 +167,11 @@ class Sheet:
             neediest = min(narrow, key=lambda i: (self.columns[i].number, widths[i] / full[i]))
             widths[neediest] += 1
         return widths
+
+
+def _measure_least(text: str) -> int:
+    """Letters that a text needs at least: a short one is not broken, a longer one between words."""
+    return len(text) if len(text) <= LABEL_WIDTH else max(map(len, text.split()), default=0)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING
 from unicodedata import category
 
@@ -11,6 +12,8 @@ if TYPE_CHECKING:
 
 _UNSEEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 """Unicode categories of control, invisible and unpaired characters."""
+_GAPS = re.compile(r"[\s_-]+")
+"""Between the words of a name."""
 
 
 def to_fraction(number: float | Fraction) -> Fraction:
@@ -81,6 +84,11 @@ def escape_unprintable(text: str, but: str = "") -> str:
         else letter
         for letter in text
     )
+
+
+def hyphenate(name: str) -> str:
+    """A name in lower case, its words joined by hyphens: `Selection rate` is `selection-rate`."""
+    return _GAPS.sub("-", name.strip().casefold())
 
 
 def count_noun(number: int, noun: str) -> str:

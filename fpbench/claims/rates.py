@@ -18,7 +18,7 @@ from fpbench.base.argument_types import check_arguments
 from fpbench.base.arguments import check_same_rows, to_array
 from fpbench.base.arrays import check_binary
 from fpbench.base.errors import InputError, check_choice
-from fpbench.base.text import to_fraction
+from fpbench.base.text import hyphenate, to_fraction
 from fpbench.claims.conditions import Constraint, Occupied, Proportional, RatesWithin
 from fpbench.claims.counts import Classes, Condition, Part
 from fpbench.data.groups import group_codes
@@ -44,7 +44,7 @@ def _resolve_alias(name: Any) -> Any:
     """The name of a metric, from the name or an alias; other values unchanged."""
     if not isinstance(name, str):
         return name
-    hyphened = name.replace("_", "-")
+    hyphened = hyphenate(name)
     return _ALIASES.get(hyphened, hyphened if hyphened in METRICS else name)
 
 

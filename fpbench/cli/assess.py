@@ -57,6 +57,13 @@ def assess(
             metavar="COLUMN",
         ),
     ] = None,
+    positive: Annotated[
+        str | None,
+        typer.Option(
+            help="Value of predictions and labels that counts as 1, where they are not 0 and 1.",
+            metavar="VALUE",
+        ),
+    ] = None,
     max_leak: Annotated[
         str, typer.Option(help="Rise of the share guessed right that is allowed: 1% or 0.01.")
     ] = "1%",
@@ -96,7 +103,7 @@ def assess(
         check_file(output)
     if protected is not None and no_search:
         raise InputError("--protected writes what the search finds: leave out --no-search")
-    names = ColumnNames(group, tuple(prediction or ()), label)
+    names = ColumnNames(group, tuple(prediction or ()), label, positive)
     with AttackProgress() as progress:
         files = read_files(report, people, known, names, decimals)
         read = files.read_reports()
@@ -111,6 +118,7 @@ def assess(
         change.report.to_csv(protected)
     if json is not None:
         options = {"seconds": seconds, "search": not no_search, "decimals": decimals}
+        options |= {"positive": positive} if positive is not None else {}
         inputs = {
             name: {"file": str(path), "sha256": files.checksums[name]}
             for name, path in files.paths.items()

@@ -194,7 +194,8 @@ def sheet(board: Leaderboard, measures: Sequence[str] = (), most: int | None = N
         (ranks[i], *(line.labels[kind] for kind in kinds), *(values[i] for values in body.values()))
         for i, line in enumerate(part.lines)
     ]
-    # What is ranked by stays, with its interval as long as there is room.
+    # What is ranked by stays, with its interval as long as there is room. Of accuracies before and
+    # after the disclosure, the interval of their difference says more than that of the last.
     glossary = board.glossary
     declared = reversed([measure.name for measure in glossary.columns(names)])
     last = (*LEAK_COLUMNS, _INTERVAL_OF_LEAK) if points else tuple(names[-1:])
@@ -215,7 +216,11 @@ def sheet(board: Leaderboard, measures: Sequence[str] = (), most: int | None = N
         unshown=len(board.lines) - len(board.lines[:most]),
         warnings=tuple(_list_warnings(board)),
         failures=tuple(dict.fromkeys(why for line in board.lines for why in line.reasons)),
-        spare=(*map(glossary.heading, others), _INTERVAL, *([_INTERVAL_OF_LEAK] * points)),
+        spare=(
+            (_INTERVAL, *map(glossary.heading, others), _INTERVAL_OF_LEAK)
+            if points
+            else (*map(glossary.heading, others), _INTERVAL)
+        ),
         telling=frozenset(
             {_INTERVAL_OF_LEAK} if points else {_INTERVAL, glossary.heading("gain_over_best")}
         ),

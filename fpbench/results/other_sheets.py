@@ -66,7 +66,7 @@ def grid_sheet(board: Leaderboard) -> Sheet | None:
             for one in down]  # fmt: skip
     return Sheet(
         title="",
-        about=f"{board.glossary.heading(board.rank_by)} by {' and '.join(board.kinds)}",
+        about=f'"{board.glossary.heading(board.rank_by)}" by {" and ".join(board.kinds)}',
         columns=(Column(board.kinds[0], number=False), *map(Column, across)),
         rows=tuple(rows),
     )

@@ -12,8 +12,8 @@ from fpbench.base.text import percent, signed_points
 if TYPE_CHECKING:
     from fpbench.results.statistics.intervals import Interval
 
-_BAR = 30
-"""Letters of a bar for everybody."""
+_BAR = 26
+"""Letters of a bar for everybody, so that a waterfall fits a terminal of 80."""
 _OTHERS = " --where chooses others."
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 

@@ -31,6 +31,13 @@ _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?", r
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 _CODE = re.compile(r"0[0-9]+", re.ASCII)  # a number would lose its leading zero
 _EMPTY = {"", "?", "NA", "N/A", "NaN", "nan", "null", "NULL"}
+_PACKED = {
+    b"PK\x03\x04": "a spreadsheet, or another zip archive: save it as CSV",
+    b"\xd0\xcf\x11\xe0": "a spreadsheet of an older Excel: save it as CSV",
+    b"\x1f\x8b": "compressed by gzip: unpack it",
+    b"PAR1": "a Parquet file: give it a name that ends in .parquet",
+}
+"""What files that are no text begin with."""
 _PARQUET = (".parquet", ".pq")
 
 
@@ -123,6 +130,9 @@ def parse_csv(content: bytes, where: str, separator: str | None = None) -> dict[
             # Most values occur often: one string for all of them is a tenth of the memory.
             table.append([known.setdefault(text, text) for text in map(str.strip, fields)])
     except UnicodeDecodeError as error:
+        packed = next((what for mark, what in _PACKED.items() if content.startswith(mark)), None)
+        if packed is not None:
+            raise DataError(f"{where}: is {packed}") from error
         byte = error.object[error.start]
         raise DataError(
             f"{where}: is not UTF-8 text (there is a byte {byte:#04x} that is none); save it as "

@@ -144,6 +144,7 @@ def test_an_unknown_name_suggests_the_nearest():
     [
         ("demographic-parity", "statistical-parity"),
         ("demographic_parity", "statistical-parity"),
+        ("Demographic parity", "statistical-parity"),
         ("independence", "statistical-parity"),
         ("separation", "equalized-odds"),
         ("equalised-odds", "equalized-odds"),

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,8 @@ from pages import PAGES, blocks, joined
 from reports import make_people, make_report
 
 from fpbench import FairnessReport
+from fpbench.auditing.fairness_reports.metric_names import READINGS
+from fpbench.base.text import hyphenate
 
 
 @pytest.fixture
@@ -261,6 +264,75 @@ def test_a_group_of_the_report_that_nobody_is_in_is_named(work, command):
         bad(command("assess", "much.csv", *FAST), *words)
 
 
+def test_metrics_may_have_the_names_of_the_field(work, command):
+    """Whatever the program that wrote the table calls them."""
+    X, predictions, groups = make_people(240)
+    labels = np.arange(240) % 2
+    X.assign(sex=groups, hired=predictions, label=labels).to_csv(work / "people.csv", index=False)
+    report = FairnessReport.from_predictions(
+        X, predictions, groups, by=["a"], labels=labels,
+        metrics=("selection-rate", "true-positive-rate", "false-positive-rate"),
+    )  # fmt: skip
+    report.to_csv(work / "ours.csv")
+    written = {"selection-rate": "Selection rate", "true-positive-rate": "FNR",
+               "false-positive-rate": "fpr"}  # fmt: skip
+    frame = report.to_frame()
+    frame["value"] = np.where(
+        frame["metric"] == "true-positive-rate", 1 - frame["value"], frame["value"]
+    )
+    frame.assign(metric=frame["metric"].map(written)).to_csv(work / "theirs.csv", index=False)
+    measures = [
+        json.loads(command("assess", name, *FAST, "--json", "-").stdout)["measures"]
+        for name in ("ours.csv", "theirs.csv")
+    ]
+    assert measures[0] == measures[1]
+    frame.assign(metric="accuracy").to_csv(work / "theirs.csv", index=False)
+    bad(command("assess", "theirs.csv", *FAST),
+        "theirs.csv: row 0, column 'metric': unknown metric 'accuracy'; valid: selection-rate, true",
+        "(leave out rows of other metrics; what they tell is not assessed)")  # fmt: skip
+
+
+def test_labels_and_predictions_may_be_any_two_values(work, command):
+    labels = np.arange(240) % 2
+    for name in ("people", "known"):
+        frame = pd.read_csv(work / f"{name}.csv").assign(label=labels)
+        frame.to_csv(work / f"{name}-bits.csv", index=False)
+        frame["hired"] = frame["hired"].map({0: "no", 1: "yes"})
+        frame["label"] = frame["label"].map({0: "no", 1: "yes"})
+        frame.to_csv(work / f"{name}.csv", index=False)
+    shown = [
+        fine(command("--plain", "assess", "much.csv", *COLUMNS, "--no-search", *options), 3).stdout
+        for options in (
+            ("--people", "people-bits.csv", "--known", "known-bits.csv"),
+            ("--people", "people.csv", "--known", "known.csv", "--positive", "yes"),
+        )
+    ]
+    assert shown[0] == shown[1]
+    bad(command("assess", "much.csv", *FAST),
+        "people.csv, row 0, column 'label': 'no' is neither 0 nor 1; values are 'no' and 'yes': "
+        "name what counts as 1, --positive yes")  # fmt: skip
+
+    def refuse(*words, positive="yes"):
+        bad(command("assess", "much.csv", *FAST, "--positive", positive), *words)
+
+    refuse("people.csv, column 'label': none is 'yse' (--positive); did you mean 'yes'?",
+           positive="yse")  # fmt: skip
+    change(work / "people.csv", 7, hired="maybe")
+    refuse("row 7, column 'hired': 'maybe' is a third value beside 'yes', which counts as 1")
+    change(work / "people.csv", 7, hired="")
+    refuse("row 7, column 'hired': a blank is neither 0 nor 1")
+    (work / "people-bits.csv").replace(work / "people.csv")
+    refuse("people.csv: --positive 'yes' is no value of label or hired")
+
+
+def test_a_column_that_numbers_people_is_no_feature(work, command):
+    for name in ("people", "known"):
+        pd.read_csv(work / f"{name}.csv").reset_index().to_csv(work / f"{name}.csv", index=False)
+    bad(command("assess", "little.csv", *FAST, "--known", "known.csv"),
+        "known.csv: column 'index' numbers the rows: leave it out")  # fmt: skip
+    fine(command("assess", "little.csv", *FAST))
+
+
 def test_labels_are_found_by_their_name(work, command):
     X, predictions, groups = make_people(240)
     labels = np.arange(240) % 2
@@ -299,9 +371,13 @@ def test_what_the_page_tells_to_type_does_what_it_says(tmp_path, command, monkey
     names = {}
     for block in blocks(page, "python")[:2]:
         exec(compile(block.text, str(page), "exec"), names)
-    (search, series, record) = [
+    for name, block in zip(("rates.csv", "staff.csv"), blocks(page, "csv"), strict=True):
+        (tmp_path / "work" / name).write_text(block.text)
+    (small, search, series, record) = [
         words for block in blocks(page, "sh") for words in joined(block.text)
     ]
+    done = fine(command(*small[1:], "--no-search"), 3)
+    assert done.stdout.startswith("Do not publish: the group of 4 of 10 people is proven by it")
     done = fine(command(*search[1:], "--no-search"), 3)
     (shown,) = blocks(page, "text")
     start, shown_start = (text.partition(" of ")[0] for text in (done.stdout, shown.text))
@@ -320,6 +396,8 @@ def test_what_the_page_tells_to_type_does_what_it_says(tmp_path, command, monkey
     fine(command(*record[1:]), 3)
     told = json.loads((tmp_path / "work" / "assessment.json").read_text())
     text = page.read_text(encoding="utf-8")
+    metrics = text.partition("| metric |")[2].partition("\n\n")[0]
+    assert {hyphenate(name) for name in re.findall(r"[\w -]+", metrics)} >= set(READINGS)
     named = {"criteria", "checks", "gate", "versions", "inputs", "options", "verdict", "passes", "measures",
              "riskiest", "riskiest_alone", "change"}  # fmt: skip
     assert named <= set(told)

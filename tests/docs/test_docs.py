@@ -22,7 +22,7 @@ from fpbench.components.names import ATTACK, KINDS
 from fpbench.matrix.matrix import _FIELDS, read
 from fpbench.matrix.plan import make_plan
 
-LANGUAGES = {"python", "toml", "sh", "bash", "console", "json", "text", "yaml", "bibtex"}
+LANGUAGES = {"python", "toml", "sh", "bash", "console", "json", "text", "yaml", "bibtex", "csv"}
 ELSEWHERE = {
     "docs/curator.md": "privacy/curator/test_service.py",
     "docs/data.md": "test_packaging.py",

@@ -464,8 +464,16 @@ def test_bars_are_as_long_as_the_shares(before, after):
     bar = draw_bar(before, after).rstrip()
     light, dark = bar.count("░"), bar.lstrip("░")
     length = sum(8 if letter == "█" else " ▏▎▍▌▋▊▉".index(letter) for letter in dark) / 8
-    assert abs(light - 30 * min(before, after)) <= 0.5 + 1e-9
-    assert abs(length - 30 * max(after - before, 0)) <= 1 / 16 + 1e-9
+    assert abs(light - 26 * min(before, after)) <= 0.5 + 1e-9
+    assert abs(length - 26 * max(after - before, 0)) <= 1 / 16 + 1e-9
+
+
+def test_of_intervals_a_narrow_terminal_keeps_that_of_the_leak():
+    """And the name of the line that all others are compared with in one piece."""
+    shown, widths = sheet(boards_of(run(CLEAR))[0]).fit(72)
+    headings = [column.heading for column in shown.columns]
+    assert headings[-2:] == ["95 % of leak", "p"]
+    assert widths[headings.index("adversary")] == len("largest group")
 
 
 def test_bars_are_shown_below_the_board_unless_columns_are_chosen(capsys, monkeypatch):
@@ -473,7 +481,7 @@ def test_bars_are_shown_below_the_board_unless_columns_are_chosen(capsys, monkey
     boards = boards_of(run(CLEAR))
     show_leaderboards(boards)
     shown = capsys.readouterr().out
-    assert re.search(r"^predictions +85\.1 \+17\.96 ░{20}█{5}▍? ", shown, re.MULTILINE)
+    assert re.search(r"^predictions +85\.1 \+17\.96 ░{17}█{4}[▋▊]? ", shown, re.MULTILINE)
     assert "each level is the best attack" in shown
     show_leaderboards(boards, ["leak"])
     assert "each level" not in capsys.readouterr().out

@@ -13,14 +13,15 @@ import numpy as np
 from fpbench.auditing.assessments.known_people import KNOWN_COLUMNS, code_groups
 from fpbench.auditing.assessments.report_series import ReadReports, ReportSeries
 from fpbench.auditing.fairness_reports.fairness_report import FairnessReport
-from fpbench.auditing.fairness_reports.slices import Codes
+from fpbench.auditing.fairness_reports.long_form import LEAVE_INDEX, numbers_rows
+from fpbench.auditing.fairness_reports.slices import Codes, strip_zeros
 from fpbench.base.errors import InputError, suggest_name
 from fpbench.tabular.table_files import load_content, load_table
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
-_BITS = {"0": 0, "1": 1, "0.0": 0, "1.0": 1, "false": 0, "true": 1}
+_BITS = {"0": 0, "1": 1, "false": 0, "true": 1}
 
 
 @dataclass(frozen=True)
@@ -33,11 +34,14 @@ class ColumnNames:
         Of the true group and the label.
     predictions
         Of the model's predictions: one for all reports, or one for each.
+    positive
+        The value of predictions and labels that counts as 1, where they are not 0 and 1.
     """
 
     group: str | None = None
     predictions: tuple[str, ...] = ()
     label: str | None = None
+    positive: str | None = None
 
     def find(self, what: str, frame: DataFrame) -> str | None:
         """The column of a frame: the one that was named, or that is called so; None if none is."""
@@ -129,9 +133,11 @@ def read_files(
     label, group = names.find("label", frame), names.find("group", frame)
     if group is not None and group not in frame:
         group = None  # that of the known people
-    labels = None if label is None else _read_bits(frame, label, people)
+    read = _BitReader(names.positive)
+    labels = None if label is None else read.column(frame, label, people)
     blank = len(predicted) > 1
-    predictions = np.stack([_read_bits(frame, name, people, blank) for name in predicted], axis=1)
+    predictions = np.stack([read.column(frame, name, people, blank) for name in predicted], axis=1)
+    read.check_met(people)
     if (nowhere := (predictions < 0).all(axis=1)).any():
         raise InputError(
             f"{people}, row {np.flatnonzero(nowhere)[0]}, columns {', '.join(predicted)}: the "
@@ -145,8 +151,8 @@ def read_files(
         series.check_groups(groups)
     features = frame.drop(columns=[name for name in (*predicted, label, group) if name])
     if other is not None and known is not None:
-        other = _rename_known(other, known, names, label is not None, series.groups)
-        features = _drop_clashes(features, people)
+        other = _rename_known(other, known, names, label is not None, series.groups, read)
+        features = _check_features(features, people)
     paths |= {"people": people} | ({} if known is None else {"known": known})
     return AssessmentFiles(series, features, labels, groups, other, paths, checksums)
 
@@ -208,7 +214,12 @@ def _check_named(
 
 
 def _rename_known(
-    other: DataFrame, known: Path, names: ColumnNames, labelled: bool, groups: tuple[str, ...]
+    other: DataFrame,
+    known: Path,
+    names: ColumnNames,
+    labelled: bool,
+    groups: tuple[str, ...],
+    read: _BitReader,
 ) -> DataFrame:
     """Known people with the names that `fpbench.assess` knows, checked."""
     roles = {}
@@ -226,14 +237,18 @@ def _rename_known(
             values[what] = other[name].astype(object)
             _check_groups(values[what], groups, known, name)
         else:
-            values[what] = _read_bits(other, name, known)
+            values[what] = read.column(other, name, known)
     rest = other.drop(
         columns=[*roles, *(n for n in [names.find("label", other)] if n)], errors="ignore"
     )
-    return _drop_clashes(rest, known).assign(**values)
+    return _check_features(rest, known).assign(**values)
 
 
-def _drop_clashes(features: DataFrame, file: Path) -> DataFrame:
+def _check_features(features: DataFrame, file: Path) -> DataFrame:
+    """The columns that beliefs are learnt from; refuse an index, and names of other columns."""
+    for name in features.columns:
+        if numbers_rows(list(map(str, features[name]))):
+            raise InputError(f"{file}: column {name!r} numbers the rows: {LEAVE_INDEX}")
     for name in KNOWN_COLUMNS:
         if name in features:
             raise InputError(
@@ -249,15 +264,64 @@ def _check_groups(values: Series, groups: tuple[str, ...], file: Path, column: s
     code_groups(values, groups, f"{file}, column {column!r}")
 
 
-def _read_bits(frame: DataFrame, name: str, file: Path, blank: bool = False) -> Codes:
-    """(n,) 0 and 1; and -1 where a value is missing, if it may be `blank`."""
-    texts = frame[name].map(lambda value: str(value).casefold())
-    bits = texts.map(_BITS)
-    if blank:
-        bits = bits.mask(frame[name].isna() | (texts.str.strip() == ""), -1)
-    wrong = np.flatnonzero(bits.isna())
-    if len(wrong):
-        value = frame[name].iloc[wrong[0]]
-        text = "a blank" if value != value or str(value) in ("", "<NA>") else repr(str(value))  # noqa: PLR0124
-        raise InputError(f"{file}, row {wrong[0]}, column {name!r}: {text} is neither 0 nor 1")
-    return np.asarray(bits, np.int64)
+class _BitReader:
+    """Reads columns of predictions and labels as 0 and 1.
+
+    Parameters
+    ----------
+    positive
+        The value that counts as 1, of columns that have it; None where all are 0 and 1.
+    """
+
+    def __init__(self, positive: str | None) -> None:
+        self.positive = None if positive is None else strip_zeros(positive.strip())
+        self.columns: list[str] = []
+        self.met = positive is None
+        """Whether a column has the positive value."""
+
+    def column(self, frame: DataFrame, name: str, file: Path, blank: bool = False) -> Codes:
+        """(n,) 0 and 1; and -1 where a value is missing, if it may be `blank`."""
+        self.columns.append(name)
+        texts = frame[name].map(lambda value: strip_zeros(str(value).strip()))
+        missing = frame[name].isna() | (texts == "")
+        values = list(dict.fromkeys(texts[~missing]))
+        bits = texts.str.casefold().map(_BITS)
+        if self.positive in values:
+            self.met = True
+            if len(values) > 2:
+                other = next(value for value in values if value != self.positive)
+                third = next(value for value in values if value not in (self.positive, other))
+                row = int(np.flatnonzero(texts == third)[0])
+                raise InputError(
+                    f"{file}, row {row}, column {name!r}: {third!r} is a third value beside "
+                    f"{self.positive!r}, which counts as 1, and {other!r}"
+                )
+            bits = (texts == self.positive).astype(float)
+        elif self.positive is not None and bits[~missing].isna().any():
+            if len(values) > 1:  # all may be alike, and none of them positive
+                raise InputError(
+                    f"{file}, column {name!r}: none is {self.positive!r} (--positive); "
+                    f"{suggest_name(self.positive, values)}"
+                )
+            bits = texts.map(dict.fromkeys(values, 0))
+        bits = bits.mask(missing, -1 if blank else np.nan)
+        wrong = np.flatnonzero(bits.isna())
+        if len(wrong):
+            row = int(wrong[0])
+            what = "a blank" if missing.iloc[row] else repr(texts.iloc[row])
+            mend = ""
+            if len(values) == 2 and not missing.iloc[row]:
+                low, high = sorted(values)
+                mend = (
+                    f"; values are {low!r} and {high!r}: name what counts as 1, --positive {high}"
+                )
+            raise InputError(f"{file}, row {row}, column {name!r}: {what} is neither 0 nor 1{mend}")
+        return np.asarray(bits, np.int64)
+
+    def check_met(self, file: Path) -> None:
+        """Refuse a positive value that no column has."""
+        if not self.met:
+            raise InputError(
+                f"{file}: --positive {self.positive!r} is no value of "
+                f"{' or '.join(dict.fromkeys(self.columns))}"
+            )

@@ -16,7 +16,7 @@ from fpbench.auditing.fairness_reports.long_form import read_frame
 from fpbench.auditing.fairness_reports.metric_frames import read_metric_frames
 from fpbench.auditing.fairness_reports.protecting import (
     Defences,
-    check_metrics,
+    parse_metrics,
     protect_rows,
 )
 from fpbench.auditing.fairness_reports.report_facts import find_facts
@@ -135,8 +135,9 @@ class FairnessReport(ReportRows):
         positive
             The value that counts as 1; needed if values are not 0 and 1 or truth values.
         metrics
-            Names from `REPORT_METRICS`. From a rate, the numbers of both predictions follow;
-            numbers of people (`selected`, `rejected`, ...) are published for each prediction.
+            Names from `REPORT_METRICS`, or other names of these (`TPR`). From a rate, the numbers
+            of both predictions follow; numbers of people (`selected`, `rejected`, ...) are
+            published for each prediction.
         tables
             Columns of `by` that are crossed, of each table, where not all up to `order` are.
         min_cell
@@ -167,8 +168,8 @@ class FairnessReport(ReportRows):
         labelled = np.zeros(n, np.int64)
         if labels is not None:
             labelled = check_bits(labels, n, "labels", positive, nameable=True)
-        check_metrics(metrics)
-        for name in metrics:
+        own_metrics = parse_metrics(metrics)
+        for name in own_metrics:
             if REPORT_METRICS[name].label is not None and labels is None:
                 raise InputError(f"the metric {name!r} looks at labels: give labels")
         if not isinstance(order, int | np.integer) or order < 0:
@@ -184,7 +185,7 @@ class FairnessReport(ReportRows):
             crossed = _find_tables(tables, [column.name for column in columns], names)
         blocks = tabulate(
             columns, [column.code(X) for column in columns], kinds, predicted, labelled,
-            tables=crossed, metrics=metrics,
+            tables=crossed, metrics=own_metrics,
         )  # fmt: skip
         return cls._of(blocks.to_rows()).protect(min_cell=min_cell, **defences)
 
@@ -360,8 +361,8 @@ class FairnessReport(ReportRows):
             One for each table, whose columns are the control features.
         metrics
             Which metrics to read, and as which of ours: `{"my rate": "selection-rate"}`. By
-            default all by their names: `selection_rate`, `true_positive_rate`, `recall_score`,
-            `false_negative_rate`, `false_positive_rate`, `true_negative_rate`, `count`.
+            default all by their names, which are those of the field: `selection_rate`, `TPR`,
+            `recall_score`, `false_negative_rate`, ...; and `count`.
         groups, decimals
             As of `from_frame`.
 

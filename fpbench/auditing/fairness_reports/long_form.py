@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fpbench.auditing.fairness_reports.metric_names import explain_unknown, read_metric
 from fpbench.auditing.fairness_reports.report_rows import ReportRows
 from fpbench.auditing.fairness_reports.slices import (
     FIXED_COLUMNS,
@@ -31,8 +32,10 @@ _OFTENER = 3
 _HINTS = {
     "%": ": divide percentages by 100",
     ",": ": write a decimal point, and no separators",
-    "_": ": write digits without separators",
+    **dict.fromkeys("_' \u00a0\u202f\u2019", ": write digits without separators"),
 }
+LEAVE_INDEX = "leave it out (pandas writes such an index unless to_csv(index=False) is asked for)"
+"""The mend of a table with a column that numbers its rows."""
 _MISSING = ("na", "n/a", "nan", "none", "null", "<na>")
 """What programs write for a value that is missing."""
 _GREATEST = 2.0**53
@@ -54,7 +57,6 @@ def read_frame(
     _check_columns(frame)
     _check_options(groups, decimals)
     columns, codes = [], []
-    indices = [[str(row + first) for row in range(len(frame))] for first in (0, 1)]
     for name in frame.columns:
         if name in FIXED_COLUMNS:
             continue
@@ -62,29 +64,26 @@ def read_frame(
         given = texts[texts != ""]
         if not len(given):
             continue
-        if len(texts) > 1 and any(texts.tolist() == numbers for numbers in indices):
-            raise InputError(
-                f"column {name!r} numbers the rows and cuts no slices: leave it out (pandas writes "
-                "such an index unless to_csv(index=False) is asked for)"
-            )
+        if numbers_rows(texts.tolist()):
+            raise InputError(f"column {name!r} numbers the rows and cuts no slices: {LEAVE_INDEX}")
         column = SliceColumn.parse(name, given.tolist())
         where = {value: code for code, value in enumerate(column.values)} | {"": -1}
         columns.append(column)
         codes.append(np.array([where[text] for text in texts], dtype=np.int64))
-    metric, group = _read_texts(frame, "metric"), _read_texts(frame, "group")
+    (metric, from_one), group = _read_metrics(frame), _read_texts(frame, "group")
     names = name_values(groups) if groups is not None else tuple(sorted(set(group)))
     if len(set(names)) < len(names):
         raise InputError(f"groups: a name is given twice in {', '.join(names)}")
     if (blank := group == "").any():
         raise InputError(f"row {np.flatnonzero(blank)[0]}, column 'group': is blank")
-    _check_names(metric, REPORT_METRICS, "metric")
-    _check_names(group, names, "group")
+    _check_groups(group, names)
     if len(names) < 2:
         raise InputError(
             f"column 'group': every row is of the group {names[0]!r}; a report needs rows of two "
             "groups or more, or else the names of all groups (`groups`)"
         )
     value, n = _read_numbers(frame, "value"), _read_numbers(frame, "n", least=0, whole=True)
+    value = np.where(from_one, 1 - value, value)
     within = np.nan_to_num(_read_numbers(frame, "within", least=0))
     below = np.nan_to_num(_read_numbers(frame, "below", least=1, whole=True))
     sigma, scale = _read_noise(frame)
@@ -99,10 +98,17 @@ def read_frame(
         below.astype(np.int64), _read_round_to(frame),
     )  # fmt: skip
     _check_values(report)
-    _check_repeats(report)
+    _check_repeats(report, _read_texts(frame, "metric"))
     if groups is None:
         _check_spelling(report)
     return report
+
+
+def numbers_rows(texts: Sequence[str]) -> bool:
+    """Whether a column of two rows or more counts them, from 0 or 1, as an index does."""
+    return len(texts) > 1 and any(
+        all(text == str(row) for row, text in enumerate(texts, first)) for first in (0, 1)
+    )
 
 
 def _check_columns(frame: DataFrame) -> None:
@@ -112,9 +118,12 @@ def _check_columns(frame: DataFrame) -> None:
         raise InputError("the report has no rows")
     for need in _NEEDED:
         if need not in frame:
+            near = next((own for own in frame.columns if own.casefold() == need), None)
             raise InputError(
-                f"the report has no column {need!r}; it needs {', '.join(_NEEDED)} beside the "
-                f"columns of the slices; its columns are {', '.join(frame.columns[:_LISTED])}"
+                f"the report has no column {need!r}"
+                + (f"; did you mean {near!r}?" if near else "")
+                + f" (it needs {', '.join(_NEEDED)} beside the columns of the slices; its columns "
+                f"are {', '.join(frame.columns[:_LISTED])})"
             )
 
 
@@ -177,7 +186,8 @@ def _check_values(report: ReportRows) -> None:
     )  # fmt: skip
 
 
-def _check_repeats(report: ReportRows) -> None:
+def _check_repeats(report: ReportRows, written: NDArray[Any]) -> None:
+    """Refuse two rows that tell the same, perhaps by two names of the metric, as `written`."""
     block, _ = report.blocks
     _, inverse, count = np.unique(
         block * len(report.groups) + report.group, return_inverse=True, return_counts=True
@@ -189,6 +199,11 @@ def _check_repeats(report: ReportRows) -> None:
         raise InputError(
             f"rows {first} and {again} are both the {report.metric[first]} of "
             f"{report.groups[report.group[first]]!r} for {report.describe_slice(first)}"
+            + (
+                f" (by the names {written[first]!r} and {written[again]!r}): leave one of them out"
+                if written[first] != written[again]
+                else ""
+            )
         )
 
 
@@ -256,12 +271,29 @@ def _read_noise(frame: DataFrame) -> tuple[Floats, Floats]:
     return laws[0], laws[1]
 
 
-def _check_names(values: NDArray[Any], valid: Sequence[str] | Any, what: str) -> None:
+def _read_metrics(frame: DataFrame) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """(R,) metrics by our names, and which values are 1 less them."""
+    texts = _read_texts(frame, "metric")
+    of = {text: read_metric(text) for text in dict.fromkeys(texts.tolist())}
+    for text, reading in of.items():
+        if reading is None:
+            row = int(np.flatnonzero(texts == text)[0])
+            raise InputError(
+                f"row {row}, column 'metric': {explain_unknown(text)} (leave out rows of other "
+                "metrics; what they tell is not assessed)"
+            )
+    readings = [reading for text in texts if (reading := of[text])]
+    return (
+        np.array([reading.metric for reading in readings], dtype=object),
+        np.array([reading.from_one for reading in readings]),
+    )
+
+
+def _check_groups(values: NDArray[Any], valid: Sequence[str]) -> None:
     for row, value in enumerate(values):
         if value not in valid:
             raise InputError(
-                f"row {row}, column {what!r}: unknown {what} {value!r}; "
-                f"{suggest_name(value, valid)}"
+                f"row {row}, column 'group': unknown group {value!r}; {suggest_name(value, valid)}"
             )
 
 

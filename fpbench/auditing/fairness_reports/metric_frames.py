@@ -3,36 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fpbench.auditing.fairness_reports.long_form import read_frame
+from fpbench.auditing.fairness_reports.metric_names import Reading, find_near_metric, read_metric
 from fpbench.auditing.fairness_reports.report_rows import ReportRows
 from fpbench.auditing.fairness_reports.slices import FIXED_COLUMNS, REPORT_METRICS
-from fpbench.base.errors import InputError, check_choice, suggest_name
+from fpbench.base.errors import InputError, check_choice
 from fpbench.claims.set_counts import Floats
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 
-class _Reading(NamedTuple):
-    """What a metric of fairlearn or scikit-learn tells: one of ours, perhaps 1 less it."""
-
-    metric: str
-    from_one: bool = False
-
-
-_READINGS: Mapping[str, _Reading] = {
-    "selection_rate": _Reading("selection-rate"),
-    "true_positive_rate": _Reading("true-positive-rate"),
-    "recall_score": _Reading("true-positive-rate"),
-    "false_negative_rate": _Reading("true-positive-rate", from_one=True),
-    "false_positive_rate": _Reading("false-positive-rate"),
-    "true_negative_rate": _Reading("false-positive-rate", from_one=True),
-}
-"""By the names of the functions, which most people name metrics by."""
+_RATES = tuple(name for name, counted in REPORT_METRICS.items() if counted.is_rate)
+"""The metrics that frames are read for, by any of their names."""
 _SAME = 1e-9
 """How far rates may be from each other by rounding of floats."""
 _SIZES = "count"
@@ -83,6 +70,8 @@ def _read_one(metric_frame: Any, metrics: Mapping[str, str] | None) -> DataFrame
         )
     if isinstance(table, pd.Series):
         table = table.to_frame()
+    if not len(table):
+        raise InputError("the MetricFrame has no rows: it is of nobody")
     table.columns = list(map(str, table.columns))
     readings = _find_readings(list(table.columns), metrics)
     flat = table.reset_index()
@@ -132,24 +121,22 @@ def _combine(one: Floats, other: Floats, name: str) -> Floats:
     return np.where(nobody, np.nan, one)
 
 
-def _find_readings(own: list[str], metrics: Mapping[str, str] | None) -> dict[str, _Reading]:
+def _find_readings(own: list[str], metrics: Mapping[str, str] | None) -> dict[str, Reading]:
     """What each metric of a frame is read as."""
-    if metrics is not None:
-        for name, ours in metrics.items():
-            check_choice("metric of the frame", name, own)
-            check_choice("metric", ours, [m for m, c in REPORT_METRICS.items() if c.is_rate])
-        return {name: _Reading(ours) for name, ours in metrics.items()}
+    read_as = {name: name for name in own if name != _SIZES} if metrics is None else metrics
     readings = {}
-    for name in own:
-        if name == _SIZES:
-            continue
-        if name not in _READINGS:
+    for name, metric in read_as.items():
+        check_choice("metric of the frame", name, own)
+        reading = read_metric(metric) if isinstance(metric, str) else None
+        if reading is None or reading.metric not in _RATES:
+            near = find_near_metric(name) if metrics is None else None
+            what = f"a metric {name!r}" if metrics is None else f"{name!r} read as {metric!r}"
             raise InputError(
-                f"the frame has a metric {name!r}, of which no counts follow; "
-                f"{suggest_name(name, _READINGS)}; `metrics` says which to read, and as what: "
-                '{"my rate": "selection-rate"}'
+                f"the frame has {what}, which is no rate that is read"
+                + (f"; did you mean {near!r}?" if near else f" ({', '.join(_RATES)} are)")
+                + '; `metrics` says which to read, and as what: {"my rate": "selection-rate"}'
             )
-        readings[name] = _READINGS[name]
+        readings[name] = reading
     if not readings:
-        raise InputError(f"the frame has no rate; metrics that are read: {', '.join(_READINGS)}")
+        raise InputError(f"the frame has no rate; metrics that are read: {', '.join(_RATES)}")
     return readings

@@ -13,8 +13,8 @@ from fpbench.auditing.fairness_reports.consistent_counts import make_consistent
 from fpbench.auditing.fairness_reports.counts_with_noise import NoisyCounts, round_at_random
 from fpbench.auditing.fairness_reports.exact_blocks import ExactBlocks
 from fpbench.auditing.fairness_reports.merging_bins import merge_bins
+from fpbench.auditing.fairness_reports.metric_names import parse_report_metric
 from fpbench.auditing.fairness_reports.report_rows import ReportRows
-from fpbench.auditing.fairness_reports.slices import REPORT_METRICS
 from fpbench.auditing.fairness_reports.sums_of_counts import Sums
 from fpbench.base.arguments import to_generator
 from fpbench.base.errors import InputError, check_choice
@@ -153,11 +153,11 @@ def _keep_tables(report: ReportRows, defences: Defences) -> ReportRows:
             crossed |= here
         kept &= crossed
     if defences.metrics is not None:
-        check_metrics(defences.metrics)
+        names = parse_metrics(defences.metrics)
         there = np.unique(report.metric).tolist()
-        for name in defences.metrics:
+        for name in names:
             check_choice("metric of the report", name, there)
-        kept &= np.isin(report.metric, defences.metrics)
+        kept &= np.isin(report.metric, names)
     return report if kept.all() else _drop_idle_columns(report.take(kept))
 
 
@@ -167,12 +167,11 @@ def _drop_idle_columns(rows: ReportRows) -> ReportRows:
     return replace(rows, columns=tuple(rows.columns[c] for c in left), cells=rows.cells[:, left])
 
 
-def check_metrics(metrics: Sequence[str]) -> None:
-    """Raise InputError unless these are names of metrics."""
+def parse_metrics(metrics: Sequence[str]) -> list[str]:
+    """The metrics of these names; InputError if they are no list of names."""
     if isinstance(metrics, str) or not len(metrics):
         raise InputError(f"metrics must be a list of names, not {metrics!r}")
-    for name in metrics:
-        check_choice("metric", name, REPORT_METRICS)
+    return list(dict.fromkeys(map(parse_report_metric, metrics)))
 
 
 def _find_columns(columns: Iterable[str], names: Sequence[str], what: str) -> list[int]:

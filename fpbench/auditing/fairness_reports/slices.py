@@ -164,9 +164,9 @@ class SliceColumn:
             category = pd.Categorical(column)
             texts, values = name_values(category.categories), self.values
             # Of whole numbers, pandas makes floats where a value is missing: 2 is 2.0 then.
-            whole = tuple(map(_strip_zeros, values))
+            whole = tuple(map(strip_zeros, values))
             if len(set(whole)) == len(values):
-                texts, values = tuple(map(_strip_zeros, texts)), whole
+                texts, values = tuple(map(strip_zeros, texts)), whole
             where = {value: code for code, value in enumerate(values)}
             codes = [where.get(text, -1) for text in texts]
             return np.asarray(np.append(codes, -1).astype(np.int64)[category.codes])
@@ -202,7 +202,7 @@ def name_values(values: Iterable[Any]) -> tuple[str, ...]:
     return tuple(normalize("NFC", str(value).strip()) for value in values)
 
 
-def _strip_zeros(text: str) -> str:
+def strip_zeros(text: str) -> str:
     """A text, that of a whole number without zeros behind the point."""
     return _WHOLE.sub(r"\1", text)
 

@@ -20,8 +20,7 @@ from fpbench import (
     Measure,
     Mechanism,
 )
-from fpbench.auditing import REPORT_METRICS, measure_utility
-from fpbench.base import suggest_name
+from fpbench.auditing import measure_utility, parse_report_metric
 from fpbench.builtin.disclosures._counts import CountDisclosure
 from fpbench.claims import Facts, combine_facts, limit_fact_nats
 from fpbench.privacy import limit_private_nats
@@ -110,10 +109,7 @@ class Report(CountDisclosure):
     @field_validator("metrics")
     @classmethod
     def _check_metrics(cls, metrics: list[str]) -> list[str]:
-        for name in metrics:
-            if name not in REPORT_METRICS:
-                raise ValueError(f"unknown metric {name!r}; {suggest_name(name, REPORT_METRICS)}")
-        return metrics
+        return list(dict.fromkeys(map(parse_report_metric, metrics)))
 
     @model_validator(mode="after")
     def _check_noise(self) -> Report:

@@ -100,7 +100,7 @@ def curve_sheet(board: Leaderboard) -> Sheet | None:
     numbers = (board.glossary.heading(board.rank_by), "from", "to")
     return Sheet(
         title="",
-        about=f"how {numbers[0]} changes along a parameter; each curve has its own scale",
+        about=f'how "{numbers[0]}" changes along a parameter; each curve has its own scale',
         columns=(*map(Column, numbers), Column("along", number=False)),
         rows=tuple(rows),
         notes=(f"{rest} more sweep{'s' * (rest != 1)}",) if rest > 0 else (),

@@ -65,15 +65,16 @@ def show_sheet(sheet: Sheet, colours: Mapping[str, str] = MappingProxyType({})) 
         out.print(escape(words), style="bold")
         show_rows(begin, end, header=False)
     for note in sheet.all_notes:
-        out.print(note, style="dim", markup=False, soft_wrap=True)
+        show_line(note, "dim")
     for word, texts in (("warning", sheet.warnings), ("failed", sheet.failures)):
         for text in texts:
             show_line(f"{word}: {text}", _REMARK_COLOURS[word])
 
 
 def show_line(text: str, colour: str | None = None) -> None:
-    """Print a line, which may be longer than the terminal is wide."""
-    console.terminal().print(text, style=colour, markup=False, soft_wrap=True)
+    """Print a line, folded between words on a terminal, whole for whoever reads it elsewhere."""
+    out = console.terminal()
+    out.print(text, style=colour, markup=False, soft_wrap=not out.is_terminal)
 
 
 def _colour(value: str, colours: Mapping[str, str]) -> str:

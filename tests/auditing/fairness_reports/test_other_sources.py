@@ -1,5 +1,7 @@
 """Reports from fairlearn's frames, and about the rules of a model."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -82,7 +84,9 @@ def test_a_metric_frame_is_the_report_that_it_prints():
 
 def test_what_of_a_frame_tells_no_counts_is_refused():
     people = make_people_of_columns(100, 0)
-    with pytest.raises(InputError, match="a metric 'accuracy_score', of which no counts follow"):
+    with pytest.raises(
+        InputError, match="a metric 'accuracy_score', which is no rate that is read"
+    ):
         FairnessReport.from_metric_frame(make_frame(people, accuracy_score))
     both = {"accuracy": accuracy_score, "mine": recall_score}
     read = FairnessReport.from_metric_frame(
@@ -95,6 +99,14 @@ def test_what_of_a_frame_tells_no_counts_is_refused():
         FairnessReport.from_metric_frame(make_frame(people, {"count": fairlearn.count}))
     with pytest.raises(InputError, match="a MetricFrame of fairlearn is needed, not DataFrame"):
         FairnessReport.from_metric_frame(people[0])
+    nobody = SimpleNamespace(
+        by_group=pd.DataFrame({"selection_rate": []}), control_levels=None, sensitive_levels=["sex"]
+    )
+    with pytest.raises(InputError, match="the MetricFrame has no rows"):
+        FairnessReport.from_metric_frame(nobody)
+    short = make_frame(people, {"TPR": recall_score, "Selection rate": fairlearn.selection_rate})
+    read = FairnessReport.from_metric_frame(short)
+    assert set(read.metric) == {"true-positive-rate", "selection-rate"}
     with pytest.raises(InputError, match="give at least one MetricFrame"):
         FairnessReport.from_metric_frame()
     two = fairlearn.MetricFrame(

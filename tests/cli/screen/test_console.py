@@ -5,12 +5,14 @@
 
 import io
 import os
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from fpbench.base.sheet import Column, Sheet
 from fpbench.cli.screen import console
 from fpbench.cli.screen import results as boards
 from fpbench.cli.screen.runs import duration
@@ -55,6 +57,18 @@ def row(learner, seed, gain, corrector="exact", status="done", reason=None, adve
              "model_epsilon": None}  # fmt: skip
     return {"cell": "", **labels, "seed": seed, "status": status, "reason": reason, "seconds": 1.0,
             **({**known, **more} if status == "done" else {})}  # fmt: skip
+
+
+def test_notes_are_folded_between_words_on_a_terminal_and_nowhere_else(capsys, monkeypatch):
+    note = "each level is the best attack that sees no more, calibrated; " * 3
+    monkeypatch.setenv("COLUMNS", "80")
+    for terminal in ("", "1"):
+        monkeypatch.setenv("FORCE_COLOR", terminal)
+        show_sheet(Sheet("", "", (Column("a"),), (("1",),), notes=(note.strip(),)))
+        shown = re.sub("\x1b[^m]*m", "", capsys.readouterr().out).splitlines()[3:]
+        assert len(shown) == (3 if terminal else 1)
+        assert " ".join(" ".join(shown).split()) == note.strip()
+        assert terminal == "" or max(map(len, shown)) <= 80
 
 
 @pytest.fixture
