@@ -117,8 +117,9 @@ def assess(
     if protected is not None and change is not None:
         change.report.to_csv(protected)
     if json is not None:
-        options = {"seconds": seconds, "search": not no_search, "decimals": decimals}
-        options |= {"positive": positive} if positive is not None else {}
+        options = {
+            "seconds": seconds, "search": not no_search, "decimals": decimals, "positive": positive
+        }  # fmt: skip
         inputs = {
             name: {"file": str(path), "sha256": files.checksums[name]}
             for name, path in files.paths.items()

@@ -16,7 +16,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pluggy
 
-from fpbench.base.errors import InputError, NameUnknownError, PluginError, suggest_name
+from fpbench.base.errors import (
+    InputError,
+    NameUnknownError,
+    PluginError,
+    find_near_name,
+    suggest_name,
+)
 from fpbench.base.public_names import moved_to
 from fpbench.base.trust import (
     PluginEntry,
@@ -26,6 +32,7 @@ from fpbench.base.trust import (
 )
 from fpbench.components.hooks import HOOKS, Lazy, Registered
 from fpbench.components.names import KINDS
+from fpbench.components.own_plugins import OWN_PLUGINS
 
 if TYPE_CHECKING:
     from fpbench.components.attack_kinds import Component
@@ -105,12 +112,7 @@ class Catalog:
         try:
             entry = self.entries[kind, name]
         except KeyError:
-            known = [other.name for other in self.of_kind(kind)]
-            left_out = ", ".join(map(str, self.left_out))
-            hint = suggest_name(name, known) + (
-                f" ({left_out} left out: --no-third-party)" if left_out else ""
-            )
-            raise NameUnknownError(f"unknown {kind} {name!r}; {hint}") from None
+            raise NameUnknownError(f"unknown {kind} {name!r}; {self._mend(kind, name)}") from None
         if entry.rivals:
             owners = dict.fromkeys(map(str, (entry.source, *entry.rivals)))
             claimants = f"{' and '.join(owners)}; uninstall all but one"
@@ -118,6 +120,24 @@ class Catalog:
                 claimants = f"{entry.source} more than once"
             raise PluginError(f"{kind} {name!r} is provided by {claimants}")
         return entry
+
+    def _mend(self, kind: str, name: str) -> str:
+        """What to do about a component that is not there."""
+        left_out = ", ".join(map(str, self.left_out))
+        package = OWN_PLUGINS.get((kind, name))
+        if package is None or any(each.distribution == package for each in self.left_out):
+            known = [other.name for other in self.of_kind(kind)]
+            missing = "" if find_near_name(name, known) else (
+                "; if a plugin has it, install that first (`fpbench plugins` lists what is there)"
+            )  # fmt: skip
+            hint = f" ({left_out} left out: --no-third-party)" if left_out else missing
+            return suggest_name(name, known) + hint
+        if any(each.source.distribution == package for each in self.broken):
+            return f"the plugin {package} has it, and is broken here: `fpbench plugins` says why"
+        return (
+            f"the plugin {package} has it, which is not installed; in a checkout of fpbench: pip "
+            f"install ./plugins/{package}"
+        )
 
     def component(self, kind: str, name: str) -> type[Component]:
         """The class of a component, imported on first use.

@@ -72,7 +72,9 @@ def test_the_record_says_all_that_matters(work, command):
         entry = record["inputs"]["report" if name == "much" else name]
         content = (work / f"{name}.csv").read_bytes()
         assert entry == {"file": f"{name}.csv", "sha256": hashlib.sha256(content).hexdigest()}
-    assert record["options"] == {"seconds": 120.0, "search": False, "decimals": None}
+    assert record["options"] == {
+        "seconds": 120.0, "search": False, "decimals": None, "positive": None
+    }  # fmt: skip
     numbers = {"without", "with", "leak", "leak_expected", "limit", "bits", "error_bound"}
     assert all(isinstance(record["measures"][name], float) for name in numbers)
     assert record["measures"]["leak_is"] == "measured"

@@ -1,7 +1,10 @@
 """Discovery: one plugin's failure is a row, and everything else works."""
 
+import re
+
 import pytest
 from flips import FLIP
+from pages import ROOT
 
 import fpbench
 from fpbench import NameUnknownError, PluginError, discover
@@ -9,6 +12,7 @@ from fpbench.components.bases import BASES
 from fpbench.components.catalog import _read_summary
 from fpbench.components.hooks import HOOKS
 from fpbench.components.names import ATTACK, AUDIT, KINDS
+from fpbench.components.own_plugins import OWN_PLUGINS
 
 
 def test_the_table_of_kinds_is_what_hooks_and_bases_are_made_from():
@@ -50,6 +54,44 @@ def test_every_component_of_ours_describes_itself():
         assert "\n" not in cls.summary
         for field in cls.model_fields.values():
             assert field.description, (cls, field)
+
+
+@pytest.mark.parametrize(("kind", "name"), sorted(OWN_PLUGINS))
+def test_a_component_of_our_plugins_that_are_not_installed_names_the_plugin(kind, name):
+    if (kind, name) in discover().entries:
+        pytest.skip("it is installed")
+    package = OWN_PLUGINS[kind, name]
+    with pytest.raises(NameUnknownError) as error:
+        discover().entry(kind, name)
+    assert str(error.value) == (
+        f"unknown {kind} {name!r}; the plugin {package} has it, which is not installed; in a "
+        f"checkout of fpbench: pip install ./plugins/{package}"
+    )
+    assert (ROOT / "plugins" / package / "pyproject.toml").is_file()
+
+
+def test_the_table_of_our_plugins_is_what_they_offer():
+    """As their sources say: they need not be installed here."""
+    offered = {
+        (name, file.relative_to(ROOT / "plugins").parts[0])
+        for file in (ROOT / "plugins").glob("*/fpbench_*/*.py")
+        for name in re.findall(r'^    name = "([\w-]+)"', file.read_text(), re.MULTILINE)
+    }
+    offered.add(("majority-hello", "fpbench-hello"))
+    assert offered == {(name, package) for (_, name), package in OWN_PLUGINS.items()}
+
+
+def test_a_plugin_of_ours_that_is_broken_is_not_to_be_installed(install):
+    install("fpbench-ortools", "fpbench_ortools", "raise ImportError('ortools')")
+    with pytest.raises(NameUnknownError, match="has it, and is broken here: `fpbench plugins`"):
+        discover().entry("corrector", "cp-sat")
+
+
+def test_an_unknown_name_may_be_that_of_a_plugin():
+    with pytest.raises(NameUnknownError, match="valid: .*; if a plugin has it, install that first"):
+        discover().entry("learner", "zzzz")
+    with pytest.raises(NameUnknownError, match="did you mean 'plain'.$"):
+        discover().entry("learner", "plian")
 
 
 def test_a_name_claimed_twice_names_both_owners_and_harms_nobody_else(install):

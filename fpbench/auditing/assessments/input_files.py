@@ -133,11 +133,11 @@ def read_files(
     label, group = names.find("label", frame), names.find("group", frame)
     if group is not None and group not in frame:
         group = None  # that of the known people
-    read = _BitReader(names.positive)
-    labels = None if label is None else read.column(frame, label, people)
+    bits = _BitReader(names.positive)
+    labels = None if label is None else bits.column(frame, label, people)
     blank = len(predicted) > 1
-    predictions = np.stack([read.column(frame, name, people, blank) for name in predicted], axis=1)
-    read.check_met(people)
+    predictions = np.stack([bits.column(frame, name, people, blank) for name in predicted], axis=1)
+    bits.check_met(people)
     if (nowhere := (predictions < 0).all(axis=1)).any():
         raise InputError(
             f"{people}, row {np.flatnonzero(nowhere)[0]}, columns {', '.join(predicted)}: the "
@@ -151,7 +151,7 @@ def read_files(
         series.check_groups(groups)
     features = frame.drop(columns=[name for name in (*predicted, label, group) if name])
     if other is not None and known is not None:
-        other = _rename_known(other, known, names, label is not None, series.groups, read)
+        other = _rename_known(other, known, names, label is not None, series.groups, bits)
         features = _check_features(features, people)
     paths |= {"people": people} | ({} if known is None else {"known": known})
     return AssessmentFiles(series, features, labels, groups, other, paths, checksums)
@@ -219,7 +219,7 @@ def _rename_known(
     names: ColumnNames,
     labelled: bool,
     groups: tuple[str, ...],
-    read: _BitReader,
+    bits: _BitReader,
 ) -> DataFrame:
     """Known people with the names that `fpbench.assess` knows, checked."""
     roles = {}
@@ -237,7 +237,7 @@ def _rename_known(
             values[what] = other[name].astype(object)
             _check_groups(values[what], groups, known, name)
         else:
-            values[what] = read.column(other, name, known)
+            values[what] = bits.column(other, name, known)
     rest = other.drop(
         columns=[*roles, *(n for n in [names.find("label", other)] if n)], errors="ignore"
     )
@@ -285,7 +285,7 @@ class _BitReader:
         texts = frame[name].map(lambda value: strip_zeros(str(value).strip()))
         missing = frame[name].isna() | (texts == "")
         values = list(dict.fromkeys(texts[~missing]))
-        bits = texts.str.casefold().map(_BITS)
+        bits: Any = texts.str.casefold().map(_BITS)
         if self.positive in values:
             self.met = True
             if len(values) > 2:

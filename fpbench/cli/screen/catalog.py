@@ -10,6 +10,7 @@ from fpbench.base.errors import InputError, PluginError, find_near_name
 from fpbench.cli.screen import console
 from fpbench.components.catalog import Catalog, Entry
 from fpbench.components.names import KINDS
+from fpbench.components.own_plugins import OWN_PLUGINS
 
 if TYPE_CHECKING:
     from fpbench.components.attack_kinds import Component
@@ -80,6 +81,8 @@ def find_kind(catalog: Catalog, name: str) -> str:
     if kinds:
         choices = " or ".join(f"`fpbench describe {kind} {name}`" for kind in kinds)
         raise InputError(f"{name!r} is the name of several components: {choices}")
+    if lacking := [kind for kind, own in OWN_PLUGINS if own == name]:
+        return lacking[0]  # of which the catalog says where it is
     names = {entry.name for entry in catalog} | KINDS.keys()
     near = find_near_name(name, names)
     hint = f"did you mean {near!r}?" if near else "`fpbench plugins` lists all"
