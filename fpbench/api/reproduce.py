@@ -59,7 +59,7 @@ def find(
         names = known()
         if name not in names:
             begin = [known_name for known_name in names if known_name.startswith(name)]
-            several = f"{', '.join(begin)} begin so" if len(begin) > 1 else ""
+            several = f"{', '.join(begin)} begin so" if name and len(begin) > 1 else ""
             raise InputError(f"no study {name!r}; {several or suggest_name(name, names)}")
         path = study_file(name)
     chosen = profile or ("quick" if _has_quick(path) else FULL)

@@ -26,7 +26,7 @@ def show_value(value: object) -> str:
 def to_path(name: str, value: Any) -> Path:
     """The path that a text or a path stands for."""
     text = os.fspath(value) if isinstance(value, str | os.PathLike) else None
-    if isinstance(text, str) and "\0" not in text:
+    if isinstance(text, str) and text and "\0" not in text:
         return Path(text)
     raise InputError(f"{name} must be a path, not {show_value(value)}")
 
@@ -41,12 +41,12 @@ def check_whole_number(name: str, value: Any, least: int) -> None:
 
 def to_new_directory(name: str, value: Any) -> Path:
     """The directory to write to that a text or path stands for; `~` is the home directory."""
-    path = to_path(name, value)
-    if str(value) in {"", "-"}:
+    if value in ("", "-", Path("-")):
         raise InputError(
             f"{name} must be a directory, not {str(value)!r}: a run has several files, which "
             "standard output cannot hold"
         )
+    path = to_path(name, value)
     try:
         return path.expanduser()
     except RuntimeError:

@@ -110,6 +110,8 @@ def check_output(file: Path) -> Path:
     InputError if it is a directory, or if a run directory or a submission consists of it or may do
     so under another name (a hard link): a report over a store would be the end of the run.
     """
+    if "\0" in str(file):
+        raise InputError(f"{str(file)!r} is no name of a file: it holds a zero byte")
     place = file.resolve()
     if place.is_dir():
         raise InputError(f"{file}: is a directory; name a file")

@@ -1,11 +1,14 @@
 """Shared parts of command groups: options, and typer classes that start fast."""
 
+from functools import partial
+from inspect import get_annotations, unwrap
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from fpbench.base.errors import InputError
 from fpbench.base.files import check_output
 from fpbench.base.trust import forbid_third_party
 
@@ -59,16 +62,38 @@ class _FastStart:
         return option
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse arguments; for a Tab, values stay text, as to convert one loads pydantic, too."""
-        parameters = self.get_params(ctx) if ctx.resilient_parsing else []  # type: ignore[attr-defined]
+        """Parse arguments, of which no path is empty: Python takes "" for the current folder.
+
+        For a Tab, values stay text, as to convert one loads pydantic, too.
+        """
+        parameters = list(self.get_params(ctx))  # type: ignore[attr-defined]
+        if not ctx.resilient_parsing:
+            function = self.callback  # type: ignore[attr-defined]
+            kinds = get_annotations(unwrap(function)) if function else {}
+            parameters = [each for each in parameters if _is_path(kinds.get(each.name))]
         for parameter in parameters:
-            parameter.process_value = _keep_text
+            parameter.process_value = (
+                _keep_text if ctx.resilient_parsing else partial(_process_path, parameter)
+            )
         try:
             parsed: list[str] = super().parse_args(ctx, args)  # type: ignore[misc]
         finally:
             for parameter in parameters:
                 del parameter.process_value
         return parsed
+
+
+def _is_path(annotation: Any) -> bool:
+    return annotation is Path or any(map(_is_path, get_args(annotation)))
+
+
+def _process_path(parameter: Any, ctx: Any, value: Any) -> Any:
+    """The value of a parameter for a path, or for several; InputError if one is empty."""
+    if "" in (value if isinstance(value, list | tuple) else [value]):
+        option = parameter.param_type_name == "option"
+        name = parameter.opts[0] if option else parameter.metavar or parameter.name
+        raise InputError(f"{name} is empty: name a file or a folder (. is this one)")
+    return type(parameter).process_value(parameter, ctx, value)
 
 
 def _keep_text(_: Any, value: Any) -> Any:

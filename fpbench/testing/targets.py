@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from fpbench.base.arguments import to_path
 from fpbench.base.distribution import DISTRIBUTION
 from fpbench.base.errors import InputError, PluginError, suggest_name
 from fpbench.base.trust import normalize_name
@@ -88,7 +89,7 @@ def _owners(entry: Entry) -> set[str]:
 
 def _resolve(target: str | Path) -> tuple[Catalog, set[str]]:
     """The catalog to test in, and the distributions to test."""
-    catalog, path = discover(), Path(target)
+    catalog, path = discover(), to_path("target", target)
     known = {owner for entry in catalog for owner in _owners(entry)}
     known |= {normalize_name(broken.source.distribution) for broken in catalog.broken}
     if isinstance(target, str):

@@ -221,6 +221,11 @@ def test_another_name_of_a_store_is_no_output(tmp_path):
         check_output(tmp_path / "rows.csv")
 
 
+def test_a_name_with_a_zero_byte_is_no_output():
+    with pytest.raises(InputError, match="is no name of a file: it holds a zero byte"):
+        check_output(Path("a\0b"))
+
+
 def test_nobody_opens_files_in_another_way():
     found = {}
     for path in MODULES:
