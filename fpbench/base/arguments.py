@@ -41,7 +41,7 @@ def check_whole_number(name: str, value: Any, least: int) -> None:
 
 def to_new_directory(name: str, value: Any) -> Path:
     """The directory to write to that a text or path stands for; `~` is the home directory."""
-    if value in ("", "-", Path("-")):
+    if isinstance(value, str | os.PathLike) and str(value) in {"", "-"}:
         raise InputError(
             f"{name} must be a directory, not {str(value)!r}: a run has several files, which "
             "standard output cannot hold"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
 import re
+from functools import cache
 from typing import TYPE_CHECKING
 from unicodedata import category
 
@@ -83,6 +85,25 @@ def escape_unprintable(text: str, but: str = "") -> str:
         if category(letter) in _UNSEEN and letter not in but
         else letter
         for letter in text
+    )
+
+
+def hide_paths(text: str) -> str:
+    """Text in which an absolute path of this machine is only its last name, as pages publish it.
+
+    A path is told by its first folder, which must be in the root of this machine.
+    """
+    return _compile_path().sub(lambda path: path[0].rpartition("/")[2], text)
+
+
+@cache
+def _compile_path() -> re.Pattern[str]:
+    """Paths of two names or more; those of the system itself are the same everywhere."""
+    folders = sorted({*os.listdir("/"), "home", "tmp"} - {"dev", "proc", "sys"})
+    first = "|".join(map(re.escape, folders))
+    # Before it stands no letter of a name, of a URL, of a tag, or of what is packed in Base64.
+    return re.compile(
+        rf"""(?<![\w.:/~<+=-])(?:file://)?/(?:{first})(?:/[^\s/"'`<>&|,;:()\[\]{{}}\\]+)+"""
     )
 
 

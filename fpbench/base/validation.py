@@ -21,7 +21,10 @@ def validate(
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
+        wrong = error.errors(include_url=False)
+    first = wrong[0]
+    if first["type"] == "missing":  # perhaps because its name is mistyped
+        first = next((each for each in wrong if each["type"] == "extra_forbidden"), first)
     key, tags = _key(first["loc"], data, missing=first["type"] == "missing")
     value, message, hint = first["input"], first["msg"].removeprefix("Value error, "), ""
     match first["type"]:

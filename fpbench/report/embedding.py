@@ -47,8 +47,12 @@ def rounded(numbers: Iterable[float | None]) -> list[Any]:
 
 def packed(data: Any) -> str:
     """JSON, compressed and written in letters that no page takes for its own."""
-    text = json.dumps(data, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
-    return squeezed(text)
+    return squeezed(json_text(data))
+
+
+def json_text(data: Any) -> str:
+    """The shortest JSON of plain data."""
+    return json.dumps(data, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
 
 
 def squeezed(text: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 from fpbench.base.distribution import tell_extra
 from fpbench.base.errors import InputError
+from fpbench.base.text import hide_paths
 from fpbench.report import embedding
 
 _SCRIPTS = ("data.js", "words.js", "tables.js", "boards.js", "cells.js", "details.js",
@@ -35,9 +36,9 @@ def page(content: dict[str, Any]) -> str:
     )
     parts = {
         "policy": policy,
-        "title": html.escape(content["title"]),
+        "title": html.escape(hide_paths(content["title"])),
         "style": _asset("report.css"),
-        "data": embedding.packed(content),
+        "data": embedding.squeezed(hide_paths(embedding.json_text(content))),
         "library": embedding.squeezed(library),
         "script": script,
     }

@@ -6,7 +6,10 @@ import shutil
 from dataclasses import replace
 from html import escape
 from html.parser import HTMLParser
+from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 from browser import list_requests, needs_browser, set_width, start_chromium
 from malformed import command
@@ -15,6 +18,7 @@ from submissions import HOSTILE, MATRIX, QUICK, UNRUN, copy, forge, make_key
 
 import fpbench
 from fpbench import InputError, Status, StoreError
+from fpbench.report.embedding import unpacked
 from fpbench.report.site import entrants as entrants_of_site
 from fpbench.report.site import pages as pages_of_site
 from fpbench.report.site.building import build_site
@@ -118,6 +122,36 @@ def test_a_submission_shows_where_it_comes_from(site, place):
         assert words in page
     assert "1 of 1 cells run again are the same to the last bit" in page
     assert not [name for name in pages(site) if str(place) in read(site, name)]
+
+
+@pytest.fixture(scope="module")
+def own_files(place):
+    """A run about a table of one's own, with its path in labels, and a list of signers."""
+    rng = np.random.default_rng(0)
+    people = pd.DataFrame({"age": rng.integers(18, 80, 200), "sex": rng.choice(["f", "m"], 200)})
+    people.assign(paid=rng.integers(0, 2, 200)).to_csv(place / "people.csv", index=False)
+    table = {"use": "csv", "path": str(place / "people.csv"), "label_column": "paid",
+             "sensitive": "sex"}  # fmt: skip
+    matrix = {**MATRIX, "dataset": [table], "seeds": 2,
+              "title": f"What lies in {place / 'people.csv'}"}  # fmt: skip
+    (place / "signers").write_text("somebody ssh-ed25519 AAAA\n")
+    return fpbench.run(matrix, out=place / "own").path
+
+
+def test_no_page_publishes_a_path_of_this_machine(own_files, place):
+    make_submission(own_files, place / "own-sent")
+    (place / "own-sent" / "manifest.txt.sig").write_text("no signature\n")
+    options = replace(QUICK, signers=place / "signers")
+    built = build_site([own_files, place / "own-sent"], place / "own-site", options)
+    places = (str(place), str(place.parent), str(Path.home()) + "/")
+    texts = {name: (built.directory / name).read_text() for name in (*pages(built), "site.json")}
+    report = (fpbench.load(own_files).report(place / "own.html")).read_text()
+    data = re.search(r'id="data"[^>]*>([^<]*)<', report)
+    texts["report.html"] = report + json.dumps(unpacked(data[1]), ensure_ascii=False)
+    assert not [name for name, text in texts.items() if any(where in text for where in places)]
+    assert "people.csv" in texts["submissions/own.html"]
+    assert "people.csv" in texts["report.html"]
+    assert "signers" in texts["index.html"]
 
 
 def test_no_text_of_a_stranger_becomes_an_element_and_every_link_leads_somewhere(site):

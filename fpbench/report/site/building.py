@@ -13,6 +13,7 @@ from typing import Any
 from fpbench import __version__
 from fpbench.base.errors import InputError, StoreError
 from fpbench.base.files import read_file, write_file
+from fpbench.base.text import hide_paths
 from fpbench.components.catalog import discover
 from fpbench.components.names import KINDS
 from fpbench.report.site.cards import Card, make_card
@@ -153,12 +154,12 @@ def _read_record(directory: Path) -> dict[str, Any]:
 
 def _write(directory: Path, pages: dict[str, str], record: dict[str, Any], old: object) -> None:
     """Write the pages, and remove those of an earlier site that are there no more."""
-    text = json.dumps(record, indent=1, allow_nan=False) + "\n"
+    text = hide_paths(json.dumps(record, indent=1, allow_nan=False, ensure_ascii=False)) + "\n"
     try:
         for folder in (directory, directory / "components", directory / "submissions"):
             folder.mkdir(parents=True, exist_ok=True)
         for name, content in pages.items():
-            write_file(directory / name, content)
+            write_file(directory / name, hide_paths(content))
         write_file(directory / RECORD, text)
         for name in old if isinstance(old, list) else ():
             if isinstance(name, str) and _PAGE.fullmatch(name) and name not in pages:
