@@ -26,22 +26,16 @@ _BITS = {"0": 0, "1": 1, "false": 0, "true": 1}
 
 @dataclass(frozen=True)
 class ColumnNames:
-    """Names of the columns that are no features; none where nobody named one.
-
-    Attributes
-    ----------
-    group, label
-        Of the true group and the label.
-    predictions
-        Of the model's predictions: one for all reports, or one for each.
-    positive
-        The value of predictions and labels that counts as 1, where they are not 0 and 1.
-    """
+    """Names of the columns that are no features; none where nobody named one."""
 
     group: str | None = None
+    """Of the true group."""
     predictions: tuple[str, ...] = ()
+    """Of the model's predictions: one for all reports, or one for each."""
     label: str | None = None
+    """Of the label."""
     positive: str | None = None
+    """The value of predictions and labels that counts as 1, where they are not 0 and 1."""
 
     def find(self, what: str, frame: DataFrame) -> str | None:
         """The column of a frame: the one that was named, or that is called so; None if none is."""
@@ -57,25 +51,18 @@ class ColumnNames:
 
 @dataclass(frozen=True)
 class AssessmentFiles:
-    """What `fpbench.assess` is given, as it was in files.
-
-    Attributes
-    ----------
-    series
-        The reports, called by their files, and the predictions.
-    X, labels, groups, known
-        As parameters of `fpbench.assess`.
-    paths, checksums
-        Each file that was read, and its SHA-256.
-    """
+    """What `fpbench.assess` is given, as it was in files."""
 
     series: ReportSeries
+    """The reports, called by their files, and the predictions."""
     X: DataFrame
     labels: Codes | None
     groups: Series | None
     known: DataFrame | None
+    """As parameters of `fpbench.assess`."""
     paths: dict[str, Path]
     checksums: dict[str, str]
+    """Each file that was read, and its SHA-256."""
 
     def read_reports(self) -> ReadReports:
         """What the reports tell; errors name the file."""
@@ -267,10 +254,7 @@ def _check_groups(values: Series, groups: tuple[str, ...], file: Path, column: s
 class _BitReader:
     """Reads columns of predictions and labels as 0 and 1.
 
-    Parameters
-    ----------
-    positive
-        The value that counts as 1, of columns that have it; None where all are 0 and 1.
+    `positive`: the value that counts as 1, of columns that have it; None where all are 0 and 1.
     """
 
     def __init__(self, positive: str | None) -> None:

@@ -37,12 +37,8 @@ def show_leaderboards(
 ) -> None:
     """Leaderboards below each other; a title that they share is printed once.
 
-    Parameters
-    ----------
-    boards, measures
-        See `show_leaderboard`.
-    most
-        How many lines of each to show; None for the first 100, and a word on how to see the others.
+    `boards`, `measures`: see `show_leaderboard`. `most`: how many lines of each to show; None for
+    the first 100, and a word on how to see the others.
     """
     title, cut = None, False
     for board in boards:
@@ -66,14 +62,8 @@ def show_leaderboard(
 ) -> None:
     """A leaderboard as a table; what all its lines share stands above it once.
 
-    Parameters
-    ----------
-    board
-        What to show.
-    measures
-        The measures to show; none for those that tell most.
-    most
-        How many lines to show; None for all.
+    `measures`: the measures to show; none for those that tell most. `most`: how many lines to show;
+    None for all.
     """
     show_sheet(sheet(board, measures, most))
     grid = grid_sheet(board) if board.view == "mechanisms" else None
@@ -110,12 +100,8 @@ def curve_sheet(board: Leaderboard) -> Sheet | None:
 def show_reproduction(reproduction: Reproduction, *, long: bool = False) -> None:
     """Whether a paper's statements hold, then its tables beside our numbers.
 
-    Parameters
-    ----------
-    reproduction
-        The run and the verdicts on it.
-    long
-        Whether to show the checks of each statement one by one, too.
+    `reproduction`: the run and the verdicts on it. `long`: whether to show the checks of each
+    statement one by one, too.
     """
     out = console.terminal()
     verdicts, on_strongest = reproduction.verdicts, reproduction.verdicts_on_strongest

@@ -18,12 +18,7 @@ _REMARK_COLOURS = {"failed": console.COLOURS[Status.FAILED], "warning": "yellow"
 def show_sheet(sheet: Sheet, colours: Mapping[str, str] = MappingProxyType({})) -> None:
     """Print a table with its title and remarks; words are folded where there is too little room.
 
-    Parameters
-    ----------
-    sheet
-        The table.
-    colours
-        Styles of cells by their text.
+    `colours`: styles of cells by their text.
     """
     from rich import box
     from rich.markup import escape
